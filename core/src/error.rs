@@ -1,0 +1,55 @@
+//! Everything that can go wrong, in one enum. Each message names the value and the way out.
+
+use std::fmt;
+
+/// An error of the engine. The bindings map each variant to one Python exception.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The vocabulary cannot be built from what was given.
+    Vocabulary(String),
+    /// A rank file is malformed. `line` counts from 1.
+    RankFile { line: usize, reason: String },
+    /// The pattern does not compile.
+    Pattern { pattern: String, reason: String },
+    /// The pattern compiled, but matching this text ran into the regex engine's limits.
+    PatternLimit { position: usize, reason: String },
+    /// A special token's name or id is not usable.
+    SpecialToken(String),
+    /// The text holds a byte that is no token of the vocabulary.
+    MissingByte { byte: u8 },
+    /// The bytes are no token.
+    UnknownToken(Vec<u8>),
+    /// The id stands for no token.
+    UnknownId(u64),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Vocabulary(reason) | Error::SpecialToken(reason) => f.write_str(reason),
+            Error::RankFile { line, reason } => write!(f, "line {line}: {reason}"),
+            Error::Pattern { pattern, reason } => {
+                write!(f, "pattern {pattern:?} does not compile: {reason}")
+            }
+            Error::PatternLimit { position, reason } => write!(
+                f,
+                "the pattern could not split the text at byte {position}: {reason}; \
+                 simplify the pattern, or cut the text before encoding it"
+            ),
+            Error::MissingByte { byte } => write!(
+                f,
+                "the byte 0x{byte:02x} is not a token of this vocabulary, so the text cannot be \
+                 encoded; add the single byte to the ranks"
+            ),
+            Error::UnknownToken(bytes) => {
+                write!(f, "{} is not a token", bytes.escape_ascii())
+            }
+            Error::UnknownId(id) => write!(f, "Invalid token for decoding: {id}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The result of whatever can fail in this crate.
+pub type Result<T> = std::result::Result<T, Error>;

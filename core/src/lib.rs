@@ -1,0 +1,31 @@
+//! Byte-level BPE. Text flows one way:
+//!
+//! ```text
+//! text ──> special_tokens ──> split ──> vocabulary / cache / merge ──> sink
+//! ```
+//!
+//! | room | what it does |
+//! |---|---|
+//! | [`special_tokens`] | finds the spans of the text that are special tokens |
+//! | [`split`] | cuts the text between them into pieces |
+//! | [`vocabulary`] | bytes of a token <-> its id |
+//! | [`merge`] | the tokens of a piece that is no token itself |
+//! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
+//! | [`encoding`] | runs the stages |
+//! | [`rank_file`] | the `.tiktoken` format |
+
+pub mod encoding;
+pub mod error;
+pub mod merge;
+pub mod rank_file;
+pub mod sink;
+pub mod special_tokens;
+pub mod split;
+pub mod vocabulary;
+
+pub use encoding::Encoding;
+pub use error::{Error, Result};
+pub use sink::Sink;
+pub use special_tokens::SpecialTokens;
+pub use split::Splitter;
+pub use vocabulary::Vocabulary;

@@ -1,0 +1,180 @@
+//! Which spans of a text are special tokens.
+
+use std::collections::HashMap;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::error::{Error, Result};
+
+/// The special tokens of an encoding: names, ids, and a searcher over all of the names.
+#[derive(Debug, Clone)]
+pub struct SpecialTokens {
+    by_name: HashMap<String, u32>,
+    by_id: HashMap<u32, String>,
+    all: Names,
+}
+
+/// Some of the special tokens of an encoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    None,
+    All,
+    /// One flag for each of [`SpecialTokens::all`]'s names.
+    Some(Vec<bool>),
+}
+
+impl Selection {
+    /// Whether the name with this place is selected.
+    pub fn contains(&self, name: usize) -> bool {
+        match self {
+            Selection::None => false,
+            Selection::All => true,
+            Selection::Some(flags) => flags[name],
+        }
+    }
+}
+
+/// A span of text that is a special token's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Match {
+    pub start: usize,
+    pub end: usize,
+    /// The name's place in [`Names::names`].
+    pub name: usize,
+}
+
+/// A set of names that a text can be searched for, leftmost-longest.
+#[derive(Debug, Clone)]
+pub struct Names {
+    names: Vec<String>,
+    searcher: Option<AhoCorasick>,
+}
+
+impl Names {
+    /// A searcher for `names`. Empty names match nothing.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Result<Self> {
+        let mut names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let searcher = if names.is_empty() {
+            None
+        } else {
+            let searcher = AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(&names)
+                .map_err(|error| Error::SpecialToken(error.to_string()))?;
+            Some(searcher)
+        };
+        Ok(Self { names, searcher })
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The first match at or after byte `from`.
+    pub fn find(&self, text: &str, from: usize) -> Option<Match> {
+        let found = self.searcher.as_ref()?.find(&text.as_bytes()[from..])?;
+        Some(Match {
+            start: from + found.start(),
+            end: from + found.end(),
+            name: found.pattern().as_usize(),
+        })
+    }
+}
+
+impl SpecialTokens {
+    /// Special tokens by name. Names must not be empty, and no two may share an id.
+    pub fn new(tokens: impl IntoIterator<Item = (String, u32)>) -> Result<Self> {
+        let mut by_name = HashMap::new();
+        let mut by_id: HashMap<u32, String> = HashMap::new();
+        for (name, id) in tokens {
+            if name.is_empty() {
+                return Err(Error::SpecialToken(format!(
+                    "the special token with id {id} has an empty name; give it one"
+                )));
+            }
+            if let Some(other) = by_id.insert(id, name.clone()) {
+                return Err(Error::SpecialToken(format!(
+                    "the special tokens {other:?} and {name:?} share the id {id}; give each its own"
+                )));
+            }
+            by_name.insert(name, id);
+        }
+        let all = Names::new(by_name.keys().cloned())?;
+        Ok(Self { by_name, by_id, all })
+    }
+
+    /// All names, as a searcher.
+    pub fn all(&self) -> &Names {
+        &self.all
+    }
+
+    /// The special tokens among `names`; other names are ignored.
+    pub fn select<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Selection {
+        let mut flags = vec![false; self.all.names.len()];
+        for name in names {
+            if let Ok(place) = self.all.names.binary_search_by(|other| other.as_str().cmp(name)) {
+                flags[place] = true;
+            }
+        }
+        Selection::Some(flags)
+    }
+
+    /// The next special token at or after byte `from` that is in `allowed`, with its id.
+    ///
+    /// The text is read as special names, leftmost-longest; where a name that is not allowed
+    /// stands, the search goes on one byte later.
+    pub fn find_allowed(
+        &self,
+        text: &str,
+        from: usize,
+        allowed: &Selection,
+    ) -> Option<(Match, u32)> {
+        if *allowed == Selection::None {
+            return None;
+        }
+        let mut from = from;
+        loop {
+            let found = self.all.find(text, from)?;
+            if allowed.contains(found.name) {
+                return Some((found, self.by_name[&self.all.names[found.name]]));
+            }
+            from = found.start + 1;
+        }
+    }
+
+    /// The leftmost special name in `text` that is not in `allowed`: tiktoken's
+    /// `disallowed_special="all"`.
+    pub fn find_disallowed(&self, text: &str, allowed: &Selection) -> Option<&str> {
+        let rest = match allowed {
+            Selection::All => return None,
+            Selection::None => {
+                return self.all.find(text, 0).map(|found| self.all.names[found.name].as_str());
+            }
+            Selection::Some(flags) => {
+                self.all.names.iter().zip(flags).filter(|&(_, &taken)| !taken).map(|(name, _)| name)
+            }
+        };
+        let rest = Names::new(rest.cloned()).ok()?;
+        let found = rest.find(text, 0)?;
+        let name = &rest.names[found.name];
+        self.by_name.get_key_value(name).map(|(name, _)| name.as_str())
+    }
+
+    /// The id of a name.
+    pub fn id(&self, name: &str) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The name of an id.
+    pub fn name(&self, id: u32) -> Option<&str> {
+        self.by_id.get(&id).map(String::as_str)
+    }
+
+    /// `(name, id)` of every special token, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.by_name.iter().map(|(name, &id)| (name.as_str(), id))
+    }
+}
