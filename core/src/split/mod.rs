@@ -4,16 +4,21 @@
 //! [`scan`] is the truth, [`blocks`] the fast way to the same pieces. Every other pattern is
 //! matched by a regex engine, in [`pattern`].
 
+mod blocks;
 mod char_table;
 mod chars;
 mod linear;
+mod masks;
 mod pattern;
 mod rules;
 mod scan;
 #[cfg(test)]
 mod tests;
 
+use std::marker::PhantomData;
+
 use crate::error::Result;
+pub use masks::Tier;
 use pattern::{Pattern, PatternPieces};
 use rules::{Family, FamilyName, FamilyVisitor};
 
@@ -38,7 +43,7 @@ pub struct Splitter {
 
 #[derive(Debug, Clone)]
 enum Method {
-    Family(FamilyName),
+    Family(FamilyName, Tier),
     Pattern(Pattern),
 }
 
@@ -58,8 +63,13 @@ impl Splitter {
     /// # Ok::<(), bpe_core::Error>(())
     /// ```
     pub fn new(pattern: &str) -> Result<Self> {
+        Self::with_tier(pattern, Tier::from_environment())
+    }
+
+    /// A splitter that uses the instructions of `tier`. The pieces are the same on every tier.
+    pub fn with_tier(pattern: &str, tier: Tier) -> Result<Self> {
         let method = match FamilyName::of_pattern(pattern) {
-            Some(family) => Method::Family(family),
+            Some(family) => Method::Family(family, tier),
             None => Method::Pattern(Pattern::new(pattern)?),
         };
         Ok(Self { method })
@@ -69,9 +79,32 @@ impl Splitter {
     /// for look-ahead.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {
         Pieces(match &self.method {
-            Method::Family(family) => Cursor::Family { family: *family, text, position: 0 },
+            Method::Family(family, tier) => {
+                Cursor::Family { family: *family, tier: *tier, text, position: 0 }
+            }
             Method::Pattern(pattern) => Cursor::Pattern(pattern.matches(text)),
         })
+    }
+
+    /// The first position from `near` on at which `text` can be cut in two without changing a
+    /// piece: a piece begins there, whatever stands before, and the two parts, each cut on its
+    /// own, have the pieces of the whole. `None` when there is none, and for every pattern that
+    /// is not a published family.
+    ///
+    /// ```
+    /// use bpe_core::Splitter;
+    ///
+    /// let pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+    /// let splitter = Splitter::new(pattern)?;
+    /// assert_eq!(splitter.safe_cut("don't stop here", 2), Some(5));
+    /// assert_eq!(splitter.safe_cut("don't stop here", 11), None);
+    /// # Ok::<(), bpe_core::Error>(())
+    /// ```
+    pub fn safe_cut(&self, text: &str, near: usize) -> Option<usize> {
+        match &self.method {
+            Method::Family(..) => scan::safe_cut(text, near),
+            Method::Pattern(_) => None,
+        }
     }
 }
 
@@ -81,7 +114,7 @@ pub struct Pieces<'a>(Cursor<'a>);
 
 #[derive(Debug)]
 enum Cursor<'a> {
-    Family { family: FamilyName, text: &'a str, position: usize },
+    Family { family: FamilyName, tier: Tier, text: &'a str, position: usize },
     Pattern(PatternPieces<'a>),
 }
 
@@ -92,8 +125,8 @@ impl Pieces<'_> {
     /// gives up on the text, which the published patterns never make it do.
     pub fn fill(&mut self, batch: &mut Batch) -> Result<usize> {
         match &mut self.0 {
-            Cursor::Family { family, text, position } => {
-                Ok(family.visit(Fill { text, position, batch }))
+            Cursor::Family { family, tier, text, position } => {
+                Ok(family.visit(Fill { tier: *tier, text, position, batch }))
             }
             Cursor::Pattern(pieces) => pieces.fill(batch),
         }
@@ -101,6 +134,7 @@ impl Pieces<'_> {
 }
 
 struct Fill<'a> {
+    tier: Tier,
     text: &'a str,
     position: &'a mut usize,
     batch: &'a mut Batch,
@@ -110,17 +144,7 @@ impl FamilyVisitor for Fill<'_> {
     type Output = usize;
 
     fn visit<F: Family>(self) -> usize {
-        let bytes = self.text.as_bytes();
-        let mut count = 0;
-        for slot in self.batch.iter_mut() {
-            if *self.position >= bytes.len() {
-                break;
-            }
-            let end = scan::next_piece::<F>(bytes, *self.position);
-            *slot = Piece { start: *self.position, end };
-            *self.position = end;
-            count += 1;
-        }
-        count
+        let Self { tier, text, position, batch } = self;
+        tier.run(blocks::Fill::<F> { text: text.as_bytes(), position, batch, family: PhantomData })
     }
 }

@@ -11,7 +11,7 @@ use super::{Batch, Piece};
 use crate::error::{Error, Result};
 
 /// How many times the engine may backtrack for one match: some seconds at the worst.
-const BACKTRACK_LIMIT: usize = 100_000_000;
+const BACKTRACK_LIMIT: usize = 20_000_000;
 
 /// How many instructions a pattern may compile to.
 const PROGRAM_LIMIT: usize = 200_000;

@@ -167,17 +167,32 @@ fn whitespace<F: Family>(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Whether a piece begins at the character of class `after`, which is the byte `byte` when it is
-/// ASCII, no matter what stands before its left neighbour, of class `before`; and whether, cut
-/// there, the two texts have the pieces of the whole.
+/// The first position from `near` on where the text can be cut in two without changing a piece,
+/// in any family and no matter what stands before the character left of it.
 ///
-/// The left neighbour is a letter or a digit, in every family part of a word, of digits or of a
+/// That character is a letter or a digit, in every family part of a word, of digits or of a
 /// run of Han. What follows is whitespace or punctuation: no word goes on there (an apostrophe
 /// might begin its contraction, a mark might belong to it), nor do digits, nor a run of Han
 /// (which any character of that script may belong to). And no rule for words, digits or Han
 /// looks further than the first character behind its piece, nor tells such a character from
 /// the end of the text.
-#[inline]
-pub(super) fn is_safe_cut(before: u8, after: u8, byte: u8) -> bool {
-    before & (LETTER | NUMBER) != 0 && after & (LETTER | NUMBER | MARK | HAN) == 0 && byte != b'\''
+pub(super) fn safe_cut(text: &str, near: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = near.saturating_sub(1).min(bytes.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let mut before = 0;
+    while let Some((class, width)) = class_at(bytes, at) {
+        if at >= near
+            && before & (LETTER | NUMBER) != 0
+            && class & (LETTER | NUMBER | MARK | HAN) == 0
+            && bytes[at] != b'\''
+        {
+            return Some(at);
+        }
+        before = class;
+        at += width;
+    }
+    None
 }

@@ -1,9 +1,8 @@
 //! The scanner against the regex engine, family by family.
 
-use super::chars;
 use super::pattern::{self, Pattern, PatternPieces};
 use super::rules::{Family, FamilyName, FamilyVisitor, SPELLINGS};
-use super::{BATCH, Piece, Splitter, scan};
+use super::{BATCH, Method, Piece, Splitter, Tier, scan};
 use crate::error::Error;
 
 /// A character of each kind that some rule of some family tells apart.
@@ -340,8 +339,6 @@ fn bad_patterns_are_errors() {
     let class = "[".repeat(50_000);
     let bombs = [
         "(a{1000}){1000}",
-        "((?=a)a{1000}){1000}{1000}",
-        "(?:(?:(?=a)a){1000}){1000}",
         r"(?:\p{L}{1000}){1000}",
         r"(?:a|\g<0>{9}){9}",
         "[z-a]",
@@ -349,7 +346,6 @@ fn bad_patterns_are_errors() {
         "(?<a>b)(?<a",
         "\\",
         "*",
-        "a{2,1}",
         r"(?<=a+)\1",
     ];
     let long = [&deep, &open, &stars, &look, &class];
@@ -358,7 +354,7 @@ fn bad_patterns_are_errors() {
         let shown: String = bad.chars().take(40).collect();
         match found {
             Err(Error::Pattern { reason, .. }) => assert!(!reason.is_empty()),
-            other => eprintln!("BAD {shown}: {other:?}"),
+            other => panic!("{shown}: {other:?}"),
         }
     }
 }
@@ -370,6 +366,9 @@ fn nested_classes_and_long_alternations_compile_or_fail_cleanly() {
         "a".to_owned() + &"{2}".repeat(20_000),
         "a|".repeat(40_000),
         "(?i:é)".repeat(2_000),
+        "((?=a)a{1000}){1000}{1000}".into(),
+        "(?:(?:(?=a)a){1000}){1000}".into(),
+        "a{2,1}".into(),
     ] {
         if let Err(error) = Splitter::new(&pattern) {
             assert!(matches!(error, Error::Pattern { .. }), "{error:?}");
@@ -393,13 +392,9 @@ fn safe_cuts_change_no_piece() {
     let mut cuts = 0;
     for _ in 0..20_000 {
         let text = random_text(&mut random, 12, 3);
-        let classes: Vec<(usize, char)> = text.char_indices().collect();
-        for pair in classes.windows(2) {
-            let [(_, before), (at, after)] = *pair else { unreachable!() };
-            let class = |c: char| chars::class(c as u32);
-            if !scan::is_safe_cut(class(before), class(after), text.as_bytes()[at]) {
-                continue;
-            }
+        let mut near = 0;
+        while let Some(at) = scan::safe_cut(&text, near) {
+            near = at + 1;
             cuts += 1;
             for family in FamilyName::ALL {
                 let mut parts = scanned(*family, &text[..at]);
@@ -410,4 +405,221 @@ fn safe_cuts_change_no_piece() {
         }
     }
     assert!(cuts > 10_000);
+}
+
+/// Every tier that this processor has.
+fn tiers() -> Vec<Tier> {
+    let mut tiers: Vec<Tier> =
+        ["portable", "avx2", "avx512"].into_iter().filter_map(Tier::named).collect();
+    tiers.dedup();
+    tiers
+}
+
+/// What the block cutter says.
+fn cut(family: FamilyName, tier: Tier, text: &str) -> Vec<Piece> {
+    let splitter = Splitter { method: Method::Family(family, tier) };
+    let mut pieces = splitter.pieces(text);
+    let mut batch = [Piece::default(); BATCH];
+    let mut all = Vec::new();
+    loop {
+        let count = pieces.fill(&mut batch).unwrap();
+        if count == 0 {
+            return all;
+        }
+        all.extend_from_slice(&batch[..count]);
+    }
+}
+
+fn check_tiers(tiers: &[Tier], text: &str) {
+    for &family in FamilyName::ALL {
+        let expected = scanned(family, text);
+        for &tier in tiers {
+            let found = cut(family, tier, text);
+            if found != expected {
+                let at =
+                    found.iter().zip(&expected).position(|(found, expected)| found != expected);
+                let at = at.unwrap_or(found.len().min(expected.len()));
+                let near = expected.get(at.saturating_sub(3)).map_or(0, |piece| piece.start);
+                panic!(
+                    "{family:?} {tier:?}: {:?} for {:?} in {:?}",
+                    &found[at.min(found.len())..found.len().min(at + 2)],
+                    &expected[at.min(expected.len())..expected.len().min(at + 2)],
+                    text[near..].chars().take(90).collect::<String>(),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_cut_short_strings_as_the_scanner() {
+    let tiers = tiers();
+    for length in 0..=2 {
+        exhaustive(ALPHABET, length, |text| check_tiers(&tiers, text));
+    }
+    exhaustive(&['a', 'A', '的', '\u{301}', '\'', 's', ' ', '!', '\n', '/'], 4, |text| {
+        check_tiers(&tiers, text);
+    });
+}
+
+/// A hard case at each place of a window, with the text going on behind it or not.
+#[test]
+fn blocks_cut_at_every_offset_as_the_scanner() {
+    let tiers = tiers();
+    let cases = [
+        "don't",
+        "'ſx",
+        "he'lL've's",
+        "O'RE'D",
+        " 's",
+        "''t",
+        "的AB的C",
+        "的ABc",
+        "aéB的AB c",
+        "x\u{301}A",
+        "!!\u{301}!a",
+        " !\u{301}\n\n/",
+        "\u{301}A",
+        "!\u{301}A",
+        "12345",
+        "1٣٣٣1",
+        "〇1〇的⺀a",
+        " \n \n  x",
+        "  \n",
+        "!\n/\n/\n!",
+        "!\n//a",
+        "\u{A0}\u{A0}a",
+        "\u{3000} \u{3000}!",
+        "\t\n\t",
+        "！\r\n  ",
+        "😀😀\u{200D}a",
+        "的，的",
+        " \u{85}\n\u{2028}b",
+        "ǅa'S",
+        "🇩a",
+        "    1",
+        "\u{16FF0}a",
+    ];
+    let fillers = ["b", " ", "word ", "的", "é", "!", "\n", "7", "あ", "Zz", "😀"];
+    for case in cases {
+        for filler in fillers {
+            for offset in 0..70 {
+                let mut text: String = filler.chars().cycle().take(offset).collect();
+                text.push_str(case);
+                check_tiers(&tiers, &text);
+                text.extend(filler.chars().cycle().take(80));
+                text.push_str(case);
+                check_tiers(&tiers, &text);
+            }
+        }
+    }
+}
+
+fn check_random_texts(seed: u64, count: usize) {
+    let tiers = tiers();
+    let mut random = Random::new(seed);
+    for _ in 0..count {
+        check_tiers(&tiers, &random_text(&mut random, 150, 12));
+        check_tiers(&tiers, &random_text(&mut random, 60, 150));
+        check_tiers(&tiers, &random_words(&mut random, 60));
+    }
+}
+
+/// Something like text: words, numbers and punctuation of several scripts.
+fn random_words(random: &mut Random, count: usize) -> String {
+    const PARTS: &[&str] = &[
+        "the",
+        " of",
+        " House",
+        " don't",
+        "I'll",
+        " WE'VE",
+        "camelCase",
+        "HTTPServer",
+        " 1234567",
+        "42",
+        ", ",
+        ".",
+        "\n\n",
+        "\n    ",
+        ";\n//",
+        " /*",
+        "();",
+        "\r\n",
+        "\t\t",
+        "的时候",
+        "。",
+        "使用API的",
+        "Привет",
+        " мир",
+        "ёлка",
+        "Ελλάδα",
+        " कुत्ता",
+        "हिन्दी",
+        "العربية",
+        " ٣٤٥",
+        "こんにちは",
+        "カタカナー",
+        "한국어",
+        " 👍🏽",
+        "❤️",
+        "—",
+        "…",
+        "“x”",
+        "e\u{301}",
+        "\u{A0}",
+        "\u{3000}",
+        "ﬁ",
+        "x'",
+        "'s",
+        " if (a == b) {",
+        "<div class=\"x\">",
+        "http://a.b/c?d=1",
+        "   ",
+        " \n \n",
+        "ſ",
+        "'ſ",
+        "〇",
+        "一二三〇",
+        "⺀",
+        "Ⅷ",
+        "½",
+        "\u{200D}",
+        "\u{0}",
+    ];
+    (0..random.below(count)).map(|_| random.pick(PARTS)).collect()
+}
+
+#[test]
+fn blocks_cut_random_texts_as_the_scanner() {
+    check_random_texts(5, 1_500);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn blocks_cut_many_random_texts_as_the_scanner() {
+    check_random_texts(6, 300_000);
+}
+
+#[test]
+fn blocks_classify_every_code_point_as_the_scanner() {
+    let tiers = tiers();
+    let mut text = String::new();
+    for first in (0..=char::MAX as u32).step_by(24) {
+        text.clear();
+        for c in (first..first + 24).filter_map(char::from_u32) {
+            text.extend(['a', c, ' ', c, c, '1', c, '!', c, 'A', c, '\n']);
+        }
+        check_tiers(&tiers, &text);
+    }
+}
+
+#[test]
+fn batches_may_end_anywhere() {
+    let tiers = tiers();
+    for length in [60, 64, 65, 127, 128, 190, 191, 192, 193, 255, 256, 257, 300, 1000] {
+        check_tiers(&tiers, &"a ".repeat(length));
+        check_tiers(&tiers, &"1".repeat(length));
+        check_tiers(&tiers, &("\n".to_owned() + &"1 ".repeat(length)));
+    }
 }
