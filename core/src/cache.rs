@@ -34,6 +34,20 @@ impl<const W: usize> Ids<W> {
     /// How many ids fit in.
     pub(crate) const CAPACITY: usize = 2 * W;
 
+    /// One id; none when it is too large.
+    #[inline(always)]
+    pub(crate) fn one(id: u32) -> Self {
+        let mut words = [0; W];
+        let fits = id >> COUNT_SHIFT == 0;
+        words[0] = select_unpredictable(fits, u64::from(id) | 1 << COUNT_SHIFT, 0);
+        Self(words)
+    }
+
+    #[inline(always)]
+    pub(crate) fn are_known(self) -> bool {
+        self.0[0] != 0
+    }
+
     /// `None` when they do not fit.
     fn new(ids: &[u32]) -> Option<Self> {
         let first = *ids.first()?;
@@ -90,12 +104,12 @@ impl<const W: usize> Table<W> {
         View(bytemuck::cast_slice(self.0.bytes()))
     }
 
-    fn put(&mut self, hash: u64, key: [u64; W], ids: &[u32]) {
-        if let Some(Ids(ids)) = Ids::new(ids) {
-            let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
-            let set = &mut sets[Self::set_of(hash)];
-            set[1] = set[0];
-            set[0] = [key, ids];
+    #[inline(always)]
+    fn put(&mut self, hash: u64, key: [u64; W], Ids(ids): Ids<W>) {
+        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+        let set = &mut sets[Self::set_of(hash)];
+        if set[0][0] != key {
+            *set = [[key, ids], set[0]];
         }
     }
 }
@@ -197,7 +211,17 @@ impl Cache {
     }
 
     pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
-        self.short.put(hash16(key, self.seeds), key, ids);
+        if let Some(ids) = Ids::new(ids) {
+            self.short.put(hash16(key, self.seeds), key, ids);
+        }
+    }
+
+    /// Like [`Cache::put`], unless the ids are unknown.
+    #[inline(always)]
+    pub(crate) fn put_packed(&mut self, key: Key, ids: Ids<2>) {
+        if ids.are_known() {
+            self.short.put(hash16(key, self.seeds), key, ids);
+        }
     }
 
     fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
@@ -211,7 +235,9 @@ impl Cache {
     }
 
     pub(crate) fn put_long(&mut self, key: LongKey, ids: &[u32]) {
-        self.long.put(self.hash_long(key), key.0, ids);
+        if let Some(ids) = Ids::new(ids) {
+            self.long.put(self.hash_long(key), key.0, ids);
+        }
     }
 }
 

@@ -5,11 +5,12 @@ use crate::error::Result;
 use crate::merge::merge;
 use crate::pool::{Lease, Pool};
 use crate::split::Piece;
-use crate::vocabulary::{SHORT, Vocabulary, key, three_byte_char};
+use crate::vocabulary::{NONE, SHORT, Vocabulary, key, three_byte_char};
 
-/// How many pieces are looked up before the first of them is dealt with. A run of look-ups
-/// without a branch among them keeps many reads of memory under way at once.
-const AHEAD: usize = 32;
+/// How many pieces are looked up before the first of them is dealt with, and the same for texts
+/// that are short.
+const MANY: usize = 128;
+const FEW: usize = 16;
 
 /// Turns pieces into ids, with a cache of its own for as long as it lives.
 pub(crate) struct Merger<'a> {
@@ -29,14 +30,24 @@ impl<'a> Merger<'a> {
         pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let mut known = [Ids::UNKNOWN; AHEAD];
-        for pieces in pieces.chunks(AHEAD) {
-            if let Some(cache) = self.cache() {
-                let cache = cache.short();
-                for (piece, known) in pieces.iter().zip(&mut known) {
-                    cache.get(key(text, piece.start, piece.end), known);
-                }
-            }
+        if pieces.len() <= FEW {
+            self.append_ahead::<FEW>(text, pieces, ids)
+        } else {
+            self.append_ahead::<MANY>(text, pieces, ids)
+        }
+    }
+
+    /// Looks up to `N` pieces up before the first of them is dealt with.
+    #[inline(always)]
+    fn append_ahead<const N: usize>(
+        &mut self,
+        text: &[u8],
+        pieces: &[Piece],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut known = [Ids::UNKNOWN; N];
+        for pieces in pieces.chunks(N) {
+            self.look_up(text, pieces, &mut known);
             for (piece, known) in pieces.iter().zip(&known) {
                 if !known.append_to(ids) {
                     self.append_unknown(text, *piece, ids)?;
@@ -44,6 +55,32 @@ impl<'a> Merger<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Looks short pieces up, first all of them in the cache, then the rest of them in the
+    /// vocabulary: runs of look-ups without a branch keep many reads of memory under way at
+    /// once.
+    #[inline(always)]
+    fn look_up<const N: usize>(&mut self, text: &[u8], pieces: &[Piece], known: &mut [Ids<2>; N]) {
+        let Some(cache) = self.lease.as_mut().map(Lease::cache) else { return };
+        let mut unknown = [0; N];
+        let mut count = 0;
+        let short = cache.short();
+        for (i, (piece, known)) in pieces.iter().zip(known.iter_mut()).enumerate() {
+            short.get(key(text, piece.start, piece.end), known);
+            unknown[count % N] = i as u8;
+            count += usize::from(!known.are_known());
+        }
+        let tokens = self.vocabulary.tokens();
+        for &i in &unknown[..count] {
+            let piece = pieces[usize::from(i)];
+            let id = tokens.find_short(key(text, piece.start, piece.end));
+            known[usize::from(i)] = Ids::one(id);
+        }
+        for &i in &unknown[..count] {
+            let piece = pieces[usize::from(i)];
+            cache.put_packed(key(text, piece.start, piece.end), known[usize::from(i)]);
+        }
     }
 
     #[inline(never)]
@@ -64,7 +101,8 @@ impl<'a> Merger<'a> {
             |cache, ids| cache.put(key, ids),
             |merger, ids| {
                 let vocabulary = merger.vocabulary;
-                if let Some(id) = vocabulary.tokens().find_short(key) {
+                let id = vocabulary.tokens().find_short(key);
+                if id != NONE {
                     ids.push(id);
                     return Ok(());
                 }
@@ -123,7 +161,7 @@ impl<'a> Merger<'a> {
     fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let vocabulary = self.vocabulary;
         let bytes = &text[..piece.end];
-        let mut segments = [Piece::default(); AHEAD];
+        let mut segments = [Piece::default(); FEW];
         let mut count = 0;
         let mut start = piece.start;
         while start < piece.end {
@@ -133,7 +171,7 @@ impl<'a> Merger<'a> {
                 segments[count] = Piece { start, end };
                 count += 1;
             }
-            if count == AHEAD || !is_short || end == piece.end {
+            if count == FEW || !is_short || end == piece.end {
                 self.append(text, &segments[..count], ids)?;
                 count = 0;
             }
