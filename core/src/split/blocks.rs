@@ -35,8 +35,9 @@ impl<F: Family> Kernel for Fill<'_, F> {
             let window = classifier.window(text, at);
             let block = Block { text, at, is_last: text.len() - at <= WINDOW };
             let cut = block.cut::<F, _>(&window);
-            let (written, start) = emit(cut.starts, at, out);
-            count += written;
+            classifier.emit(cut.starts, at, out);
+            count += cut.starts.count_ones() as usize;
+            let start = at + highest_position(cut.starts);
             at = start;
             let end = if cut.is_hard || (cut.starts == 0 && !block.is_last) {
                 scan::next_piece::<F>(text, start)
@@ -55,21 +56,6 @@ impl<F: Family> Kernel for Fill<'_, F> {
         *self.position = at;
         count
     }
-}
-
-/// Writes the pieces that end at the bits of `starts`, the first of them beginning at `at`.
-/// Returns how many, and where the next one begins.
-#[inline(always)]
-fn emit(mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) -> (usize, usize) {
-    let count = starts.count_ones() as usize;
-    let mut start = at;
-    for slot in &mut out[..count] {
-        let end = at + starts.trailing_zeros() as usize;
-        *slot = Piece { start, end };
-        start = end;
-        starts &= starts.wrapping_sub(1);
-    }
-    (count, start)
 }
 
 /// Where a window is.
@@ -356,4 +342,10 @@ fn first_byte(last: u64, continuation: u64) -> u64 {
 #[inline(always)]
 fn highest(mask: u64) -> u64 {
     if mask == 0 { 0 } else { 1 << (63 - mask.leading_zeros()) }
+}
+
+/// The position of the highest bit of `mask`; 0 if it has none.
+#[inline(always)]
+fn highest_position(mask: u64) -> usize {
+    63 - (mask | 1).leading_zeros() as usize
 }

@@ -8,6 +8,7 @@ use std::arch::x86_64::*;
 
 use super::portable::union;
 use super::{Classifier, Kernel, WINDOW, Window, add_multibyte, low_bits};
+use crate::split::Piece;
 use crate::split::chars::{self, ASCII, LOWER, NEWLINE, NUMBER, SPACE, UPPER};
 
 pub(super) fn has_avx2() -> bool {
@@ -24,6 +25,7 @@ pub(super) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -31,7 +33,9 @@ pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx2(()))
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512(()))
 }
@@ -179,6 +183,33 @@ impl Classifier for Avx512 {
             multibyte(text, at, bytes, classes, valid)
         }
     }
+
+    #[inline(always)]
+    fn emit(self, starts: u64, at: usize, out: &mut [Piece; WINDOW]) {
+        // SAFETY: `POSITIONS` and `PAIRS` have 64 bytes; a group of four pieces is 64 bytes, as
+        // `Piece` is two `usize` in order; `self` proves AVX-512.
+        unsafe {
+            let positions = _mm512_loadu_si512(POSITIONS.as_ptr().cast());
+            // The ends of the pieces, and their starts: the ends before them, but for the first.
+            let ends = _mm512_maskz_compress_epi8(starts, positions);
+            let mut pairs = _mm512_loadu_si512(PAIRS.as_ptr().cast());
+            let base = _mm512_set1_epi64(at as i64);
+            // Eight of the pairs' bytes a group.
+            let mut left = starts.count_ones() as usize;
+            let bytes = ends;
+            for group in out.as_chunks_mut::<4>().0 {
+                let pair = _mm512_permutexvar_epi8(pairs, bytes);
+                let wide = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(pair));
+                _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_add_epi64(wide, base));
+                if left <= 4 {
+                    break;
+                }
+                left -= 4;
+                pairs = _mm512_add_epi8(pairs, _mm512_set1_epi8(4));
+            }
+            out[0].start = at;
+        }
+    }
 }
 
 impl Window for Avx512Window {
@@ -268,13 +299,27 @@ static POSITIONS: [u8; 64] = {
     positions
 };
 
+/// For the first four pieces, start by end: the places of their ends among all ends. The first
+/// piece has no end before it.
+static PAIRS: [u8; 64] = {
+    let mut pairs = [0; 64];
+    let mut at = 1;
+    while at < 64 {
+        pairs[at] = at as u8 / 2 - (1 - at as u8 % 2);
+        at += 1;
+    }
+    pairs
+};
+
 /// Completes a window that holds characters of more than one byte.
 ///
 /// Characters that differ in their last byte only share a row of 64 classes, which one table
 /// look-up gives to all of them in the window. There are as many rounds as there are different
 /// rows, but for the characters of `UNIFORM`, which are done at once.
 #[inline(never)]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn multibyte(
     text: &[u8],
     at: usize,
