@@ -299,13 +299,13 @@ static POSITIONS: [u8; 64] = {
     positions
 };
 
-/// For the first four pieces, start by end: the places of their ends among all ends. The first
-/// piece has no end before it.
+/// For the first four pieces, start and end in turn: the places of their ends among all ends.
+/// The start is the end before, which the first piece lacks.
 static PAIRS: [u8; 64] = {
-    let mut pairs = [0; 64];
+    let mut pairs = [0xFF; 64];
     let mut at = 1;
     while at < 64 {
-        pairs[at] = at as u8 / 2 - (1 - at as u8 % 2);
+        pairs[at] = (at as u8 - 1) / 2;
         at += 1;
     }
     pairs
