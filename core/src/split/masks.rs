@@ -41,19 +41,17 @@ pub(super) trait Classifier: Copy {
     /// them begins. Slots behind them may be written too.
     #[inline(always)]
     fn emit(self, mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) {
-        // Whole groups, so that the loop runs equally often for most windows: the processor can
-        // foresee that.
-        const GROUP: usize = 8;
+        // Most windows have at most 16 pieces: two groups without a branch, then the rest.
         let mut start = at;
-        for group in out.as_chunks_mut::<GROUP>().0 {
+        for (index, group) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            if index >= 2 && starts == 0 {
+                break;
+            }
             for slot in group {
                 let end = at + starts.trailing_zeros() as usize;
                 *slot = Piece { start, end };
                 start = end;
                 starts &= starts.wrapping_sub(1);
-            }
-            if starts == 0 {
-                break;
             }
         }
     }
@@ -81,10 +79,12 @@ impl Tier {
     /// The best tier of this processor, or a lower one if the environment variable
     /// `BPE_ENGINE_TIER` names it: `portable`, `avx2` or `avx512`. Other values change nothing.
     pub fn from_environment() -> Self {
-        match std::env::var(TIER_VARIABLE) {
-            Ok(name) => Self::named(&name).unwrap_or_else(Self::best),
-            Err(_) => Self::best(),
-        }
+        Self::chosen(std::env::var(TIER_VARIABLE).ok().as_deref())
+    }
+
+    /// The tier for a value of the environment variable.
+    pub(super) fn chosen(name: Option<&str>) -> Self {
+        name.and_then(Self::named).unwrap_or_else(Self::best)
     }
 
     /// The best tier of this processor.

@@ -321,6 +321,10 @@ fn the_time_is_linear_and_nothing_overflows() {
             assert_eq!(pieces.last().unwrap().end, text.len());
         }
     }
+    let tiers = tiers();
+    for text in &texts {
+        check_tiers(&tiers, text);
+    }
     // The patterns themselves, by automata.
     for (family, spelling) in SPELLINGS {
         let pattern = Pattern::new(spelling).unwrap();
@@ -621,5 +625,40 @@ fn batches_may_end_anywhere() {
         check_tiers(&tiers, &"a ".repeat(length));
         check_tiers(&tiers, &"1".repeat(length));
         check_tiers(&tiers, &("\n".to_owned() + &"1 ".repeat(length)));
+    }
+}
+
+#[test]
+fn a_tier_is_never_above_the_processor() {
+    let names = ["portable", "avx2", "avx512"];
+    for (index, name) in names.iter().enumerate() {
+        let tier = Tier::chosen(Some(name));
+        assert!(names[..=index].contains(&tier.name()), "{name}: {tier:?}");
+    }
+    assert_eq!(Tier::chosen(None), Tier::best());
+    assert_eq!(Tier::chosen(Some("")), Tier::best());
+    assert_eq!(Tier::chosen(Some("avx512")), Tier::best());
+}
+
+#[test]
+fn the_regex_path_has_no_safe_cut_and_drops_what_does_not_match() {
+    let splitter = Splitter::new("[ab]+|").unwrap();
+    assert_eq!(splitter.safe_cut("ab ab", 0), None);
+    let mut batch = [Piece::default(); BATCH];
+    let mut pieces = splitter.pieces("xab--b的a");
+    assert_eq!(pieces.fill(&mut batch), Ok(3));
+    let found: Vec<_> = batch[..3].iter().map(|piece| (piece.start, piece.end)).collect();
+    assert_eq!(found, [(1, 3), (5, 6), (9, 10)]);
+    assert_eq!(pieces.fill(&mut batch), Ok(0));
+}
+
+#[test]
+fn safe_cuts_are_found_from_any_byte() {
+    let splitter = Splitter::new(SPELLINGS[0].1).unwrap();
+    let text = "你好，世界 a'b 1.";
+    for near in 0..text.len() + 3 {
+        let cuts = [6, 15, 19, 21];
+        let expected = cuts.into_iter().find(|&cut| cut >= near);
+        assert_eq!(splitter.safe_cut(text, near), expected, "{near}");
     }
 }

@@ -194,17 +194,15 @@ impl Classifier for Avx512 {
             let ends = _mm512_maskz_compress_epi8(starts, positions);
             let mut pairs = _mm512_loadu_si512(PAIRS.as_ptr().cast());
             let base = _mm512_set1_epi64(at as i64);
-            // Eight of the pairs' bytes a group.
-            let mut left = starts.count_ones() as usize;
-            let bytes = ends;
-            for group in out.as_chunks_mut::<4>().0 {
-                let pair = _mm512_permutexvar_epi8(pairs, bytes);
-                let wide = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(pair));
-                _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_add_epi64(wide, base));
-                if left <= 4 {
+            // Most windows have at most 16 pieces: four groups without a branch, then the rest.
+            let count = starts.count_ones() as usize;
+            for (index, group) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                if index >= 4 && index * 4 >= count {
                     break;
                 }
-                left -= 4;
+                let pair = _mm512_permutexvar_epi8(pairs, ends);
+                let wide = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(pair));
+                _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_add_epi64(wide, base));
                 pairs = _mm512_add_epi8(pairs, _mm512_set1_epi8(4));
             }
             out[0].start = at;
