@@ -145,6 +145,9 @@ impl Window for Avx2Window {
     }
 }
 
+// `Avx512::emit` writes pieces as pairs of 64-bit numbers.
+const _: () = assert!(size_of::<Piece>() == 16);
+
 /// Proof of AVX-512: made in `run_avx512` only.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512(());
