@@ -41,16 +41,36 @@ fn split(splitter: &Splitter, text: &str, batch: &mut Batch) -> usize {
     total
 }
 
-/// The best time of several runs, for at most about half a second.
-fn best(mut run: impl FnMut()) -> Duration {
-    let begin = Instant::now();
-    let mut best = Duration::MAX;
-    while begin.elapsed() < Duration::from_millis(300) {
-        let start = Instant::now();
-        run();
-        best = best.min(start.elapsed());
+/// How long `text` takes: the sum over short stretches of it of the best of several runs, so that
+/// what else the machine does is left out.
+fn time(splitter: &Splitter, text: &str) -> (usize, Duration) {
+    const STRETCH: usize = 1 << 17;
+    const ROUNDS: usize = 7;
+    let mut batch = [Piece::default(); BATCH];
+    let (mut pieces, mut total) = (0, Duration::ZERO);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut end = rest.len().min(STRETCH);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (stretch, behind) = rest.split_at(end);
+        // A short text is split often enough for the clock.
+        let repeats = 1 + STRETCH / 2 / stretch.len();
+        let mut best = Duration::MAX;
+        let mut count = 0;
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            for _ in 0..repeats {
+                count = split(splitter, black_box(stretch), &mut batch);
+            }
+            best = best.min(start.elapsed());
+        }
+        pieces += count;
+        total += best / repeats as u32;
+        rest = behind;
     }
-    best
+    (pieces, total)
 }
 
 fn main() -> ExitCode {
@@ -72,7 +92,6 @@ fn main() -> ExitCode {
         "text", "family", "tier", "pieces", "ns/piece", "MB/s"
     );
     for (name, text) in &texts {
-        let rounds = 1 + 100_000 / text.len();
         for (family, pattern) in PATTERNS {
             for tier in ["portable", "avx2", "avx512"].into_iter().filter_map(Tier::named) {
                 let splitter = match Splitter::with_tier(pattern, tier) {
@@ -82,12 +101,8 @@ fn main() -> ExitCode {
                         return ExitCode::FAILURE;
                     }
                 };
-                let mut batch = [Piece::default(); BATCH];
-                let pieces = split(&splitter, text, &mut batch);
-                let time = best(|| {
-                    (0..rounds).for_each(|_| _ = split(&splitter, black_box(text), &mut batch))
-                });
-                let nanoseconds = time.as_nanos() as f64 / rounds as f64;
+                let (pieces, time) = time(&splitter, text);
+                let nanoseconds = time.as_nanos() as f64;
                 println!(
                     "{name:14} {family:8} {:9} {pieces:9} {:8.2} {:8.0}",
                     tier.name(),
