@@ -1,6 +1,6 @@
 //! Pieces -> ids: a look-up in the cache, then in the vocabulary, then merging.
 
-use crate::cache::{Cache, Ids, LONGEST, LongKey};
+use crate::cache::{Cache, Ids, LONGEST, LongKey, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::pool::{Lease, Pool};
@@ -34,11 +34,11 @@ impl<'a> Merger<'a> {
             if let Some(cache) = self.cache() {
                 let cache = cache.short();
                 for (piece, known) in pieces.iter().zip(&mut known) {
-                    *known = cache.get(key(text, piece.start, piece.end));
+                    cache.get(key(text, piece.start, piece.end), known);
                 }
             }
             for (piece, known) in pieces.iter().zip(&known) {
-                if !append_known(*known, ids) {
+                if !known.append_to(ids) {
                     self.append_unknown(text, *piece, ids)?;
                 }
             }
@@ -55,43 +55,66 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// A piece of up to [`SHORT`] bytes.
+    /// A piece of up to [`SHORT`] bytes. An equal piece may have come by since the look-up.
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
-        let vocabulary = self.vocabulary;
         let key = key(text, piece.start, piece.end);
-        // An equal piece may have come by since the look-up.
-        if self.cache().is_some_and(|cache| append_known(cache.short().get(key), ids)) {
-            return Ok(());
-        }
-        let from = ids.len();
-        match vocabulary.tokens().find_short(key) {
-            Some(id) => ids.push(id),
-            None => {
+        self.append_remembered(
+            ids,
+            |cache| cache.get(key),
+            |cache, ids| cache.put(key, ids),
+            |merger, ids| {
+                let vocabulary = merger.vocabulary;
+                if let Some(id) = vocabulary.tokens().find_short(key) {
+                    ids.push(id);
+                    return Ok(());
+                }
+                let from = ids.len();
                 merge(vocabulary, &text[piece.start..piece.end], ids);
-                self.finish(ids, from)?;
-            }
-        }
-        if let Some(cache) = self.cache() {
-            cache.put(key, &ids[from..]);
-        }
-        Ok(())
+                merger.finish(ids, from)
+            },
+        )
     }
 
     /// A piece of more than [`SHORT`] bytes. Runs of Chinese and the like seldom come twice;
     /// they are cut up at once.
     fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let bytes = &text[piece.start..piece.end];
+        if let Some(key) = run_key(bytes) {
+            return self.append_remembered(
+                ids,
+                |cache| cache.get(key),
+                |cache, ids| cache.put(key, ids),
+                |merger, ids| merger.append_uncut(bytes, ids),
+            );
+        }
         if bytes.len() > LONGEST || three_byte_char(bytes).is_some() {
             return self.append_segments(text, piece, ids);
         }
         let key = LongKey::new(bytes);
-        if self.cache().is_some_and(|cache| append_known(cache.get_long(key), ids)) {
+        self.append_remembered(
+            ids,
+            |cache| cache.get_long(key),
+            |cache, ids| cache.put_long(key, ids),
+            |merger, ids| merger.append_segments(text, piece, ids),
+        )
+    }
+
+    /// Appends what the cache knows, or else what `find` finds, which the cache then learns.
+    #[inline(always)]
+    fn append_remembered<const W: usize>(
+        &mut self,
+        ids: &mut Vec<u32>,
+        get: impl FnOnce(&Cache) -> Ids<W>,
+        put: impl FnOnce(&mut Cache, &[u32]),
+        find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
+    ) -> Result<()> {
+        if self.cache().is_some_and(|cache| get(cache).append_to(ids)) {
             return Ok(());
         }
         let from = ids.len();
-        self.append_segments(text, piece, ids)?;
+        find(self, ids)?;
         if let Some(cache) = self.cache() {
-            cache.put_long(key, &ids[from..]);
+            put(cache, &ids[from..]);
         }
         Ok(())
     }
@@ -150,19 +173,4 @@ impl<'a> Merger<'a> {
     fn cache(&mut self) -> Option<&mut Cache> {
         self.lease.as_mut().map(Lease::cache)
     }
-}
-
-/// Appends ids, if they are known.
-#[inline(always)]
-fn append_known<const W: usize>(known: Ids<W>, ids: &mut Vec<u32>) -> bool {
-    let (count, unpacked) = known.unpack();
-    let unpacked = unpacked.as_flattened();
-    ids.reserve(unpacked.len());
-    let length = ids.len();
-    for (spare, &id) in ids.spare_capacity_mut()[..unpacked.len()].iter_mut().zip(unpacked) {
-        spare.write(id);
-    }
-    // SAFETY: as many elements after `length` as `unpacked` has have just been written.
-    unsafe { ids.set_len(length + count.min(unpacked.len())) };
-    count != 0
 }
