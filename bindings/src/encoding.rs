@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
-use crate::{batch, builtin, buffer::TokenBuffer, gil, ids, ints, ranks, text};
+use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
@@ -27,6 +27,9 @@ pub struct CoreBpe {
     /// Made when `encode_with_unstable` is first called.
     by_bytes: OnceLock<ByBytes>,
 }
+
+/// `(start, end)` of stretches of a Python string, in characters.
+type CharacterSpans = Vec<(usize, usize)>;
 
 /// What can stop a walk.
 #[derive(Debug)]
@@ -104,11 +107,7 @@ impl CoreBpe {
             .map_err(|stop| stop.into_python(py))
     }
 
-    fn rules(
-        &self,
-        allowed: &Bound<'_, PyAny>,
-        disallowed: &Bound<'_, PyAny>,
-    ) -> PyResult<Rules> {
+    fn rules(&self, allowed: &Bound<'_, PyAny>, disallowed: &Bound<'_, PyAny>) -> PyResult<Rules> {
         Rules::read(self.encoding.special_tokens(), allowed, disallowed)
     }
 
@@ -124,7 +123,7 @@ impl CoreBpe {
         text: &Bound<'_, PyAny>,
         rules: &Rules,
         work: impl FnOnce(&Fitter<'_>, &str) -> bpe_core::Result<Vec<Range<usize>>> + Send,
-    ) -> PyResult<Vec<(usize, usize)>> {
+    ) -> PyResult<CharacterSpans> {
         let py = text.py();
         let original = text::read(text)?;
         let spans = gil::run(py, original.len(), || {
@@ -297,7 +296,7 @@ impl CoreBpe {
         text: &Bound<'py, PyAny>,
         allowed_special: &Bound<'py, PyAny>,
         disallowed_special: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyList>, Vec<(usize, usize)>)> {
+    ) -> PyResult<(Bound<'py, PyList>, CharacterSpans)> {
         let py = text.py();
         let rules = self.rules(allowed_special, disallowed_special)?;
         let original = text::read(text)?;
@@ -369,7 +368,7 @@ impl CoreBpe {
         overlap: usize,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<(usize, usize)>> {
+    ) -> PyResult<CharacterSpans> {
         let rules = self.rules(allowed_special, disallowed_special)?;
         self.fit(text, &rules, |fitter, text| fitter.chunks(text, max_tokens, overlap))
     }
@@ -386,10 +385,7 @@ impl CoreBpe {
             .or_raise(piece.py())
     }
 
-    fn encode_single_piece<'py>(
-        &self,
-        piece: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyList>> {
+    fn encode_single_piece<'py>(&self, piece: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = piece.py();
         let bytes = bytes_or_text(piece)?;
         let ids = gil::run(py, bytes.len(), || {
@@ -515,8 +511,7 @@ impl CoreBpe {
         if matches!(self.normalization.apply(text), Cow::Owned(normal) if normal != text) {
             return Ok(false);
         }
-        gil::run(py, text.len(), || inspect::is_canonical(&self.encoding, &ids))
-            .or_raise(py)
+        gil::run(py, text.len(), || inspect::is_canonical(&self.encoding, &ids)).or_raise(py)
     }
 
     // ---- The vocabulary ----
