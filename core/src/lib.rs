@@ -6,6 +6,7 @@
 //!
 //! | room | what it does |
 //! |---|---|
+//! | [`normalize`] | rewrites the text first, for encodings that ask for it |
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
 //! | [`vocabulary`] | bytes of a token <-> its id |
@@ -13,23 +14,33 @@
 //! | `merge` | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
+//! | [`offsets`] | where in the text each token stands |
+//! | [`fit`] | how much of a text fits into a number of tokens |
+//! | [`inspect`] | pieces of a text; whether ids are canonical |
+//! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
 
 pub mod cache;
 pub mod encoding;
 pub mod error;
+pub mod fit;
 pub(crate) mod hash;
+pub mod inspect;
 pub(crate) mod merge;
+pub mod normalize;
+pub mod offsets;
 pub(crate) mod pieces;
 pub mod pool;
 pub mod rank_file;
 pub mod sink;
 pub mod special_tokens;
 pub mod split;
+pub mod unstable;
 pub mod vocabulary;
 
 pub use encoding::Encoding;
 pub use error::{Error, Result};
+pub use normalize::Normalization;
 pub use sink::Sink;
 pub use special_tokens::SpecialTokens;
 pub use split::Splitter;
