@@ -178,12 +178,10 @@ class Encoding:
         >>> bpe_engine.get_encoding("gpt2").encode_to_numpy("hello world").tolist()
         [31373, 995]
         """
-        buffer = self._core_bpe.encode_to_tiktoken_buffer(
-            text, allowed_special, disallowed_special
-        )
+        buffer = self._core_bpe.encode_to_tiktoken_buffer(text, allowed_special, disallowed_special)
         import numpy as np
 
-        return np.frombuffer(buffer, dtype=np.uint32)
+        return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
         """`encode_ordinary` of each text, on up to `num_threads` threads.
@@ -404,9 +402,7 @@ class Encoding:
             raise ValueError(
                 f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
             )
-        spans = self._core_bpe.chunk(
-            text, max_tokens, overlap, allowed_special, disallowed_special
-        )
+        spans = self._core_bpe.chunk(text, max_tokens, overlap, allowed_special, disallowed_special)
         return [text[start:end] for start, end in spans]
 
     def is_canonical(self, tokens: Sequence[int]) -> bool:
@@ -528,9 +524,7 @@ class Encoding:
         """
         return self._core_bpe.decode_bytes_batch(batch, num_threads)
 
-    def stream_decoder(
-        self, errors: str = "replace", prompt: Sequence[int] = ()
-    ) -> StreamDecoder:
+    def stream_decoder(self, errors: str = "replace", prompt: Sequence[int] = ()) -> StreamDecoder:
         """A decoder for ids that arrive one by one; see `StreamDecoder`.
 
         Args:
@@ -596,7 +590,7 @@ class Encoding:
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """`encode_ordinary` with the pieces cut by the package `regex`. For comparison."""
-        import regex
+        import regex  # type: ignore[import-untyped,unused-ignore]
 
         pieces = regex.findall(self._pat_str, text)
         return [id for piece in pieces for id in self._core_bpe.encode_single_piece(piece)]

@@ -54,10 +54,11 @@ class StreamDecoder:
             KeyError, OverflowError, TypeError: As in `Encoding.decode`; the ids are not taken.
             UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
         """
-        if hasattr(tokens, "__index__") and not hasattr(tokens, "__len__"):
-            data = self._core_bpe.decode_single_token_bytes(tokens)
-        else:
+        # Integers of numpy have an index and no length, its arrays have both.
+        if hasattr(tokens, "__len__"):
             data = self._core_bpe.decode_bytes(tokens)
+        else:
+            data = self._core_bpe.decode_single_token_bytes(tokens)
         return self._decode(data, final=False)
 
     def finish(self) -> str:
