@@ -74,7 +74,7 @@ def _takes_encoding(command: _Command) -> _Command:
             "--encoding",
             "encoding_name",
             metavar="NAME",
-            help=f"An encoding by its name; {_DEFAULT} by default. `bpe-engine encodings` lists them.",
+            help=f"An encoding by its name; {_DEFAULT} by default. See `bpe-engine encodings`.",
         ),
         click.option(
             "-m", "--model", metavar="NAME", help="The encoding of a model, such as gpt-4o."
@@ -381,9 +381,9 @@ def count(
     """
     encoding = _choose(**choice)
     allowed = _allowed(encoding, allow_special)
+    inputs: Sequence[str | None] = paths or [None]
     totals = [
-        encoding.count(_read_text(words, path, errors), allowed_special=allowed)
-        for path in paths or [None]
+        encoding.count(_read_text(words, path, errors), allowed_special=allowed) for path in inputs
     ]
     total = sum(totals)
     if as_json and len(paths) > 1:

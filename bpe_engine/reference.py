@@ -85,7 +85,8 @@ class Encoding:
     """The readable engine. Arguments and ids are those of `bpe_engine.Encoding`.
 
     >>> ranks = {bytes([i]): i for i in range(256)} | {b"lo": 256, b"hel": 257, b"he": 258}
-    >>> enc = Encoding("tiny", pat_str=r"\\w+|\\W", mergeable_ranks=ranks, special_tokens={"<s>": 300})
+    >>> specials = {"<s>": 300}
+    >>> enc = Encoding("e", pat_str=r"\\w+", mergeable_ranks=ranks, special_tokens=specials)
     >>> enc.encode("<s>hello", allowed_special={"<s>"})
     [300, 257, 256]
     >>> enc.decode([257, 256])
@@ -115,7 +116,7 @@ class Encoding:
         for special, id in special_tokens.items():
             if id in self._bytes_of:
                 raise ValueError(f"{name}: the id {id} of {special!r} is the rank of a token")
-        # Two names may share an id (o200k_harmony has such a pair); the first is what it decodes to.
+        # Two names may share an id (o200k_harmony has such a pair); it decodes to the first.
         names = {id: special.encode() for special, id in reversed(special_tokens.items())}
         self._bytes_of |= names
         self.max_token_value = max(self._bytes_of)
