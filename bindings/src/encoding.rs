@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
-use crate::{batch, builtin, buffer::TokenBuffer, gil, ids, ints, ranks, text};
+use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
@@ -104,11 +104,7 @@ impl CoreBpe {
             .map_err(|stop| stop.into_python(py))
     }
 
-    fn rules(
-        &self,
-        allowed: &Bound<'_, PyAny>,
-        disallowed: &Bound<'_, PyAny>,
-    ) -> PyResult<Rules> {
+    fn rules(&self, allowed: &Bound<'_, PyAny>, disallowed: &Bound<'_, PyAny>) -> PyResult<Rules> {
         Rules::read(self.encoding.special_tokens(), allowed, disallowed)
     }
 
@@ -386,10 +382,7 @@ impl CoreBpe {
             .or_raise(piece.py())
     }
 
-    fn encode_single_piece<'py>(
-        &self,
-        piece: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyList>> {
+    fn encode_single_piece<'py>(&self, piece: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = piece.py();
         let bytes = bytes_or_text(piece)?;
         let ids = gil::run(py, bytes.len(), || {
@@ -515,8 +508,7 @@ impl CoreBpe {
         if matches!(self.normalization.apply(text), Cow::Owned(normal) if normal != text) {
             return Ok(false);
         }
-        gil::run(py, text.len(), || inspect::is_canonical(&self.encoding, &ids))
-            .or_raise(py)
+        gil::run(py, text.len(), || inspect::is_canonical(&self.encoding, &ids)).or_raise(py)
     }
 
     // ---- The vocabulary ----

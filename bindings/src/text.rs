@@ -32,9 +32,8 @@ pub fn character_spans(
     let pairs = joined_pairs(text, repaired)?;
     let in_text = |character| character + pairs.partition_point(|&pair| pair < character);
     let (mut starts, mut ends) = (Characters::new(repaired), Characters::new(repaired));
-    let place = |span: Range<usize>| {
-        (in_text(starts.index(span.start)), in_text(ends.index(span.end)))
-    };
+    let place =
+        |span: Range<usize>| (in_text(starts.index(span.start)), in_text(ends.index(span.end)));
     Ok(spans.into_iter().map(place).collect())
 }
 

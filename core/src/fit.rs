@@ -154,9 +154,7 @@ impl Fitter<'_> {
         borders.push(Border { position: 0, before: 0 });
         let mut special = Vec::new();
         for &(start, before) in &starts {
-            borders.extend(
-                alignment.boundary(start).map(|position| Border { position, before }),
-            );
+            borders.extend(alignment.boundary(start).map(|position| Border { position, before }));
             let id = ids.get(before);
             if id.is_some_and(|&id| self.encoding.vocabulary().rank_of_id(id).is_none())
                 && let Some((found, _)) =
@@ -239,10 +237,7 @@ fn around(spans: &[Range<usize>], position: usize) -> Option<&Range<usize>> {
 }
 
 /// The largest index below `count` for which `fits` holds.
-fn farthest(
-    count: usize,
-    mut fits: impl FnMut(usize) -> Result<bool>,
-) -> Result<Option<usize>> {
+fn farthest(count: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result<Option<usize>> {
     let mut range = 0..count;
     if count > TRY_ALL {
         let (mut low, mut high) = (0, count);
