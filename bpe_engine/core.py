@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, AbstractSet, Any, Collection, Literal, NoReturn, Sequence
+import operator
+from typing import (
+    TYPE_CHECKING,
+    AbstractSet,
+    Any,
+    Collection,
+    Literal,
+    NoReturn,
+    Sequence,
+    SupportsIndex,
+)
 
 from ._core import CoreBPE, disallowed_special_message
 
@@ -305,7 +315,7 @@ class Encoding:
         >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
         (2, None)
         """
-        _check_not_negative("limit", limit)
+        limit = _whole("limit", limit)
         total = self._core_bpe.count(text, limit, allowed_special, disallowed_special)
         return total if total <= limit else None
 
@@ -354,7 +364,7 @@ class Encoding:
         >>> gpt2.truncate("one two three", 2), gpt2.truncate("one two three", 2, side="left")
         ('one two', ' two three')
         """
-        _check_not_negative("max_tokens", max_tokens)
+        max_tokens = _whole("max_tokens", max_tokens)
         if side not in ("right", "left"):
             raise ValueError(f"side must be 'right' or 'left', not {side!r}")
         start, end = self._core_bpe.truncate(
@@ -395,9 +405,8 @@ class Encoding:
         >>> gpt2.chunk("one two three four", 2, overlap=1)
         ['one two', ' two three', ' three four']
         """
-        if max_tokens < 1:
-            raise ValueError(f"max_tokens must be at least 1, but is {max_tokens}")
-        _check_not_negative("overlap", overlap)
+        max_tokens = _whole("max_tokens", max_tokens, at_least=1)
+        overlap = _whole("overlap", overlap)
         if overlap >= max_tokens:
             raise ValueError(
                 f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
@@ -568,8 +577,8 @@ class Encoding:
         True
         """
         try:
-            return token.__index__() in self._special_token_values
-        except AttributeError:
+            return operator.index(token) in self._special_token_values
+        except TypeError:
             raise TypeError(f"a token id must be an int, not {type(token).__name__}") from None
 
     @property
@@ -634,9 +643,15 @@ class Encoding:
         return self
 
 
-def _check_not_negative(name: str, value: int) -> None:
-    if value < 0:
-        raise ValueError(f"{name} must not be negative, but is {value}")
+def _whole(name: str, value: SupportsIndex, at_least: int = 0) -> int:
+    """The value of an argument that says how many."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+    if number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, but is {number}")
+    return number
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:

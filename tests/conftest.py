@@ -43,12 +43,10 @@ class Pair:
     ours: bpe_engine.Encoding
     theirs: tiktoken.Encoding
 
-    def expected(self, text: str, allowed: object = (), ordinary: bool = True) -> list[int]:
+    def expected(self, text: str, allowed: str | set[str] = frozenset()) -> list[int]:
         """tiktoken's ids of a text, without a check."""
         text = normalized(self.name, text)
-        return self.theirs.encode(
-            text, allowed_special=set(allowed) if allowed != "all" else "all", disallowed_special=()
-        )
+        return self.theirs.encode(text, allowed_special=allowed, disallowed_special=())
 
 
 def pair(name: str) -> Pair:
