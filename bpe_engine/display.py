@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
 from rich.table import Table
@@ -163,7 +163,7 @@ def _rows(tokens: Sequence[Token], width: int) -> Iterator[list[_Cell]]:
         style = _SPECIAL if token.special else _STYLES[place % len(_STYLES)]
         number = f"{token.id}*" if token.special else str(token.id)
         # A token wider than the console goes on in the next row.
-        for shown in chop_cells(visible_bytes(token.token), width):
+        for shown in _chop(visible_bytes(token.token), width):
             cell = _Cell(shown, number, style)
             if row and used + cell.width > width:
                 yield row
@@ -176,6 +176,16 @@ def _rows(tokens: Sequence[Token], width: int) -> Iterator[list[_Cell]]:
             row, used = [], 0
     if row:
         yield row
+
+
+def _chop(shown: str, width: int) -> list[str]:
+    """`shown` in parts that are at most `width` cells wide."""
+    parts = [""]
+    for character in shown:
+        if cell_len(parts[-1] + character) > width:
+            parts.append("")
+        parts[-1] += character
+    return parts
 
 
 def _plural(count: int, noun: str) -> str:
