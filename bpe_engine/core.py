@@ -237,8 +237,9 @@ class Encoding:
             with the token that reaches its end or goes beyond it. Their order means nothing.
 
         >>> import bpe_engine
-        >>> stable, completions = bpe_engine.get_encoding("gpt2").encode_with_unstable("hello fan")
-        >>> stable, [7176] in completions
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> stable, completions = gpt2.encode_with_unstable("hello fan")
+        >>> stable, gpt2.encode(" fantastic") in completions
         ([31373], True)
         """
         return self._core_bpe.encode_with_unstable(text, allowed_special, disallowed_special)

@@ -54,11 +54,11 @@ class StreamDecoder:
             KeyError, OverflowError, TypeError: As in `Encoding.decode`; the ids are not taken.
             UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
         """
-        # Integers of numpy have an index and no length, its arrays have both.
-        if hasattr(tokens, "__len__"):
-            data = self._core_bpe.decode_bytes(tokens)
-        else:
+        # Arrays of numpy have an index and a length, its integers an index only.
+        if isinstance(tokens, int) or not hasattr(tokens, "__len__"):
             data = self._core_bpe.decode_single_token_bytes(tokens)
+        else:
+            data = self._core_bpe.decode_bytes(tokens)
         return self._decode(data, final=False)
 
     def finish(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-import bpe_engine
 import pytest
 import tiktoken
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracles import normalized, oracle
+
+import bpe_engine
 
 # Every encoding of the package. A row added here is tested everywhere.
 ENCODINGS = [

@@ -12,11 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-import bpe_engine
 import pytest
-from bpe_engine import cli, display
 from hypothesis import given
 from hypothesis import strategies as st
+
+import bpe_engine
+from bpe_engine import cli, display
 
 COMMANDS = ["encode", "decode", "count", "show", "split", "encodings"]
 O200K = bpe_engine.get_encoding("o200k_base")

@@ -6,9 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
-import bpe_engine
 import pytest
 from conftest import ENCODINGS
+
+import bpe_engine
 
 GOLDENS = Path(__file__).parent / "goldens"
 
@@ -34,6 +35,7 @@ def test_texts(name: str) -> None:
         assert encoding.encode(text, disallowed_special=()) == ordinary, text
         assert encoding.encode_ordinary(text) == ordinary, text
         assert encoding.encode_to_numpy(text, allowed_special="all").tolist() == special, text
+        assert encoding.is_canonical(ordinary) and encoding.is_canonical(special), text
         assert encoding.count(text, allowed_special="all") == len(special), text
         if "<|reserved_200018|>" not in text:  # shares its id with another name
             assert encoding.decode(special) == encoding.decode(ordinary), text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
+
 from bpe_engine import get_encoding, qwen
 
 ENCODING = get_encoding("qwen")
@@ -33,9 +34,7 @@ def test_one_allowed():
     ids = ENCODING.encode(TWO, allowed_special={"<|endoftext|>"}, disallowed_special=())
     assert ids == [1350, 9639, 91, 15460, 62, 15, 91, 82598, 151643]
     with pytest.raises(ValueError, match="disallowed special token '<\\|extra_0\\|>'"):
-        ENCODING.encode(
-            TWO, allowed_special={"<|endoftext|>"}, disallowed_special=("<|extra_0|>",)
-        )
+        ENCODING.encode(TWO, allowed_special={"<|endoftext|>"}, disallowed_special=("<|extra_0|>",))
 
 
 def test_decoding_half_a_character():

@@ -10,8 +10,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import bpe_engine
 import pytest
+
+import bpe_engine
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 
-import bpe_engine
 import pytest
 import tiktoken
-from bpe_engine import builtin, reference
 from conftest import ENCODINGS, FAMILIES, SPECIAL_NAMES, pair, texts
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import normalized, ranks
+
+import bpe_engine
+from bpe_engine import builtin, reference
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 

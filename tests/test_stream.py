@@ -6,10 +6,11 @@ import codecs
 
 import numpy as np
 import pytest
-from bpe_engine import StreamDecoder
 from conftest import ENCODINGS, pair, texts
 from hypothesis import given
 from hypothesis import strategies as st
+
+from bpe_engine import StreamDecoder
 
 
 def brackets(error: UnicodeDecodeError) -> tuple[str, int]:

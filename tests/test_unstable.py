@@ -41,6 +41,8 @@ def test_special_tokens_are_stable(both: Pair):
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @settings(max_examples=12)
-@given(text=st.lists(st.sampled_from(["a", "lo", " w", "\n", "1", "你", "!", "'", "ne"]), max_size=4))
+@given(
+    text=st.lists(st.sampled_from(["a", "lo", " w", "\n", "1", "你", "!", "'", "ne"]), max_size=4)
+)
 def test_random(name, text):
     compare(pair(name), "".join(text))

@@ -28,6 +28,9 @@ pub struct CoreBpe {
     by_bytes: OnceLock<ByBytes>,
 }
 
+/// `(start, end)` of stretches of a Python string, in characters.
+type CharacterSpans = Vec<(usize, usize)>;
+
 /// What can stop a walk.
 #[derive(Debug)]
 pub enum Stop {
@@ -120,7 +123,7 @@ impl CoreBpe {
         text: &Bound<'_, PyAny>,
         rules: &Rules,
         work: impl FnOnce(&Fitter<'_>, &str) -> bpe_core::Result<Vec<Range<usize>>> + Send,
-    ) -> PyResult<Vec<(usize, usize)>> {
+    ) -> PyResult<CharacterSpans> {
         let py = text.py();
         let original = text::read(text)?;
         let spans = gil::run(py, original.len(), || {
@@ -293,7 +296,7 @@ impl CoreBpe {
         text: &Bound<'py, PyAny>,
         allowed_special: &Bound<'py, PyAny>,
         disallowed_special: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyList>, Vec<(usize, usize)>)> {
+    ) -> PyResult<(Bound<'py, PyList>, CharacterSpans)> {
         let py = text.py();
         let rules = self.rules(allowed_special, disallowed_special)?;
         let original = text::read(text)?;
@@ -365,7 +368,7 @@ impl CoreBpe {
         overlap: usize,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<(usize, usize)>> {
+    ) -> PyResult<CharacterSpans> {
         let rules = self.rules(allowed_special, disallowed_special)?;
         self.fit(text, &rules, |fitter, text| fitter.chunks(text, max_tokens, overlap))
     }

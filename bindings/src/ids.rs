@@ -92,6 +92,9 @@ fn read_buffer<T: Element + TryInto<u32> + std::fmt::Display>(
     ids: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Vec<u32>>> {
     let Ok(buffer) = PyBuffer::<T>::get(ids) else { return Ok(None) };
+    if !is_native(buffer.format().to_bytes()) {
+        return Ok(None);
+    }
     if buffer.dimensions() != 1 {
         return Err(PyTypeError::new_err(format!(
             "an array of tokens must have one dimension, not {}",
@@ -106,4 +109,13 @@ fn read_buffer<T: Element + TryInto<u32> + std::fmt::Display>(
         })
     };
     buffer.to_vec(ids.py())?.into_iter().map(read).collect::<PyResult<_>>().map(Some)
+}
+
+/// Whether elements of this `struct` format have their bytes in this machine's order.
+fn is_native(format: &[u8]) -> bool {
+    match format.first() {
+        Some(b'>' | b'!') => cfg!(target_endian = "big"),
+        Some(b'<') => cfg!(target_endian = "little"),
+        _ => true,
+    }
 }

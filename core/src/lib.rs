@@ -26,6 +26,7 @@ pub mod error;
 pub mod fit;
 pub(crate) mod hash;
 pub mod inspect;
+pub(crate) mod memory;
 pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;
