@@ -13,9 +13,13 @@
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
 //! | [`rank_file`] | the `.tiktoken` format |
+//! | [`learn`] | the merges that make given words one token each |
+//! | [`audit`] | what is wrong with a vocabulary, token by token |
 
+pub mod audit;
 pub mod encoding;
 pub mod error;
+pub mod learn;
 pub mod merge;
 pub mod rank_file;
 pub mod sink;
