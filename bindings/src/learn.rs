@@ -8,24 +8,13 @@ use bpe_core::learn::{self, Novelty, Options, Progress, Word};
 use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary, merge};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-/// Adds the functions to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(learn_merges, module)?)?;
-    module.add_function(wrap_pyfunction!(merge_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(audit_tokens, module)?)
-}
-
-fn refuse(error: bpe_core::Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
+use crate::errors::OrRaise;
+use crate::ranks;
 
 fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
-    let tokens = ranks.iter().map(|(token, id)| {
-        Ok((token.cast::<PyBytes>()?.as_bytes().to_vec(), id.extract::<u32>()?))
-    });
-    Vocabulary::build(tokens.collect::<PyResult<_>>()?).map_err(refuse)
+    Vocabulary::build(ranks::from_dict(ranks)?).or_raise(ranks.py())
 }
 
 /// Lets Ctrl-C end long work, and passes progress on, a few times a second.
@@ -83,7 +72,7 @@ type PathRow = (Vec<usize>, Vec<usize>, Vec<u32>, bool);
 #[pyfunction]
 #[pyo3(signature = (ranks, words, *, max_tokens=None, min_frequency=None, whole_characters=false, count_repeats=false, progress=None))]
 #[allow(clippy::too_many_arguments)]
-fn learn_merges<'py>(
+pub fn learn_merges<'py>(
     py: Python<'py>,
     ranks: &Bound<'py, PyDict>,
     words: Vec<(Vec<u8>, i64)>,
@@ -120,7 +109,7 @@ fn learn_merges<'py>(
 /// The ids at which merging each of `pieces` stops: no splitting, and no look at whether a piece
 /// is a token as a whole. `None` for a piece with a byte that is no token.
 #[pyfunction]
-fn merge_bytes(
+pub fn merge_bytes(
     py: Python<'_>,
     ranks: &Bound<'_, PyDict>,
     pieces: Vec<Vec<u8>>,
@@ -143,7 +132,7 @@ fn merge_bytes(
 /// ids that came in its place, for the tokens where they differ.
 #[pyfunction]
 #[pyo3(signature = (ranks, pattern, special_tokens, *, progress=None))]
-fn audit_tokens<'py>(
+pub fn audit_tokens<'py>(
     py: Python<'py>,
     ranks: &Bound<'py, PyDict>,
     pattern: &str,
@@ -161,7 +150,7 @@ fn audit_tokens<'py>(
             let audits = audit::audit(&encoding, &mut |done| pulse.beat(done, total))?;
             Ok((encoding, audits))
         })
-        .map_err(refuse)?;
+        .or_raise(py)?;
     let Some(audits) = audits else { return Err(pulse.failure()) };
     let vocabulary = encoding.vocabulary();
     let ids: Vec<u32> = (0..total as u32).map(|rank| vocabulary.id(rank)).collect();
@@ -185,7 +174,7 @@ fn audit_tokens<'py>(
         ("whole", |audit| whole_name(audit.whole)),
         ("round_trip", |audit| round_trip_name(audit.round_trip)),
     ] {
-        let column = audits.iter().map(|audit| pyo3::types::PyString::intern(py, value(audit)));
+        let column = audits.iter().map(|audit| PyString::intern(py, value(audit)));
         columns.set_item(name, PyList::new(py, column)?)?;
     }
     Ok(columns)

@@ -1,11 +1,45 @@
 //! `bpe_engine._core`: the engine for Python. PyO3 only; every decision is in the core.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `encoding` | the class `CoreBPE`: one method for each way to encode and decode |
+//! | `text` | a Python `str` as UTF-8, surrogates repaired |
+//! | `special` | `allowed_special` and `disallowed_special` |
+//! | `ids` | token ids out of Python sequences and arrays |
+//! | `ints` | token ids into Python lists |
+//! | `buffer` | token ids into numpy |
+//! | `batch` | many texts on many threads |
+//! | `ranks` | vocabularies out of dicts and rank files |
+//! | `builtin` | the vocabularies inside the module |
+//! | `learn` | learning, auditing and merging for `vocab_tools` |
+//! | `errors` | errors of the core as Python exceptions |
 
+mod batch;
+mod buffer;
+mod builtin;
+mod encoding;
+mod errors;
+mod gil;
+mod ids;
+mod ints;
 mod learn;
+mod ranks;
+mod special;
+mod text;
 
 use pyo3::prelude::*;
 
+/// The native half of `bpe_engine`.
 #[pymodule(gil_used = false)]
-fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    learn::register(module)?;
-    Ok(())
+mod _core {
+    #[pymodule_export]
+    use super::buffer::TokenBuffer;
+    #[pymodule_export]
+    use super::encoding::CoreBpe;
+    #[pymodule_export]
+    use super::learn::{audit_tokens, learn_merges, merge_bytes};
+    #[pymodule_export]
+    use super::ranks::parse_ranks;
+    #[pymodule_export]
+    use super::special::disallowed_special_message;
 }
