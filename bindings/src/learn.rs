@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
 use bpe_core::learn::{self, Novelty, Options, Progress, Word};
-use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary, merge};
+use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -107,7 +107,7 @@ pub fn learn_merges<'py>(
 }
 
 /// The ids at which merging each of `pieces` stops: no splitting, and no look at whether a piece
-/// is a token as a whole. `None` for a piece with a byte that is no token.
+/// is a token as a whole. `None` where a byte that is no token is left.
 #[pyfunction]
 pub fn merge_bytes(
     py: Python<'_>,
@@ -115,14 +115,8 @@ pub fn merge_bytes(
     pieces: Vec<Vec<u8>>,
 ) -> PyResult<Vec<Option<Vec<u32>>>> {
     let vocabulary = vocabulary(ranks)?;
-    Ok(py.detach(|| {
-        let ids = |piece: Vec<u8>| {
-            let mut ranks = Vec::new();
-            merge::merge(&vocabulary, &piece, &mut ranks).ok()?;
-            Some(ranks.into_iter().map(|rank| vocabulary.id(rank)).collect())
-        };
-        pieces.into_iter().map(ids).collect()
-    }))
+    Ok(py
+        .detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
 }
 
 /// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.

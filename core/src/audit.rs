@@ -35,7 +35,7 @@ pub enum Merging {
     PartsUnreached,
     /// Merges with lower ranks take its bytes apart in another way.
     Blocked,
-    /// A byte of it is no token, so it was not tried.
+    /// Merging stops with a byte that is no token.
     MissingByte,
 }
 
@@ -120,43 +120,41 @@ pub fn audit(
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Vec<TokenAudit>>> {
     let vocabulary = encoding.vocabulary();
-    let mut merges = Vec::with_capacity(vocabulary.len());
-    for rank in 0..vocabulary.len() as u32 {
-        merges.push(merge_alone(vocabulary, rank));
-        if rank % 4096 == 4095 && progress(rank as usize / 2).is_break() {
-            return Ok(None);
-        }
-    }
     let mut audits = Vec::with_capacity(vocabulary.len());
     for rank in 0..vocabulary.len() as u32 {
-        audits.push(audit_token(encoding, rank, &merges)?);
-        if rank % 4096 == 4095 && progress((vocabulary.len() + rank as usize) / 2).is_break() {
+        audits.push(audit_token(encoding, rank)?);
+        if rank % 4096 == 4095 && progress(rank as usize).is_break() {
             return Ok(None);
         }
     }
     Ok(Some(audits))
 }
 
-/// The ranks at which merging the bytes of a token stops; `None` when a byte is no token.
-fn merge_alone(vocabulary: &Vocabulary, rank: u32) -> Option<Vec<u32>> {
-    let mut merged = Vec::new();
-    merge::merge(vocabulary, vocabulary.token(rank), &mut merged).ok()?;
-    Some(merged)
+/// The ids at which merging `bytes` stops: no splitting, and no look at whether they are a token
+/// as a whole. `None` when a byte that is no token is left.
+///
+/// ```
+/// use bpe_core::{Vocabulary, audit::merge_alone};
+///
+/// let vocabulary = Vocabulary::build(vec![
+///     (b"a".to_vec(), 0), (b"b".to_vec(), 1), (b"ab".to_vec(), 2), (b"bab".to_vec(), 3),
+/// ])?;
+/// assert_eq!(merge_alone(&vocabulary, b"bab"), Some(vec![1, 2]));
+/// assert_eq!(merge_alone(&vocabulary, b"xab"), None);
+/// # Ok::<(), bpe_core::Error>(())
+/// ```
+pub fn merge_alone(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Vec<u32>> {
+    let mut parts = Vec::new();
+    merge::merge(vocabulary, bytes, &mut parts);
+    let id = |part| ((part as usize) < vocabulary.len()).then(|| vocabulary.id(part));
+    parts.into_iter().map(id).collect()
 }
 
-fn audit_token(
-    encoding: &Encoding,
-    rank: u32,
-    merges: &[Option<Vec<u32>>],
-) -> Result<TokenAudit> {
+fn audit_token(encoding: &Encoding, rank: u32) -> Result<TokenAudit> {
     let vocabulary = encoding.vocabulary();
     let bytes = vocabulary.token(rank);
     let (utf8, crosses) = utf8(bytes);
-    let merging = merging(vocabulary, rank, merges);
-    let merged = match (&merges[rank as usize], merging) {
-        (_, Merging::Reached) | (None, _) => Vec::new(),
-        (Some(ranks), _) => ranks.iter().map(|&part| vocabulary.id(part)).collect(),
-    };
+    let (merging, merged) = merging(vocabulary, rank);
     let id = vocabulary.id(rank);
     let (whole, round_trip, encoded) = match std::str::from_utf8(bytes) {
         Ok(text) => {
@@ -185,26 +183,26 @@ fn audit_token(
     Ok(TokenAudit { utf8, crosses, merging, merged, whole, round_trip, encoded })
 }
 
-fn merging(vocabulary: &Vocabulary, rank: u32, merges: &[Option<Vec<u32>>]) -> Merging {
-    let reached = |rank: u32| merges[rank as usize].as_deref() == Some(&[rank]);
-    if reached(rank) {
-        return Merging::Reached;
-    }
-    if merges[rank as usize].is_none() {
-        return Merging::MissingByte;
+/// How merging ends, and the ids at which it stops when that is not the token.
+fn merging(vocabulary: &Vocabulary, rank: u32) -> (Merging, Vec<u32>) {
+    if vocabulary.is_reachable(rank) {
+        return (Merging::Reached, Vec::new());
     }
     let bytes = vocabulary.token(rank);
+    let Some(merged) = merge_alone(vocabulary, bytes) else {
+        return (Merging::MissingByte, Vec::new());
+    };
     let mut reason = Merging::NoParts;
     for cut in 1..bytes.len() {
         let (left, right) = bytes.split_at(cut);
         if let (Some(left), Some(right)) = (vocabulary.rank(left), vocabulary.rank(right)) {
-            if reached(left) && reached(right) {
-                return Merging::Blocked;
+            if vocabulary.is_reachable(left) && vocabulary.is_reachable(right) {
+                return (Merging::Blocked, merged);
             }
             reason = Merging::PartsUnreached;
         }
     }
-    reason
+    (reason, merged)
 }
 
 fn round_trip(text: &str, id: u32, encoded: &[u32]) -> RoundTrip {

@@ -10,7 +10,8 @@
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
 //! | [`vocabulary`] | bytes of a token <-> its id |
-//! | [`merge`] | the tokens of a piece that is no token itself |
+//! | [`cache`] | remembers the tokens of pieces that had to be merged |
+//! | `merge` | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
 //! | [`offsets`] | where in the text each token stands |
@@ -21,13 +22,17 @@
 //! | [`audit`] | what is wrong with a vocabulary, token by token |
 
 pub mod audit;
+pub mod cache;
 pub mod encoding;
 pub mod error;
+pub(crate) mod hash;
 pub mod inspect;
 pub mod learn;
-pub mod merge;
+pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;
+pub(crate) mod pieces;
+pub mod pool;
 pub mod rank_file;
 pub mod sink;
 pub mod special_tokens;
