@@ -15,11 +15,12 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Union
 
 import bpe_engine
+from bpe_engine.builtin import BUILTIN
 
 #: A rank file, or ranks that are loaded already, or an encoding that has them.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]
@@ -175,6 +176,8 @@ class Pattern:
     name: str | None
     pat_str: str
     special_tokens: Mapping[str, int]
+    #: Whether the encoding brings text into Unicode normalization form C first.
+    nfc: bool = False
 
     def splitter(self) -> bpe_engine.Encoding:
         """An encoding whose ``split`` cuts text by this pattern; its vocabulary is bare bytes."""
@@ -200,16 +203,21 @@ def find_pattern(pattern: str, ranks: Mapping[bytes, int]) -> Pattern:
 
     Raises ValueError when a regular expression does not compile.
     """
-    if pattern in bpe_engine.list_encoding_names():
+    if pattern in BUILTIN:
+        builtin = BUILTIN[pattern]
+        named = Pattern(
+            pattern, builtin.pattern, builtin.special_tokens, nfc=builtin.normalization == "NFC"
+        )
+    elif pattern in bpe_engine.list_encoding_names():
         encoding = bpe_engine.get_encoding(pattern)
-        special_tokens = encoding._special_tokens
-        used = set(ranks.values())
-        if all(number in used for number in special_tokens.values()):
-            special_tokens = {}
-        return Pattern(pattern, encoding._pat_str, dict(special_tokens))
-    found = Pattern(None, pattern, {})
-    found.splitter()
-    return found
+        named = Pattern(pattern, encoding._pat_str, encoding._special_tokens)
+    else:
+        named = Pattern(None, pattern, {})
+        named.splitter()
+    used = set(ranks.values())
+    if all(number in used for number in named.special_tokens.values()):
+        return replace(named, special_tokens={})
+    return named
 
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:

@@ -136,3 +136,13 @@ def is_spaced(word: str) -> bool:
     if not first.isalpha():
         return False
     return unicodedata.name(first, "").split(" ")[0].split("-")[0] not in SPACELESS_SCRIPTS
+
+
+def word_lines(source: str | os.PathLike[str] | Iterable[str]) -> list[str]:
+    """The words of a list as they stand there, not normalised; frequencies are not looked at.
+
+    >>> word_lines(["一只\\t200", "", "猫"])
+    ['一只', '猫']
+    """
+    lines = _lines(source, False, [])
+    return [line.strip().split("\t")[0] for line in lines if line.strip()]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
 use bpe_core::learn::{self, Novelty, Options, Progress, Word};
-use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Encoding, Normalization, SpecialTokens, Splitter, Vocabulary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -122,26 +122,29 @@ pub fn merge_bytes(
 /// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.
 ///
 /// Answers with columns, one entry for each token in the order of ids: `ids`; `crosses`; and by
-/// their names `utf8`, `merging`, `whole`, `round_trip`. `merged` and `encoded` map an id to the
+/// their names `utf8`, `merging`, `whole`, `round_trip`. `nfc` says that text is normalised
+/// first. `merged` and `encoded` map an id to the
 /// ids that came in its place, for the tokens where they differ.
 #[pyfunction]
-#[pyo3(signature = (ranks, pattern, special_tokens, *, progress=None))]
+#[pyo3(signature = (ranks, pattern, special_tokens, *, nfc=false, progress=None))]
 pub fn audit_tokens<'py>(
     py: Python<'py>,
     ranks: &Bound<'py, PyDict>,
     pattern: &str,
     special_tokens: Vec<(String, u32)>,
+    nfc: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let vocabulary = vocabulary(ranks)?;
     let total = vocabulary.len();
+    let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
     let mut pulse = Pulse::new(progress);
     let (encoding, audits) = py
         .detach(|| {
             let splitter = Splitter::new(pattern)?;
             let encoding =
                 Encoding::new(vocabulary, splitter, SpecialTokens::new(special_tokens)?)?;
-            let audits = audit::audit(&encoding, &mut |done| pulse.beat(done, total))?;
+            let audits = audit::audit(&encoding, normalization, &mut |done| pulse.beat(done, total))?;
             Ok((encoding, audits))
         })
         .or_raise(py)?;

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::merge;
+use crate::normalize::Normalization;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece, Splitter};
 use crate::vocabulary::Vocabulary;
@@ -113,16 +114,18 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
     }
 }
 
-/// Looks at every token of `encoding`, in the order of ranks. `progress` is told how many are
-/// done, and ends the work by `Break`: then the answer is `None`.
+/// Looks at every token of `encoding`, in the order of ranks. `normalization` is what the encoding
+/// does to text first. `progress` is told how many are done, and ends the work by `Break`: then
+/// the answer is `None`.
 pub fn audit(
     encoding: &Encoding,
+    normalization: Normalization,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Vec<TokenAudit>>> {
     let vocabulary = encoding.vocabulary();
     let mut audits = Vec::with_capacity(vocabulary.len());
     for rank in 0..vocabulary.len() as u32 {
-        audits.push(audit_token(encoding, rank)?);
+        audits.push(audit_token(encoding, normalization, rank)?);
         if rank % 4096 == 4095 && progress(rank as usize).is_break() {
             return Ok(None);
         }
@@ -150,7 +153,11 @@ pub fn merge_alone(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Vec<u32>> {
     parts.into_iter().map(id).collect()
 }
 
-fn audit_token(encoding: &Encoding, rank: u32) -> Result<TokenAudit> {
+fn audit_token(
+    encoding: &Encoding,
+    normalization: Normalization,
+    rank: u32,
+) -> Result<TokenAudit> {
     let vocabulary = encoding.vocabulary();
     let bytes = vocabulary.token(rank);
     let (utf8, crosses) = utf8(bytes);
@@ -161,7 +168,8 @@ fn audit_token(encoding: &Encoding, rank: u32) -> Result<TokenAudit> {
             let whole = whole(encoding, text, id)?;
             let mut encoded = Vec::new();
             // A missing byte leaves no ids: the text does not give the token back either way.
-            if encoding.encode(text, &Selection::All, &mut encoded).is_err() {
+            let normal = normalization.apply(text);
+            if encoding.encode(&normal, &Selection::All, &mut encoded).is_err() {
                 encoded.clear();
             }
             let class = round_trip(text, id, &encoded);
