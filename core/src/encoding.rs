@@ -112,6 +112,12 @@ impl Encoding {
         merger.append(piece, &[Piece { start: 0, end: piece.len() }], ids)
     }
 
+    /// Appends the ids of pieces that are cut already.
+    #[doc(hidden)]
+    pub fn encode_pieces(&self, text: &[u8], pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
+        Merger::new(&self.vocabulary, &self.caches).append(text, pieces, ids)
+    }
+
     /// Forgets the pieces that were merged before, and so what texts came by.
     pub fn clear_cache(&self) {
         self.caches.clear();

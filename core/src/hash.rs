@@ -31,43 +31,27 @@ pub fn hash_bytes(bytes: &[u8], seeds: [u64; 2]) -> u64 {
 
 /// A hash with no collisions for a fixed set of keys: "hash and displace".
 ///
-/// Keys are grouped into buckets by some bits of their hash; each bucket has a displacement
-/// under which all of its keys land in slots of their own. A look-up is one small table read,
-/// one multiplication and one read of the slot, whether the key is there or not.
+/// Keys are grouped into buckets by the high bits of their hash; each bucket has a displacement
+/// under which all of its keys land in slots of their own. A look-up is one small table read and
+/// one read of the slot, whether the key is there or not.
 ///
 /// Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009.
-#[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
-    /// A power of two of them.
-    displacements: &'a [u16],
-    slots: usize,
-}
-
-impl<'a> Places<'a> {
-    /// Places found by [`place`] for a table of `slots` slots.
-    #[inline(always)]
-    pub fn new(displacements: &'a [u16], slots: usize) -> Self {
-        Self { displacements, slots }
-    }
-
-    /// The only slot where the key with this hash can be.
-    #[inline(always)]
-    pub fn slot(&self, hash: u64) -> usize {
-        let bucket = bucket_of(hash, self.displacements.len());
-        slot_of(hash, self.displacements[bucket], self.slots)
-    }
+///
+/// `displacements` and the table have a power of two of elements each.
+#[inline(always)]
+pub fn slot(hash: u64, displacements: &[u32], table: usize) -> usize {
+    let displacement = displacements[bucket_of(hash, displacements.len())];
+    slot_of(hash, displacement, table)
 }
 
 #[inline(always)]
 fn bucket_of(hash: u64, buckets: usize) -> usize {
-    (hash >> 40) as usize & (buckets - 1)
+    (hash >> 36) as usize & (buckets - 1)
 }
 
 #[inline(always)]
-fn slot_of(hash: u64, displacement: u16, slots: usize) -> usize {
-    let low = (hash as u32) ^ u32::from(displacement).wrapping_mul(0x9e37_79b1);
-    let mixed = low.wrapping_mul(0x85eb_ca6b);
-    ((u64::from(mixed) * slots as u64) >> 32) as usize
+fn slot_of(hash: u64, displacement: u32, table: usize) -> usize {
+    (hash as usize ^ displacement as usize) & (table - 1)
 }
 
 /// What [`place`] found.
@@ -75,19 +59,20 @@ fn slot_of(hash: u64, displacement: u16, slots: usize) -> usize {
 pub struct Placement {
     /// The seeds to hash keys with.
     pub seeds: [u64; 2],
-    pub displacements: Vec<u16>,
+    /// One for each bucket, to be given to [`slot`].
+    pub displacements: Vec<u32>,
     /// The slot of each key.
     pub slots: Vec<usize>,
     /// How many slots the table has.
     pub table: usize,
 }
 
-/// Finds a slot of its own for each of `count` keys in a table a tenth larger than that.
+/// Finds a slot of its own for each of `count` keys, in a table that they fill at most 80 % of.
 /// `hash(key, seeds)` hashes the key with this place in the caller's list.
 ///
 /// `None` when no seeds do, which takes keys made for it.
 pub fn place(count: usize, hash: impl Fn(usize, [u64; 2]) -> u64) -> Option<Placement> {
-    const ATTEMPTS: usize = 8;
+    const ATTEMPTS: usize = 64;
     let mut seeds = FIXED_SEEDS;
     for _ in 0..ATTEMPTS {
         let hashes: Vec<u64> = (0..count).map(|key| hash(key, seeds)).collect();
@@ -100,13 +85,12 @@ pub fn place(count: usize, hash: impl Fn(usize, [u64; 2]) -> u64) -> Option<Plac
 }
 
 fn place_hashes(hashes: &[u64], seeds: [u64; 2]) -> Option<Placement> {
-    let table = (hashes.len() * 11 / 10).max(4);
-    let buckets = (hashes.len() / 4).next_power_of_two();
-    let mut order: Vec<usize> = (0..hashes.len()).collect();
-    order.sort_unstable_by_key(|&key| bucket_of(hashes[key], buckets));
-    let mut groups: Vec<&[usize]> = order
-        .chunk_by(|&a, &b| bucket_of(hashes[a], buckets) == bucket_of(hashes[b], buckets))
-        .collect();
+    let table = (hashes.len() * 5 / 4).next_power_of_two();
+    let buckets = (hashes.len() / 3).next_power_of_two();
+    let mut order: Vec<(usize, usize)> =
+        (0..hashes.len()).map(|key| (bucket_of(hashes[key], buckets), key)).collect();
+    order.sort_unstable();
+    let mut groups: Vec<&[(usize, usize)]> = order.chunk_by(|a, b| a.0 == b.0).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
 
     let mut displacements = vec![0; buckets];
@@ -114,17 +98,17 @@ fn place_hashes(hashes: &[u64], seeds: [u64; 2]) -> Option<Placement> {
     let mut taken = vec![false; table];
     let mut found: Vec<usize> = Vec::new();
     for group in groups {
-        let displacement = (0..=u16::MAX).find(|&displacement| {
+        let displacement = (0..table as u32).find(|&displacement| {
             found.clear();
-            group.iter().all(|&key| {
+            group.iter().all(|&(_, key)| {
                 let slot = slot_of(hashes[key], displacement, table);
                 let free = !taken[slot] && !found.contains(&slot);
                 found.push(slot);
                 free
             })
         })?;
-        displacements[bucket_of(hashes[group[0]], buckets)] = displacement;
-        for (&key, &slot) in group.iter().zip(&found) {
+        displacements[group[0].0] = displacement;
+        for (&(_, key), &slot) in group.iter().zip(&found) {
             taken[slot] = true;
             slots[key] = slot;
         }

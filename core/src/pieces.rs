@@ -5,7 +5,11 @@ use crate::error::Result;
 use crate::merge::merge;
 use crate::pool::{Lease, Pool};
 use crate::split::Piece;
-use crate::vocabulary::{Key, SHORT, Vocabulary, key};
+use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
+
+/// How many pieces are looked up before the first of them is dealt with. A run of look-ups
+/// without a branch among them keeps many reads of memory under way at once.
+const AHEAD: usize = 32;
 
 /// Turns pieces into ids, with a cache that it borrows at the first piece that is no token.
 pub(crate) struct Merger<'a> {
@@ -20,24 +24,27 @@ impl<'a> Merger<'a> {
         Self { vocabulary, pool, lease: None, asked: false }
     }
 
-    /// Appends the ids of `pieces` of `text`.
-    #[inline]
+    /// Appends the ids of `pieces` of `text`, none of them empty.
     pub(crate) fn append(
         &mut self,
         text: &[u8],
         pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let tokens = self.vocabulary.tokens();
-        for piece in pieces {
-            if piece.end - piece.start <= SHORT {
-                let key = key(text, piece.start, piece.end);
-                match tokens.find_short(key) {
-                    Some(found) => ids.push(found.id),
-                    None => self.append_short(text, *piece, key, ids)?,
+        let tokens = self.vocabulary.tokens().short();
+        let mut found = [NONE; AHEAD];
+        for pieces in pieces.chunks(AHEAD) {
+            for (piece, found) in pieces.iter().zip(&mut found) {
+                *found = tokens.id(key(text, piece.start, piece.end));
+            }
+            for (piece, &id) in pieces.iter().zip(&found) {
+                if id != NONE {
+                    ids.push(id);
+                } else if piece.end - piece.start <= SHORT {
+                    self.append_short(text, *piece, ids)?;
+                } else {
+                    self.append_long(text, *piece, ids)?;
                 }
-            } else {
-                self.append_long(text, *piece, ids)?;
             }
         }
         Ok(())
@@ -45,87 +52,92 @@ impl<'a> Merger<'a> {
 
     /// A piece of up to [`SHORT`] bytes that is no token.
     #[inline(never)]
-    fn append_short(
-        &mut self,
-        text: &[u8],
-        piece: Piece,
-        key: Key,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
+    fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let vocabulary = self.vocabulary;
         let from = ids.len();
-        self.merge_short(&text[piece.start..piece.end], key, ids);
+        let bytes = &text[piece.start..piece.end];
+        match self.cache() {
+            Some(cache) => {
+                let key = key(text, piece.start, piece.end);
+                let hash = cache.hash(key);
+                if !cache.get(hash, key, ids) {
+                    merge(vocabulary, bytes, ids);
+                    cache.put(hash, key, &ids[from..]);
+                }
+            }
+            None => merge(vocabulary, bytes, ids),
+        }
         self.finish(ids, from)
     }
 
-    /// Appends the ranks of up to [`SHORT`] bytes that are no token, or must be merged though.
-    #[inline(always)]
-    fn merge_short(&mut self, bytes: &[u8], key: Key, ranks: &mut Vec<u32>) {
+    /// A piece of more than [`SHORT`] bytes: cut apart where no token reaches across, if there
+    /// is such a place.
+    #[inline(never)]
+    fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let vocabulary = self.vocabulary;
-        let from = ranks.len();
-        let Some(cache) = self.cache() else { return merge(vocabulary, bytes, ranks) };
-        let hash = cache.hash(key);
-        if !cache.get(hash, key, ranks) {
-            merge(vocabulary, bytes, ranks);
-            cache.put(hash, key, &ranks[from..]);
+        let cuts = vocabulary.cuts();
+        let bytes = &text[..piece.end];
+        let mut start = piece.start;
+        let mut end = cuts.next(bytes, start);
+        if end == piece.end {
+            return self.append_uncut(&text[start..end], ids);
+        }
+        let mut segments = [Piece::default(); AHEAD];
+        let mut count = 0;
+        loop {
+            segments[count] = Piece { start, end };
+            count += 1;
+            if count == AHEAD || end == piece.end {
+                self.append_segments(text, &segments[..count], ids)?;
+                count = 0;
+            }
+            if end == piece.end {
+                return Ok(());
+            }
+            start = end;
+            end = cuts.next(bytes, start);
         }
     }
 
-    /// A piece of more than [`SHORT`] bytes.
-    #[inline(never)]
-    fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
-        let bytes = &text[piece.start..piece.end];
-        if let Some(found) = self.vocabulary.tokens().find_long(bytes) {
-            ids.push(found.id);
+    /// Segments merge like pieces, and are not cut again.
+    fn append_segments(
+        &mut self,
+        text: &[u8],
+        segments: &[Piece],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        segments
+            .chunk_by(|a, b| (a.end - a.start <= SHORT) == (b.end - b.start <= SHORT))
+            .try_for_each(|run| {
+                if run[0].end - run[0].start <= SHORT {
+                    return self.append(text, run, ids);
+                }
+                run.iter().try_for_each(|segment| {
+                    self.append_uncut(&text[segment.start..segment.end], ids)
+                })
+            })
+    }
+
+    /// Appends the ids of more than [`SHORT`] bytes that no cut goes through.
+    fn append_uncut(&mut self, bytes: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        let vocabulary = self.vocabulary;
+        if let Some(rank) = vocabulary.tokens().find_long(bytes) {
+            ids.push(vocabulary.id(rank));
             return Ok(());
         }
         let from = ids.len();
-        if bytes.len() > LONGEST {
-            self.merge_segments(text, piece, ids);
-            return self.finish(ids, from);
-        }
-        let key = LongKey::new(bytes);
-        let hash = self.cache().map(|cache| cache.hash_long(key));
-        let known = match (hash, self.cache()) {
-            (Some(hash), Some(cache)) => cache.get_long(hash, key, ids),
-            _ => false,
-        };
-        if !known {
-            self.merge_segments(text, piece, ids);
-            if let (Some(hash), Some(cache)) = (hash, self.cache()) {
-                cache.put_long(hash, key, &ids[from..]);
+        match self.cache() {
+            Some(cache) if bytes.len() <= LONGEST => {
+                let key = LongKey::new(bytes);
+                let hash = cache.hash_long(key);
+                if !cache.get_long(hash, key, ids) {
+                    merge(vocabulary, bytes, ids);
+                    cache.put_long(hash, key, &ids[from..]);
+                }
             }
+            _ => merge(vocabulary, bytes, ids),
         }
         self.finish(ids, from)
-    }
-
-    /// Appends the ranks of a piece, cut apart where no token reaches across.
-    fn merge_segments(&mut self, text: &[u8], piece: Piece, ranks: &mut Vec<u32>) {
-        let vocabulary = self.vocabulary;
-        let bytes = &text[..piece.end];
-        let mut start = piece.start;
-        while start < piece.end {
-            let end = vocabulary.cuts().next(bytes, start);
-            self.merge_segment(text, Piece { start, end }, ranks);
-            start = end;
-        }
-    }
-
-    /// Appends the ranks of a stretch that merges on its own.
-    fn merge_segment(&mut self, text: &[u8], segment: Piece, ranks: &mut Vec<u32>) {
-        let vocabulary = self.vocabulary;
-        let bytes = &text[segment.start..segment.end];
-        if bytes.len() > SHORT {
-            merge(vocabulary, bytes, ranks);
-            return;
-        }
-        let key = key(text, segment.start, segment.end);
-        if let Some(found) = vocabulary.tokens().find_short(key)
-            && found.reachable
-        {
-            ranks.push(found.rank);
-            return;
-        }
-        self.merge_short(bytes, key, ranks);
     }
 
     /// Turns the ranks from index `from` on into ids.
@@ -134,12 +146,7 @@ impl<'a> Merger<'a> {
         if self.vocabulary.every_rank_is_an_id() {
             return Ok(());
         }
-        self.to_ids(&mut ranks[from..])
-    }
-
-    #[inline(never)]
-    fn to_ids(&self, ranks: &mut [u32]) -> Result<()> {
-        for rank in ranks {
+        for rank in &mut ranks[from..] {
             *rank = self.vocabulary.part_id(*rank)?;
         }
         Ok(())

@@ -88,11 +88,8 @@ impl Parts {
             self.ranks[i] = self.ranks[i + 1];
         }
         self.ranks[self.count] = NONE;
-        self.ranks[at] = if at + 1 < self.count {
-            pairs.merged(rank, self.parts[at + 1])
-        } else {
-            NONE
-        };
+        self.ranks[at] =
+            if at + 1 < self.count { pairs.merged(rank, self.parts[at + 1]) } else { NONE };
         if at > 0 {
             self.ranks[at - 1] = pairs.merged(self.parts[at - 1], rank);
         }

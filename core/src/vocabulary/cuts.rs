@@ -2,7 +2,9 @@
 //!
 //! Between two characters of three bytes each (Chinese, Japanese and Korean, and more) there is
 //! a cut unless some token holds the end of the first and the start of the second. Then no merge
-//! ever crosses, whatever stands around the two, so that both sides merge on their own.
+//! ever crosses, whatever stands around the two, so that both sides merge on their own, and a
+//! side that is a token merges into it. (The last needs every token to be reachable; a vocabulary
+//! where some are not has no cuts.)
 
 use super::Section;
 use super::tokens::Tokens;
@@ -87,6 +89,9 @@ impl Cuts {
         let mut pairs = vec![0; 1 << (PAIR_BITS - 6)];
         let mut open_after = vec![0; 1 << (CHAR_BITS - 6)];
         let mut open_before = open_after.clone();
+        if !tokens.all_reachable() {
+            pairs.fill(u64::MAX);
+        }
         for rank in 0..tokens.len() as u32 {
             let token = tokens.bytes(rank);
             for border in 1..token.len() {
@@ -110,26 +115,29 @@ impl Cuts {
     /// Whether no token reaches across the border of these two characters, given as code points
     /// of three bytes each.
     #[inline(always)]
-    pub(crate) fn between(&self, before: u32, after: u32) -> bool {
+    fn between(&self, before: u32, after: u32) -> bool {
         !(has(&self.pairs, pair_bit(before, after))
-            || has(&self.open_after, before as usize)
-            || has(&self.open_before, after as usize))
+            | has(&self.open_after, before as usize)
+            | has(&self.open_before, after as usize))
     }
 
     /// The first cut of `piece` after byte `from`, which starts a character; or the end.
     #[inline]
     pub(crate) fn next(&self, piece: &[u8], from: usize) -> usize {
         let mut position = from;
-        let mut before = None;
         while position < piece.len() {
-            let here = three_byte_char(&piece[position..]);
-            if let (Some(before), Some(here)) = (before, here)
-                && self.between(before, here)
-            {
-                return position;
+            let Some(mut before) = three_byte_char(&piece[position..]) else {
+                position += 1;
+                continue;
+            };
+            position += 3;
+            while let Some(here) = three_byte_char(&piece[position..]) {
+                if self.between(before, here) {
+                    return position;
+                }
+                before = here;
+                position += 3;
             }
-            position += if here.is_some() { 3 } else { 1 };
-            before = here;
         }
         piece.len()
     }

@@ -7,8 +7,8 @@
 //! Every table is a flat array, so that a vocabulary can be made once, when the package is
 //! built, and read in place ever after (see [`image`]).
 
-pub mod image;
 mod cuts;
+pub mod image;
 mod pairs;
 mod tokens;
 mod trie;
@@ -106,7 +106,7 @@ impl Vocabulary {
     /// The rank of the token with exactly these bytes.
     #[inline]
     pub fn rank(&self, bytes: &[u8]) -> Option<u32> {
-        self.tokens.find(bytes).map(|found| found.rank)
+        self.tokens.find(bytes)
     }
 
     /// The largest id.
@@ -184,6 +184,13 @@ fn sorted(mut tokens: Vec<(Vec<u8>, u32)>) -> Result<Vec<(Vec<u8>, u32)>> {
     }
     if let Some((_, id)) = tokens.iter().find(|(bytes, _)| bytes.is_empty()) {
         return Err(Error::Vocabulary(format!("the token with rank {id} is empty; remove it")));
+    }
+    if let Some((bytes, id)) = tokens.iter().find(|&&(_, id)| id == NONE) {
+        return Err(Error::Vocabulary(format!(
+            "the rank {id} of the token b\"{}\" is too large; the largest is {}",
+            bytes.escape_ascii(),
+            NONE - 1
+        )));
     }
     tokens.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     if let Some([a, b]) = tokens.array_windows().find(|[a, b]| a.0 == b.0) {

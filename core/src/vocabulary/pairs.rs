@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use super::tokens::Tokens;
 use super::{NONE, RANK_BITS, Section};
 use crate::error::{Error, Result};
-use crate::hash::{Places, fold, place};
+use crate::hash::{fold, place, slot};
 use crate::merge::merge_parts;
 
 /// What stands for a single byte that is no token.
@@ -47,7 +47,7 @@ pub(crate) struct Pairs {
     /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
     pub(super) splits: Section<[u32; 2]>,
     pub(super) seeds: [u64; 2],
-    pub(super) places: Section<u16>,
+    pub(super) places: Section<u32>,
     /// Left part, right part and result, [`RANK_BITS`] each.
     pub(super) table: Section<u64>,
 }
@@ -62,9 +62,7 @@ fn pack(left: u32, right: u32) -> u64 {
 impl Pairs {
     pub(super) fn build(tokens: &Tokens) -> Result<Self> {
         let bytes: Vec<u32> = (0..=255u8)
-            .map(|byte| {
-                tokens.find(&[byte]).map_or(missing(tokens.len(), byte), |found| found.rank)
-            })
+            .map(|byte| tokens.find(&[byte]).unwrap_or(missing(tokens.len(), byte)))
             .collect();
         let splits: Vec<[u32; 2]> =
             (0..tokens.len() as u32).map(|rank| last_merge(tokens, &bytes, rank)).collect();
@@ -77,7 +75,9 @@ impl Pairs {
         };
         let placed = place(merged.len(), |i, seeds| fold(pair_of(merged[i]) ^ seeds[0], seeds[1]))
             .ok_or_else(|| {
-                Error::Vocabulary("the tokens were made so that their pairs cannot be hashed".into())
+                Error::Vocabulary(
+                    "the tokens were made so that their pairs cannot be hashed".into(),
+                )
             })?;
         let mut table = vec![EMPTY; placed.table];
         for (&rank, &slot) in merged.iter().zip(&placed.slots) {
@@ -99,7 +99,7 @@ impl Pairs {
     pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
         let pair = pack(left, right);
         let hash = fold(pair ^ self.seeds[0], self.seeds[1]);
-        let entry = self.table[Places::new(&self.places, self.table.len()).slot(hash)];
+        let entry = self.table[slot(hash, &self.places, self.table.len())];
         if entry >> RANK_BITS == pair { entry as u32 & ((1 << RANK_BITS) - 1) } else { NONE }
     }
 
@@ -148,11 +148,10 @@ fn last_merge(tokens: &Tokens, bytes: &[u32], rank: u32) -> [u32; 2] {
         if end - start == token.len() {
             return NONE;
         }
-        tokens.find(&token[start..end]).map_or(NONE, |found| found.rank)
+        tokens.find(&token[start..end]).unwrap_or(NONE)
     };
-    let parts = merge_parts(token, |byte| bytes[usize::from(byte)], |join| {
-        find(join.start, join.end)
-    });
+    let parts =
+        merge_parts(token, |byte| bytes[usize::from(byte)], |join| find(join.start, join.end));
     match parts[..] {
         [left, right] => [left, right],
         _ => [NONE; 2],

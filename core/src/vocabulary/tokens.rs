@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::{NONE, Section};
 use crate::error::{Error, Result};
-use crate::hash::{Places, hash_bytes, hash16, place};
+use crate::hash::{hash_bytes, hash16, place, slot};
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
@@ -25,27 +25,32 @@ static MASKS: [Key; SHORT + 1] = {
     masks
 };
 
-/// The key of `bytes[start..end]`, which are at most [`SHORT`].
+/// The key of `bytes[start..end]`. That of more than [`SHORT`] bytes is the key of none, which
+/// no token has.
 #[inline(always)]
 pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
-    let length = end - start;
-    debug_assert!(length <= SHORT && end <= bytes.len());
-    let block: [u8; 16] = match bytes.get(start..start + 16) {
-        Some(block) => block.try_into().expect("a slice of 16 bytes"),
+    let block: [u64; 2] = match bytes.get(start..).and_then(<[u8]>::first_chunk::<16>) {
+        Some(block) => {
+            let half = |half: usize| {
+                let half = block[half * 8..half * 8 + 8].try_into().expect("8 bytes");
+                u64::from_le_bytes(half)
+            };
+            [half(0), half(1)]
+        }
         None => tail_block(bytes, start, end),
     };
-    let [low, high] = bytemuck::cast::<[u8; 16], Key>(block);
-    let mask = MASKS[length & SHORT];
-    [low & mask[0], high & mask[1] | (length as u64) << 56]
+    let length = if end - start <= SHORT { end - start } else { 0 };
+    let mask = MASKS[length];
+    [block[0] & mask[0], block[1] & mask[1] | (length as u64) << 56]
 }
 
 /// The bytes of a key near the end of the text, where 16 cannot be read.
 #[cold]
 #[inline(never)]
-fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u8; 16] {
+fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     let mut block = [0; 16];
     block[..end - start].copy_from_slice(&bytes[start..end]);
-    block
+    bytemuck::cast(block)
 }
 
 /// A short token in the table.
@@ -56,17 +61,32 @@ pub(crate) struct Entry {
     /// [`NONE`] in an empty slot.
     rank: u32,
     id: u32,
-    /// 1 when merging the token's bytes gives the token.
-    reachable: u32,
-    padding: u32,
+    padding: [u32; 2],
 }
 
-/// A token that was looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub rank: u32,
-    pub id: u32,
-    pub reachable: bool,
+/// The tokens of up to [`SHORT`] bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShortTokens<'a> {
+    seeds: [u64; 2],
+    places: &'a [u32],
+    entries: &'a [Entry],
+}
+
+impl<'a> ShortTokens<'a> {
+    #[inline(always)]
+    fn entry(&self, key: Key) -> &'a Entry {
+        &self.entries[slot(hash16(key, self.seeds), self.places, self.entries.len())]
+    }
+
+    /// The id of the token with this key, or [`NONE`].
+    #[inline(always)]
+    pub(crate) fn id(&self, key: Key) -> u32 {
+        let entry = self.entry(key);
+        let difference = (entry.key[0] ^ key[0]) | (entry.key[1] ^ key[1]);
+        // All ones when the keys differ. Arithmetic, since a branch would be mispredicted.
+        let differs = ((difference | difference.wrapping_neg()) as i64 >> 63) as u32;
+        entry.id | differs
+    }
 }
 
 /// The tokens of a vocabulary.
@@ -79,10 +99,10 @@ pub(crate) struct Tokens {
     /// The ids of ranks; empty when each is its rank.
     pub(super) ids: Section<u32>,
     pub(super) short_seeds: [u64; 2],
-    pub(super) short_places: Section<u16>,
+    pub(super) short_places: Section<u32>,
     pub(super) short: Section<Entry>,
     pub(super) long_seeds: [u64; 2],
-    pub(super) long_places: Section<u16>,
+    pub(super) long_places: Section<u32>,
     /// Ranks, [`NONE`] in an empty slot.
     pub(super) long: Section<u32>,
     /// One bit a rank: set for tokens that merging cannot reach.
@@ -114,17 +134,18 @@ impl Tokens {
             || Error::Vocabulary("the tokens were made so that they cannot be hashed".into());
         let placed = place(short_ranks.len(), |i, seeds| hash16(key_of(short_ranks[i]), seeds))
             .ok_or_else(unplaceable)?;
-        let empty = Entry { key: [0; 2], rank: NONE, id: NONE, reachable: 0, padding: 0 };
+        let empty = Entry { key: [0; 2], rank: NONE, id: NONE, padding: [0; 2] };
         let mut short = vec![empty; placed.table];
         for (&rank, &slot) in short_ranks.iter().zip(&placed.slots) {
             let id = tokens[rank as usize].1;
-            short[slot] = Entry { key: key_of(rank), rank, id, reachable: 1, padding: 0 };
+            short[slot] = Entry { key: key_of(rank), rank, id, padding: [0; 2] };
         }
         let (short_seeds, short_places) = (placed.seeds, placed.displacements);
 
-        let placed =
-            place(long_ranks.len(), |i, seeds| hash_bytes(&tokens[long_ranks[i] as usize].0, seeds))
-                .ok_or_else(unplaceable)?;
+        let placed = place(long_ranks.len(), |i, seeds| {
+            hash_bytes(&tokens[long_ranks[i] as usize].0, seeds)
+        })
+        .ok_or_else(unplaceable)?;
         let mut long = vec![NONE; placed.table];
         for (&rank, &slot) in long_ranks.iter().zip(&placed.slots) {
             long[slot] = rank;
@@ -146,11 +167,6 @@ impl Tokens {
     /// Remembers that merging cannot reach this token.
     pub(super) fn set_unreachable(&mut self, rank: u32) {
         self.unreachable.to_mut()[rank as usize / 64] |= 1 << (rank % 64);
-        let bytes = self.bytes(rank);
-        if bytes.len() <= SHORT {
-            let slot = self.short_slot(key(bytes, 0, bytes.len()));
-            self.short.to_mut()[slot].reachable = 0;
-        }
     }
 
     pub(crate) fn is_reachable(&self, rank: u32) -> bool {
@@ -194,37 +210,29 @@ impl Tokens {
         }
     }
 
-    pub(crate) fn find(&self, bytes: &[u8]) -> Option<Found> {
+    /// The rank of the token with these bytes.
+    pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
         match bytes.len() {
             0 => None,
-            1..=SHORT => self.find_short(key(bytes, 0, bytes.len())),
+            1..=SHORT => {
+                let key = key(bytes, 0, bytes.len());
+                let entry = self.short().entry(key);
+                (entry.key == key).then_some(entry.rank)
+            }
             _ => self.find_long(bytes),
         }
     }
 
+    /// The table of short tokens.
     #[inline(always)]
-    fn short_slot(&self, key: Key) -> usize {
-        let hash = hash16(key, self.short_seeds);
-        Places::new(&self.short_places, self.short.len()).slot(hash)
+    pub(crate) fn short(&self) -> ShortTokens<'_> {
+        ShortTokens { seeds: self.short_seeds, places: &self.short_places, entries: &self.short }
     }
 
-    /// The token with this key.
-    #[inline(always)]
-    pub(crate) fn find_short(&self, key: Key) -> Option<Found> {
-        let entry = &self.short[self.short_slot(key)];
-        if entry.key != key {
-            return None;
-        }
-        Some(Found { rank: entry.rank, id: entry.id, reachable: entry.reachable != 0 })
-    }
-
-    /// The token with these bytes, more than [`SHORT`] of them.
-    pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<Found> {
+    /// The rank of the token with these bytes, more than [`SHORT`] of them.
+    pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
         let hash = hash_bytes(bytes, self.long_seeds);
-        let rank = self.long[Places::new(&self.long_places, self.long.len()).slot(hash)];
-        if rank == NONE || self.bytes(rank) != bytes {
-            return None;
-        }
-        Some(Found { rank, id: self.id(rank), reachable: self.is_reachable(rank) })
+        let rank = self.long[slot(hash, &self.long_places, self.long.len())];
+        (rank != NONE && self.bytes(rank) == bytes).then_some(rank)
     }
 }

@@ -104,6 +104,7 @@ impl Builder {
 
     /// `ranks` are sorted by their bytes.
     fn build(mut self, tokens: &Tokens, ranks: &[u32]) -> Option<Vec<Unit>> {
+        self.reserve(ROOT_BASE, &labels(tokens, ranks, 0));
         // Each entry: tokens that share their first `depth` bytes, and the base of their node.
         let mut work = vec![(ranks, 0usize, ROOT_BASE)];
         while let Some((ranks, depth, base)) = work.pop() {
@@ -116,24 +117,24 @@ impl Builder {
                 let rest = if ends { &group[1..] } else { group };
                 let mut child_base = NOWHERE;
                 let unit = base ^ usize::from(byte);
-                // Taken before the children look for room.
-                self.units[unit] = u64::from(byte) << LABEL_SHIFT | rank;
                 if !rest.is_empty() {
-                    let labels: Vec<u8> = rest
-                        .chunk_by(|a, b| tokens.bytes(*a)[depth + 1] == tokens.bytes(*b)[depth + 1])
-                        .map(|child| tokens.bytes(child[0])[depth + 1])
-                        .collect();
+                    let labels = labels(tokens, rest, depth + 1);
                     child_base = self.room(&labels)?;
-                    for &label in &labels {
-                        // Reserved until the child's turn comes.
-                        self.units[child_base ^ usize::from(label)] = u64::from(label) << LABEL_SHIFT;
-                    }
+                    self.reserve(child_base, &labels);
                     work.push((rest, depth + 1, child_base));
                 }
-                self.units[unit] |= (child_base as u64) << BASE_SHIFT;
+                self.units[unit] =
+                    (child_base as u64) << BASE_SHIFT | u64::from(byte) << LABEL_SHIFT | rank;
             }
         }
         Some(self.units)
+    }
+
+    /// Takes the units of children whose turn comes later.
+    fn reserve(&mut self, base: usize, labels: &[u8]) {
+        for &label in labels {
+            self.units[base ^ usize::from(label)] = u64::from(label) << LABEL_SHIFT;
+        }
     }
 
     /// A base that nobody has, with free units for all labels.
@@ -160,4 +161,11 @@ impl Builder {
             block += 1;
         }
     }
+}
+
+/// The bytes that stand at `depth` in sorted tokens, all of them longer than that.
+fn labels(tokens: &Tokens, ranks: &[u32], depth: usize) -> Vec<u8> {
+    let mut labels: Vec<u8> = ranks.iter().map(|&rank| tokens.bytes(rank)[depth]).collect();
+    labels.dedup();
+    labels
 }
