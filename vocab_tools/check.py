@@ -370,7 +370,7 @@ class _Check:
         ]
         message = CODES["NEVER_WHOLE"][1]
         if inside:
-            message += f"; {inside} of them still come up inside a longer piece"
+            message += f"; at least {inside} of them still come up inside a longer piece"
         self.add("NEVER_WHOLE", examples, message, len(self.never_whole))
 
     def _note_utf8(self, ids: list[int], utf8: list[str], crosses: list[bool]) -> None:
@@ -450,7 +450,7 @@ class _Check:
             if form.encode() not in self.base:
                 self.new_words.add(form)
         found = self.found.get("NOT_NFC", (0, "", []))
-        self.add("NOT_NFC", found[2] + odd, count=found[0] + len(odd))
+        self.add("NOT_NFC", odd + found[2], count=found[0] + len(odd))
         self.add("WORD_SPLIT", split)
         self.add("WORD_NOT_ONE_TOKEN", several)
 

@@ -26,6 +26,12 @@ from .words import read_words
 #: Rows of a table on the screen.
 ROWS_SHOWN = 20
 
+#: Warnings on the screen; a report has all of them.
+WARNINGS_SHOWN = 100
+
+#: Sections that are not printed when they have no rows. (Remarks were printed as warnings.)
+OPTIONAL = ("Words", "By-products", "Conflicts")
+
 #: The exit status after Ctrl-C: 128 + SIGINT.
 INTERRUPTED = 130
 
@@ -206,13 +212,16 @@ def learn(
                 like_add_merges=like_add_merges,
                 progress=update,
             )
+        result.notes[:0] = notes
         effect = _effect(corpus, result) if corpus is not None else None
         _write(output, result.dump())
         for path in reports:
             _write(path, renderer(path)(result, effect).encode())
     warnings = _console(stderr=True)
-    for note in [*notes, *result.notes]:
+    for note in result.notes[:WARNINGS_SHOWN]:
         _say(warnings, f"warning: {note}")
+    if len(result.notes) > WARNINGS_SHOWN:
+        _say(warnings, f"and {len(result.notes) - WARNINGS_SHOWN} more warnings; see --report")
     if not quiet:
         _explain(result, effect, _console(stderr=output == "-"), output)
 
@@ -256,7 +265,7 @@ def _explain(
 ) -> None:
     where = "" if output == "-" else f" {output} has the new tokens."
     for part in sections(result, effect):
-        if not part.rows and part.title in ("Words", "By-products", "Conflicts"):
+        if part.title == "Remarks" or (not part.rows and part.title in OPTIONAL):
             continue
         is_summary = part.title == "Summary"
         _say(console, f"\n{part.title}: {part.text}" + (where if is_summary else ""))

@@ -32,6 +32,9 @@ def sections(result: LearnResult, effect: CorpusEffect | None = None) -> list[Se
     parts = [_summary(result), _words(result), _by_products(result), _conflicts(result)]
     if effect is not None:
         parts.append(_corpus(effect))
+    if result.notes:
+        rows = tuple((note,) for note in result.notes)
+        parts.append(Section("Remarks", "Warnings and hints.", ("remark",), rows))
     return parts
 
 

@@ -236,8 +236,9 @@ fn looks_special(text: &str) -> bool {
 }
 
 /// What may stand before and behind a token that is cut when it stands alone: one of each kind of
-/// character that patterns tell apart.
-const NEIGHBOURS: [&str; 8] = ["", "a", "A", "1", " ", "\n", ".", "\u{4e2d}"];
+/// character that patterns tell apart. The letters are those of a contraction; of the two marks,
+/// one is often merged with what follows, and one seldom.
+const NEIGHBOURS: [&str; 9] = ["", "s", "S", "1", " ", "\n", ".", "$", "\u{4e2d}"];
 
 /// Whether a piece is ever exactly `text`, or else, whether a longer one is encoded with its token.
 fn whole(encoding: &Encoding, text: &str, id: u32) -> Result<Whole> {
