@@ -97,9 +97,10 @@ def test_all_of_o200k_base_in_two_seconds() -> None:
 
 
 def timed() -> float:
-    start = time.perf_counter()
+    # Processor time: it does not count what other programs take.
+    start = time.process_time()
     check_vocabulary(DATA / "o200k_base.tiktoken")
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "qwen"])
@@ -209,7 +210,8 @@ def test_what_learn_writes_passes(words: dict[str, int], base: dict[bytes, int])
     result = check_vocabulary(base, [extra.tokens], words=list(words), special_tokens={})
     assert result.ok
     found = codes(result)
-    assert not {"WORD_NOT_ONE_TOKEN", "WORD_SPLIT", "EXTRA_GAP", "SHADOW"} & set(found)
+    assert found.get("WORD_SPLIT", 0) == len(extra.refused)
+    assert not {"WORD_NOT_ONE_TOKEN", "EXTRA_GAP", "SHADOW"} & set(found)
     for number in extra.tokens.values():
         assert result.round_trip[number] in ("OK", "UNDECODEABLE")
 

@@ -263,6 +263,8 @@ class _Check:
         for file in self.files:
             is_extra = file is not self.files[0]
             bad += [f"{file.name}, line {line}: {reason}" for line, reason in file.bad_lines]
+            if self._take_sound(file, is_extra):
+                continue
             for token, number, line in file.tokens:
                 where = f"{file.name}, line {line}"
                 if token in self.ranks:
@@ -282,6 +284,19 @@ class _Check:
         missing = [f"0x{byte:02x}" for byte in range(256) if bytes([byte]) not in self.ranks]
         self.add("MISSING_BYTE", missing)
         self._gaps()
+
+    def _take_sound(self, file: RankFile, is_extra: bool) -> bool:
+        """Takes the tokens of a file in one go when none of them, and no id, was there before."""
+        ids = {token: number for token, number, _ in file.tokens}
+        tokens = {number: token for token, number, _ in file.tokens}
+        if len(ids) < len(file.tokens) or len(tokens) < len(file.tokens):
+            return False
+        if not (ids.keys().isdisjoint(self.ranks) and tokens.keys().isdisjoint(self.by_id)):
+            return False
+        self.ranks.update(ids)
+        self.by_id.update(tokens)
+        (self.extra if is_extra else self.base).update(ids)
+        return True
 
     def _gaps(self) -> None:
         used = {*self.by_id, *self.specials.values()}
@@ -376,8 +391,8 @@ class _Check:
     def _note_utf8(self, ids: list[int], utf8: list[str], crosses: list[bool]) -> None:
         kinds: dict[str, list[int]] = {}
         for number, kind in zip(ids, utf8):
-            kinds.setdefault(kind, []).append(number)
-        kinds.pop("valid", None)
+            if kind != "valid":
+                kinds.setdefault(kind, []).append(number)
         every = [number for numbers in kinds.values() for number in numbers]
         single = sum(len(self.by_id[number]) == 1 for number in every)
         self.add(

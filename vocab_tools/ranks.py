@@ -8,7 +8,6 @@ lists what is wrong, :func:`load_ranks` refuses it.
 from __future__ import annotations
 
 import base64
-import binascii
 import gzip
 import hashlib
 import json
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Union
 
 import bpe_engine
+from bpe_engine import _core
 from bpe_engine.builtin import BUILTIN
 
 #: A rank file, or ranks that are loaded already, or an encoding that has them.
@@ -77,26 +77,7 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
             raise ValueError(f"{path}: the gzip compression is broken: {error}") from error
     ranks = RankFile(os.fspath(path))
     ranks.encoding_name = KNOWN_FILES.get(hashlib.sha256(contents).hexdigest())
-    for number, line in enumerate(contents.splitlines(), 1):
-        fields = line.split()
-        if not fields:
-            continue
-        try:
-            encoded, digits = fields
-        except ValueError:
-            ranks.bad_lines.append((number, f"not two fields, a token and an id: {line[:60]!r}"))
-            continue
-        try:
-            token = base64.b64decode(encoded, validate=True)
-        except (binascii.Error, ValueError):
-            ranks.bad_lines.append((number, f"bad base64: {encoded[:60]!r}"))
-            continue
-        if not digits.isdigit() or int(digits) > MAX_ID:
-            ranks.bad_lines.append((number, f"the id is no number up to {MAX_ID}: {digits[:60]!r}"))
-        elif not token:
-            ranks.bad_lines.append((number, "an empty token"))
-        else:
-            ranks.tokens.append((token, int(digits), number))
+    ranks.tokens, ranks.bad_lines = _core.parse_rank_lines(contents)
     return ranks
 
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
 use bpe_core::learn::{self, Novelty, Options, Progress, Word};
-use bpe_core::{Encoding, Normalization, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Encoding, Error, Normalization, SpecialTokens, Splitter, Vocabulary, rank_file};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -117,6 +117,28 @@ pub fn merge_bytes(
     let vocabulary = vocabulary(ranks)?;
     Ok(py
         .detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
+}
+
+type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
+
+/// The lines of a rank file, sound or not: `(token, id, line number)` of the sound ones, and
+/// `(line number, what is wrong)` of the others. Whether tokens or ids repeat is not looked at.
+#[pyfunction]
+pub fn parse_rank_lines<'py>(
+    py: Python<'py>,
+    contents: &[u8],
+) -> (Vec<Line<'py>>, Vec<(usize, String)>) {
+    let (mut tokens, mut bad) = (Vec::new(), Vec::new());
+    for (number, line) in (1..).zip(contents.split(|&byte| byte == b'\n')) {
+        match rank_file::parse(line) {
+            Ok(parsed) => tokens.extend(
+                parsed.into_iter().map(|(token, id)| (PyBytes::new(py, &token), id, number)),
+            ),
+            Err(Error::RankFile { reason, .. }) => bad.push((number, reason)),
+            Err(other) => bad.push((number, other.to_string())),
+        }
+    }
+    (tokens, bad)
 }
 
 /// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.
