@@ -20,7 +20,7 @@ from .check import CheckResult, check_vocabulary
 from .corpus import CorpusEffect, corpus_effect
 from .learn import LearnResult, learn_merges
 from .ranks import load_ranks, read_ranks_like_add_merges, read_special_tokens
-from .report import renderer, sections
+from .report import Section, renderer, sections
 from .words import read_words
 
 #: Rows of a table on the screen.
@@ -264,25 +264,25 @@ def _explain(
     result: LearnResult, effect: CorpusEffect | None, console: Console, output: str
 ) -> None:
     where = "" if output == "-" else f" {output} has the new tokens."
-    for part in sections(result, effect):
+    for part in sections(result, effect, ROWS_SHOWN):
         if part.title == "Remarks" or (not part.rows and part.title in OPTIONAL):
             continue
         is_summary = part.title == "Summary"
         _say(console, f"\n{part.title}: {part.text}" + (where if is_summary else ""))
-        _table(console, part.columns, part.rows)
+        _table(console, part)
 
 
-def _table(console: Console, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:
-    if not rows:
+def _table(console: Console, part: Section) -> None:
+    if not part.rows:
         return
     table = Table(box=None, pad_edge=False)
-    for column in columns:
+    for column in part.columns:
         table.add_column(column, overflow="fold")
-    for row in rows[:ROWS_SHOWN]:
+    for row in part.rows:
         table.add_row(*(Text(text) for text in row))
     console.print(table)
-    if len(rows) > ROWS_SHOWN:
-        _say(console, f"and {len(rows) - ROWS_SHOWN} more; --report has them")
+    if part.total > len(part.rows):
+        _say(console, f"and {part.total - len(part.rows)} more; --report has them")
 
 
 @cli.command()

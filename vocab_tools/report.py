@@ -19,22 +19,32 @@ MOST_ROWS = 1000
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a sentence, and a table."""
+    """A heading, a sentence, and the first rows of a table."""
 
     title: str
     text: str
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    #: How many rows there are in all.
+    total: int
 
 
-def sections(result: LearnResult, effect: CorpusEffect | None = None) -> list[Section]:
-    """What there is to tell about a result."""
-    parts = [_summary(result), _words(result), _by_products(result), _conflicts(result)]
+def sections(
+    result: LearnResult, effect: CorpusEffect | None = None, most_rows: int = MOST_ROWS
+) -> list[Section]:
+    """What there is to tell about a result, with tables of up to ``most_rows`` rows."""
+    parts = [
+        _summary(result),
+        _words(result, most_rows),
+        _by_products(result, most_rows),
+        _conflicts(result, most_rows),
+    ]
     if effect is not None:
-        parts.append(_corpus(effect))
+        parts.append(_corpus(effect, most_rows))
     if result.notes:
-        rows = tuple((note,) for note in result.notes)
-        parts.append(Section("Remarks", "Warnings and hints.", ("remark",), rows))
+        rows: list[tuple[str, ...]] = [(note,) for note in result.notes[:most_rows]]
+        text = "Warnings and hints."
+        parts.append(Section("Remarks", text, ("remark",), rows, len(result.notes)))
     return parts
 
 
@@ -42,46 +52,48 @@ def _summary(result: LearnResult) -> Section:
     ids = list(result.tokens.values())
     span = f", ids {ids[0]} to {ids[-1]}" if ids else ""
     learned = sum(path.id is not None for path in result.words)
-    rows = (
+    rows: list[tuple[str, ...]] = [
         ("ranks of the base", str(len(result.base))),
         ("special tokens", str(len(result.special_tokens))),
         ("words that became one token", f"{learned} of {len(result.words)}"),
         ("words that were tokens already", str(len(result.skipped))),
         ("words that the pre-tokeniser would split", str(len(result.refused))),
-    )
-    return Section("Summary", f"{len(ids)} new tokens{span}.", ("what", "how many"), rows)
+    ]
+    text = f"{len(ids)} new tokens{span}."
+    return Section("Summary", text, ("what", "how many"), rows, len(rows))
 
 
-def _words(result: LearnResult) -> Section:
-    rows = tuple(
+def _words(result: LearnResult, most_rows: int) -> Section:
+    rows: list[tuple[str, ...]] = [
         (
             path.word,
             str(path.frequency),
             "" if path.id is None else str(path.id),
             result.path_text(path),
         )
-        for path in result.words
-    )
+        for path in result.words[:most_rows]
+    ]
+    columns = ("word", "frequency", "id", "path")
     return Section(
-        "Words", "Each word, from the pieces of the base.", ("word", "frequency", "id", "path"), rows
+        "Words", "Each word, from the pieces of the base.", columns, rows, len(result.words)
     )
 
 
-def _by_products(result: LearnResult) -> Section:
-    rows = tuple(
+def _by_products(result: LearnResult, most_rows: int) -> Section:
+    by_products = result.by_products()
+    rows: list[tuple[str, ...]] = [
         (show(made.token), str(made.id), made.why, ", ".join(show(token) for token in made.makes))
-        for made in result.by_products()
-    )
-    return Section(
-        "By-products",
-        "Tokens that are none of the words. Other text that holds them changes, too.",
-        ("token", "id", "why", "makes"),
-        rows,
-    )
+        for made in by_products[:most_rows]
+    ]
+    text = "Tokens that are none of the words. Other text that holds them changes, too."
+    columns = ("token", "id", "why", "makes")
+    return Section("By-products", text, columns, rows, len(by_products))
 
 
-def _conflicts(result: LearnResult) -> Section:
-    rows = [(word, f"would be pre-tokenized to {cut}") for word, cut in result.refused.items()]
+def _conflicts(result: LearnResult, most_rows: int) -> Section:
+    rows: list[tuple[str, ...]] = [
+        (word, f"would be pre-tokenized to {cut}") for word, cut in result.refused.items()
+    ]
     rows += [(word, f"is already a token, {number}") for word, number in result.skipped.items()]
     rows += [(path.word, path.reason or "") for path in result.not_one_token]
     rows += [
@@ -94,26 +106,24 @@ def _conflicts(result: LearnResult) -> Section:
         for step in result.steps
         if step.novelty != "new"
     ]
-    return Section(
-        "Conflicts", "Words and merges that gave no new token.", ("what", "why"), tuple(rows)
-    )
+    text = "Words and merges that gave no new token."
+    return Section("Conflicts", text, ("what", "why"), rows[:most_rows], len(rows))
 
 
-def _corpus(effect: CorpusEffect) -> Section:
+def _corpus(effect: CorpusEffect, most_rows: int) -> Section:
     saved = effect.tokens_before - effect.tokens_after
     share = saved / effect.tokens_before if effect.tokens_before else 0
-    rows = tuple(
+    rows: list[tuple[str, ...]] = [
         (change.text, str(change.count), str(change.before), str(change.after))
-        for change in effect.unexpected
-    )
-    return Section(
-        "Corpus",
+        for change in effect.unexpected[:most_rows]
+    ]
+    text = (
         f"{effect.tokens_before} tokens before, {effect.tokens_after} after "
         f"({share:.2%} fewer). {effect.changed} of {effect.pieces} pieces changed; the table has "
-        f"those that hold none of the new words.",
-        ("piece", "times", "before", "after"),
-        rows,
+        f"those that hold none of the new words."
     )
+    columns = ("piece", "times", "before", "after")
+    return Section("Corpus", text, columns, rows, len(effect.unexpected))
 
 
 def as_json(result: LearnResult, effect: CorpusEffect | None = None) -> str:
@@ -136,14 +146,13 @@ def as_markdown(result: LearnResult, effect: CorpusEffect | None = None) -> str:
         if part.rows:
             lines.append("| " + " | ".join(part.columns) + " |")
             lines.append("|" + " --- |" * len(part.columns))
-            shown = part.rows[:MOST_ROWS]
-            lines += ["| " + " | ".join(map(cell, row)) + " |" for row in shown]
+            lines += ["| " + " | ".join(map(cell, row)) + " |" for row in part.rows]
             lines += ["", *_rest(part)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _rest(part: Section) -> list[str]:
-    hidden = len(part.rows) - MOST_ROWS
+    hidden = part.total - len(part.rows)
     return [f"And {hidden} more; the JSON report has all of them.", ""] if hidden > 0 else []
 
 
@@ -166,7 +175,7 @@ def as_html(result: LearnResult, effect: CorpusEffect | None = None) -> str:
         if part.rows:
             head = "".join(f"<th>{escape(column)}</th>" for column in part.columns)
             parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>")
-            for row in part.rows[:MOST_ROWS]:
+            for row in part.rows:
                 cells = "".join(f"<td>{escape(text)}</td>" for text in row)
                 parts.append(f"<tr>{cells}</tr>")
             parts.append("</tbody></table>")
