@@ -64,8 +64,10 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 def watch() -> None:
     """Puts the finder first in line, once."""
-    if not any(type(finder).__name__ == _Finder.__name__ and
-               type(finder).__module__ == __name__ for finder in sys.meta_path):
+    if not any(
+        type(finder).__name__ == _Finder.__name__ and type(finder).__module__ == __name__
+        for finder in sys.meta_path
+    ):
         sys.meta_path.insert(0, _Finder())
 
 

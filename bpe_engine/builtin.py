@@ -33,7 +33,7 @@ class BuiltIn:
     explicit_n_vocab: int | None = None
 
     def __call__(self) -> dict[str, Any]:
-        arguments = {
+        arguments: dict[str, Any] = {
             "name": self.name,
             "pat_str": self.pattern,
             "mergeable_ranks": self._core_bpe().mergeable_ranks(),

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, AbstractSet, Any, Collection, Literal, NoReturn, Sequence
+import operator
+from typing import (
+    TYPE_CHECKING,
+    AbstractSet,
+    Any,
+    Collection,
+    Literal,
+    NoReturn,
+    Sequence,
+    SupportsIndex,
+)
 
 from ._core import CoreBPE, disallowed_special_message
 
@@ -178,12 +188,10 @@ class Encoding:
         >>> bpe_engine.get_encoding("gpt2").encode_to_numpy("hello world").tolist()
         [31373, 995]
         """
-        buffer = self._core_bpe.encode_to_tiktoken_buffer(
-            text, allowed_special, disallowed_special
-        )
+        buffer = self._core_bpe.encode_to_tiktoken_buffer(text, allowed_special, disallowed_special)
         import numpy as np
 
-        return np.frombuffer(buffer, dtype=np.uint32)
+        return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
         """`encode_ordinary` of each text, on up to `num_threads` threads.
@@ -229,8 +237,9 @@ class Encoding:
             with the token that reaches its end or goes beyond it. Their order means nothing.
 
         >>> import bpe_engine
-        >>> stable, completions = bpe_engine.get_encoding("gpt2").encode_with_unstable("hello fan")
-        >>> stable, [7176] in completions
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> stable, completions = gpt2.encode_with_unstable("hello fan")
+        >>> stable, gpt2.encode(" fantastic") in completions
         ([31373], True)
         """
         return self._core_bpe.encode_with_unstable(text, allowed_special, disallowed_special)
@@ -307,7 +316,7 @@ class Encoding:
         >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
         (2, None)
         """
-        _check_not_negative("limit", limit)
+        limit = _whole("limit", limit)
         total = self._core_bpe.count(text, limit, allowed_special, disallowed_special)
         return total if total <= limit else None
 
@@ -328,6 +337,83 @@ class Encoding:
         ['It', "'s", ' 10', ' o', "'", 'clock', '.']
         """
         return self._core_bpe.split(text, allowed_special, disallowed_special)
+
+    def truncate(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        side: Literal["right", "left"] = "right",
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> str:
+        """As much of a text as fits into a number of tokens.
+
+        Args:
+            text: The text.
+            max_tokens: How many tokens the result may have when it is encoded.
+            side: Where text is cut off: ``"right"`` returns the longest prefix that fits,
+                ``"left"`` the longest suffix.
+            allowed_special, disallowed_special: As in `count`. The result may end inside the name
+                of an allowed special token, which is ordinary text then.
+
+        Raises:
+            ValueError: `max_tokens` is negative, or `side` is something else.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.truncate("one two three", 2), gpt2.truncate("one two three", 2, side="left")
+        ('one two', ' two three')
+        """
+        max_tokens = _whole("max_tokens", max_tokens)
+        if side not in ("right", "left"):
+            raise ValueError(f"side must be 'right' or 'left', not {side!r}")
+        start, end = self._core_bpe.truncate(
+            text, max_tokens, side == "left", allowed_special, disallowed_special
+        )
+        return text[start:end]
+
+    def chunk(
+        self,
+        text: str,
+        max_tokens: int,
+        overlap: int = 0,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> list[str]:
+        """A text in chunks that fit into a number of tokens.
+
+        Args:
+            text: The text.
+            max_tokens: How many tokens each chunk may have when it is encoded.
+            overlap: How many tokens at the end of a chunk the next one may begin with again.
+            allowed_special, disallowed_special: As in `count`. No chunk is cut inside an allowed
+                special token.
+
+        Returns:
+            Slices of the text, cut between characters. Without overlap they are the text when
+            they are joined; of an empty text there are none.
+
+        Raises:
+            ValueError: `max_tokens` is not positive or too small for a character of the text, or
+                `overlap` is negative or not smaller than `max_tokens`.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.chunk("one two three four", 2)
+        ['one two', ' three four']
+        >>> gpt2.chunk("one two three four", 2, overlap=1)
+        ['one two', ' two three', ' three four']
+        """
+        max_tokens = _whole("max_tokens", max_tokens, at_least=1)
+        overlap = _whole("overlap", overlap)
+        if overlap >= max_tokens:
+            raise ValueError(
+                f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
+            )
+        spans = self._core_bpe.chunk(text, max_tokens, overlap, allowed_special, disallowed_special)
+        return [text[start:end] for start, end in spans]
 
     def is_canonical(self, tokens: Sequence[int]) -> bool:
         """Whether encoding the text of these ids gives these ids.
@@ -448,9 +534,7 @@ class Encoding:
         """
         return self._core_bpe.decode_bytes_batch(batch, num_threads)
 
-    def stream_decoder(
-        self, errors: str = "replace", prompt: Sequence[int] = ()
-    ) -> StreamDecoder:
+    def stream_decoder(self, errors: str = "replace", prompt: Sequence[int] = ()) -> StreamDecoder:
         """A decoder for ids that arrive one by one; see `StreamDecoder`.
 
         Args:
@@ -465,6 +549,10 @@ class Encoding:
         from .stream import StreamDecoder
 
         return StreamDecoder(self, errors=errors, prompt=prompt)
+
+    def clear_cache(self) -> None:
+        """Forgets what the engine remembers of texts it has seen. Results do not depend on it."""
+        self._core_bpe.clear_cache()
 
     # ---- The vocabulary ----
 
@@ -490,8 +578,8 @@ class Encoding:
         True
         """
         try:
-            return token.__index__() in self._special_token_values
-        except AttributeError:
+            return operator.index(token) in self._special_token_values
+        except TypeError:
             raise TypeError(f"a token id must be an int, not {type(token).__name__}") from None
 
     @property
@@ -512,7 +600,7 @@ class Encoding:
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """`encode_ordinary` with the pieces cut by the package `regex`. For comparison."""
-        import regex
+        import regex  # type: ignore[import-untyped,unused-ignore]
 
         pieces = regex.findall(self._pat_str, text)
         return [id for piece in pieces for id in self._core_bpe.encode_single_piece(piece)]
@@ -556,9 +644,15 @@ class Encoding:
         return self
 
 
-def _check_not_negative(name: str, value: int) -> None:
-    if value < 0:
-        raise ValueError(f"{name} must not be negative, but is {value}")
+def _whole(name: str, value: SupportsIndex, at_least: int = 0) -> int:
+    """The value of an argument that says how many."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+    if number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, but is {number}")
+    return number
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:

@@ -14,7 +14,7 @@ import os
 import tempfile
 import uuid
 import zlib
-from typing import TYPE_CHECKING, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from . import _core
 
@@ -50,8 +50,8 @@ def read_file(blobpath: str) -> bytes:
             raise ImportError(_needs("requests", blobpath)) from error
         response = requests.get(blobpath)
         response.raise_for_status()
-        return response.content
-    return _blobfile(blobpath).read_bytes(blobpath)
+        return bytes(response.content)
+    return bytes(_blobfile(blobpath).read_bytes(blobpath))
 
 
 def _is_local(path: str | os.PathLike[str]) -> bool:
@@ -65,9 +65,9 @@ def _needs(package: str, path: str) -> str:
     )
 
 
-def _blobfile(path: str):  # type: ignore[no-untyped-def]  # an optional, untyped package
+def _blobfile(path: str) -> Any:
     try:
-        import blobfile
+        import blobfile  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
         raise ImportError(_needs("blobfile", path)) from error
     return blobfile
@@ -165,23 +165,16 @@ def _unpack(contents: bytes, path: str) -> bytes:
 
 
 def _read_ranks(path: str | os.PathLike[str], expected_hash: str | None) -> bytes:
-    """The unpacked contents of a rank file. The hash may be that of the file or, if the file is
-    packed, of what is in it."""
+    """The unpacked contents of a rank file. The hash may be that of the file or, if it is local
+    and packed, of what is in it."""
     path = os.fspath(path)
-    contents = read_file_cached(path, None if _is_local(path) else expected_hash)
-    unpacked = _unpack(contents, path) if _packed_hash_differs(contents, expected_hash) else None
-    if unpacked is not None and expected_hash and check_hash(unpacked, expected_hash):
-        return unpacked
-    _require_hash(contents, expected_hash, path)
-    return _unpack(contents, path)
-
-
-def _packed_hash_differs(contents: bytes, expected_hash: str | None) -> bool:
-    return (
-        expected_hash is not None
-        and contents.startswith(b"\x1f\x8b")
-        and not check_hash(contents, expected_hash)
-    )
+    if not _is_local(path):
+        return _unpack(read_file_cached(path, expected_hash), path)
+    contents = read_file(path)
+    unpacked = _unpack(contents, path)
+    if not (expected_hash and check_hash(unpacked, expected_hash)):
+        _require_hash(contents, expected_hash, path)
+    return unpacked
 
 
 def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:

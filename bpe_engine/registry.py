@@ -32,7 +32,7 @@ _REPLACED_PLUGIN = "tiktoken_ext.openai_public"
 def _available_plugin_modules() -> Sequence[str]:
     """The names of the modules in `tiktoken_ext`, sorted."""
     try:
-        import tiktoken_ext
+        import tiktoken_ext  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         return []
     prefix = tiktoken_ext.__name__ + "."

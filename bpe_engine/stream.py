@@ -54,7 +54,8 @@ class StreamDecoder:
             KeyError, OverflowError, TypeError: As in `Encoding.decode`; the ids are not taken.
             UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
         """
-        if hasattr(tokens, "__index__") and not hasattr(tokens, "__len__"):
+        # Arrays of numpy have an index and a length, its integers an index only.
+        if isinstance(tokens, int) or not hasattr(tokens, "__len__"):
             data = self._core_bpe.decode_single_token_bytes(tokens)
         else:
             data = self._core_bpe.decode_bytes(tokens)

@@ -18,8 +18,15 @@ import bpe_engine
 from bpe_engine import _core
 
 from .corpus import CorpusEffect, corpus_effect
-from .ranks import Pattern, RankFile, RankSource, find_pattern, read_rank_file, show
-from .ranks import read_special_tokens
+from .ranks import (
+    Pattern,
+    RankFile,
+    RankSource,
+    find_pattern,
+    read_rank_file,
+    read_special_tokens,
+    show,
+)
 from .words import word_lines
 
 #: Code, severity, and what it means.
@@ -259,7 +266,10 @@ class _Check:
 
     def files_and_ids(self) -> None:
         """Lines, duplicates, shadows and gaps."""
-        bad, tokens, ids, shadows = [], [], [], []
+        bad: list[str] = []
+        tokens: list[str] = []
+        ids: list[str] = []
+        shadows: list[str] = []
         for file in self.files:
             is_extra = file is not self.files[0]
             bad += [f"{file.name}, line {line}: {reason}" for line, reason in file.bad_lines]
@@ -487,7 +497,7 @@ class _Check:
 
     def _guessed_words(self) -> set[str]:
         """Without a list: the new tokens that are no part of another new token's merge."""
-        parts = set()
+        parts: set[bytes] = set()
         for token in self.extra:
             for cut in range(1, len(token)):
                 left, right = token[:cut], token[cut:]

@@ -60,7 +60,7 @@ def embedding_plan(
     >>> dict(plan), plan.gaps, plan.sizes["rows"]
     ({260: [256, 99]}, [257, 258, 259], 261)
     """
-    extras = list(extra) if isinstance(extra, (list, tuple)) else [extra]
+    extras: list[Any] = list(extra) if isinstance(extra, (list, tuple)) else [extra]
     ranks = load_ranks(base)
     specials = _special_tokens(base, special_tokens, ranks)
     both = load_ranks(ranks, *extras)

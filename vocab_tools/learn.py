@@ -10,8 +10,16 @@ from typing import Any
 import bpe_engine
 from bpe_engine import _core
 
-from .ranks import MAX_ID, Pattern, RankSource, dump_ranks, find_pattern, load_ranks
-from .ranks import read_ranks_like_add_merges, show
+from .ranks import (
+    MAX_ID,
+    Pattern,
+    RankSource,
+    dump_ranks,
+    find_pattern,
+    load_ranks,
+    read_ranks_like_add_merges,
+    show,
+)
 from .words import is_spaced
 
 #: The first id after Qwen's special tokens: the default start for its pattern.
@@ -261,7 +269,7 @@ def learn_merges(
     return result
 
 
-def _distinct(ranks: Mapping[bytes, int]) -> Mapping[bytes, int]:
+def _distinct(ranks: dict[bytes, int]) -> dict[bytes, int]:
     """The same order of tokens, without ids that are given twice: only add_merges.py has those."""
     if len(set(ranks.values())) == len(ranks):
         return ranks

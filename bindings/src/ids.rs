@@ -18,7 +18,8 @@ pub fn read(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     let is_sequence = unsafe { ffi::PySequence_Check(ids.as_ptr()) } == 1;
     if !is_sequence || ids.is_instance_of::<PyDict>() || ids.is_instance_of::<PyString>() {
         let kind = kind(ids);
-        let hint = if ids.try_iter().is_ok() && kind != "str" { "; pass list(...) of it" } else { "" };
+        let hint =
+            if ids.try_iter().is_ok() && kind != "str" { "; pass list(...) of it" } else { "" };
         return Err(PyTypeError::new_err(format!(
             "tokens must be a list, an array or another sequence of int, not {kind}{hint}"
         )));
@@ -44,9 +45,9 @@ pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     let number = unsafe { Bound::from_owned_ptr_or_err(id.py(), ffi::PyNumber_Index(id.as_ptr())) };
     match number {
         Ok(number) => number.extract::<u32>().map_err(|_| out_of_range(&number)),
-        Err(error) if error.is_instance_of::<PyTypeError>(id.py()) => Err(PyTypeError::new_err(
-            format!("a token id must be an int, not {}", kind(id)),
-        )),
+        Err(error) if error.is_instance_of::<PyTypeError>(id.py()) => {
+            Err(PyTypeError::new_err(format!("a token id must be an int, not {}", kind(id))))
+        }
         Err(error) => Err(error),
     }
 }
@@ -91,6 +92,9 @@ fn read_buffer<T: Element + TryInto<u32> + std::fmt::Display>(
     ids: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Vec<u32>>> {
     let Ok(buffer) = PyBuffer::<T>::get(ids) else { return Ok(None) };
+    if !is_native(buffer.format().to_bytes()) {
+        return Ok(None);
+    }
     if buffer.dimensions() != 1 {
         return Err(PyTypeError::new_err(format!(
             "an array of tokens must have one dimension, not {}",
@@ -105,4 +109,13 @@ fn read_buffer<T: Element + TryInto<u32> + std::fmt::Display>(
         })
     };
     buffer.to_vec(ids.py())?.into_iter().map(read).collect::<PyResult<_>>().map(Some)
+}
+
+/// Whether elements of this `struct` format have their bytes in this machine's order.
+fn is_native(format: &[u8]) -> bool {
+    match format.first() {
+        Some(b'>' | b'!') => cfg!(target_endian = "big"),
+        Some(b'<') => cfg!(target_endian = "little"),
+        _ => true,
+    }
 }

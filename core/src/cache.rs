@@ -1,119 +1,123 @@
-//! Remembers the ranks of pieces that had to be merged.
+//! Remembers the ids of pieces.
 //!
 //! Two tables of fixed size: pieces of up to 15 bytes, and pieces of 16 to 31. Both are
-//! set-associative: a piece can be in two places, and what is new pushes out what is older, so
-//! that no text makes a table grow. Places come from a hash with a random seed, so that nobody
-//! can choose texts whose pieces push each other out.
-//!
-//! Tokens are not kept here: the vocabulary itself is as fast.
+//! set-associative: a piece can be in two places of one cache line or pair of lines, and what is
+//! new pushes out what is older, so that no text makes a table grow. Places come from a hash
+//! with a random seed, so that nobody can choose texts whose pieces push each other out.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use bytemuck::Zeroable;
-
 use crate::hash::hash16;
-use crate::vocabulary::Key;
+use crate::memory::Zeroed;
+use crate::vocabulary::{Key, SHORT};
 
 /// Pieces of up to this many bytes are kept.
 pub const LONGEST: usize = 31;
 
-/// How many short pieces a cache keeps: 2 MiB of entries.
-const SHORT_ENTRIES: usize = 1 << 16;
-/// How many pieces of more than 15 bytes a cache keeps: 2 MiB of entries.
-const LONG_ENTRIES: usize = 1 << 15;
+/// How many bytes each of the two tables takes: 65,536 short pieces, and 32,768 longer ones.
+const TABLE_BYTES: usize = 2 << 20;
 
 /// How much memory one cache takes, in bytes.
-pub const CACHE_BYTES: usize =
-    SHORT_ENTRIES * size_of::<Entry<2, 2>>() + LONG_ENTRIES * size_of::<Entry<4, 4>>();
+pub const CACHE_BYTES: usize = 2 * TABLE_BYTES;
 
-/// Bits of a rank in an entry.
-const BITS: u32 = 24;
-const MASK: u64 = (1 << BITS) - 1;
+/// The ids of a piece, two in each word: the first id has their number in its highest byte.
+/// All zero: not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ids<const W: usize>([u64; W]);
 
-/// A piece of up to `8 * K - 1` bytes and its ranks: the lowest byte of `ranks` counts them,
-/// then they follow, 3 bytes each. All zero when empty, which is no piece's key.
-#[derive(Debug, Clone, Copy, Zeroable)]
-#[repr(C)]
-struct Entry<const K: usize, const V: usize> {
-    key: [u64; K],
-    ranks: [u64; V],
-}
+const COUNT_SHIFT: u32 = 24;
 
-impl<const K: usize, const V: usize> Entry<K, V> {
-    /// How many ranks fit in.
-    const CAPACITY: usize = (8 * V - 1) / 3;
+impl<const W: usize> Ids<W> {
+    pub(crate) const UNKNOWN: Self = Self([0; W]);
+    /// How many ids fit in.
+    pub(crate) const CAPACITY: usize = 2 * W;
 
-    fn new(key: [u64; K], ranks: &[u32]) -> Self {
-        let mut packed = [0u64; V];
-        packed[0] = ranks.len() as u64;
-        for (i, &rank) in ranks.iter().enumerate() {
-            let bit = 8 + i as u32 * BITS;
-            let (word, shift) = ((bit / 64) as usize, bit % 64);
-            packed[word] |= u64::from(rank) << shift;
-            if shift + BITS > 64 {
-                packed[word + 1] |= u64::from(rank) >> (64 - shift);
-            }
+    /// `None` when they do not fit.
+    fn new(ids: &[u32]) -> Option<Self> {
+        let first = *ids.first()?;
+        if ids.len() > Self::CAPACITY || first >> COUNT_SHIFT != 0 {
+            return None;
         }
-        Self { key, ranks: packed }
+        let mut words = [0; W];
+        for (i, &id) in ids.iter().enumerate() {
+            words[i / 2] |= u64::from(id) << (32 * (i % 2));
+        }
+        words[0] |= (ids.len() as u64) << COUNT_SHIFT;
+        Some(Self(words))
     }
 
+    /// How many there are, and the ids, followed by zeros up to [`Ids::CAPACITY`].
     #[inline(always)]
-    fn count(&self) -> usize {
-        (self.ranks[0] & 0xff) as usize
-    }
-
-    #[inline(always)]
-    fn rank(&self, i: usize) -> u32 {
-        let bit = 8 + i as u32 * BITS;
-        let (word, shift) = ((bit / 64) as usize, bit % 64);
-        let mut rank = self.ranks[word] >> shift;
-        if shift + BITS > 64 {
-            rank |= self.ranks[word + 1] << (64 - shift);
-        }
-        (rank & MASK) as u32
-    }
-
-    #[inline(always)]
-    fn append_to(&self, out: &mut Vec<u32>) {
-        for i in 0..self.count() {
-            out.push(self.rank(i));
-        }
+    pub(crate) fn unpack(self) -> (usize, [[u32; 2]; W]) {
+        let count = self.0[0] >> COUNT_SHIFT & 0xff;
+        let mut words = self.0;
+        words[0] &= !(0xff << COUNT_SHIFT);
+        (count as usize, words.map(|word| [word as u32, (word >> 32) as u32]))
     }
 }
 
-/// Sets of two entries, the newer one first.
+/// A piece of up to `8 * W - 1` bytes, and its ids.
+type Entry<const W: usize> = [[u64; W]; 2];
+
+/// Two entries, the newer one first.
+type Set<const W: usize> = [Entry<W>; 2];
+
 #[derive(Debug)]
-struct Table<const K: usize, const V: usize> {
-    sets: Box<[[Entry<K, V>; 2]]>,
-}
+struct Table<const W: usize>(Zeroed);
 
-impl<const K: usize, const V: usize> Table<K, V> {
-    fn new(entries: usize) -> Self {
-        Self { sets: bytemuck::zeroed_slice_box(entries / 2) }
+impl<const W: usize> Table<W> {
+    fn new() -> Self {
+        Self(Zeroed::new(TABLE_BYTES))
     }
 
     #[inline(always)]
-    fn set(&self, hash: u64) -> usize {
-        (hash >> 20) as usize & (self.sets.len() - 1)
+    fn set_of(hash: u64) -> usize {
+        (hash >> 20) as usize & (TABLE_BYTES / size_of::<Set<W>>() - 1)
     }
 
     #[inline(always)]
-    fn get(&self, hash: u64, key: [u64; K]) -> Option<&Entry<K, V>> {
-        let set = &self.sets[self.set(hash)];
-        let second = usize::from(set[0].key != key);
-        let entry = &set[second];
-        (entry.key == key).then_some(entry)
+    fn view(&self) -> View<'_, W> {
+        View(bytemuck::cast_slice(self.0.bytes()))
     }
 
-    fn put(&mut self, hash: u64, key: [u64; K], ranks: &[u32]) {
-        if ranks.len() <= Entry::<K, V>::CAPACITY {
-            let set = self.set(hash);
-            let set = &mut self.sets[set];
+    fn put(&mut self, hash: u64, key: [u64; W], ids: &[u32]) {
+        if let Some(Ids(ids)) = Ids::new(ids) {
+            let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+            let set = &mut sets[Self::set_of(hash)];
             set[1] = set[0];
-            set[0] = Entry::new(key, ranks);
+            set[0] = [key, ids];
         }
     }
+}
+
+/// A table to look up many pieces in.
+#[derive(Debug, Clone, Copy)]
+struct View<'a, const W: usize>(&'a [Set<W>]);
+
+impl<const W: usize> View<'_, W> {
+    /// The ids at this key. Both entries are read and one is chosen without a branch, which
+    /// would be mispredicted.
+    #[inline(always)]
+    fn get(self, hash: u64, key: [u64; W]) -> Ids<W> {
+        let [first, second] = &self.0[Table::<W>::set_of(hash)];
+        let (in_first, in_second) = (all_if_same(first[0], key), all_if_same(second[0], key));
+        let mut ids = [0; W];
+        for i in 0..W {
+            ids[i] = first[1][i] & in_first | second[1][i] & in_second;
+        }
+        Ids(ids)
+    }
+}
+
+/// All ones when the keys are the same, or zero.
+#[inline(always)]
+fn all_if_same<const W: usize>(a: [u64; W], b: [u64; W]) -> u64 {
+    let mut difference = 0;
+    for i in 0..W {
+        difference |= a[i] ^ b[i];
+    }
+    ((difference | difference.wrapping_neg()) >> 63).wrapping_sub(1)
 }
 
 /// The key of a piece of 16 to [`LONGEST`] bytes.
@@ -122,24 +126,24 @@ pub(crate) struct LongKey([u64; 4]);
 
 impl LongKey {
     pub(crate) fn new(piece: &[u8]) -> Self {
-        debug_assert!((16..=LONGEST).contains(&piece.len()));
+        debug_assert!((SHORT + 1..=LONGEST).contains(&piece.len()));
         let mut block = [0; 32];
         block[..16].copy_from_slice(&piece[..16]);
-        // The last 16 bytes, which may overlap the first, then what they overlap is cut off.
+        // The last 16 bytes, less those that are among the first.
         let last: [u8; 16] = piece[piece.len() - 16..].try_into().expect("16 bytes");
-        let rest = u128::from_le_bytes(last) >> (8 * (32 - piece.len()));
+        let rest = u128::from_le_bytes(last).unbounded_shr(8 * (32 - piece.len()) as u32);
         block[16..].copy_from_slice(&rest.to_le_bytes());
         block[31] = piece.len() as u8;
         Self(bytemuck::cast(block))
     }
 }
 
-/// The ranks of pieces that were merged before.
+/// The ids of pieces that came by.
 #[derive(Debug)]
 pub struct Cache {
     seeds: [u64; 2],
-    short: Table<2, 2>,
-    long: Table<4, 4>,
+    short: Table<2>,
+    long: Table<4>,
 }
 
 impl Default for Cache {
@@ -152,39 +156,42 @@ impl Cache {
     /// An empty cache with seeds of its own.
     pub fn new() -> Self {
         let random = || RandomState::new().build_hasher().finish();
-        Self {
-            seeds: [random(), random()],
-            short: Table::new(SHORT_ENTRIES),
-            long: Table::new(LONG_ENTRIES),
-        }
+        Self { seeds: [random(), random()], short: Table::new(), long: Table::new() }
     }
 
+    /// For looking up many pieces of up to 15 bytes.
     #[inline(always)]
-    pub(crate) fn hash(&self, key: Key) -> u64 {
-        hash16(key, self.seeds)
+    pub(crate) fn short(&self) -> ShortPieces<'_> {
+        ShortPieces { seeds: self.seeds, table: self.short.view() }
     }
 
-    #[inline(always)]
-    pub(crate) fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
+    pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
+        self.short.put(hash16(key, self.seeds), key, ids);
+    }
+
+    fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
         hash16([hash16([a, b], self.seeds) ^ c, d], self.seeds)
     }
 
-    /// Appends the ranks of a piece of up to 15 bytes, if it is there.
+    pub(crate) fn get_long(&self, key: LongKey) -> Ids<4> {
+        self.long.view().get(self.hash_long(key), key.0)
+    }
+
+    pub(crate) fn put_long(&mut self, key: LongKey, ids: &[u32]) {
+        self.long.put(self.hash_long(key), key.0, ids);
+    }
+}
+
+/// The pieces of up to 15 bytes in a cache.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShortPieces<'a> {
+    seeds: [u64; 2],
+    table: View<'a, 2>,
+}
+
+impl ShortPieces<'_> {
     #[inline(always)]
-    pub(crate) fn get(&self, hash: u64, key: Key, out: &mut Vec<u32>) -> bool {
-        self.short.get(hash, key).inspect(|entry| entry.append_to(out)).is_some()
-    }
-
-    #[inline(always)]
-    pub(crate) fn get_long(&self, hash: u64, LongKey(key): LongKey, out: &mut Vec<u32>) -> bool {
-        self.long.get(hash, key).inspect(|entry| entry.append_to(out)).is_some()
-    }
-
-    pub(crate) fn put(&mut self, hash: u64, key: Key, ranks: &[u32]) {
-        self.short.put(hash, key, ranks);
-    }
-
-    pub(crate) fn put_long(&mut self, hash: u64, LongKey(key): LongKey, ranks: &[u32]) {
-        self.long.put(hash, key, ranks);
+    pub(crate) fn get(self, key: Key) -> Ids<2> {
+        self.table.get(hash16(key, self.seeds), key)
     }
 }

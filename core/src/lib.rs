@@ -15,6 +15,7 @@
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
 //! | [`offsets`] | where in the text each token stands |
+//! | [`fit`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
@@ -25,9 +26,11 @@ pub mod audit;
 pub mod cache;
 pub mod encoding;
 pub mod error;
+pub mod fit;
 pub(crate) mod hash;
 pub mod inspect;
 pub mod learn;
+pub(crate) mod memory;
 pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;

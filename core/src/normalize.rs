@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// What an encoding does to text before it looks for special tokens.
@@ -82,9 +82,17 @@ fn is_nfc(text: &str) -> bool {
 /// Whether text can be cut before `character` and the parts normalized on their own.
 fn starts_stretch(character: char) -> bool {
     // Below U+0300 no character combines with what stands before it.
-    character < '\u{300}'
-        || (canonical_combining_class(character) == 0
-            && is_nfc_quick(std::iter::once(character)) == IsNormalized::Yes)
+    if character < '\u{300}' {
+        return true;
+    }
+    // What counts is the first of the characters that it is taken apart into.
+    let mut first = None;
+    decompose_canonical(character, |part| {
+        first.get_or_insert(part);
+    });
+    let first = first.unwrap_or(character);
+    canonical_combining_class(first) == 0
+        && is_nfc_quick(std::iter::once(first)) == IsNormalized::Yes
 }
 
 fn align_nfc(text: &str) -> (String, Alignment) {

@@ -1,27 +1,25 @@
-//! Pieces -> ids: a look-up in the vocabulary, then in the cache, then merging.
+//! Pieces -> ids: a look-up in the cache, then in the vocabulary, then merging.
 
-use crate::cache::{Cache, LONGEST, LongKey};
+use crate::cache::{Cache, Ids, LONGEST, LongKey};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::pool::{Lease, Pool};
 use crate::split::Piece;
-use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
+use crate::vocabulary::{SHORT, Vocabulary, key, three_byte_char};
 
 /// How many pieces are looked up before the first of them is dealt with. A run of look-ups
 /// without a branch among them keeps many reads of memory under way at once.
 const AHEAD: usize = 32;
 
-/// Turns pieces into ids, with a cache that it borrows at the first piece that is no token.
+/// Turns pieces into ids, with a cache of its own for as long as it lives.
 pub(crate) struct Merger<'a> {
     vocabulary: &'a Vocabulary,
-    pool: &'a Pool,
     lease: Option<Lease<'a>>,
-    asked: bool,
 }
 
 impl<'a> Merger<'a> {
     pub(crate) fn new(vocabulary: &'a Vocabulary, pool: &'a Pool) -> Self {
-        Self { vocabulary, pool, lease: None, asked: false }
+        Self { vocabulary, lease: pool.borrow() }
     }
 
     /// Appends the ids of `pieces` of `text`, none of them empty.
@@ -31,91 +29,97 @@ impl<'a> Merger<'a> {
         pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let tokens = self.vocabulary.tokens().short();
-        let mut found = [NONE; AHEAD];
+        let mut known = [Ids::UNKNOWN; AHEAD];
         for pieces in pieces.chunks(AHEAD) {
-            for (piece, found) in pieces.iter().zip(&mut found) {
-                *found = tokens.id(key(text, piece.start, piece.end));
+            if let Some(cache) = self.cache() {
+                let cache = cache.short();
+                for (piece, known) in pieces.iter().zip(&mut known) {
+                    *known = cache.get(key(text, piece.start, piece.end));
+                }
             }
-            for (piece, &id) in pieces.iter().zip(&found) {
-                if id != NONE {
-                    ids.push(id);
-                } else if piece.end - piece.start <= SHORT {
-                    self.append_short(text, *piece, ids)?;
-                } else {
-                    self.append_long(text, *piece, ids)?;
+            for (piece, known) in pieces.iter().zip(&known) {
+                if !append_known(*known, ids) {
+                    self.append_unknown(text, *piece, ids)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// A piece of up to [`SHORT`] bytes that is no token.
     #[inline(never)]
+    fn append_unknown(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        if piece.end - piece.start <= SHORT {
+            self.append_short(text, piece, ids)
+        } else {
+            self.append_long(text, piece, ids)
+        }
+    }
+
+    /// A piece of up to [`SHORT`] bytes.
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let vocabulary = self.vocabulary;
-        let from = ids.len();
-        let bytes = &text[piece.start..piece.end];
-        match self.cache() {
-            Some(cache) => {
-                let key = key(text, piece.start, piece.end);
-                let hash = cache.hash(key);
-                if !cache.get(hash, key, ids) {
-                    merge(vocabulary, bytes, ids);
-                    cache.put(hash, key, &ids[from..]);
-                }
-            }
-            None => merge(vocabulary, bytes, ids),
+        let key = key(text, piece.start, piece.end);
+        // An equal piece may have come by since the look-up.
+        if self.cache().is_some_and(|cache| append_known(cache.short().get(key), ids)) {
+            return Ok(());
         }
-        self.finish(ids, from)
+        let from = ids.len();
+        match vocabulary.tokens().find_short(key) {
+            Some(id) => ids.push(id),
+            None => {
+                merge(vocabulary, &text[piece.start..piece.end], ids);
+                self.finish(ids, from)?;
+            }
+        }
+        if let Some(cache) = self.cache() {
+            cache.put(key, &ids[from..]);
+        }
+        Ok(())
     }
 
-    /// A piece of more than [`SHORT`] bytes: cut apart where no token reaches across, if there
-    /// is such a place.
-    #[inline(never)]
+    /// A piece of more than [`SHORT`] bytes. Runs of Chinese and the like seldom come twice;
+    /// they are cut up at once.
     fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
-        let vocabulary = self.vocabulary;
-        let cuts = vocabulary.cuts();
-        let bytes = &text[..piece.end];
-        let mut start = piece.start;
-        let mut end = cuts.next(bytes, start);
-        if end == piece.end {
-            return self.append_uncut(&text[start..end], ids);
+        let bytes = &text[piece.start..piece.end];
+        if bytes.len() > LONGEST || three_byte_char(bytes).is_some() {
+            return self.append_segments(text, piece, ids);
         }
+        let key = LongKey::new(bytes);
+        if self.cache().is_some_and(|cache| append_known(cache.get_long(key), ids)) {
+            return Ok(());
+        }
+        let from = ids.len();
+        self.append_segments(text, piece, ids)?;
+        if let Some(cache) = self.cache() {
+            cache.put_long(key, &ids[from..]);
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of a long piece, cut apart where no token reaches across.
+    fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let vocabulary = self.vocabulary;
+        let bytes = &text[..piece.end];
         let mut segments = [Piece::default(); AHEAD];
         let mut count = 0;
-        loop {
-            segments[count] = Piece { start, end };
-            count += 1;
-            if count == AHEAD || end == piece.end {
-                self.append_segments(text, &segments[..count], ids)?;
+        let mut start = piece.start;
+        while start < piece.end {
+            let end = vocabulary.cuts().next(bytes, start);
+            let is_short = end - start <= SHORT;
+            if is_short {
+                segments[count] = Piece { start, end };
+                count += 1;
+            }
+            if count == AHEAD || !is_short || end == piece.end {
+                self.append(text, &segments[..count], ids)?;
                 count = 0;
             }
-            if end == piece.end {
-                return Ok(());
+            if !is_short {
+                self.append_uncut(&text[start..end], ids)?;
             }
             start = end;
-            end = cuts.next(bytes, start);
         }
-    }
-
-    /// Segments merge like pieces, and are not cut again.
-    fn append_segments(
-        &mut self,
-        text: &[u8],
-        segments: &[Piece],
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        segments
-            .chunk_by(|a, b| (a.end - a.start <= SHORT) == (b.end - b.start <= SHORT))
-            .try_for_each(|run| {
-                if run[0].end - run[0].start <= SHORT {
-                    return self.append(text, run, ids);
-                }
-                run.iter().try_for_each(|segment| {
-                    self.append_uncut(&text[segment.start..segment.end], ids)
-                })
-            })
+        Ok(())
     }
 
     /// Appends the ids of more than [`SHORT`] bytes that no cut goes through.
@@ -126,17 +130,7 @@ impl<'a> Merger<'a> {
             return Ok(());
         }
         let from = ids.len();
-        match self.cache() {
-            Some(cache) if bytes.len() <= LONGEST => {
-                let key = LongKey::new(bytes);
-                let hash = cache.hash_long(key);
-                if !cache.get_long(hash, key, ids) {
-                    merge(vocabulary, bytes, ids);
-                    cache.put_long(hash, key, &ids[from..]);
-                }
-            }
-            _ => merge(vocabulary, bytes, ids),
-        }
+        merge(vocabulary, bytes, ids);
         self.finish(ids, from)
     }
 
@@ -154,10 +148,21 @@ impl<'a> Merger<'a> {
 
     #[inline(always)]
     fn cache(&mut self) -> Option<&mut Cache> {
-        if !self.asked {
-            self.asked = true;
-            self.lease = self.pool.borrow();
-        }
         self.lease.as_mut().map(Lease::cache)
     }
+}
+
+/// Appends ids, if they are known.
+#[inline(always)]
+fn append_known<const W: usize>(known: Ids<W>, ids: &mut Vec<u32>) -> bool {
+    let (count, unpacked) = known.unpack();
+    let unpacked = unpacked.as_flattened();
+    ids.reserve(unpacked.len());
+    let length = ids.len();
+    for (spare, &id) in ids.spare_capacity_mut()[..unpacked.len()].iter_mut().zip(unpacked) {
+        spare.write(id);
+    }
+    // SAFETY: as many elements after `length` as `unpacked` has have just been written.
+    unsafe { ids.set_len(length + count.min(unpacked.len())) };
+    count != 0
 }

@@ -64,31 +64,6 @@ pub(crate) struct Entry {
     padding: [u32; 2],
 }
 
-/// The tokens of up to [`SHORT`] bytes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ShortTokens<'a> {
-    seeds: [u64; 2],
-    places: &'a [u32],
-    entries: &'a [Entry],
-}
-
-impl<'a> ShortTokens<'a> {
-    #[inline(always)]
-    fn entry(&self, key: Key) -> &'a Entry {
-        &self.entries[slot(hash16(key, self.seeds), self.places, self.entries.len())]
-    }
-
-    /// The id of the token with this key, or [`NONE`].
-    #[inline(always)]
-    pub(crate) fn id(&self, key: Key) -> u32 {
-        let entry = self.entry(key);
-        let difference = (entry.key[0] ^ key[0]) | (entry.key[1] ^ key[1]);
-        // All ones when the keys differ. Arithmetic, since a branch would be mispredicted.
-        let differs = ((difference | difference.wrapping_neg()) as i64 >> 63) as u32;
-        entry.id | differs
-    }
-}
-
 /// The tokens of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
@@ -214,19 +189,22 @@ impl Tokens {
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
         match bytes.len() {
             0 => None,
-            1..=SHORT => {
-                let key = key(bytes, 0, bytes.len());
-                let entry = self.short().entry(key);
-                (entry.key == key).then_some(entry.rank)
-            }
+            1..=SHORT => self.entry(key(bytes, 0, bytes.len())).map(|entry| entry.rank),
             _ => self.find_long(bytes),
         }
     }
 
-    /// The table of short tokens.
     #[inline(always)]
-    pub(crate) fn short(&self) -> ShortTokens<'_> {
-        ShortTokens { seeds: self.short_seeds, places: &self.short_places, entries: &self.short }
+    fn entry(&self, key: Key) -> Option<&Entry> {
+        let hash = hash16(key, self.short_seeds);
+        let entry = &self.short[slot(hash, &self.short_places, self.short.len())];
+        (entry.key == key).then_some(entry)
+    }
+
+    /// The id of the token with this key.
+    #[inline(always)]
+    pub(crate) fn find_short(&self, key: Key) -> Option<u32> {
+        self.entry(key).map(|entry| entry.id)
     }
 
     /// The rank of the token with these bytes, more than [`SHORT`] of them.

@@ -1,0 +1,138 @@
+"""The native half of `bpe_engine`. Use `bpe_engine.Encoding`, which says what each method does."""
+
+from collections.abc import Iterable, Sequence
+from typing import final
+
+__all__ = ["CoreBPE", "TokenBuffer", "disallowed_special_message", "parse_ranks"]
+
+_Allowed = str | Iterable[str]
+_Disallowed = str | Iterable[str] | None
+
+@final
+class CoreBPE:
+    def __new__(
+        cls,
+        encoder: dict[bytes, int],
+        special_tokens_encoder: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE: ...
+    @staticmethod
+    def from_rank_files(
+        files: Sequence[tuple[str, bytes]],
+        special_tokens_encoder: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE: ...
+    @staticmethod
+    def builtin(
+        vocabulary: str,
+        special_tokens_encoder: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE: ...
+    @property
+    def max_rank(self) -> int: ...
+    @property
+    def rank_count(self) -> int: ...
+    def encode(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
+    ) -> list[int]: ...
+    def encode_ordinary(self, text: str) -> list[int]: ...
+    def encode_to_tiktoken_buffer(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
+    ) -> TokenBuffer: ...
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> list[list[int]]: ...
+    def encode_with_unstable(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
+    ) -> tuple[list[int], list[list[int]]]: ...
+    def encode_with_offsets(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
+    ) -> tuple[list[int], list[tuple[int, int]]]: ...
+    def encode_single_token(self, piece: str | bytes) -> int: ...
+    def encode_single_piece(self, piece: str | bytes) -> list[int]: ...
+    def _encode_bytes(self, bytes: bytes) -> list[int]: ...
+    def split(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
+    ) -> list[str]: ...
+    def count(
+        self,
+        text: str,
+        limit: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> int: ...
+    def truncate(
+        self,
+        text: str,
+        max_tokens: int,
+        from_left: bool,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> tuple[int, int]: ...
+    def chunk(
+        self,
+        text: str,
+        max_tokens: int,
+        overlap: int,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> list[tuple[int, int]]: ...
+    def find_special(self, text: str) -> list[tuple[str, int, int]]: ...
+    def is_canonical(self, tokens: Sequence[int]) -> bool: ...
+    def decode(self, tokens: Sequence[int], errors: str) -> str: ...
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes: ...
+    def decode_single_token_bytes(self, token: int) -> bytes: ...
+    def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]: ...
+    def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]: ...
+    def decode_batch(
+        self, batch: Iterable[Sequence[int]], errors: str, num_threads: int | None
+    ) -> list[str]: ...
+    def decode_bytes_batch(
+        self, batch: Iterable[Sequence[int]], num_threads: int | None
+    ) -> list[bytes]: ...
+    def token_byte_values(self) -> list[bytes]: ...
+    def mergeable_ranks(self) -> dict[bytes, int]: ...
+    def clear_cache(self) -> None: ...
+
+@final
+class TokenBuffer:
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __release_buffer__(self, buffer: memoryview, /) -> None: ...
+
+def parse_ranks(contents: bytes, label: str) -> dict[bytes, int]: ...
+def disallowed_special_message(token: str) -> str: ...
+
+# What vocab_tools needs.
+def learn_merges(
+    ranks: dict[bytes, int],
+    words: Sequence[tuple[bytes, int]],
+    *,
+    max_tokens: int | None = None,
+    min_frequency: int | None = None,
+    whole_characters: bool = False,
+    count_repeats: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[
+    list[tuple[bytes, bytes, str, int, int]],
+    list[tuple[list[int], list[int], list[int], bool]],
+]: ...
+def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[int] | None]: ...
+def parse_rank_lines(
+    contents: bytes,
+) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
+def audit_tokens(
+    ranks: dict[bytes, int],
+    pattern: str,
+    special_tokens: Sequence[tuple[str, int]],
+    *,
+    nfc: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, Any]: ...

@@ -1,0 +1,224 @@
+"""The same names, arguments and defaults as tiktoken's; and ours said exactly."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pathlib
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+import tiktoken
+import tiktoken.core
+import tiktoken.load
+import tiktoken.model
+import tiktoken.registry
+from conftest import ENCODINGS
+
+import bpe_engine
+
+MODULES = ["core", "load", "model", "registry"]
+
+
+def public_functions(module: types.ModuleType) -> list[str]:
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isfunction(value) or inspect.isclass(value))
+        and value.__module__.startswith("tiktoken.")
+    ]
+
+
+def parameters(function: object) -> list[tuple[str, object, object]]:
+    signature = inspect.signature(function)
+    return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
+
+
+@pytest.mark.parametrize("module", ["", *MODULES])
+def test_functions(module):
+    theirs = importlib.import_module(f"tiktoken.{module}".rstrip("."))
+    ours = importlib.import_module(f"bpe_engine.{module}".rstrip("."))
+    names = public_functions(theirs)
+    assert names
+    for name in names:
+        assert parameters(getattr(ours, name)) == parameters(getattr(theirs, name)), name
+
+
+ENCODING_NAMES = [
+    name
+    for name in vars(tiktoken.Encoding)
+    if not name.startswith("__") or name in ("__init__", "__repr__")
+]
+
+
+@pytest.mark.parametrize("name", ENCODING_NAMES)
+def test_encoding(name):
+    theirs = inspect.getattr_static(tiktoken.Encoding, name)
+    ours = inspect.getattr_static(bpe_engine.Encoding, name)
+    assert type(ours) is type(theirs)
+    if inspect.isfunction(theirs):
+        assert parameters(ours) == parameters(theirs)
+
+
+def test_native_class():
+    from tiktoken._tiktoken import CoreBPE as Theirs
+
+    for name in dir(Theirs):
+        if not name.startswith("__"):
+            theirs = list(inspect.signature(getattr(Theirs, name)).parameters)
+            ours = inspect.signature(getattr(bpe_engine._tiktoken.CoreBPE, name)).parameters
+            assert list(ours)[: len(theirs)] == theirs
+            for extra in list(ours)[len(theirs) :]:
+                assert ours[extra].default is None
+
+
+def test_instance_attributes():
+    theirs = tiktoken.Encoding("x", pat_str=".", mergeable_ranks={b"a": 0}, special_tokens={"b": 1})
+    ours = bpe_engine.Encoding("x", pat_str=".", mergeable_ranks={b"a": 0}, special_tokens={"b": 1})
+    assert set(vars(theirs)) <= set(vars(ours))
+    for name in set(vars(theirs)) - {"_core_bpe"}:
+        assert vars(ours)[name] == vars(theirs)[name]
+
+
+def test_exports():
+    assert sorted(bpe_engine.__all__) == [
+        "Encoding",
+        "StreamDecoder",
+        "core",
+        "encoding_for_model",
+        "encoding_name_for_model",
+        "get_encoding",
+        "install",
+        "list_encoding_names",
+        "load",
+        "load_encoding",
+        "model",
+        "registry",
+    ]
+    assert all(hasattr(bpe_engine, name) for name in bpe_engine.__all__)
+    assert bpe_engine.list_encoding_names() == ENCODINGS
+
+
+def test_models():
+    assert bpe_engine.model.MODEL_TO_ENCODING == tiktoken.model.MODEL_TO_ENCODING
+    prefixes = bpe_engine.model.MODEL_PREFIX_TO_ENCODING
+    assert list(prefixes.items()) == list(tiktoken.model.MODEL_PREFIX_TO_ENCODING.items())
+    names = [*tiktoken.model.MODEL_TO_ENCODING, *(f"{p}2024" for p in prefixes), "gpt-4-0314"]
+    for name in names:
+        expected = tiktoken.encoding_name_for_model(name)
+        assert bpe_engine.encoding_name_for_model(name) == expected
+        assert bpe_engine.encoding_for_model(name).name == expected
+
+
+def test_return_types(gpt2):
+    assert type(gpt2.encode("a b")) is list
+    assert all(type(id) is int for id in gpt2.encode("a b"))
+    array = gpt2.encode_to_numpy("a b")
+    assert type(array) is np.ndarray
+    assert array.dtype == np.uint32
+    assert gpt2.encode_to_numpy("").shape == (0,)
+    stable, completions = gpt2.encode_with_unstable("hello fan")
+    assert type(stable) is list
+    assert type(completions) is list
+    assert all(type(sequence) is list for sequence in completions)
+    assert type(gpt2.decode_bytes([1])) is bytes
+    assert type(gpt2.special_tokens_set) is set
+    assert type(gpt2.token_byte_values()) is list
+
+
+def test_numpy_arrays_are_the_callers(gpt2):
+    """Writable, and alive after everything else is gone."""
+    first = gpt2.encode_to_numpy("hello world")
+    first += 1
+    assert first.tolist() == [31374, 996]
+    assert gpt2.encode_to_numpy("hello world").tolist() == [31373, 995]
+    arrays = [gpt2.encode_to_numpy(f"number {i}") for i in range(100)]
+    assert [gpt2.decode(array) for array in arrays] == [f"number {i}" for i in range(100)]
+
+
+def test_lists_hold_right_ints(gpt2):
+    """Ints are shared between lists; above the shared ones they are made."""
+    big = bpe_engine.Encoding(
+        "big",
+        pat_str="(?s).",
+        mergeable_ranks={bytes([i]): i * 10_000_000 for i in range(256)},
+        special_tokens={"<|x|>": 2**32 - 1},
+    )
+    text = "".join(map(chr, range(128))) + "<|x|>"
+    expected = [i * 10_000_000 for i in range(128)] + [2**32 - 1]
+    for _ in range(3):
+        assert big.encode(text, allowed_special="all") == expected
+    assert big.decode(expected) == text
+    assert big.decode(np.array(expected, dtype=np.uint32)) == text
+
+
+def test_no_leak_of_ints(gpt2):
+    ids = gpt2.encode("hello world " * 1000)
+    before = sys.getrefcount(ids[0])
+    for _ in range(20):
+        gpt2.encode("hello world " * 1000)
+    after = sys.getrefcount(ids[0])
+    assert after == before
+
+
+def test_optional_packages_are_not_imported():
+    program = (
+        "import sys, bpe_engine\n"
+        "bpe_engine.get_encoding('gpt2').encode('hello <|x|>')\n"
+        "bpe_engine.list_encoding_names\n"
+        "for name in ('numpy', 'regex', 'requests', 'blobfile', 'tiktoken', 'tiktoken_ext'):\n"
+        "    assert name not in sys.modules, name\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_without_network():
+    program = (
+        "import socket\n"
+        "def refuse(*args, **kwargs): raise RuntimeError('no network')\n"
+        "socket.socket = socket.create_connection = refuse\n"
+        "import bpe_engine\n"
+        "for name in bpe_engine.list_encoding_names():\n"
+        "    assert bpe_engine.get_encoding(name).encode('hello')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+DOCUMENTED = [
+    f"bpe_engine.{path.stem}"
+    for path in pathlib.Path(bpe_engine.__file__).parent.glob("*.py")
+    if path.stem not in ("__init__", "__main__")
+]
+
+
+@pytest.mark.parametrize("name", ["bpe_engine", *DOCUMENTED])
+def test_docstrings(name):
+    saved = {key: value for key, value in sys.modules.items() if key.startswith("tiktoken")}
+    try:
+        module = importlib.import_module(name)
+        assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
+    finally:
+        for key in [key for key in sys.modules if key.startswith("tiktoken")]:
+            del sys.modules[key]
+        sys.modules.update(saved)
+
+
+def test_stub(tmp_path):
+    """The stub of the native module against the module, by mypy's stubtest."""
+    pytest.importorskip("mypy")
+    allowed = tmp_path / "allowed"
+    # Python has these names for the buffer protocol from 3.12 on.
+    allowed.write_text(
+        "bpe_engine._core.TokenBuffer.__buffer__\nbpe_engine._core.TokenBuffer.__release_buffer__\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "bpe_engine._core", "--concise",
+         "--ignore-unused-allowlist", "--allowlist", str(allowed)],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,309 @@
+"""Whatever is wrong with what comes in, the exception says what, and how to put it right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bpe_engine
+from bpe_engine import Encoding, get_encoding
+
+RANKS = {bytes([byte]): byte for byte in range(256)}
+
+
+def make(**changes):
+    arguments = {"pat_str": r"\w+|\W+", "mergeable_ranks": RANKS, "special_tokens": {}}
+    return Encoding("mine", **{**arguments, **changes})
+
+
+TEXT_METHODS = [
+    "encode",
+    "encode_ordinary",
+    "encode_to_numpy",
+    "encode_with_unstable",
+    "encode_with_offsets",
+    "count",
+    "split",
+    "find_special",
+]
+
+
+@pytest.mark.parametrize("method", TEXT_METHODS)
+@pytest.mark.parametrize("text", [b"a", bytearray(b"a"), None, 5, 1.5, ["a"], ("a",)])
+def test_text_of_another_type(gpt2, method, text):
+    with pytest.raises(TypeError, match=f"text must be a str, not {type(text).__name__}"):
+        getattr(gpt2, method)(text)
+    if isinstance(text, (bytes, bytearray)):
+        with pytest.raises(TypeError, match=r'decode it first, as in text.decode\("utf-8"\)'):
+            getattr(gpt2, method)(text)
+
+
+@pytest.mark.parametrize("method", ["encode_batch", "encode_ordinary_batch"])
+def test_batches_of_another_type(gpt2, method):
+    batch = getattr(gpt2, method)
+    for texts in (None, 5):
+        with pytest.raises(TypeError):
+            batch(texts)
+    for item in (b"a", None, 5, ["a"]):
+        with pytest.raises(TypeError, match="text must be a str"):
+            batch(["fine", item])
+    for number in (0, -1):
+        with pytest.raises(ValueError, match=f"num_threads must be greater than 0, not {number}"):
+            batch(["a"], num_threads=number)
+    with pytest.raises(TypeError):
+        batch(["a"], num_threads="2")
+    assert batch([]) == []
+    assert batch(("a", "b")) == batch(iter(["a", "b"])) == batch("ab")
+    assert batch(["a"], num_threads=None) == batch(["a"])
+
+
+def test_an_error_in_one_text_of_a_batch(gpt2):
+    texts = ["fine"] * 50 + ["a<|endoftext|>"] + ["fine"] * 50
+    with pytest.raises(ValueError, match="disallowed special token '<|endoftext|>'"):
+        gpt2.encode_batch(texts)
+    with pytest.raises(KeyError, match="Invalid token for decoding: 99999"):
+        gpt2.decode_batch([[1], [99999]])
+    with pytest.raises(OverflowError):
+        gpt2.decode_bytes_batch([[1], [-1]])
+    with pytest.raises(TypeError):
+        gpt2.decode_batch([5])
+    with pytest.raises(UnicodeDecodeError):
+        gpt2.decode_batch([[162]], errors="strict")
+
+
+@pytest.mark.parametrize("argument", ["allowed_special", "disallowed_special"])
+def test_special_of_another_type(gpt2, argument):
+    with pytest.raises(TypeError, match=rf"{argument} must be \"all\" or a set of names, not the "):
+        gpt2.encode("a", **{argument: "<|endoftext|>"})
+    with pytest.raises(TypeError, match=rf"for this one name pass {argument}="):
+        gpt2.encode("a", **{argument: "<|endoftext|>"})
+    for wrong in (5, b"all", {5}, ["a", None], [b"a"]):
+        with pytest.raises(TypeError, match=f'{argument} must be "all" or a set of str'):
+            gpt2.encode("a", **{argument: wrong})
+
+
+def test_special_names_of_every_kind(gpt2):
+    assert gpt2.encode("a", allowed_special={"nothing"}) == [64]
+    assert gpt2.encode("<|endoftext|>", allowed_special=frozenset({"<|endoftext|>"})) == [50256]
+    assert gpt2.encode("a", disallowed_special=None) == [64]
+    for kind in (list, tuple, set, frozenset, iter, dict.fromkeys):
+        with pytest.raises(ValueError, match="disallowed special token 'b'"):
+            gpt2.encode("abc", disallowed_special=kind(["b"]))
+    with pytest.raises(ValueError, match="disallowed special token ''"):
+        gpt2.encode("abc", disallowed_special=[""])
+    # Disallowed wins, and surrogates are no way around.
+    with pytest.raises(ValueError):
+        gpt2.encode("b", allowed_special={"b"}, disallowed_special={"b"})
+    with pytest.raises(ValueError):
+        gpt2.encode("\ud800<|endoftext|>")
+
+
+DECODERS = ["decode", "decode_bytes", "decode_tokens_bytes", "decode_with_offsets"]
+
+
+@pytest.mark.parametrize("method", DECODERS)
+def test_ids(gpt2, method):
+    decode = getattr(gpt2, method)
+    expected = decode([31373, 995])
+    for ids in [
+        (31373, 995),
+        np.array([31373, 995]),
+        np.array([31373, 995], dtype=np.uint32),
+        np.array([31373, 995], dtype=np.uint64),
+        np.array([31373, 995], dtype=np.int32),
+        np.array([31373, 995], dtype=np.uint16),
+        np.array([31373, 995], dtype=object),
+        np.array([31373, 995], dtype=">u4"),
+        np.array([31373, 0, 995, 0])[::2],
+        [np.int64(31373), np.uint16(995)],
+        gpt2.encode_to_numpy("hello world"),
+        memoryview(np.array([31373, 995])),
+    ]:
+        assert decode(ids) == expected
+    assert decode([True]) == decode([1])
+    assert decode(b"\x01\x02") == decode(bytearray([1, 2])) == decode(range(1, 3)) == decode([1, 2])
+    assert decode([]) == decode(np.array([], dtype=np.uint32))
+
+    for ids in ([50257], (2**32 - 1,), np.array([50257]), np.array([1, 50257], dtype=np.uint32)):
+        with pytest.raises(KeyError, match=r"Invalid token for decoding: (50257|4294967295)"):
+            decode(ids)
+    for ids in ([-1], [2**32], [2**70], np.array([-1]), np.array([2**40]), [np.int64(-1)]):
+        with pytest.raises(OverflowError, match="ids are 0 to 4294967295"):
+            decode(ids)
+    for ids in ([1.0], ["a"], [None], [[1]], np.array([1.0]), np.array(["a"]), "ab", "", None, 5):
+        if method in ("decode", "decode_bytes") or ids != "":
+            with pytest.raises(TypeError):
+                decode(ids)
+    for ids in (np.array([[1, 2]]), np.array(1), np.array([True])):
+        with pytest.raises(TypeError):
+            decode(ids)
+
+
+@pytest.mark.parametrize("method", ["decode", "decode_bytes"])
+def test_what_is_no_sequence(gpt2, method):
+    for ids in ({1}, (id for id in [1]), {1: 2}):
+        with pytest.raises(TypeError, match=r"not (set|generator|dict); pass list\(...\) of it"):
+            getattr(gpt2, method)(ids)
+
+
+def test_one_id(gpt2):
+    decode = gpt2.decode_single_token_bytes
+    assert decode(np.int64(1)) == decode(1) == decode(True)
+    with pytest.raises(KeyError, match="Invalid token for decoding: 50257"):
+        decode(50257)
+    with pytest.raises(OverflowError, match="the token id -1 is out of range"):
+        decode(-1)
+    with pytest.raises(OverflowError, match="the token id 4294967296 is out of range"):
+        decode(2**32)
+    for wrong in (1.0, "a", None, [1]):
+        with pytest.raises(TypeError, match=f"must be an int, not {type(wrong).__name__}"):
+            decode(wrong)
+        with pytest.raises(TypeError, match=f"must be an int, not {type(wrong).__name__}"):
+            gpt2.is_special_token(wrong)
+    assert gpt2.is_special_token(50256)
+    assert gpt2.is_special_token(np.int64(50256))
+    assert not gpt2.is_special_token(1)
+
+
+def test_lists_that_change_while_they_are_read(gpt2):
+    class Shrinks:
+        def __index__(self):
+            ids.clear()
+            return 1
+
+    ids = [Shrinks(), 2, 3]
+    assert gpt2.decode(ids) in ('"', '"#$')
+
+
+def test_one_token(gpt2):
+    with pytest.raises(KeyError) as caught:
+        gpt2.encode_single_token("helloqqq")
+    assert caught.value.args == (b"helloqqq",)
+    with pytest.raises(KeyError):
+        gpt2.encode_single_token(b"\xff\xff")
+    with pytest.raises(KeyError):
+        gpt2.encode_single_token("")
+    for wrong in (5, None, ["hello"]):
+        with pytest.raises(TypeError, match="expected str or bytes"):
+            gpt2.encode_single_token(wrong)
+        with pytest.raises(TypeError, match="expected str or bytes"):
+            gpt2._encode_single_piece(wrong)
+    with pytest.raises(TypeError):
+        gpt2._encode_bytes("a")
+    assert gpt2._encode_single_piece("") == []
+    assert gpt2._encode_bytes(b"") == []
+
+
+def test_errors_of_decode(gpt2):
+    with pytest.raises(LookupError, match="bogus"):
+        gpt2.decode([162], errors="bogus")
+    with pytest.raises(UnicodeDecodeError):
+        gpt2.decode([162], errors="strict")
+    with pytest.raises(TypeError):
+        gpt2.decode([162], errors=None)
+    with pytest.raises(ValueError):
+        gpt2.decode([162], errors="a\0b")
+
+
+def test_constructor():
+    with pytest.raises(ValueError, match=r'pattern "\(" does not compile'):
+        make(pat_str="(")
+    with pytest.raises(ValueError, match="does not compile"):
+        make(pat_str=r"\p{Nonsense}")
+    with pytest.raises(ValueError, match="needs at least one token"):
+        make(mergeable_ranks={})
+    with pytest.raises(ValueError, match="share the rank 97"):
+        make(mergeable_ranks={**RANKS, b"ab": 97})
+    with pytest.raises(ValueError, match="the token with rank 300 is empty"):
+        make(mergeable_ranks={**RANKS, b"": 300})
+    with pytest.raises(OverflowError, match="the token id -1 is out of range"):
+        make(mergeable_ranks={**RANKS, b"ab": -1})
+    with pytest.raises(OverflowError, match="the token id 4294967296 is out of range"):
+        make(special_tokens={"<|x|>": 2**32})
+    with pytest.raises(TypeError, match="the keys of mergeable_ranks must be bytes, not str: 'a'"):
+        make(mergeable_ranks={"a": 0})
+    with pytest.raises(TypeError, match="a token id must be an int, not str"):
+        make(mergeable_ranks={b"a": "0"})
+    with pytest.raises(TypeError, match="names of special tokens must be str, not bytes: b'a'"):
+        make(special_tokens={b"a": 300})
+    with pytest.raises(ValueError, match="the special token with id 300 has an empty name"):
+        make(special_tokens={"": 300})
+    with pytest.raises(ValueError, match=r'the id 97 of the special token "<\|x\|>" is taken by'):
+        make(special_tokens={"<|x|>": 97})
+    for wrong in (None, 5, b"."):
+        with pytest.raises(TypeError):
+            make(pat_str=wrong)
+    for wrong in (None, 5, [1]):
+        with pytest.raises(TypeError):
+            make(mergeable_ranks=wrong)
+        with pytest.raises(TypeError):
+            make(special_tokens=wrong)
+
+
+def test_explicit_n_vocab():
+    assert make(explicit_n_vocab=256).n_vocab == 256
+    assert make(explicit_n_vocab=257, special_tokens={"<|x|>": 256}).n_vocab == 257
+    with pytest.raises(ValueError, match="explicit_n_vocab is 257, but there are 256 tokens"):
+        make(explicit_n_vocab=257)
+    with pytest.raises(ValueError, match="the largest id should be 256, but it is 300"):
+        make(explicit_n_vocab=257, special_tokens={"<|x|>": 300})
+
+
+def test_a_missing_byte():
+    letters = make(mergeable_ranks={b"a": 0, b"b": 1, b"ab": 2})
+    assert letters.encode("abba") == [2, 1, 0]
+    with pytest.raises(ValueError, match="the byte 0x63 is not a token"):
+        letters.encode("abc")
+    with pytest.raises(ValueError, match="the byte 0xe6 is not a token"):
+        letters.encode("a根")
+
+
+def test_patterns_that_go_wild():
+    """Neither an empty match nor a bomb makes it panic or hang."""
+    for pattern in ["", "a*", "(?=a)", r"\b", "x*|y*"]:
+        ids = make(pat_str=pattern).encode("a b根 xx")
+        assert isinstance(ids, list)
+    bomb = make(pat_str=r"(?:a+)+(?=b)(?!c)|a(?<=a)$")
+    try:
+        bomb.encode("a" * 5000 + "c")
+    except ValueError as error:
+        assert "simplify the pattern" in str(error)
+    deep = make(pat_str=r"(?:(?=.)[\s\S])+")
+    try:
+        deep.encode("ab" * 200_000)
+    except ValueError as error:
+        assert "simplify the pattern" in str(error)
+
+
+def test_no_end_of_text():
+    with pytest.raises(KeyError, match=r"<\|endoftext\|>"):
+        _ = make().eot_token
+
+
+def test_names():
+    with pytest.raises(ValueError, match="Unknown encoding nope"):
+        get_encoding("nope")
+    with pytest.raises(ValueError, match="o200k_base"):
+        get_encoding("nope")
+    for wrong in (None, 5, b"gpt2"):
+        with pytest.raises(ValueError, match="Expected a string in get_encoding"):
+            get_encoding(wrong)
+    with pytest.raises(KeyError, match="no encoding is known for the model 'nope'"):
+        bpe_engine.encoding_for_model("nope")
+    with pytest.raises(TypeError, match="a model name must be a str, not NoneType"):
+        bpe_engine.encoding_name_for_model(None)
+
+
+def test_special_ids_may_be_shared_by_special_tokens():
+    """o200k_harmony has such a pair; the first name is what the id decodes to."""
+    shared = make(special_tokens={"<|a|>": 300, "<|b|>": 300})
+    assert shared.encode("<|b|><|a|>", allowed_special="all") == [300, 300]
+    assert shared.decode([300]) == "<|a|>"
+    assert get_encoding("o200k_harmony").decode([200_018]) == "<|endofprompt|>"
+
+
+def test_overlapping_names():
+    """Leftmost, and of those that start together the longest."""
+    both = make(special_tokens={"<|a|>": 300, "<|a|><|b|>": 301, "|><|": 302})
+    assert both.encode("<|a|><|b|><|a|>", allowed_special="all") == [301, 300]
+    assert both.encode("x|><|a|>", allowed_special="all") == [120, 302, *b"a|>"]

@@ -1,0 +1,329 @@
+"""Rank files: good ones, packed ones, extended ones, and every kind of bad one."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import sys
+import types
+
+import pytest
+import tiktoken.load
+from oracles import DATA, oracle, ranks
+
+from bpe_engine import Encoding, load, load_encoding
+
+CL100K = DATA / "cl100k_base.tiktoken"
+CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+
+
+def line(token: bytes, rank: object) -> bytes:
+    return base64.b64encode(token) + f" {rank}\n".encode()
+
+
+BYTES = b"".join(line(bytes([byte]), byte) for byte in range(256))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(contents: bytes, name: str = "mine.tiktoken") -> str:
+        path = tmp_path / name
+        path.write_bytes(contents)
+        return str(path)
+
+    return write
+
+
+def test_load_and_dump(tmp_path):
+    loaded = load.load_tiktoken_bpe(str(CL100K), expected_hash=CL100K_SHA256)
+    assert loaded == ranks("cl100k_base")
+    path = str(tmp_path / "again.tiktoken")
+    load.dump_tiktoken_bpe(loaded, path)
+    assert (tmp_path / "again.tiktoken").read_bytes() == CL100K.read_bytes()
+    assert tiktoken.load.load_tiktoken_bpe(path) == loaded
+    assert [file.name for file in tmp_path.iterdir()] == ["again.tiktoken"]
+
+
+def test_load_encoding():
+    theirs = oracle("cl100k_base")
+    special = theirs._special_tokens
+    ours = load_encoding(CL100K, "cl100k_base", special, expected_hash=CL100K_SHA256)
+    text = "Hello, 世界! <|endoftext|> 12345\n\n  x"
+    for rules in ({"allowed_special": "all"}, {"disallowed_special": ()}):
+        assert ours.encode(text, **rules) == theirs.encode(text, **rules)
+    assert ours.name == "cl100k_base"
+    assert ours._pat_str == theirs._pat_str
+    assert ours._mergeable_ranks == theirs._mergeable_ranks
+    assert load_encoding(CL100K, name="other").name == "other"
+    assert load_encoding(CL100K).special_tokens_set == set()
+
+
+def test_a_pattern_of_ones_own(write):
+    mine = load_encoding(write(BYTES + line(b"ab", 300)), pattern=r"[a-z]+|[^a-z]+")
+    assert mine.split("abc 12") == ["abc", " 12"]
+    assert mine.encode("abc 1") == [300, 99, 32, 49]
+    with pytest.raises(ValueError, match="does not compile"):
+        load_encoding(write(BYTES), pattern="(")
+
+
+def test_extra_files(write):
+    more = write(line(b"ab", 1000) + line(b"abc", 5000), "more.tiktoken")
+    yet_more = write(line(b"abcd", 2**20), "yet_more.tiktoken.gz")
+    mine = load_encoding(
+        write(BYTES), extra=[more, yet_more], special_tokens={"<|x|>": 2**31}, name="long"
+    )
+    expected = Encoding(
+        "long",
+        pat_str=mine._pat_str,
+        mergeable_ranks={**{bytes([i]): i for i in range(256)},
+                         b"ab": 1000, b"abc": 5000, b"abcd": 2**20},
+        special_tokens={"<|x|>": 2**31},
+    )  # fmt: skip
+    for text in ["abcdabcab<|x|>abcd", "d<|x|>"]:
+        ids = mine.encode(text, allowed_special="all")
+        assert ids == expected.encode(text, allowed_special="all")
+        assert mine.decode(ids) == text
+    assert mine.encode("abcdabcab") == [2**20, 5000, 1000]
+    assert mine.n_vocab == 2**31 + 1
+    with pytest.raises(ValueError, match='the tokens b"c" and b"xyz" share the rank 99'):
+        load_encoding(write(BYTES), extra=[write(line(b"xyz", 99), "bad.tiktoken")])
+    with pytest.raises(ValueError, match='the token b"a" has two ranks, 97 and 777'):
+        load_encoding(write(BYTES), extra=[write(line(b"a", 777), "bad.tiktoken")])
+    with pytest.raises(ValueError, match=r"bad.tiktoken, line 2: bad base64"):
+        load_encoding(write(BYTES), extra=[write(line(b"xyz", 300) + b"!!! 301\n", "bad.tiktoken")])
+
+
+def test_gzip(write):
+    packed = gzip.compress(CL100K.read_bytes())
+    path = write(packed, "cl100k.tiktoken.gz")
+    assert load.load_tiktoken_bpe(path) == ranks("cl100k_base")
+    # The hash may be that of the file or of what is in it.
+    for expected in (CL100K_SHA256, hashlib.sha256(packed).hexdigest(), CL100K_SHA256.upper()):
+        assert load_encoding(path, expected_hash=expected).encode("hi") == [6151]
+    assert load_encoding(path).name == "cl100k"
+    for damaged in (packed[:-100], packed[:50], packed[:2], packed[:-8] + b"12345678"):
+        with pytest.raises(ValueError, match="mine.tiktoken is a damaged gzip file"):
+            load_encoding(write(damaged))
+
+
+def test_wrong_hash(write):
+    for call in (load.load_tiktoken_bpe, load.read_file_cached):
+        with pytest.raises(ValueError, match=f"not the expected {'0' * 64}; the file is damaged"):
+            call(str(CL100K), "0" * 64)
+    with pytest.raises(ValueError, match=CL100K_SHA256):
+        load_encoding(CL100K, expected_hash="0" * 64)
+    packed = write(gzip.compress(b"a"))
+    with pytest.raises(ValueError, match="not the expected"):
+        load_encoding(packed, expected_hash="0" * 64)
+
+
+BAD_LINES = [
+    (b"!!!! 256\n", r"line 257: bad base64 .* in \"!!!! 256\""),
+    (b"YWI 256\n", "line 257: bad base64"),
+    (b"YWI=\n", r"line 257: expected base64\(token\), a space and the rank in \"YWI=\""),
+    (b"YWI= \n", "line 257: expected base64"),
+    (b"YWI= 256 7\n", "line 257: expected base64"),
+    (b"YWI= x\n", "line 257: the rank is not a whole number from 0 to 4294967295"),
+    (b"YWI= -1\n", "line 257: the rank is not a whole number"),
+    (b"YWI= 4294967296\n", "line 257: the rank is not a whole number"),
+    (b"YWI= 1.5\n", "line 257: the rank is not a whole number"),
+    (b"\xff\xfe 256\n", "line 257"),
+    (b"YWI= 97\n", r"b\"a\" and b\"ab\" share the rank 97|b\"ab\" and b\"a\" share the rank 97"),
+    (b"YWI= 256\nYWI= 257\n", r'the token b"ab" has two ranks, 256 and 257'),
+    (b"YWI= 256\nYWI= 256\n", r"ab"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD_LINES)
+def test_bad_lines(write, bad, message):
+    path = write(BYTES + bad)
+    for call in (load.load_tiktoken_bpe, load_encoding):
+        with pytest.raises(ValueError, match=message):
+            call(path)
+    with pytest.raises(ValueError, match="mine.tiktoken"):
+        load.load_tiktoken_bpe(path)
+
+
+def test_files_without_tokens(write):
+    for contents in (b"", b"\n\n", b"\r\n"):
+        for call in (load.load_tiktoken_bpe, load_encoding):
+            with pytest.raises(ValueError, match="needs at least one token"):
+                call(write(contents))
+    for call in (load.load_tiktoken_bpe, load_encoding):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            call("nowhere.tiktoken")
+
+
+def test_line_ends(write):
+    expected = {bytes([byte]): byte for byte in range(256)}
+    for contents in (
+        BYTES.replace(b"\n", b"\r\n"),
+        BYTES + b"\n\r\n\n",
+        BYTES.rstrip(b"\n"),
+        BYTES.replace(b"\n", b"\n\n"),
+    ):
+        assert load.load_tiktoken_bpe(write(contents)) == expected
+
+
+def test_special_ids(write):
+    with pytest.raises(ValueError, match=r'the id 97 of the special token "<\|x\|>" is taken'):
+        load_encoding(write(BYTES), special_tokens={"<|x|>": 97})
+    with pytest.raises(ValueError, match="empty name"):
+        load_encoding(write(BYTES), special_tokens={"": 300})
+
+
+# ---- Files that come over the network ----
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """A `requests` that serves what is put into the dict, and a list of what was asked for."""
+    files, asked = {}, []
+
+    def get(url):
+        asked.append(url)
+        return types.SimpleNamespace(content=files[url], raise_for_status=lambda: None)
+
+    monkeypatch.setitem(sys.modules, "requests", types.SimpleNamespace(get=get))
+    return files, asked
+
+
+@pytest.mark.parametrize("variable", ["TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"])
+def test_cache(network, monkeypatch, tmp_path, variable):
+    files, asked = network
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / "deep" / "cache"))
+    url = "https://example.com/x.tiktoken"
+    files[url] = BYTES
+    digest = hashlib.sha256(BYTES).hexdigest()
+    for _ in range(3):
+        assert load.read_file_cached(url, digest) == BYTES
+        assert len(load.load_tiktoken_bpe(url, digest)) == 256
+    assert asked == [url]
+    copy = tmp_path / "deep" / "cache" / hashlib.sha1(url.encode()).hexdigest()
+    assert [copy] == list(copy.parent.iterdir())
+    assert copy.read_bytes() == BYTES
+    # tiktoken finds the copy that we made, and we find its.
+    assert tiktoken.load.read_file_cached(url, digest) == BYTES
+    # A damaged copy is fetched again.
+    copy.write_bytes(b"damaged")
+    assert load.read_file_cached(url, digest) == BYTES
+    assert asked == [url, url]
+    assert copy.read_bytes() == BYTES
+    # Without a hash whatever is there is taken.
+    copy.write_bytes(b"anything")
+    assert load.read_file_cached(url) == b"anything"
+    with pytest.raises(ValueError, match="not the expected"):
+        load.read_file_cached(url, "0" * 64)
+
+
+def test_no_cache(network, monkeypatch, tmp_path):
+    files, asked = network
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    url = "https://example.com/x.tiktoken"
+    files[url] = BYTES
+    assert load.read_file_cached(url) == load.read_file_cached(url) == BYTES
+    assert asked == [url, url]
+    with pytest.raises(ValueError, match="not the expected"):
+        load.read_file_cached(url, "0" * 64)
+
+
+def test_a_cache_that_cannot_be_written(network, monkeypatch, tmp_path):
+    files, _ = network
+    url = "https://example.com/x.tiktoken"
+    files[url] = BYTES
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(OSError):
+        load.read_file_cached(url)
+    # The default is nobody's wish: then it is no error.
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
+    monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
+    assert load.read_file_cached(url) == BYTES
+
+
+def test_missing_packages(monkeypatch):
+    monkeypatch.setitem(sys.modules, "requests", None)
+    monkeypatch.setitem(sys.modules, "blobfile", None)
+    with pytest.raises(ImportError, match="pip install requests"):
+        load.read_file("https://example.com/x")
+    with pytest.raises(ImportError, match="pip install blobfile"):
+        load.read_file("az://account/x")
+    with pytest.raises(ImportError, match="pip install blobfile"):
+        load.dump_tiktoken_bpe({b"a": 0}, "az://account/x")
+
+
+def test_check_hash():
+    digest = hashlib.sha256(b"x").hexdigest()
+    assert load.check_hash(b"x", digest)
+    assert not load.check_hash(b"y", digest)
+
+
+# ---- The GPT-2 pair of files ----
+
+
+def gpt2_files(tmp_path, change=lambda ids: None):
+    """The pair of files for r50k_base, made from its ranks."""
+    printable = [b for b in range(256) if chr(b).isprintable() and b != 32]
+    others = [b for b in range(256) if b not in printable]
+    to_character = {b: chr(b) for b in printable}
+    to_character.update({b: chr(256 + i) for i, b in enumerate(others)})
+
+    def written(token: bytes) -> str:
+        return "".join(to_character[b] for b in token)
+
+    all_ranks = ranks("r50k_base")
+    merges = ["#version: 0.2"]
+    for token, rank in sorted(all_ranks.items(), key=lambda item: item[1])[256:1000]:
+        parts = [bytes([b]) for b in token]
+        while len(parts) > 2:
+            best = min(
+                range(len(parts) - 1),
+                key=lambda i: all_ranks.get(parts[i] + parts[i + 1], 10**9),
+            )
+            parts[best : best + 2] = [parts[best] + parts[best + 1]]
+        merges.append(" ".join(map(written, parts)))
+    ids = {written(token): rank for token, rank in all_ranks.items() if rank < 1000}
+    ids["<|endoftext|>"] = 50256
+    change(ids)
+    bpe, encoder = tmp_path / "vocab.bpe", tmp_path / "encoder.json"
+    bpe.write_text("\n".join(merges) + "\n", encoding="utf-8")
+    encoder.write_text(json.dumps(ids), encoding="utf-8")
+    return str(bpe), str(encoder)
+
+
+def test_data_gym(tmp_path):
+    files = gpt2_files(tmp_path)
+    loaded = load.data_gym_to_mergeable_bpe_ranks(*files)
+    assert loaded == {token: rank for token, rank in ranks("r50k_base").items() if rank < 1000}
+    assert loaded == tiktoken.load.data_gym_to_mergeable_bpe_ranks(*files)
+    hashes = [hashlib.sha256(open(file, "rb").read()).hexdigest() for file in files]
+    assert load.data_gym_to_mergeable_bpe_ranks(*files, *hashes) == loaded
+    with pytest.raises(ValueError, match="not the expected"):
+        load.data_gym_to_mergeable_bpe_ranks(*files, hashes[1], hashes[0])
+
+
+def test_data_gym_with_other_bytes(tmp_path):
+    def swap(ids):
+        ids["a"], ids["b"] = ids["b"], ids["a"]
+
+    files = gpt2_files(tmp_path, swap)
+    with pytest.raises(ValueError, match="do not fit together: the token b'(a|b)'"):
+        load.data_gym_to_mergeable_bpe_ranks(*files)
+    loaded = load.data_gym_to_mergeable_bpe_ranks(*files, clobber_one_byte_tokens=True)
+    assert loaded == tiktoken.load.data_gym_to_mergeable_bpe_ranks(
+        *files, clobber_one_byte_tokens=True
+    )
+
+
+def test_data_gym_of_nonsense(tmp_path):
+    bpe, encoder = gpt2_files(tmp_path)
+    (tmp_path / "bad.bpe").write_text("#version\na b c\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="bad.bpe, line 2: expected two tokens in 'a b c'"):
+        load.data_gym_to_mergeable_bpe_ranks(str(tmp_path / "bad.bpe"), encoder)
+    (tmp_path / "bad.bpe").write_text("#version\na 根\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="'根', which stands for no byte"):
+        load.data_gym_to_mergeable_bpe_ranks(str(tmp_path / "bad.bpe"), encoder)
