@@ -76,7 +76,7 @@ def _batches() -> list[Case]:
     return [
         Case(
             f"batch-{kind}-{threads}", "batch",
-            f"4 KB documents -> {kind}s, {threads} thread{'s' * (threads > 1)}",
+            f"4 KB documents -> {'lists' if kind == 'list' else 'numpy'}, {threads} thread{'s' * (threads > 1)}",
             "throughput", f"batch_{kind}", "documents", {"size": 4096}, corpora=ONE,
             threads=threads,
         )
@@ -157,14 +157,14 @@ CASES = {
         *_prompts(),
         *_batches(),
         *_decoding(),
-        Case("load", "load", "load in a fresh process", "loading", "encode", "hello", corpora=NONE),
-        Case("memory", "memory", "resident memory", "memory", inputs="nothing", corpora=NONE,
+        Case("load", "load", "load in a fresh process", "loading", "encode_short", "hello", corpora=NONE),
+        Case("memory", "memory", "resident memory", "memory", "encode_list_short", "nothing", corpora=NONE,
              rounds=3),
         *_hostile(),
         *_collisions(),
         Case(
-            "stream", "stream", "5 million distinct words", "stream", inputs="stream",
-            input_options={"total": 5_000_000, "chunk": 50_000}, corpora=NONE, rounds=1, quick=False,
+            "stream", "stream", "5 million distinct words", "stream", "encode_list", "stream",
+            {"total": 5_000_000, "chunk": 50_000}, corpora=NONE, rounds=1, quick=False,
         ),
         *_growth(),
     )

@@ -260,9 +260,14 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     def batch_list(texts: list[str], threads: int) -> list[list[int]]:
         return [row.ids for row in tok.encode_batch_fast(texts, add_special_tokens=False)]
 
+    def without_offsets(text: str) -> list[int]:
+        return batch_list([text], 1)[0]
+
     return Engine(
-        encode_list=encode,
-        encode=encode,
+        encode_list=without_offsets,
+        encode=without_offsets,
+        encode_list_short=encode,
+        encode_short=encode,
         count=lambda text: len(tok.encode(text, add_special_tokens=False)),
         batch_list=batch_list,
         decode_list=functools.partial(tok.decode, skip_special_tokens=False),

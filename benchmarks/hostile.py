@@ -5,13 +5,13 @@ Every text is made from a fixed seed, so that all engines and all runs get the s
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import string
 from collections.abc import Callable, Iterator
 
 _LETTERS = string.ascii_lowercase
-_QUADS = ["".join(letters) for letters in itertools.product(_LETTERS, repeat=4)]
 _HAN = (0x4E00, 0x9FA5)
 
 
@@ -47,6 +47,12 @@ def long_piece(name: str, length: int) -> str:
     return LONG_PIECES[name](length)
 
 
+@functools.cache
+def _quads() -> list[str]:
+    """Every word of four letters; made on demand, since it is large."""
+    return ["".join(letters) for letters in itertools.product(_LETTERS, repeat=4)]
+
+
 def distinct_words(first: int, count: int) -> str:
     """``count`` words of eight letters, each with a space before it, that no other range repeats.
 
@@ -57,10 +63,11 @@ def distinct_words(first: int, count: int) -> str:
     2000
     """
     multiplier, half = 131_071_000_003, 26**4
+    quads = _quads()
     words = []
     for number in range(first, first + count):
         high, low = divmod(number * multiplier % half**2, half)
-        words.append(_QUADS[high] + _QUADS[low])
+        words.append(quads[high] + quads[low])
     return " " + " ".join(words)
 
 

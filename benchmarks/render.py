@@ -77,11 +77,12 @@ def caption(results: dict[str, Any]) -> str:
     """The machine, the versions and how the numbers were taken."""
     where = results["machine"]
     memory = f", {where['memory_gb']} GB" if where["memory_gb"] else ""
+    clock = " and count its CPU time" if results["clock"] == "cpu" else ""
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     return (
         f"{where['cpu']}, {where['cpus']} CPUs{memory}; {where['system']}; Python {where['python']}; "
         f"{where['date']}. {versions}. Corpora: {results['corpora']}. Medians of up to "
-        f"{results['rounds']} processes, engines in turn; one-thread cases stay on one CPU. "
+        f"{results['rounds']} processes, engines in turn; one-thread cases stay on one CPU{clock}. "
         "`first` is text the engine has not seen (after warming on other text of the same kind), "
         "`again` the same text once more. ✗ marks ids that are not tiktoken's; – marks what an "
         "engine lacks or does not survive. A ratio above 1 is in favour of this project."

@@ -28,6 +28,7 @@ from .cases import CASES, EVERY, NONE, Case, chosen_cases
 from .corpora import Corpus, find_corpora
 from .encodings import ENCODINGS, spec_of
 from .engines import OURS, PLANS, installed_engines
+from .measures import CLOCKS
 from .reference import MAJORITY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +36,7 @@ QUICK_ENGINES = [OURS, "tiktoken", "gigatoken", "splintr"]
 LOWER_IS_BETTER = {"us", "ms", "MB", "x"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
     """One case on one corpus and encoding: what the engines do in turn."""
 
@@ -62,8 +63,11 @@ def tasks(cases: list[Case], corpora: list[Corpus], encodings: list[str]) -> lis
 class Runner:
     """Starts workers and keeps what they answer."""
 
-    def __init__(self, cache: Path, corpora: list[Corpus], timeout: float, cpu: int | None):
+    def __init__(
+        self, cache: Path, corpora: list[Corpus], timeout: float, cpu: int | None, clock: str
+    ) -> None:
         self.cache = cache
+        self.clock = clock
         self.corpora = corpora
         self.timeout = timeout
         self.cpu = cpu
@@ -80,6 +84,7 @@ class Runner:
             "corpus": str(task.corpus.path) if task.corpus else None,
             "corpora": [str(corpus.path) for corpus in self.corpora],
             "cache": str(self.cache),
+            "clock": self.clock,
             "cpu": self.cpu if task.case.threads == 1 else None,
         }
         threads = str(task.case.threads)
@@ -237,6 +242,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="processes per engine and case")
     parser.add_argument("--timeout", type=float, default=300, help="seconds one process may take")
     parser.add_argument("--cpu", type=int, help="CPU that one-thread cases stay on (default: the last)")
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall",
+        help="cpu: CPU time in one-thread cases, for a machine that others use too",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every row here")
     parser.add_argument("--render", type=Path, metavar="FILE", help="write the table into this README")
     parser.add_argument("--cache", type=Path, help="folder for what is prepared once")
@@ -281,7 +290,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
                 prepare(spec_of(encoding), cache)
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
     cpu = arguments.cpu if arguments.cpu is not None else cpus[-1]
-    runner = Runner(cache, corpora, arguments.timeout, cpu)
+    runner = Runner(cache, corpora, arguments.timeout, cpu, arguments.clock)
     todo = tasks(cases, corpora, [spec_of(name).name for name in encodings])
     rounds = arguments.rounds or (5 if arguments.full else 3)
     for number in range(rounds):
@@ -301,6 +310,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "machine": machine(engines),
         "engines": engines,
         "rounds": rounds,
+        "clock": arguments.clock,
         "corpora": str(arguments.corpora.name) if arguments.corpora else "default",
         "rows": rows,
         "failures": failures,

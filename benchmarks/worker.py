@@ -45,6 +45,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 
         return {"reference": reference(given, spec)}
     pin(job["cpu"])
+    measures.use_clock(job["clock"] if case.threads == 1 else "wall")
     run = measures.Run(
         plan=PLANS[job["engine"]],
         spec=spec,
