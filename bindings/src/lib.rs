@@ -1,8 +1,41 @@
 //! `bpe_engine._core`: the engine for Python. PyO3 only; every decision is in the core.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `encoding` | the class `CoreBPE`: one method for each way to encode and decode |
+//! | `text` | a Python `str` as UTF-8, surrogates repaired |
+//! | `special` | `allowed_special` and `disallowed_special` |
+//! | `ids` | token ids out of Python sequences and arrays |
+//! | `ints` | token ids into Python lists |
+//! | `buffer` | token ids into numpy |
+//! | `batch` | many texts on many threads |
+//! | `ranks` | vocabularies out of dicts and rank files |
+//! | `builtin` | the vocabularies inside the module |
+//! | `errors` | errors of the core as Python exceptions |
+
+mod batch;
+mod buffer;
+mod builtin;
+mod encoding;
+mod errors;
+mod gil;
+mod ids;
+mod ints;
+mod ranks;
+mod special;
+mod text;
 
 use pyo3::prelude::*;
 
+/// The native half of `bpe_engine`.
 #[pymodule(gil_used = false)]
-fn _core(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+mod _core {
+    #[pymodule_export]
+    use super::buffer::TokenBuffer;
+    #[pymodule_export]
+    use super::encoding::CoreBpe;
+    #[pymodule_export]
+    use super::ranks::parse_ranks;
+    #[pymodule_export]
+    use super::special::disallowed_special_message;
 }

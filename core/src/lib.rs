@@ -6,25 +6,34 @@
 //!
 //! | room | what it does |
 //! |---|---|
+//! | [`normalize`] | rewrites the text first, for encodings that ask for it |
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
 //! | [`vocabulary`] | bytes of a token <-> its id |
 //! | [`merge`] | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
+//! | [`offsets`] | where in the text each token stands |
+//! | [`inspect`] | pieces of a text; whether ids are canonical |
+//! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
 
 pub mod encoding;
 pub mod error;
+pub mod inspect;
 pub mod merge;
+pub mod normalize;
+pub mod offsets;
 pub mod rank_file;
 pub mod sink;
 pub mod special_tokens;
 pub mod split;
+pub mod unstable;
 pub mod vocabulary;
 
 pub use encoding::Encoding;
 pub use error::{Error, Result};
+pub use normalize::Normalization;
 pub use sink::Sink;
 pub use special_tokens::SpecialTokens;
 pub use split::Splitter;

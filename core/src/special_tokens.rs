@@ -85,21 +85,18 @@ impl Names {
 }
 
 impl SpecialTokens {
-    /// Special tokens by name. Names must not be empty, and no two may share an id.
+    /// Special tokens by name. Names must not be empty. Where two share an id (o200k_harmony has
+    /// such a pair), the id stands for the one that comes first.
     pub fn new(tokens: impl IntoIterator<Item = (String, u32)>) -> Result<Self> {
         let mut by_name = HashMap::new();
-        let mut by_id: HashMap<u32, String> = HashMap::new();
+        let mut by_id = HashMap::new();
         for (name, id) in tokens {
             if name.is_empty() {
                 return Err(Error::SpecialToken(format!(
                     "the special token with id {id} has an empty name; give it one"
                 )));
             }
-            if let Some(other) = by_id.insert(id, name.clone()) {
-                return Err(Error::SpecialToken(format!(
-                    "the special tokens {other:?} and {name:?} share the id {id}; give each its own"
-                )));
-            }
+            by_id.entry(id).or_insert_with(|| name.clone());
             by_name.insert(name, id);
         }
         let all = Names::new(by_name.keys().cloned())?;

@@ -1,0 +1,513 @@
+//! The class `CoreBPE`: one method for each way to encode and decode.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use bpe_core::offsets::{Characters, lossy_characters, spans};
+use bpe_core::sink::{Count, Pieces};
+use bpe_core::special_tokens::Selection;
+use bpe_core::unstable::{self, ByBytes};
+use bpe_core::{Encoding, Error, Normalization, Splitter, Vocabulary, inspect};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::errors::{OrRaise, to_python};
+use crate::special::{self, Rules};
+use crate::{batch, builtin, buffer::TokenBuffer, gil, ids, ints, ranks, text};
+
+/// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
+#[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
+pub struct CoreBpe {
+    encoding: Encoding,
+    normalization: Normalization,
+    /// Made when `encode_with_unstable` is first called.
+    by_bytes: OnceLock<ByBytes>,
+}
+
+/// What can stop a walk.
+#[derive(Debug)]
+pub enum Stop {
+    /// The text holds this name, which the caller does not want to see.
+    Disallowed(String),
+    Core(Error),
+}
+
+impl Stop {
+    pub fn into_python(self, py: Python<'_>) -> PyErr {
+        match self {
+            Stop::Disallowed(name) => special::disallowed(py, &name),
+            Stop::Core(error) => to_python(py, error),
+        }
+    }
+}
+
+impl CoreBpe {
+    fn assemble(
+        py: Python<'_>,
+        vocabulary: Vocabulary,
+        special: &Bound<'_, PyDict>,
+        pattern: &str,
+        normalization: Option<&str>,
+    ) -> PyResult<Self> {
+        let normalization = match normalization {
+            None => Normalization::None,
+            Some("NFC") => Normalization::Nfc,
+            Some(other) => {
+                return Err(PyValueError::new_err(format!(
+                    "normalization must be None or \"NFC\", not {other:?}"
+                )));
+            }
+        };
+        let special = ranks::check_special(py, &vocabulary, ranks::special_tokens(special)?)?;
+        let splitter = Splitter::new(pattern).or_raise(py)?;
+        let encoding = Encoding::new(vocabulary, splitter, special).or_raise(py)?;
+        Ok(Self { encoding, normalization, by_bytes: OnceLock::new() })
+    }
+
+    /// The one walk behind every method that encodes: normalize, check, hand over to `work`.
+    pub fn walk<T>(
+        &self,
+        text: &str,
+        rules: &Rules,
+        work: impl FnOnce(&Encoding, &str, &Selection) -> bpe_core::Result<T>,
+    ) -> Result<T, Stop> {
+        let text = self.normalization.apply(text);
+        if let Some(name) = rules.find_disallowed(self.encoding.special_tokens(), &text) {
+            return Err(Stop::Disallowed(name));
+        }
+        work(&self.encoding, &text, &rules.allowed).map_err(Stop::Core)
+    }
+
+    /// The ids of a text.
+    pub fn ids(&self, text: &str, rules: &Rules) -> Result<Vec<u32>, Stop> {
+        self.walk(text, rules, |encoding, text, allowed| {
+            let mut ids = Vec::with_capacity(text.len() / 4 + 4);
+            encoding.encode(text, allowed, &mut ids)?;
+            Ok(ids)
+        })
+    }
+
+    /// [`CoreBpe::walk`] from Python, without the GIL for long texts.
+    fn run<T: Send>(
+        &self,
+        text: &Bound<'_, PyAny>,
+        rules: &Rules,
+        work: impl FnOnce(&Encoding, &str, &Selection) -> bpe_core::Result<T> + Send,
+    ) -> PyResult<T> {
+        let py = text.py();
+        let text = text::read(text)?;
+        gil::run(py, text.len(), || self.walk(&text, rules, work))
+            .map_err(|stop| stop.into_python(py))
+    }
+
+    fn rules(
+        &self,
+        allowed: &Bound<'_, PyAny>,
+        disallowed: &Bound<'_, PyAny>,
+    ) -> PyResult<Rules> {
+        Rules::read(self.encoding.special_tokens(), allowed, disallowed)
+    }
+
+    fn run_ids(&self, text: &Bound<'_, PyAny>, rules: &Rules) -> PyResult<Vec<u32>> {
+        let py = text.py();
+        let text = text::read(text)?;
+        gil::run(py, text.len(), || self.ids(&text, rules)).map_err(|stop| stop.into_python(py))
+    }
+
+    pub fn encoding(&self) -> &Encoding {
+        &self.encoding
+    }
+
+    pub fn bytes_of(&self, py: Python<'_>, ids: &[u32]) -> PyResult<Vec<u8>> {
+        gil::run(py, ids.len(), || self.encoding.decode_bytes(ids)).or_raise(py)
+    }
+}
+
+/// The bytes of a `bytes` or the UTF-8 of a `str`, surrogates repaired.
+fn bytes_or_text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Cow::Borrowed(bytes.as_bytes()));
+    }
+    if !value.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(format!(
+            "expected str or bytes, not {}",
+            value.get_type().name()?
+        )));
+    }
+    Ok(match text::read(value)? {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    })
+}
+
+/// `bytes.decode("utf-8", errors)`.
+fn decode_utf8<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    errors: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(PyString::new(py, text).into_any());
+    }
+    let errors = std::ffi::CString::new(errors.to_str()?)?;
+    // SAFETY: attached; pointer and length are those of a live slice, and `errors` ends with a
+    // null byte. The call returns a new reference, or null with an exception set.
+    unsafe {
+        let text = ffi::PyUnicode_DecodeUTF8(
+            bytes.as_ptr().cast(),
+            ffi::Py_ssize_t::try_from(bytes.len())?,
+            errors.as_ptr(),
+        );
+        Bound::from_owned_ptr_or_err(py, text)
+    }
+}
+
+#[pymethods]
+impl CoreBpe {
+    /// Ranks as `{token bytes: id}`, special tokens as `{name: id}`, and the pattern that cuts
+    /// text into pieces.
+    #[new]
+    #[pyo3(signature = (encoder, special_tokens_encoder, pattern, normalization=None))]
+    fn new(
+        py: Python<'_>,
+        encoder: &Bound<'_, PyDict>,
+        special_tokens_encoder: &Bound<'_, PyDict>,
+        pattern: &str,
+        normalization: Option<&str>,
+    ) -> PyResult<Self> {
+        let tokens = ranks::from_dict(encoder)?;
+        let vocabulary = py.detach(|| Vocabulary::build(tokens)).or_raise(py)?;
+        Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
+    }
+
+    /// The same with the ranks of rank files, given as `[(label for messages, contents)]`.
+    #[staticmethod]
+    #[pyo3(signature = (files, special_tokens_encoder, pattern, normalization=None))]
+    fn from_rank_files(
+        py: Python<'_>,
+        files: Vec<(String, Vec<u8>)>,
+        special_tokens_encoder: &Bound<'_, PyDict>,
+        pattern: &str,
+        normalization: Option<&str>,
+    ) -> PyResult<Self> {
+        let tokens = ranks::from_files(py, &files)?;
+        let vocabulary = py.detach(|| Vocabulary::build(tokens)).or_raise(py)?;
+        Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
+    }
+
+    /// The same with a vocabulary that is inside the module.
+    #[staticmethod]
+    #[pyo3(signature = (vocabulary, special_tokens_encoder, pattern, normalization=None))]
+    fn builtin(
+        py: Python<'_>,
+        vocabulary: &str,
+        special_tokens_encoder: &Bound<'_, PyDict>,
+        pattern: &str,
+        normalization: Option<&str>,
+    ) -> PyResult<Self> {
+        let vocabulary = builtin::builtin_vocabulary(py, vocabulary)?;
+        Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
+    }
+
+    // ---- Encoding ----
+
+    #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
+    fn encode<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'py, PyAny>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = text.py();
+        let none = py.None().into_bound(py);
+        let rules = self.rules(allowed_special, disallowed_special.unwrap_or(&none))?;
+        ints::list(py, &self.run_ids(text, &rules)?)
+    }
+
+    fn encode_ordinary<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        ints::list(text.py(), &self.run_ids(text, &Rules::ORDINARY)?)
+    }
+
+    #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
+    fn encode_to_tiktoken_buffer(
+        &self,
+        text: &Bound<'_, PyAny>,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<TokenBuffer> {
+        let none = text.py().None().into_bound(text.py());
+        let rules = self.rules(allowed_special, disallowed_special.unwrap_or(&none))?;
+        Ok(TokenBuffer::new(self.run_ids(text, &rules)?))
+    }
+
+    fn encode_batch<'py>(
+        &self,
+        texts: &Bound<'py, PyAny>,
+        num_threads: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'py, PyAny>,
+        disallowed_special: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        batch::encode(self, texts, num_threads, &self.rules(allowed_special, disallowed_special)?)
+    }
+
+    #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
+    fn encode_with_unstable<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'py, PyAny>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        let py = text.py();
+        let none = py.None().into_bound(py);
+        let rules = self.rules(allowed_special, disallowed_special.unwrap_or(&none))?;
+        let (stable, completions) = self.run(text, &rules, |encoding, text, allowed| {
+            let by_bytes = self.by_bytes.get_or_init(|| ByBytes::new(encoding));
+            unstable::encode_with_unstable(encoding, by_bytes, text, allowed)
+        })?;
+        let lists: Vec<_> =
+            completions.iter().map(|ids| ints::list(py, ids)).collect::<PyResult<_>>()?;
+        Ok((ints::list(py, &stable)?, PyList::new(py, lists)?))
+    }
+
+    fn encode_with_offsets<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'py, PyAny>,
+        disallowed_special: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyList>, Vec<(usize, usize)>)> {
+        let py = text.py();
+        let rules = self.rules(allowed_special, disallowed_special)?;
+        let original = text::read(text)?;
+        let (ids, mut offsets) = gil::run(py, original.len(), || {
+            let (normal, alignment) = self.normalization.align(&original);
+            let mut walk = Pieces::default();
+            self.walk(&normal, &rules, |encoding, text, allowed| {
+                encoding.encode(text, allowed, &mut walk)
+            })?;
+            let spans = spans(&self.encoding, &normal, &walk).map_err(Stop::Core)?;
+            let (mut starts, mut ends) = (Characters::new(&original), Characters::new(&original));
+            let offsets: Vec<_> = spans
+                .into_iter()
+                .map(|span| alignment.original(span))
+                .map(|span| (starts.index(span.start), ends.index(span.end)))
+                .collect();
+            Ok((walk.ids, offsets))
+        })
+        .map_err(|stop: Stop| stop.into_python(py))?;
+        let pairs = text::joined_pairs(text, &original)?;
+        for (start, end) in &mut offsets {
+            *start = unjoined(*start, &pairs);
+            *end = unjoined(*end, &pairs);
+        }
+        Ok((ints::list(py, &ids)?, offsets))
+    }
+
+    fn split(
+        &self,
+        text: &Bound<'_, PyAny>,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<String>> {
+        let rules = self.rules(allowed_special, disallowed_special)?;
+        self.run(text, &rules, inspect::split)
+    }
+
+    fn count(
+        &self,
+        text: &Bound<'_, PyAny>,
+        limit: Option<usize>,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        let rules = self.rules(allowed_special, disallowed_special)?;
+        self.run(text, &rules, |encoding, text, allowed| {
+            let mut count = limit.map_or_else(Count::all, Count::till);
+            encoding.encode(text, allowed, &mut count)?;
+            Ok(count.total)
+        })
+    }
+
+    fn encode_single_token(&self, piece: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let bytes = bytes_or_text(piece)?;
+        let vocabulary = self.encoding.vocabulary();
+        let special = || self.encoding.special_tokens().id(std::str::from_utf8(&bytes).ok()?);
+        vocabulary
+            .rank(&bytes)
+            .map(|rank| vocabulary.id(rank))
+            .or_else(special)
+            .ok_or_else(|| Error::UnknownToken(bytes.to_vec()))
+            .or_raise(piece.py())
+    }
+
+    fn encode_single_piece<'py>(
+        &self,
+        piece: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = piece.py();
+        let bytes = bytes_or_text(piece)?;
+        let ids = gil::run(py, bytes.len(), || {
+            let mut ids = Vec::new();
+            if !bytes.is_empty() {
+                self.encoding.encode_piece(&bytes, &mut ids)?;
+            }
+            Ok(ids)
+        });
+        ints::list(py, &ids.or_raise(py)?)
+    }
+
+    fn _encode_bytes<'py>(&self, bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyList>> {
+        let py = bytes.py();
+        let bytes = bytes.as_bytes();
+        let ids = gil::run(py, bytes.len(), || unstable::encode_bytes(&self.encoding, bytes));
+        ints::list(py, &ids.or_raise(py)?)
+    }
+
+    /// `(name, start, end)` of every special token in the text, in characters.
+    fn find_special(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(String, usize, usize)>> {
+        let original = text::read(text)?;
+        let (normal, alignment) = self.normalization.align(&original);
+        let names = self.encoding.special_tokens().all();
+        let pairs = text::joined_pairs(text, &original)?;
+        let (mut starts, mut ends) = (Characters::new(&original), Characters::new(&original));
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Some(hit) = names.find(&normal, from) {
+            let span = alignment.original(hit.start..hit.end);
+            let (start, end) = (starts.index(span.start), ends.index(span.end));
+            let name = names.names()[hit.name].clone();
+            found.push((name, unjoined(start, &pairs), unjoined(end, &pairs)));
+            from = hit.end;
+        }
+        Ok(found)
+    }
+
+    // ---- Decoding ----
+
+    fn decode_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let py = tokens.py();
+        Ok(PyBytes::new(py, &self.bytes_of(py, &ids::read(tokens)?)?))
+    }
+
+    fn decode<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+        errors: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = tokens.py();
+        decode_utf8(py, &self.bytes_of(py, &ids::read(tokens)?)?, errors)
+    }
+
+    fn decode_single_token_bytes<'py>(
+        &self,
+        token: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let id = ids::read_one(token)?;
+        let bytes = self.encoding.token_bytes(id).ok_or(Error::UnknownId(id.into()));
+        Ok(PyBytes::new(token.py(), bytes.or_raise(token.py())?))
+    }
+
+    fn decode_tokens_bytes<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let py = tokens.py();
+        ids::read_iterable(tokens)?
+            .into_iter()
+            .map(|id| {
+                let bytes = self.encoding.token_bytes(id).ok_or(Error::UnknownId(id.into()));
+                Ok(PyBytes::new(py, bytes.or_raise(py)?))
+            })
+            .collect()
+    }
+
+    fn decode_with_offsets(&self, tokens: &Bound<'_, PyAny>) -> PyResult<(String, Vec<usize>)> {
+        let py = tokens.py();
+        let ids = ids::read_iterable(tokens)?;
+        let mut bytes = Vec::new();
+        let mut starts = Vec::with_capacity(ids.len());
+        for id in ids {
+            starts.push(bytes.len());
+            let token = self.encoding.token_bytes(id).ok_or(Error::UnknownId(id.into()));
+            bytes.extend_from_slice(token.or_raise(py)?);
+        }
+        let offsets = lossy_characters(&bytes, &starts);
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), offsets))
+    }
+
+    fn decode_batch<'py>(
+        &self,
+        batch: &Bound<'py, PyAny>,
+        errors: &Bound<'py, PyString>,
+        num_threads: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = batch.py();
+        let texts: Vec<_> = batch::decode(self, batch, num_threads)?
+            .into_iter()
+            .map(|bytes| decode_utf8(py, &bytes.or_raise(py)?, errors))
+            .collect::<PyResult<_>>()?;
+        PyList::new(py, texts)
+    }
+
+    fn decode_bytes_batch<'py>(
+        &self,
+        batch: &Bound<'py, PyAny>,
+        num_threads: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = batch.py();
+        let texts: Vec<_> = batch::decode(self, batch, num_threads)?
+            .into_iter()
+            .map(|bytes| Ok(PyBytes::new(py, &bytes.or_raise(py)?)))
+            .collect::<PyResult<_>>()?;
+        PyList::new(py, texts)
+    }
+
+    /// Whether encoding the text of `tokens` gives `tokens`, with the special tokens among them
+    /// as special tokens and everything else as ordinary text.
+    fn is_canonical(&self, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let ids = ids::read(tokens)?;
+        let py = tokens.py();
+        let bytes = self.bytes_of(py, &ids)?;
+        let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(false) };
+        if matches!(self.normalization.apply(text), Cow::Owned(normal) if normal != text) {
+            return Ok(false);
+        }
+        gil::run(py, text.len(), || inspect::is_canonical(&self.encoding, &ids))
+            .or_raise(py)
+    }
+
+    // ---- The vocabulary ----
+
+    /// The bytes of every token that is no special token, sorted.
+    fn token_byte_values<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let vocabulary = self.encoding.vocabulary();
+        let mut tokens: Vec<_> =
+            (0..vocabulary.len() as u32).map(|rank| vocabulary.token(rank)).collect();
+        tokens.sort_unstable();
+        tokens.into_iter().map(|token| PyBytes::new(py, token)).collect()
+    }
+
+    /// The ranks as `{token bytes: id}`.
+    fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        ranks::to_dict(py, self.encoding.vocabulary())
+    }
+
+    /// The largest id of a token that is no special token.
+    #[getter]
+    fn max_rank(&self) -> u32 {
+        self.encoding.vocabulary().max_id()
+    }
+
+    /// How many tokens there are beside the special tokens.
+    #[getter]
+    fn rank_count(&self) -> usize {
+        self.encoding.vocabulary().len()
+    }
+}
+
+/// Characters of the repaired text that precede `character`, counted as Python counts them in
+/// the text before repair.
+fn unjoined(character: usize, pairs: &[usize]) -> usize {
+    character + pairs.partition_point(|&pair| pair < character)
+}

@@ -1,0 +1,66 @@
+//! Token ids into Python lists.
+//!
+//! A list of ids is filled with pointers to `int` objects that already exist: making an `int`
+//! costs more than finding the token it stands for.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+/// Ids below this have a ready-made `int`. Larger ones, which only vocabularies with gaps or a
+/// great many tokens have, are made each time.
+const READY: usize = 1 << 18;
+
+/// The `int` of each id, made when it is first met and kept until the process ends: at most
+/// `READY` objects of 32 bytes, shared by all encodings. The table itself takes memory only
+/// where it has been touched. A null pointer means "not made yet".
+static INTS: [AtomicPtr<ffi::PyObject>; READY] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; READY];
+
+/// A list of the ids.
+pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    let length = ffi::Py_ssize_t::try_from(ids.len())?;
+    // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`
+    // null items, or null with an exception set, which `from_owned_ptr_or_err` turns into `Err`.
+    let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
+    for (index, &id) in ids.iter().enumerate() {
+        let int = int(py, id)?;
+        // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
+        // length and its item there is null; `PyList_SET_ITEM` takes over our reference. If a
+        // later item fails, the list is dropped with null items, which lists allow for.
+        unsafe { ffi::PyList_SET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t, int) };
+    }
+    // SAFETY: `PyList_New` made it.
+    Ok(unsafe { list.cast_into_unchecked() })
+}
+
+/// A new reference to the `int` of `id`.
+fn int(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
+    let Some(slot) = INTS.get(id as usize) else { return make(py, id) };
+    let mut int = slot.load(Ordering::Acquire);
+    if int.is_null() {
+        let made = make(py, id)?;
+        match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+            // The table keeps the reference that `make` returned.
+            Ok(_) => int = made,
+            Err(other) => {
+                // SAFETY: attached; we own the one reference to `made` and nobody else saw it.
+                unsafe { ffi::Py_DECREF(made) };
+                int = other;
+            }
+        }
+    }
+    // SAFETY: attached; a pointer in the table is an `int` that the table holds a reference to
+    // until the process ends, so it is alive.
+    unsafe { ffi::Py_INCREF(int) };
+    Ok(int)
+}
+
+fn make(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
+    // SAFETY: attached; the call returns a new reference, or null with an exception set.
+    let int = unsafe { ffi::PyLong_FromUnsignedLong(id.into()) };
+    if int.is_null() { Err(PyErr::fetch(py)) } else { Ok(int) }
+}

@@ -1,0 +1,106 @@
+//! Vocabularies out of dicts and rank files.
+
+use bpe_core::{Error, SpecialTokens, Vocabulary, rank_file};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::errors::{OrRaise, to_python};
+use crate::ids;
+
+/// Tokens and ids as the core takes them.
+pub type Tokens = Vec<(Vec<u8>, u32)>;
+
+/// The tokens of a `dict[bytes, int]`.
+pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<Tokens> {
+    ranks
+        .iter()
+        .map(|(token, rank)| {
+            let Ok(bytes) = token.cast::<PyBytes>() else {
+                return Err(PyTypeError::new_err(format!(
+                    "the keys of mergeable_ranks must be bytes, not {}: {}",
+                    token.get_type().name()?,
+                    token.repr()?
+                )));
+            };
+            Ok((bytes.as_bytes().to_vec(), ids::read_one(&rank)?))
+        })
+        .collect()
+}
+
+/// The special tokens of a `dict[str, int]`, in its order.
+pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> {
+    special
+        .iter()
+        .map(|(name, id)| {
+            let Ok(text) = name.cast::<PyString>() else {
+                return Err(PyTypeError::new_err(format!(
+                    "the names of special tokens must be str, not {}: {}",
+                    name.get_type().name()?,
+                    name.repr()?
+                )));
+            };
+            Ok((text.to_str()?.to_owned(), ids::read_one(&id)?))
+        })
+        .collect()
+}
+
+/// The tokens of rank files, given as `(what to call it in messages, contents)`, one after the
+/// other.
+pub fn from_files(py: Python<'_>, files: &[(String, Vec<u8>)]) -> PyResult<Tokens> {
+    let mut tokens = Vec::new();
+    for (label, contents) in files {
+        let parsed = py.detach(|| rank_file::parse(contents)).map_err(|error| match error {
+            Error::RankFile { line, reason } => {
+                PyValueError::new_err(format!("{label}, line {line}: {reason}"))
+            }
+            other => to_python(py, other),
+        })?;
+        tokens.extend(parsed);
+    }
+    Ok(tokens)
+}
+
+/// The ranks of a `.tiktoken` file.
+///
+/// `contents` are its bytes and `label` is what to call it in messages. `ValueError` if a line
+/// is malformed, a token or a rank is given twice, or there are no tokens.
+#[pyfunction]
+pub fn parse_ranks<'py>(
+    py: Python<'py>,
+    contents: Vec<u8>,
+    label: String,
+) -> PyResult<Bound<'py, PyDict>> {
+    let tokens = from_files(py, &[(label.clone(), contents)])?;
+    let vocabulary = Vocabulary::build(tokens)
+        .map_err(|error| PyValueError::new_err(format!("{label}: {error}")))?;
+    to_dict(py, &vocabulary)
+}
+
+/// A vocabulary as `dict[bytes, int]`, in the order of ids.
+pub fn to_dict<'py>(py: Python<'py>, vocabulary: &Vocabulary) -> PyResult<Bound<'py, PyDict>> {
+    let ranks = PyDict::new(py);
+    for rank in 0..vocabulary.len() as u32 {
+        ranks.set_item(PyBytes::new(py, vocabulary.token(rank)), vocabulary.id(rank))?;
+    }
+    Ok(ranks)
+}
+
+/// Special tokens that do not get in the way of the vocabulary.
+pub fn check_special(
+    py: Python<'_>,
+    vocabulary: &Vocabulary,
+    special: Vec<(String, u32)>,
+) -> PyResult<SpecialTokens> {
+    for (name, id) in &special {
+        if let Some(rank) = vocabulary.rank_of_id(*id) {
+            return Err(PyValueError::new_err(format!(
+                "the id {id} of the special token {name:?} is taken by the token b\"{}\"; \
+                 give the special token an id above {}",
+                vocabulary.token(rank).escape_ascii(),
+                vocabulary.max_id()
+            )));
+        }
+    }
+    SpecialTokens::new(special).or_raise(py)
+}

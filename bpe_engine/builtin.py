@@ -1,0 +1,126 @@
+"""The encodings that are part of the package: what each is made of.
+
+Adding one is a row in `BUILTIN` and, if its ranks are new, a file in the native module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import patterns, qwen
+from ._core import CoreBPE
+
+if TYPE_CHECKING:
+    from .core import Encoding
+
+__all__ = ["BUILTIN", "BuiltIn"]
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """What an encoding inside the package is made of.
+
+    Called, it returns the arguments of `Encoding`, as a constructor in a plugin does; `encoding`
+    is the faster way to the same encoding, since it makes no dict of the ranks.
+    """
+
+    name: str
+    vocabulary: str  # the rank file in data/, without .tiktoken
+    pattern: str
+    special_tokens: dict[str, int]
+    normalization: str | None = None
+    explicit_n_vocab: int | None = None
+
+    def __call__(self) -> dict[str, Any]:
+        arguments = {
+            "name": self.name,
+            "pat_str": self.pattern,
+            "mergeable_ranks": self._core_bpe().mergeable_ranks(),
+            "special_tokens": dict(self.special_tokens),
+        }
+        if self.explicit_n_vocab is not None:
+            arguments["explicit_n_vocab"] = self.explicit_n_vocab
+        return arguments
+
+    def encoding(self) -> Encoding:
+        """The encoding itself."""
+        from .core import Encoding
+
+        return Encoding._from_core(
+            self.name,
+            self._core_bpe(),
+            pat_str=self.pattern,
+            special_tokens=dict(self.special_tokens),
+            normalization=self.normalization,
+        )
+
+    def _core_bpe(self) -> CoreBPE:
+        return CoreBPE.builtin(
+            self.vocabulary, self.special_tokens, self.pattern, self.normalization
+        )
+
+
+_END_OF_TEXT = "<|endoftext|>"
+_FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
+
+_O200K_SPECIAL = {_END_OF_TEXT: 199_999, "<|endofprompt|>": 200_018}
+
+# Reserved names fill the ids that no other name has taken; 200018 has both kinds.
+_HARMONY_SPECIAL = {
+    **_O200K_SPECIAL,
+    "<|startoftext|>": 199_998,
+    "<|return|>": 200_002,
+    "<|constrain|>": 200_003,
+    "<|channel|>": 200_005,
+    "<|start|>": 200_006,
+    "<|end|>": 200_007,
+    "<|message|>": 200_008,
+    "<|call|>": 200_012,
+    **{
+        f"<|reserved_{id}|>": id
+        for id in [200_000, 200_001, 200_004, 200_009, 200_010, 200_011, *range(200_013, 201_088)]
+    },
+}
+
+BUILTIN: dict[str, BuiltIn] = {
+    encoding.name: encoding
+    for encoding in [
+        BuiltIn(
+            "gpt2", "r50k_base", patterns.R50K, {_END_OF_TEXT: 50_256}, explicit_n_vocab=50_257
+        ),
+        BuiltIn(
+            "r50k_base",
+            "r50k_base",
+            patterns.R50K,
+            {_END_OF_TEXT: 50_256},
+            explicit_n_vocab=50_257,
+        ),
+        BuiltIn(
+            "p50k_base",
+            "p50k_base",
+            patterns.R50K,
+            {_END_OF_TEXT: 50_256},
+            explicit_n_vocab=50_281,
+        ),
+        BuiltIn(
+            "p50k_edit",
+            "p50k_base",
+            patterns.R50K,
+            {_END_OF_TEXT: 50_256, **{name: 50_281 + i for i, name in enumerate(_FIM)}},
+        ),
+        BuiltIn(
+            "cl100k_base",
+            "cl100k_base",
+            patterns.CL100K,
+            {
+                _END_OF_TEXT: 100_257,
+                **{name: 100_258 + i for i, name in enumerate(_FIM)},
+                "<|endofprompt|>": 100_276,
+            },
+        ),
+        BuiltIn("o200k_base", "o200k_base", patterns.O200K, _O200K_SPECIAL),
+        BuiltIn("o200k_harmony", "o200k_base", patterns.O200K, _HARMONY_SPECIAL),
+        BuiltIn("qwen", "qwen", qwen.PATTERN, qwen.SPECIAL_TOKENS, qwen.NORMALIZATION),
+    ]
+}

@@ -1,0 +1,566 @@
+"""`Encoding`: text to token ids and back."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, AbstractSet, Any, Collection, Literal, NoReturn, Sequence
+
+from ._core import CoreBPE, disallowed_special_message
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .stream import StreamDecoder
+
+__all__ = ["Encoding", "raise_disallowed_special_token"]
+
+
+class Encoding:
+    """A vocabulary, a pattern and special tokens: text to token ids and back.
+
+    An encoding never changes, and any number of threads may use one at once. Long texts are
+    encoded and decoded without holding the interpreter.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pat_str: str,
+        mergeable_ranks: dict[bytes, int],
+        special_tokens: dict[str, int],
+        explicit_n_vocab: int | None = None,
+    ):
+        """An encoding of your own.
+
+        Args:
+            name: What to call it. Encodings with other special tokens should have other names.
+            pat_str: The regular expression that cuts text into pieces. Tokens never cross the
+                border of a piece; text that it does not match is dropped.
+            mergeable_ranks: Token bytes and their ids, which are also the order of merging:
+                lowest first. Ids may have gaps.
+            special_tokens: The names of special tokens and their ids.
+            explicit_n_vocab: How many ids there should be. If given, ids must run from 0 to
+                ``explicit_n_vocab - 1`` without a gap.
+
+        Raises:
+            ValueError: An id comes twice, a special token's name is empty or its id is taken, the
+                pattern does not compile, or ``explicit_n_vocab`` does not add up.
+
+        >>> letters = Encoding(
+        ...     "letters",
+        ...     pat_str=r"\\S+|\\s+",
+        ...     mergeable_ranks={b"a": 0, b"b": 1, b" ": 2, b"ab": 3},
+        ...     special_tokens={"<|end|>": 4},
+        ... )
+        >>> letters.encode("ab ba")
+        [3, 2, 1, 0]
+        """
+        self._init(
+            name,
+            CoreBPE(mergeable_ranks, special_tokens, pat_str),
+            pat_str,
+            special_tokens,
+            normalization=None,
+        )
+        self._mergeable_ranks = mergeable_ranks
+        if explicit_n_vocab is not None:
+            self._check_n_vocab(explicit_n_vocab)
+
+    def _init(
+        self,
+        name: str,
+        core_bpe: CoreBPE,
+        pat_str: str,
+        special_tokens: dict[str, int],
+        normalization: str | None,
+    ) -> None:
+        self.name = name
+        self._pat_str = pat_str
+        self._special_tokens = special_tokens
+        self._special_token_values = set(special_tokens.values())
+        self._normalization = normalization
+        self._core_bpe = core_bpe
+        self.max_token_value: int = max(core_bpe.max_rank, *self._special_token_values, 0)
+
+    @classmethod
+    def _from_core(
+        cls,
+        name: str,
+        core_bpe: CoreBPE,
+        *,
+        pat_str: str,
+        special_tokens: dict[str, int],
+        normalization: str | None = None,
+    ) -> Encoding:
+        """An encoding around a native one that exists already, which must have been made with
+        the same pattern, special tokens and normalization."""
+        self = cls.__new__(cls)
+        self._init(name, core_bpe, pat_str, special_tokens, normalization)
+        return self
+
+    def _check_n_vocab(self, explicit_n_vocab: int) -> None:
+        count = self._core_bpe.rank_count + len(self._special_tokens)
+        if count != explicit_n_vocab:
+            raise ValueError(
+                f"explicit_n_vocab is {explicit_n_vocab}, but there are {count} tokens: "
+                f"{self._core_bpe.rank_count} mergeable and {len(self._special_tokens)} special "
+                "ones; correct it or leave it out"
+            )
+        if self.max_token_value != explicit_n_vocab - 1:
+            raise ValueError(
+                f"explicit_n_vocab is {explicit_n_vocab}, so the largest id should be "
+                f"{explicit_n_vocab - 1}, but it is {self.max_token_value}; number the tokens "
+                "without gaps, or leave explicit_n_vocab out"
+            )
+
+    def __repr__(self) -> str:
+        return f"<Encoding {self.name!r}>"
+
+    # ---- Encoding ----
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """The ids of a text in which nothing is special: ``encode(text,
+        disallowed_special=())``.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
+        [31373, 995]
+        """
+        return self._core_bpe.encode_ordinary(text)
+
+    def encode(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> list[int]:
+        """The ids of a text.
+
+        Special tokens control a model, and text from outside could use their names to the same
+        end. So the name of one in the text is an error unless you say what it is to be.
+
+        Args:
+            text: Any str. Surrogates are repaired: pairs are joined, lone ones become U+FFFD.
+            allowed_special: The names that become special tokens: a set, or ``"all"``.
+            disallowed_special: The names that raise: any collection of str, or ``"all"`` for
+                every special token that is not allowed. Names in neither are ordinary text, so
+                ``()`` turns the check off.
+
+        Raises:
+            ValueError: The text holds a disallowed name.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.encode("hello world")
+        [31373, 995]
+        >>> gpt2.encode("<|endoftext|>", allowed_special={"<|endoftext|>"})
+        [50256]
+        >>> gpt2.encode("<|endoftext|>", disallowed_special=())
+        [27, 91, 437, 1659, 5239, 91, 29]
+        """
+        return self._core_bpe.encode(text, allowed_special, disallowed_special)
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> npt.NDArray[np.uint32]:
+        """The ids of a text as a numpy array of uint32, without making Python ints.
+
+        The arguments and errors are those of `encode`. Needs numpy.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").encode_to_numpy("hello world").tolist()
+        [31373, 995]
+        """
+        buffer = self._core_bpe.encode_to_tiktoken_buffer(
+            text, allowed_special, disallowed_special
+        )
+        import numpy as np
+
+        return np.frombuffer(buffer, dtype=np.uint32)
+
+    def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
+        """`encode_ordinary` of each text, on up to `num_threads` threads.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").encode_ordinary_batch(["hello world", "goodbye"])
+        [[31373, 995], [11274, 16390]]
+        """
+        return self._core_bpe.encode_batch(text, num_threads, set(), ())
+
+    def encode_batch(
+        self,
+        text: list[str],
+        *,
+        num_threads: int = 8,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> list[list[int]]:
+        """`encode` of each text, on up to `num_threads` threads.
+
+        An error in one text is raised; of several, that of the first text.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").encode_batch(["hello world", "goodbye"])
+        [[31373, 995], [11274, 16390]]
+        """
+        return self._core_bpe.encode_batch(text, num_threads, allowed_special, disallowed_special)
+
+    def encode_with_unstable(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> tuple[list[int], list[list[int]]]:
+        """What a text that is still being written may become.
+
+        The arguments and errors are those of `encode`.
+
+        Returns:
+            The ids that stay whatever is written next, which stand for a beginning of the text,
+            and every sequence of ids that the rest may turn into. Each covers the rest and ends
+            with the token that reaches its end or goes beyond it. Their order means nothing.
+
+        >>> import bpe_engine
+        >>> stable, completions = bpe_engine.get_encoding("gpt2").encode_with_unstable("hello fan")
+        >>> stable, [7176] in completions
+        ([31373], True)
+        """
+        return self._core_bpe.encode_with_unstable(text, allowed_special, disallowed_special)
+
+    def encode_single_token(self, text_or_bytes: str | bytes) -> int:
+        """The id of one token, special or not, given as text or as bytes.
+
+        Raises:
+            KeyError: There is no such token.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").encode_single_token("hello")
+        31373
+        """
+        return self._core_bpe.encode_single_token(text_or_bytes)
+
+    def encode_with_offsets(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text, and where in it each stands.
+
+        The arguments and errors are those of `encode`.
+
+        Returns:
+            The ids, and for each the characters ``(start, end)`` of the text, as in
+            ``text[start:end]``. A token that holds only a part of a character has the whole one,
+            so that neighbours may overlap. Where the encoding normalizes text, the characters are
+            those of the text as it was given.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").encode_with_offsets("hello world")
+        ([31373, 995], [(0, 5), (5, 11)])
+        """
+        return self._core_bpe.encode_with_offsets(text, allowed_special, disallowed_special)
+
+    # ---- Counting, cutting, looking ----
+
+    def count(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> int:
+        """How many tokens a text has, without making a list of them.
+
+        Unlike `encode` it does not raise on the names of special tokens, unless
+        `disallowed_special` asks for it: a name that is not allowed is counted as ordinary text.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").count("hello world")
+        2
+        """
+        return self._core_bpe.count(text, None, allowed_special, disallowed_special)
+
+    def count_till_limit(
+        self,
+        text: str,
+        limit: int,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> int | None:
+        """How many tokens a text has, or None if they are more than `limit`.
+
+        It stops as soon as that is known, so that a small limit on a huge text costs little.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
+        (2, None)
+        """
+        _check_not_negative("limit", limit)
+        total = self._core_bpe.count(text, limit, allowed_special, disallowed_special)
+        return total if total <= limit else None
+
+    def split(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> list[str]:
+        """The pieces that a text is cut into before tokens are looked for in each.
+
+        Allowed special tokens are pieces of their own. Where the encoding normalizes text, the
+        pieces are those of the normalized text.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")
+        ['It', "'s", ' 10', ' o', "'", 'clock', '.']
+        """
+        return self._core_bpe.split(text, allowed_special, disallowed_special)
+
+    def is_canonical(self, tokens: Sequence[int]) -> bool:
+        """Whether encoding the text of these ids gives these ids.
+
+        Special tokens among them count as special tokens, everything else as ordinary text. Ids
+        whose bytes are not UTF-8 are never canonical.
+
+        Raises:
+            KeyError: An id stands for no token.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.is_canonical([31373]), gpt2.is_canonical([258, 18798])
+        (True, False)
+        """
+        return self._core_bpe.is_canonical(tokens)
+
+    def find_special(self, text: str) -> list[tuple[str, int, int]]:
+        """The names of special tokens in a text: ``(name, start, end)`` of each, in characters.
+
+        Where names overlap, the leftmost counts, and of those that start together the longest.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").find_special("a<|endoftext|>")
+        [('<|endoftext|>', 1, 14)]
+        """
+        return self._core_bpe.find_special(text)
+
+    # ---- Decoding ----
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """The bytes that ids stand for.
+
+        Raises:
+            KeyError: An id stands for no token.
+            OverflowError: A number cannot be an id.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").decode_bytes([31373, 995])
+        b'hello world'
+        """
+        return self._core_bpe.decode_bytes(tokens)
+
+    def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
+        """The text that ids stand for.
+
+        Args:
+            tokens: A list, tuple, numpy array or other sequence of ids.
+            errors: What to do with bytes that are not UTF-8, as for ``bytes.decode``. By default
+                they become U+FFFD, so that decoding may lose something.
+
+        Raises:
+            KeyError: An id stands for no token.
+            OverflowError: A number cannot be an id.
+            UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
+        'hello world'
+        """
+        return self._core_bpe.decode(tokens, errors)
+
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """The bytes of one id, special or not.
+
+        Raises:
+            KeyError: The id stands for no token.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
+        b'hello'
+        """
+        return self._core_bpe.decode_single_token_bytes(token)
+
+    def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
+        """The bytes of each id.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").decode_tokens_bytes([31373, 995])
+        [b'hello', b' world']
+        """
+        return self._core_bpe.decode_tokens_bytes(tokens)
+
+    def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
+        """The text that ids stand for, and the character at which each token starts.
+
+        A token that starts inside a character has the index of that character. Bytes that are
+        not UTF-8 become U+FFFD, as in `decode`.
+
+        Raises:
+            KeyError: An id stands for no token.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").decode_with_offsets([31373, 995])
+        ('hello world', [0, 5])
+        """
+        return self._core_bpe.decode_with_offsets(tokens)
+
+    def decode_batch(
+        self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
+    ) -> list[str]:
+        """`decode` of each sequence of ids, on up to `num_threads` threads.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").decode_batch([[31373, 995], [11274, 16390]])
+        ['hello world', 'goodbye']
+        """
+        return self._core_bpe.decode_batch(batch, errors, num_threads)
+
+    def decode_bytes_batch(
+        self, batch: Sequence[Sequence[int]], *, num_threads: int = 8
+    ) -> list[bytes]:
+        """`decode_bytes` of each sequence of ids, on up to `num_threads` threads.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").decode_bytes_batch([[31373, 995]])
+        [b'hello world']
+        """
+        return self._core_bpe.decode_bytes_batch(batch, num_threads)
+
+    def stream_decoder(
+        self, errors: str = "replace", prompt: Sequence[int] = ()
+    ) -> StreamDecoder:
+        """A decoder for ids that arrive one by one; see `StreamDecoder`.
+
+        Args:
+            errors: As in `decode`.
+            prompt: The ids before the first of the stream. Their text is not part of the stream.
+
+        >>> import bpe_engine
+        >>> decoder = bpe_engine.get_encoding("gpt2").stream_decoder()
+        >>> [decoder.push(id) for id in (162, 254, 117)], decoder.finish()
+        (['', '', '根'], '')
+        """
+        from .stream import StreamDecoder
+
+        return StreamDecoder(self, errors=errors, prompt=prompt)
+
+    # ---- The vocabulary ----
+
+    def token_byte_values(self) -> list[bytes]:
+        """The bytes of every token that is no special token, sorted."""
+        return self._core_bpe.token_byte_values()
+
+    @property
+    def eot_token(self) -> int:
+        """The id of ``<|endoftext|>``. KeyError if the encoding has none."""
+        return self._special_tokens["<|endoftext|>"]
+
+    @functools.cached_property
+    def special_tokens_set(self) -> set[str]:
+        """The names of the special tokens."""
+        return set(self._special_tokens)
+
+    def is_special_token(self, token: int) -> bool:
+        """Whether this is the id of a special token.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").is_special_token(50256)
+        True
+        """
+        try:
+            return token.__index__() in self._special_token_values
+        except AttributeError:
+            raise TypeError(f"a token id must be an int, not {type(token).__name__}") from None
+
+    @property
+    def n_vocab(self) -> int:
+        """One more than the largest id: ``max_token_value + 1``."""
+        return self.max_token_value + 1
+
+    @functools.cached_property
+    def _mergeable_ranks(self) -> dict[bytes, int]:
+        # An instance made from a dict has that dict here; this one is made when it is asked for.
+        return self._core_bpe.mergeable_ranks()
+
+    # ---- Private, but used by others ----
+
+    def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
+        """The ids of a text that is taken as one piece. No special tokens."""
+        return self._core_bpe.encode_single_piece(text_or_bytes)
+
+    def _encode_only_native_bpe(self, text: str) -> list[int]:
+        """`encode_ordinary` with the pieces cut by the package `regex`. For comparison."""
+        import regex
+
+        pieces = regex.findall(self._pat_str, text)
+        return [id for piece in pieces for id in self._core_bpe.encode_single_piece(piece)]
+
+    def _encode_bytes(self, text: bytes) -> list[int]:
+        """The ids of bytes that need not be UTF-8."""
+        return self._core_bpe._encode_bytes(text)
+
+    # ---- Pickle and copy ----
+
+    def __getstate__(self) -> object:
+        from .registry import ENCODINGS
+
+        # Encodings that the other side can get by name travel as their name.
+        if self is ENCODINGS.get(self.name):
+            return self.name
+        return {
+            "name": self.name,
+            "pat_str": self._pat_str,
+            "mergeable_ranks": self._mergeable_ranks,
+            "special_tokens": self._special_tokens,
+            "normalization": self._normalization,
+        }
+
+    def __setstate__(self, value: Any) -> None:
+        if isinstance(value, str):
+            from .registry import get_encoding
+
+            self.__dict__ = get_encoding(value).__dict__
+            return
+        ranks, special = value["mergeable_ranks"], value["special_tokens"]
+        normalization = value.get("normalization")
+        core_bpe = CoreBPE(ranks, special, value["pat_str"], normalization)
+        self._init(value["name"], core_bpe, value["pat_str"], special, normalization)
+        self._mergeable_ranks = ranks
+
+    def __copy__(self) -> Encoding:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Encoding:
+        return self
+
+
+def _check_not_negative(name: str, value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{name} must not be negative, but is {value}")
+
+
+def raise_disallowed_special_token(token: str) -> NoReturn:
+    """Raises the ValueError for the name of a special token that may not be in a text."""
+    raise ValueError(disallowed_special_message(token))

@@ -1,0 +1,333 @@
+"""Rank files: reading, writing, and making encodings of them.
+
+A ``.tiktoken`` file has a line ``base64(token bytes) SPACE rank`` for each token. Files packed
+with gzip are read as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import tempfile
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Iterable, Mapping
+
+from . import _core
+
+if TYPE_CHECKING:
+    from .core import Encoding
+
+__all__ = [
+    "check_hash",
+    "data_gym_to_mergeable_bpe_ranks",
+    "dump_tiktoken_bpe",
+    "load_encoding",
+    "load_tiktoken_bpe",
+    "read_file",
+    "read_file_cached",
+]
+
+
+def read_file(blobpath: str) -> bytes:
+    """The bytes of a file: a local path, an ``http(s)://`` address (needs the package
+    `requests`), or any other address that the package `blobfile` reads.
+
+    Raises:
+        OSError: The file cannot be read.
+        ImportError: The package that the address needs is not installed.
+    """
+    if _is_local(blobpath):
+        with open(blobpath, "rb") as file:
+            return file.read()
+    if blobpath.startswith(("http://", "https://")):
+        try:
+            import requests
+        except ImportError as error:
+            raise ImportError(_needs("requests", blobpath)) from error
+        response = requests.get(blobpath)
+        response.raise_for_status()
+        return response.content
+    return _blobfile(blobpath).read_bytes(blobpath)
+
+
+def _is_local(path: str | os.PathLike[str]) -> bool:
+    return "://" not in os.fspath(path)
+
+
+def _needs(package: str, path: str) -> str:
+    return (
+        f"{package} is not installed, and {path} cannot be opened without it. Please install it "
+        f"by running `pip install {package}`, or pass the path of a local file."
+    )
+
+
+def _blobfile(path: str):  # type: ignore[no-untyped-def]  # an optional, untyped package
+    try:
+        import blobfile
+    except ImportError as error:
+        raise ImportError(_needs("blobfile", path)) from error
+    return blobfile
+
+
+def check_hash(data: bytes, expected_hash: str) -> bool:
+    """Whether the sha256 of `data`, in hexadecimal, is `expected_hash`.
+
+    >>> check_hash(b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+    True
+    """
+    return hashlib.sha256(data).hexdigest() == expected_hash.lower()
+
+
+def _require_hash(data: bytes, expected_hash: str | None, path: str) -> None:
+    if expected_hash and not check_hash(data, expected_hash):
+        raise ValueError(
+            f"the sha256 of {path} is {hashlib.sha256(data).hexdigest()}, not the expected "
+            f"{expected_hash}; the file is damaged or another version: get it again, or correct "
+            "the hash"
+        )
+
+
+def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
+    """`read_file`, with a copy of what came over the network kept on disk.
+
+    The copy is kept in ``TIKTOKEN_CACHE_DIR``, else in ``DATA_GYM_CACHE_DIR``, else in
+    ``data-gym-cache`` in the directory for temporary files; an empty variable turns that off. Its
+    name is the sha1 of the address. A copy with the wrong hash is fetched again. Local files are
+    read where they are.
+
+    Args:
+        blobpath: A path or an address.
+        expected_hash: The sha256 of the contents, in hexadecimal.
+
+    Raises:
+        ValueError: The contents have another hash.
+        OSError: The file cannot be read, or a directory that was asked for cannot be written.
+    """
+    directory, asked_for = _cache_directory()
+    if _is_local(blobpath) or not directory:
+        contents = read_file(blobpath)
+        _require_hash(contents, expected_hash, blobpath)
+        return contents
+
+    copy = os.path.join(directory, hashlib.sha1(blobpath.encode()).hexdigest())
+    if os.path.exists(copy):
+        with open(copy, "rb") as file:
+            contents = file.read()
+        if expected_hash is None or check_hash(contents, expected_hash):
+            return contents
+
+    contents = read_file(blobpath)
+    _require_hash(contents, expected_hash, blobpath)
+    try:
+        os.makedirs(directory, exist_ok=True)
+        _write_at_once(copy, contents)
+    except OSError:
+        if asked_for:
+            raise
+    return contents
+
+
+def _cache_directory() -> tuple[str, bool]:
+    """Where copies are kept ("" for nowhere), and whether the user asked for it."""
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if variable in os.environ:
+            return os.environ[variable], True
+    return os.path.join(tempfile.gettempdir(), "data-gym-cache"), False
+
+
+def _write_at_once(path: str, contents: bytes) -> None:
+    """Writes a file so that nobody ever sees half of it."""
+    unfinished = f"{path}.{uuid.uuid4()}.tmp"
+    try:
+        with open(unfinished, "wb") as file:
+            file.write(contents)
+        os.replace(unfinished, path)
+    except BaseException:
+        if os.path.exists(unfinished):
+            os.remove(unfinished)
+        raise
+
+
+def _unpack(contents: bytes, path: str) -> bytes:
+    """`contents`, or what they unpack to if they are packed with gzip."""
+    if not contents.startswith(b"\x1f\x8b"):
+        return contents
+    try:
+        return gzip.decompress(contents)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(
+            f"{path} is a damaged gzip file ({error}); get it again, or unpack it yourself"
+        ) from error
+
+
+def _read_ranks(path: str | os.PathLike[str], expected_hash: str | None) -> bytes:
+    """The unpacked contents of a rank file. The hash may be that of the file or, if the file is
+    packed, of what is in it."""
+    path = os.fspath(path)
+    contents = read_file_cached(path, None if _is_local(path) else expected_hash)
+    unpacked = _unpack(contents, path) if _packed_hash_differs(contents, expected_hash) else None
+    if unpacked is not None and expected_hash and check_hash(unpacked, expected_hash):
+        return unpacked
+    _require_hash(contents, expected_hash, path)
+    return _unpack(contents, path)
+
+
+def _packed_hash_differs(contents: bytes, expected_hash: str | None) -> bool:
+    return (
+        expected_hash is not None
+        and contents.startswith(b"\x1f\x8b")
+        and not check_hash(contents, expected_hash)
+    )
+
+
+def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:
+    """The ranks in a ``.tiktoken`` file, which may be packed with gzip.
+
+    Args:
+        tiktoken_bpe_file: A path, or an address as for `read_file`.
+        expected_hash: The sha256 of the file, in hexadecimal.
+
+    Returns:
+        Token bytes and their ranks, in the order of ranks.
+
+    Raises:
+        ValueError: The hash is another, a line is malformed, or a token or a rank comes twice.
+            The message names the line or the token.
+    """
+    contents = _read_ranks(tiktoken_bpe_file, expected_hash)
+    return _core.parse_ranks(contents, os.fspath(tiktoken_bpe_file))
+
+
+def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> None:
+    """Writes ranks as a ``.tiktoken`` file, in the order of ranks.
+
+    Args:
+        bpe_ranks: Token bytes and their ranks.
+        tiktoken_bpe_file: A path, or an address that the package `blobfile` writes.
+
+    Raises:
+        ImportError: It is an address, and `blobfile` is not installed.
+    """
+    lines = sorted(bpe_ranks.items(), key=lambda item: item[1])
+    contents = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in lines)
+    if _is_local(tiktoken_bpe_file):
+        _write_at_once(os.fspath(tiktoken_bpe_file), contents)
+    else:
+        with _blobfile(tiktoken_bpe_file).BlobFile(tiktoken_bpe_file, "wb") as file:
+            file.write(contents)
+
+
+def data_gym_to_mergeable_bpe_ranks(
+    vocab_bpe_file: str,
+    encoder_json_file: str,
+    vocab_bpe_hash: str | None = None,
+    encoder_json_hash: str | None = None,
+    clobber_one_byte_tokens: bool = False,
+) -> dict[bytes, int]:
+    """The ranks of an encoding that is published as the GPT-2 pair of files: a list of merges
+    and a JSON object of token ids.
+
+    Args:
+        vocab_bpe_file: The merges, one a line after a line with the version.
+        encoder_json_file: The ids.
+        vocab_bpe_hash: The sha256 of the first, in hexadecimal.
+        encoder_json_hash: The sha256 of the second.
+        clobber_one_byte_tokens: Take the ids of single bytes from the second file instead of
+            numbering them in the usual order.
+
+    Returns:
+        Token bytes and their ranks.
+
+    Raises:
+        ValueError: A hash is another, a file is malformed, or the two do not fit together.
+    """
+    merges = _unpack(read_file_cached(vocab_bpe_file, vocab_bpe_hash), vocab_bpe_file)
+    encoder = _unpack(read_file_cached(encoder_json_file, encoder_json_hash), encoder_json_file)
+
+    # In these files a byte that is a printable character other than the space stands for itself;
+    # the others are written as the characters from U+0100 on, and numbered after the first kind.
+    printable = [byte for byte in range(256) if chr(byte).isprintable() and byte != 0x20]
+    others = [byte for byte in range(256) if byte not in printable]
+    byte_of = {chr(byte): byte for byte in printable}
+    byte_of.update({chr(256 + place): byte for place, byte in enumerate(others)})
+
+    def token(written: str, path: str) -> bytes:
+        try:
+            return bytes(byte_of[character] for character in written)
+        except KeyError as error:
+            raise ValueError(
+                f"{path}: the token {written!r} holds {error.args[0]!r}, which stands for no byte"
+            ) from None
+
+    ranks = {bytes([byte]): rank for rank, byte in enumerate(printable + others)}
+    for number, line in enumerate(merges.decode().split("\n")[1:-1], start=2):
+        pair = line.split()
+        if len(pair) != 2:
+            raise ValueError(f"{vocab_bpe_file}, line {number}: expected two tokens in {line!r}")
+        ranks[token(pair[0], vocab_bpe_file) + token(pair[1], vocab_bpe_file)] = len(ranks)
+
+    ids = {token(name, encoder_json_file): id for name, id in json.loads(encoder).items()}
+    ids.pop(b"<|endoftext|>", None)
+    ids.pop(b"<|startoftext|>", None)
+    if clobber_one_byte_tokens:
+        ranks.update({name: id for name, id in ids.items() if len(name) == 1})
+    if ranks != ids:
+        differing = next(name for name in {**ranks, **ids} if ranks.get(name) != ids.get(name))
+        raise ValueError(
+            f"{vocab_bpe_file} and {encoder_json_file} do not fit together: the token "
+            f"{differing!r} is number {ranks.get(differing)} in the first and has the id "
+            f"{ids.get(differing)} in the second"
+        )
+    return ranks
+
+
+def load_encoding(
+    path: str | os.PathLike[str],
+    pattern: str = "cl100k_base",
+    special_tokens: Mapping[str, int] | None = None,
+    extra: Iterable[str | os.PathLike[str]] = (),
+    name: str | None = None,
+    expected_hash: str | None = None,
+) -> Encoding:
+    """An encoding out of a ``.tiktoken`` file, which may be packed with gzip.
+
+    Args:
+        path: The file.
+        pattern: The pattern that cuts text into pieces: the name of an encoding of this package,
+            to take its pattern, or a regular expression.
+        special_tokens: Names and ids. Ids must not be taken by tokens of the files.
+        extra: Files whose tokens come after those of the first: an extended vocabulary.
+        name: The name of the encoding; by default the file's, without what follows the first dot.
+        expected_hash: The sha256 of the first file, in hexadecimal; for a packed file, of the
+            file or of its contents.
+
+    Raises:
+        ValueError: The hash is another, a line is malformed, a token or a rank comes twice, the
+            pattern does not compile, or an id is taken. The message names the value.
+        OSError: A file cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = f"{folder}/letters.tiktoken"
+    ...     dump_tiktoken_bpe({b"a": 0, b"b": 1, b"ab": 2}, file)
+    ...     letters = load_encoding(file, special_tokens={"<|end|>": 3})
+    >>> letters.encode("abba<|end|>", allowed_special="all")
+    [2, 1, 0, 3]
+    """
+    from .builtin import BUILTIN
+    from .core import Encoding
+
+    path = os.fspath(path)
+    files = [(path, _read_ranks(path, expected_hash))]
+    files += [(os.fspath(file), _read_ranks(file, None)) for file in extra]
+    known = BUILTIN.get(pattern)
+    pat_str = pattern if known is None else known.pattern
+    special = dict(special_tokens or {})
+    core_bpe = _core.CoreBPE.from_rank_files(files, special, pat_str)
+    if name is None:
+        name = os.path.basename(path).split(".")[0]
+    return Encoding._from_core(name, core_bpe, pat_str=pat_str, special_tokens=special)

@@ -1,0 +1,164 @@
+//! Rewrites text before anything else looks at it, and remembers where it came from.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+/// What an encoding does to text before it looks for special tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Normalization {
+    /// Text is taken as it is.
+    #[default]
+    None,
+    /// Unicode normalization form C.
+    Nfc,
+}
+
+impl Normalization {
+    /// The text that is encoded in place of `text`.
+    pub fn apply<'a>(self, text: &'a str) -> Cow<'a, str> {
+        match self {
+            Normalization::Nfc if !is_nfc(text) => Cow::Owned(text.nfc().collect()),
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// The same, with the way back to `text`.
+    pub fn align<'a>(self, text: &'a str) -> (Cow<'a, str>, Alignment) {
+        match self {
+            Normalization::Nfc if !is_nfc(text) => {
+                let (normal, alignment) = align_nfc(text);
+                (Cow::Owned(normal), alignment)
+            }
+            _ => (Cow::Borrowed(text), Alignment::default()),
+        }
+    }
+}
+
+/// Where normalized text came from: the stretches that were rewritten. Outside them the two texts
+/// are the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Alignment {
+    /// Ascending and disjoint, as byte ranges `(of the normalized text, of the original)`.
+    rewritten: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Alignment {
+    /// The original's bytes that the bytes `span` of the normalized text came from. A rewritten
+    /// stretch counts as a whole: any part of it came from all of its original.
+    pub fn original(&self, span: Range<usize>) -> Range<usize> {
+        self.position(span.start, false)..self.position(span.end, true)
+    }
+
+    /// The place in the original of byte `position` of the normalized text, if the texts before
+    /// it (and so the texts after it) normalize on their own.
+    pub fn boundary(&self, position: usize) -> Option<usize> {
+        let (low, high) = (self.position(position, false), self.position(position, true));
+        (low == high).then_some(low)
+    }
+
+    fn position(&self, position: usize, end: bool) -> usize {
+        let after = self.rewritten.partition_point(|(normal, _)| normal.start < position);
+        let Some((normal, original)) = after.checked_sub(1).map(|last| &self.rewritten[last])
+        else {
+            return position;
+        };
+        match position {
+            _ if position >= normal.end => original.end + (position - normal.end),
+            _ if end => original.end,
+            _ => original.start,
+        }
+    }
+}
+
+/// Whether `text` is certainly in form C. Text that may be is treated as if it were not, which
+/// gives the same result.
+fn is_nfc(text: &str) -> bool {
+    text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes
+}
+
+/// Whether text can be cut before `character` and the parts normalized on their own.
+fn starts_stretch(character: char) -> bool {
+    // Below U+0300 no character combines with what stands before it.
+    character < '\u{300}'
+        || (canonical_combining_class(character) == 0
+            && is_nfc_quick(std::iter::once(character)) == IsNormalized::Yes)
+}
+
+fn align_nfc(text: &str) -> (String, Alignment) {
+    let mut normal = String::with_capacity(text.len());
+    let mut rewritten = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let end = text[start..]
+            .char_indices()
+            .skip(1)
+            .find(|&(_, character)| starts_stretch(character))
+            .map_or(text.len(), |(offset, _)| start + offset);
+        let from = normal.len();
+        normal.extend(text[start..end].nfc());
+        if normal[from..] != text[start..end] {
+            rewritten.push((from..normal.len(), start..end));
+        }
+        start = end;
+    }
+    (normal, Alignment { rewritten })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nfc(text: &str) -> String {
+        text.nfc().collect()
+    }
+
+    #[test]
+    fn aligned_text_is_form_c() {
+        for text in [
+            "",
+            "plain",
+            "e\u{301}",
+            "x\u{301}\u{323}y",
+            "\u{1100}\u{1161}\u{11a8}z",
+            "\u{212a}\u{2126}",
+            "<\u{338}",
+            "\u{301}e\u{301}",
+            "\u{0958}\u{fb1d}a",
+            "a\u{315}\u{300}\u{5ae}b",
+        ] {
+            let (normal, alignment) = Normalization::Nfc.align(text);
+            assert_eq!(normal, nfc(text));
+            assert_eq!(Normalization::Nfc.apply(text), nfc(text));
+            assert_eq!(alignment.original(0..normal.len()), 0..text.len());
+            for (position, _) in normal.char_indices() {
+                if let Some(original) = alignment.boundary(position) {
+                    assert_eq!(nfc(&text[..original]), normal[..position]);
+                    assert_eq!(nfc(&text[original..]), normal[position..]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn spans_lead_back() {
+        let (normal, alignment) = Normalization::Nfc.align("ae\u{301}b");
+        assert_eq!(normal, "a\u{e9}b");
+        assert_eq!(alignment.original(0..1), 0..1);
+        assert_eq!(alignment.original(1..3), 1..4);
+        assert_eq!(alignment.original(1..2), 1..4);
+        assert_eq!(alignment.original(3..4), 4..5);
+        assert_eq!(alignment.boundary(2), None);
+        assert_eq!(alignment.boundary(3), Some(4));
+    }
+
+    #[test]
+    fn every_character_below_u300_starts_a_stretch() {
+        for character in '\0'..'\u{300}' {
+            assert_eq!(canonical_combining_class(character), 0);
+            assert_eq!(is_nfc_quick(std::iter::once(character)), IsNormalized::Yes);
+        }
+    }
+}
