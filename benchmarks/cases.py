@@ -16,7 +16,7 @@ class Case:
 
     ``corpora`` says whether the case runs on every corpus, on the first of ``prefer`` that is
     there, or on none. ``rounds`` bounds the rounds of a long case. ``quick`` cases run with
-    ``--quick``.
+    ``--quick``, on one corpus where ``quick_corpora`` says so.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Case:
     threads: int = 1
     rounds: int | None = None
     quick: bool = True
+    quick_corpora: str = EVERY
 
 
 def _unseen() -> list[Case]:
@@ -41,9 +42,12 @@ def _unseen() -> list[Case]:
         "count": ("count", "count only"),
     }
     warm = [
-        Case(f"text-{name}", "text", f"text -> {title}", "throughput", operation)
+        Case(
+            f"text-{name}", "text", f"text -> {title}", "throughput", operation,
+            quick_corpora=ONE if name == "count" else EVERY,
+        )
         for name, (operation, title) in kinds.items()
-    ]
+    ]  # fmt: skip
     checked = Case(
         "text-checked", "text", "text -> list, default special check", "throughput", "encode",
         quick=False,
@@ -95,7 +99,7 @@ def _batches() -> list[Case]:
 def _decoding() -> list[Case]:
     return [
         Case(f"decode-{kind}", "decode", f"decode from {kind}", "decoding", f"decode_{kind}",
-             corpora=ONE if kind == "numpy" else EVERY, quick=kind == "list")
+             quick=kind == "list", quick_corpora=ONE)
         for kind in ("list", "numpy")
     ]  # fmt: skip
 
@@ -124,9 +128,19 @@ def _hostile() -> list[Case]:
     ]  # fmt: skip
 
 
-def _collisions() -> list[Case]:
-    from .collisions import ATTACKS
+#: The attacks of collisions.py, by name: own ones first.
+ATTACKS = (
+    "one place of the piece cache",
+    "a constant second half",
+    "a constant first half",
+    "a constant first half, long",
+    "one CRC-32C",
+    "one CRC-32C, short",
+    "low bits of FxHash",
+)
 
+
+def _collisions() -> list[Case]:
     return [
         Case(
             f"collision-{number}", "collisions", f"256 KB of words of {attack}", "collision",

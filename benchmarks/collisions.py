@@ -17,7 +17,6 @@ one length.
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -88,6 +87,8 @@ def searched_collisions(
     The place that most words of a first sample fall on is aimed at. ``attempts`` bounds the
     work, in words hashed.
     """
+    import random
+
     pick = random.Random(3)
     found: dict[int, list[str]] = {}
     for _ in range(attempts):
@@ -136,6 +137,38 @@ def _fx(piece: bytes) -> int:
     return state
 
 
+def piece_cache_place(piece: bytes, seeds: tuple[int, int] = (0, 0)) -> int:
+    """Where the piece cache of this project looks for a piece of up to 15 bytes.
+
+    The algebra of core/src/hash.rs and cache.rs: the bytes and their number make two words of 64
+    bits, each is xored with a seed, the product's halves are xored, and bits 20 to 34 choose the
+    set. The seeds are drawn anew for each cache, so (0, 0) is an attacker's guess.
+    """
+    block = piece.ljust(15, b"\0") + bytes([len(piece)])
+    low, high = (int.from_bytes(block[at : at + 8], "little") for at in (0, 8))
+    product = (low ^ seeds[0]) * (high ^ seeds[1])
+    return (product ^ product >> 64) >> 20 & 0x7FFF
+
+
+def varied_words(letters: int, places: range, count: int) -> list[str]:
+    """Words of ``letters`` letters that differ at ``places`` only.
+
+    Whatever the seeds, a hash that mixes halves or words of a piece separately sees most of its
+    input constant; one that mixes badly then fills few places.
+
+    >>> varied_words(4, range(2, 4), 3)
+    ['hhhh', 'hhph', 'hhlh']
+    """
+    words = []
+    for number in range(min(count, 16 ** len(places))):
+        word = bytearray([_BASE] * letters)
+        for place in places:
+            number, digit = divmod(number, 16)
+            word[place] = _PLANE[digit]
+        words.append(word.decode("ascii"))
+    return words
+
+
 @dataclass(frozen=True)
 class Attack:
     """A set of words against one hash. ``words(count)`` makes them, ``letters`` long each."""
@@ -145,16 +178,30 @@ class Attack:
     words: Callable[[int], list[str]]
 
 
-#: The attacks of the collision cases. One on the piece cache of this project belongs here too: a
-#: Python model of its hash (seed scheme included) handed to one of the two functions above.
+#: The attacks of the collision cases: on the hash of this project's own piece cache with guessed
+#: seeds (16 words, more than its sets hold) and with whole words of its input held constant,
+#: and on hashes that others use.
 ATTACKS = {
     attack.name: attack
     for attack in (
+        Attack(
+            "one place of the piece cache", 14,
+            lambda count: searched_collisions(piece_cache_place, 14, 16, 0x7FFF),
+        ),
+        Attack(
+            "a constant second half", 14, lambda count: varied_words(14, range(2, 7), count)
+        ),
+        Attack(
+            "a constant first half", 14, lambda count: varied_words(14, range(9, 14), count)
+        ),
+        Attack(
+            "a constant first half, long", 24, lambda count: varied_words(24, range(18, 24), count)
+        ),
         Attack("one CRC-32C", 14, lambda count: affine_collisions(_padded_crc, 14, count)),
         Attack("one CRC-32C, short", 6, lambda count: affine_collisions(_padded_crc, 6, count, 0xFFFF)),
         Attack("low bits of FxHash", 7, lambda count: searched_collisions(_fx, 7, count, 0x7F)),
     )
-}
+}  # fmt: skip
 
 
 def control_words(letters: int, count: int) -> list[str]:
@@ -164,6 +211,8 @@ def control_words(letters: int, count: int) -> list[str]:
     >>> len(set(words)), {len(word) for word in words}
     (100, {7})
     """
+    import random
+
     pick = random.Random(4)
     plane = "".join(map(chr, _PLANE))
     words: dict[str, None] = {}
@@ -180,6 +229,8 @@ def as_text(words: list[str], size: int) -> str:
     """
     if not words:
         raise ValueError("An attack without words: its search found none.")
+    import random
+
     pick = random.Random(5)
     text: list[str] = []
     length = 0

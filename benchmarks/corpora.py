@@ -13,14 +13,9 @@ The default corpora need nothing that a machine with Python lacks:
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import json
 import os
-import random
 import sys
-import sysconfig
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,6 +89,8 @@ def documents(text: str, size: int) -> list[str]:
 
 def _made(name: str, cache: Path) -> Path:
     """The default corpus ``name`` in ``cache``; one file per Python version and generator."""
+    import hashlib
+
     version = hashlib.blake2b(Path(__file__).read_bytes() + sys.version.encode(), digest_size=4)
     path = cache / "corpora" / f"{version.hexdigest()}.{DEFAULT_SIZE}.{name}.text"
     if not path.exists():
@@ -117,6 +114,9 @@ def _clipped(parts: Iterator[str], size: int) -> str:
 
 def _sources() -> Iterator[tuple[Path, str]]:
     """Sources of the standard library, without its tests, in a fixed order."""
+    import hashlib
+    import sysconfig
+
     root = Path(sysconfig.get_paths()["stdlib"])
     paths = [
         path
@@ -136,6 +136,8 @@ def _code() -> Iterator[str]:
 
 
 def _english() -> Iterator[str]:
+    import ast
+
     try:
         from pydoc_data.topics import topics
     except ImportError:
@@ -155,6 +157,8 @@ def _english() -> Iterator[str]:
 
 def _chain(paragraphs: list[str], order: int, seed: int) -> Iterator[str]:
     """Endless paragraphs whose every ``order + 1`` characters occur in the given ones."""
+    import random
+
     pick = random.Random(seed)
     followers: dict[str, list[str]] = defaultdict(list)
     starts = []
@@ -192,6 +196,9 @@ def _languages() -> Iterator[str]:
 
 def _messy() -> Iterator[str]:
     """Machine-made text: no two parts alike, and much punctuation, digits and odd characters."""
+    import random
+    import unicodedata
+
     pick = random.Random(6)
     symbols = [
         chr(code)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -87,6 +86,8 @@ class Plan:
 
     def version(self) -> str:
         """The installed version, or a question mark where no metadata tells it."""
+        import importlib.metadata
+
         try:
             return importlib.metadata.version(self.distribution)
         except importlib.metadata.PackageNotFoundError:
@@ -94,12 +95,15 @@ class Plan:
 
 
 def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]:
-    """A batch function for one thread out of a function for one text."""
+    """A batch function out of a function for one text, as a user would write it."""
 
     def batch(texts: list[str], threads: int) -> list[Any]:
-        if threads != 1:
-            raise Unsupported("no batch on several threads")
-        return [encode(text) for text in texts]
+        if threads == 1:
+            return [encode(text) for text in texts]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(encode, texts))
 
     return batch
 
@@ -137,18 +141,13 @@ def _tiktoken(spec: EncodingSpec, cache: Path) -> Engine:
         special_tokens=spec.special_tokens,
     )
 
-    def batch_list(texts: list[str], threads: int) -> list[list[int]]:
-        if threads == 1:  # without the cost of its thread pool
-            return [enc.encode_ordinary(text) for text in texts]
-        return enc.encode_ordinary_batch(texts, num_threads=threads)
-
     numpy = functools.partial(enc.encode_to_numpy, disallowed_special=())
     return Engine(
         encode_list=enc.encode_ordinary,
         encode=enc.encode,
         encode_numpy=numpy,
         count=lambda text: len(numpy(text)),
-        batch_list=batch_list,
+        batch_list=_each(enc.encode_ordinary),  # its own batch function does the same, in a pool
         batch_numpy=_each(numpy),
         decode_list=enc.decode,
         decode_numpy=enc.decode,

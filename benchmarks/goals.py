@@ -64,8 +64,10 @@ GOALS = [
     Goal("decode from a list, en", "decode-list", "text", 4, "en"),
     Goal("get_encoding + first encode", "load", "get_encoding + first encode", 10),
     Goal("get_encoding + first encode, ms", "load", "get_encoding + first encode", 20, kind="limit"),
-    Goal("resident memory, loaded", "memory", "loaded", 1.2, peers=("gigatoken",)),
-    Goal("resident memory, at the end", "memory", "at the end", 2, peers=("gigatoken",)),
+    Goal("resident memory, loaded", "memory", "loaded", 1.2),
+    Goal("resident memory, loaded, against gigatoken", "memory", "loaded", 1.2, peers=("gigatoken",)),
+    Goal("resident memory, at the end", "memory", "at the end", 2),
+    Goal("resident memory, at the end, against gigatoken", "memory", "at the end", 2, peers=("gigatoken",)),
     *(
         Goal(f"{title} -> {kind}", f"piece-{kind}-{name}", "first", factor, peers=("gigatoken", "splintr"))
         for kind in ("list", "numpy")
@@ -77,7 +79,7 @@ GOALS = [
     *(
         Goal(f"chosen words / {other}, {when}, attack {number}", f"collision-{number}",
              f"chosen / {other}, {when}", 1.5, "en", kind="limit")
-        for number in (1, 2, 3)
+        for number in (1, 2, 3, 4)
         for other in ("ordinary", "random words")
         for when in ("first", "again")
     ),

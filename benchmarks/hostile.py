@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import functools
 import itertools
-import random
-import string
 from collections.abc import Callable, Iterator
 
-_LETTERS = string.ascii_lowercase
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _HAN = (0x4E00, 0x9FA5)
 
 
 def _letters(length: int) -> str:
+    import random
+
     return "".join(random.Random(1).choices(_LETTERS, k=length))
 
 
 def _han(length: int) -> str:
+    import random
+
     pick = random.Random(2)
     return "".join(chr(pick.randint(*_HAN)) for _ in range(length))
 

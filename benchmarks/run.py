@@ -45,14 +45,17 @@ class Task:
     encoding: str
 
 
-def tasks(cases: list[Case], corpora: list[Corpus], encodings: list[str]) -> list[Task]:
+def tasks(
+    cases: list[Case], corpora: list[Corpus], encodings: list[str], quick: bool
+) -> list[Task]:
     """The cases spread over corpora and encodings."""
     named = {corpus.name: corpus for corpus in corpora}
     spread = []
     for case in cases:
-        if case.corpora == NONE:
+        spread_over = case.quick_corpora if quick and case.corpora == EVERY else case.corpora
+        if spread_over == NONE:
             chosen: list[Corpus | None] = [None]
-        elif case.corpora == EVERY:
+        elif spread_over == EVERY:
             chosen = list(corpora)
         else:
             chosen = [next((named[name] for name in case.prefer if name in named), corpora[0])]
@@ -276,6 +279,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     encodings = _split(
         arguments.encodings, ["o200k_base", "cl100k_base"] if arguments.full else ["o200k_base"]
     )
+    specs = [spec_of(name) for name in encodings]
     cache = arguments.cache or Path(tempfile.gettempdir()) / "bpe-engine-benchmarks"
     cache.mkdir(parents=True, exist_ok=True)
     corpora = find_corpora(arguments.corpora.resolve() if arguments.corpora else None, cache)
@@ -286,12 +290,12 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in engines:
         prepare = PLANS[name].prepare
         if prepare:
-            for encoding in encodings:
-                prepare(spec_of(encoding), cache)
+            for spec in specs:
+                prepare(spec, cache)
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
     cpu = arguments.cpu if arguments.cpu is not None else cpus[-1]
     runner = Runner(cache, corpora, arguments.timeout, cpu, arguments.clock)
-    todo = tasks(cases, corpora, [spec_of(name).name for name in encodings])
+    todo = tasks(cases, corpora, encodings, quick=not arguments.full)
     rounds = arguments.rounds or (5 if arguments.full else 3)
     for number in range(rounds):
         turn = engines[number % len(engines) :] + engines[: number % len(engines)]
