@@ -137,10 +137,11 @@ def _code() -> Iterator[str]:
 
 def _english() -> Iterator[str]:
     import ast
+    import importlib
 
     try:
-        from pydoc_data.topics import topics
-    except ImportError:
+        topics = importlib.import_module("pydoc_data.topics").topics
+    except ImportError:  # some distributions leave it out
         topics = {}
     yield from (text + "\n" for _, text in sorted(topics.items()))
     for path, source in _sources():
@@ -208,21 +209,38 @@ def _messy() -> Iterator[str]:
     words = [word for line in _paragraphs("multi") for word in line.split()]
 
     def name() -> str:
-        return "_".join("".join(pick.choices("abcdefghinorstu", k=pick.randint(3, 8))) for _ in range(2))
+        return "_".join(
+            "".join(pick.choices("abcdefghinorstu", k=pick.randint(3, 8))) for _ in range(2)
+        )
 
-    makers = (
-        lambda: json.dumps(
-            {name(): pick.choice([pick.random(), name(), None, [pick.randint(0, 9999)] * 3]) for _ in range(5)},
-            indent=pick.choice([None, 2]),
-        ) + "\n",
-        lambda: f'<div class="{name()}" id=\'{name()}\'><a href="/{name()}?q={pick.randint(0, 10**6)}">'
-        f"{pick.choice(words)}&nbsp;{pick.choice(words)}</a></div>\r\n",
-        lambda: f".{name()} > p:nth-child({pick.randint(1, 9)}) {{ margin: {pick.random():.3f}em;\tcolor: #{pick.getrandbits(24):06x} }}\n",
-        lambda: f"2026-{pick.randint(1, 12):02}-{pick.randint(1, 28):02}T{pick.randint(0, 23):02}:{pick.randint(0, 59):02}:07.{pick.randint(0, 999999):06}Z "
-        f"[{pick.choice(['INFO', 'WARN', 'ERROR'])}] {name()}: {pick.choice(words)} 0x{pick.getrandbits(48):012x}\n",
-        lambda: "".join(pick.choices(symbols, k=pick.randint(2, 12))) + " " * pick.randint(1, 9) + pick.choice(words) + "\n\n",
-        lambda: "| " + " | ".join(f"{pick.uniform(-1e3, 1e3):9.2f}" for _ in range(5)) + " |\n",
-    )  # fmt: skip
+    def json_part() -> str:
+        values = [pick.random(), name(), None, [pick.randint(0, 9999)] * 3]
+        document = {name(): pick.choice(values) for _ in range(5)}
+        return json.dumps(document, indent=pick.choice([None, 2])) + "\n"
+
+    def html() -> str:
+        link = f"/{name()}?q={pick.randint(0, 10**6)}"
+        shown = f"{pick.choice(words)}&nbsp;{pick.choice(words)}"
+        return f'<div class="{name()}" id=\'{name()}\'><a href="{link}">{shown}</a></div>\r\n'
+
+    def css() -> str:
+        look = f"margin: {pick.random():.3f}em;\tcolor: #{pick.getrandbits(24):06x}"
+        return f".{name()} > p:nth-child({pick.randint(1, 9)}) {{ {look} }}\n"
+
+    def log() -> str:
+        clock = ":".join(f"{pick.randint(0, 59):02}" for _ in range(3))
+        when = f"2026-{pick.randint(1, 12):02}-{pick.randint(1, 28):02}T{clock}.{pick.randint(0, 999)}Z"
+        level = pick.choice(["INFO", "WARN", "ERROR"])
+        return f"{when} [{level}] {name()}: {pick.choice(words)} 0x{pick.getrandbits(48):012x}\n"
+
+    def odd() -> str:
+        signs = "".join(pick.choices(symbols, k=pick.randint(2, 12)))
+        return signs + " " * pick.randint(1, 9) + pick.choice(words) + "\n\n"
+
+    def numbers() -> str:
+        return "| " + " | ".join(f"{pick.uniform(-1e3, 1e3):9.2f}" for _ in range(5)) + " |\n"
+
+    makers = (json_part, html, css, log, odd, numbers)
     while True:
         yield pick.choice(makers)()
 

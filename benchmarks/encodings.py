@@ -13,8 +13,10 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 _O200K_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _O200K = "|".join(
     [
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+" + _O200K_SUFFIX,
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*" + _O200K_SUFFIX,
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+        + _O200K_SUFFIX,
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+        + _O200K_SUFFIX,
         r"\p{N}{1,3}",
         r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
         r"\s*[\r\n]+",
@@ -125,9 +127,7 @@ def _last_merge(token: bytes, ranks: dict[bytes, int]) -> tuple[bytes, bytes] | 
     rank = ranks[token]
     parts = [token[i : i + 1] for i in range(len(token))]
     while len(parts) > 2:
-        best = min(
-            (ranks.get(parts[i] + parts[i + 1], rank), i) for i in range(len(parts) - 1)
-        )
+        best = min((ranks.get(parts[i] + parts[i + 1], rank), i) for i in range(len(parts) - 1))
         if best[0] >= rank:
             return None
         parts[best[1] : best[1] + 2] = [parts[best[1]] + parts[best[1] + 1]]
@@ -151,8 +151,18 @@ def write_tokenizer_json(spec: EncodingSpec, folder: Path) -> Path:
 
     by_rank = sorted(ranks, key=ranks.__getitem__)
     pairs = [pair for token in by_rank if len(token) > 1 and (pair := _last_merge(token, ranks))]
-    split = {"type": "Split", "pattern": {"Regex": spec.hf_pattern}, "behavior": "Isolated", "invert": False}
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": spec.hf_pattern},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    byte_level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": False,
+    }
     document = {
         "version": "1.0",
         "truncation": None,

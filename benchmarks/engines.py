@@ -57,7 +57,7 @@ class Engine:
 
     def need(self, field: str) -> Callable[..., Any]:
         """The callable ``field``; :class:`Unsupported` where the engine lacks it."""
-        call = getattr(self, field)
+        call: Callable[..., Any] | None = getattr(self, field)
         if call is None:
             raise Unsupported(f"no {field}")
         return call
@@ -112,18 +112,13 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
     import bpe_engine
 
     enc = bpe_engine.get_encoding(spec.name)
-    numpy_batch = getattr(enc, "encode_to_numpy_batch", None)
-
-    def batch_numpy(texts: list[str], threads: int) -> Any:
-        return numpy_batch(texts, num_threads=threads)
-
     return Engine(
         encode_list=enc.encode_ordinary,
         encode=enc.encode,
         encode_numpy=enc.encode_to_numpy,
         count=enc.count,
         batch_list=lambda texts, threads: enc.encode_ordinary_batch(texts, num_threads=threads),
-        batch_numpy=batch_numpy if numpy_batch else _each(enc.encode_to_numpy),
+        batch_numpy=_each(enc.encode_to_numpy),
         numpy_threads=lambda text, threads: enc.encode_to_numpy(text, num_threads=threads),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
@@ -161,7 +156,7 @@ def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
         native = gigatoken.Tokenizer.from_tiktoken(
             spec.ranks, pretokenizer=spec.gigatoken, special_tokens=spec.special_tokens
         )
-    except ValueError as error:  # ranks with gaps
+    except (RuntimeError, ValueError) as error:  # it takes no ranks with gaps
         raise Unsupported(str(error)) from error
     adapter = native.as_tiktoken()
 
@@ -197,7 +192,9 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
 
     def batch_flat(texts: list[str], threads: int) -> FlatRows:
         ids, offsets = tok.encode_batch_flat(texts)
-        return FlatRows(numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64))
+        return FlatRows(
+            numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64)
+        )
 
     return Engine(
         encode_list=tok.encode_ordinary,
@@ -254,7 +251,8 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     tok = tokenizers.Tokenizer.from_file(str(write_tokenizer_json(spec, cache)))
 
     def encode(text: str) -> list[int]:
-        return tok.encode(text, add_special_tokens=False).ids
+        ids: list[int] = tok.encode(text, add_special_tokens=False).ids
+        return ids
 
     def batch_list(texts: list[str], threads: int) -> list[list[int]]:
         return [row.ids for row in tok.encode_batch_fast(texts, add_special_tokens=False)]

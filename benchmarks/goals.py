@@ -105,7 +105,8 @@ def evaluate(rows: Iterable[Row]) -> list[dict[str, Any]]:
     A goal is not met by wrong ids, however fast.
     """
     index: Index = {
-        (row["case"], row["key"], row["corpus"], row["encoding"], row["engine"]): row for row in rows
+        (row["case"], row["key"], row["corpus"], row["encoding"], row["engine"]): row
+        for row in rows
     }
     encodings = list(dict.fromkeys(key[3] for key in index))
     found = []

@@ -210,7 +210,8 @@ def calls(run: Run) -> Iterator[Value]:
     def each(texts: list[str]) -> None:
         deque(map(call, texts), maxlen=0)
 
-    for label, texts in run.inputs.timed.items():
+    for label, item in run.inputs.timed.items():
+        texts = list(item)
         first, _ = timed(each, texts)
         seconds = again(each, texts)
         judged = _judged([call(text) for text in texts], texts)
@@ -233,6 +234,8 @@ def decoding(run: Run) -> Iterator[Value]:
     engine = run.load()
     call = run.call()
     for label, item in run.inputs.timed.items():
+        if not isinstance(item, str):
+            raise ValueError("decoding takes single texts")
         ids: Any = engine.encode_list(item)
         tokens = len(ids)
         if run.field == "decode_numpy":
@@ -302,7 +305,7 @@ def stream(run: Run) -> Iterator[Value]:
         del ids
         now = resident()
         highest = max(highest, now.get("now", now["peak"]))
-    judged = {"tokens": digest.tokens, "digest": digest.hex()}
+    judged: dict[str, Any] = {"tokens": digest.tokens, "digest": digest.hex()}
     yield Value("speed", size / 1e6 / seconds, "MB/s", "stream", **judged)
     growth = highest - before.get("now", before["peak"])
     yield Value("memory grown", growth, "MB", "stream", **judged)

@@ -7,8 +7,6 @@ cannot be had either, run.py takes what most engines agree on. Each row says whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from .encodings import EncodingSpec

@@ -1,6 +1,6 @@
 """The rows of a run as Markdown, and the README's table between its markers.
 
-    python -m benchmarks.render out.json README.md
+python -m benchmarks.render out.json README.md
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ def table(results: dict[str, Any], quick: bool | None = None) -> str:
 
     ``quick`` True keeps the cases of ``--quick``, False the others, None all.
     """
-    rows = [
-        row for row in results["rows"] if quick is None or CASES[row["case"]].quick == quick
-    ]
+    rows = [row for row in results["rows"] if quick is None or CASES[row["case"]].quick == quick]
     engines = results["engines"]
     parts = []
     for encoding in dict.fromkeys(row["encoding"] for row in rows):
@@ -42,7 +40,9 @@ def table(results: dict[str, Any], quick: bool | None = None) -> str:
 
 def _line(line: dict[str, dict[str, Any]], engines: list[str]) -> str:
     any_row = next(iter(line.values()))
-    title = ", ".join(part for part in (any_row["title"], any_row["key"], any_row["corpus"]) if part)
+    title = ", ".join(
+        part for part in (any_row["title"], any_row["key"], any_row["corpus"]) if part
+    )
     tokens = next((row["tokens"] for row in line.values() if row["correct"]), any_row["tokens"])
     cells = [_cell(line.get(engine)) for engine in engines]
     ours = line.get(OURS)
@@ -95,7 +95,9 @@ def into_readme(results: dict[str, Any], path: Path) -> None:
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not (start and end):
-        raise ValueError(f"{path.name} lacks the lines {START} and {END}, which the table goes between.")
+        raise ValueError(
+            f"{path.name} lacks the lines {START} and {END}, which the table goes between."
+        )
     body = [caption(results), "", table(results, quick=True)]
     if more := table(results, quick=False):
         body += ["<details><summary>More cases</summary>", "", more, "</details>", ""]

@@ -110,7 +110,8 @@ class Runner:
         except subprocess.TimeoutExpired:
             return {"error": f"no answer in {self.timeout:.0f} s"}
         try:
-            return json.loads(done.stdout)
+            answer: dict[str, Any] = json.loads(done.stdout)
+            return answer
         except ValueError:
             end = done.stderr.strip().splitlines()[-1:] or ["no message"]
             return {"error": f"exit status {done.returncode}: {end[0][:200]}"}
@@ -124,7 +125,9 @@ class Runner:
             if "values" in answer:
                 self.values[task, engine].append(answer["values"])
             else:
-                self.failures[task, engine] = answer.get("unsupported") or "error: " + answer["error"]
+                self.failures[task, engine] = (
+                    answer.get("unsupported") or "error: " + answer["error"]
+                )
 
     def reference(self, task: Task) -> dict[str, Any]:
         """The reference ids of the task's texts, by label; computed once for equal texts."""
@@ -136,7 +139,9 @@ class Runner:
 
     def rows(self, task: Task, engines: list[str]) -> list[dict[str, Any]]:
         """The finished rows of a task: medians, token counts, flags, ratios."""
-        answers = {engine: self.values[task, engine] for engine in engines if self.values[task, engine]}
+        answers = {
+            engine: self.values[task, engine] for engine in engines if self.values[task, engine]
+        }
         wanted = dict(self.reference(task))
         rows = []
         for engine, rounds in answers.items():
@@ -167,8 +172,7 @@ def _row(
     correct = first["correct"]
     if wanted and first["tokens"] is not None and correct is None:
         correct = all(
-            value["tokens"] == wanted["tokens"]
-            and value["digest"] in (None, wanted["digest"])
+            value["tokens"] == wanted["tokens"] and value["digest"] in (None, wanted["digest"])
             for value in values
         )
     return {
@@ -219,7 +223,9 @@ def machine(engines: list[str]) -> dict[str, Any]:
         pass
     return {
         "cpu": model,
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpus": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "memory_gb": memory,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
@@ -235,22 +241,34 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--quick", action="store_true", help="few cases, few engines, three rounds (default)")
+    length.add_argument(
+        "--quick", action="store_true", help="few cases, few engines, three rounds (default)"
+    )
     length.add_argument("--full", action="store_true", help="every case and engine, five rounds")
     parser.add_argument("--engines", metavar="A,B", help=f"of {','.join(PLANS)}")
-    parser.add_argument("--cases", nargs="+", metavar="NAME", help="names or groups of cases, * allowed")
+    parser.add_argument(
+        "--cases", nargs="+", metavar="NAME", help="names or groups of cases, * allowed"
+    )
     parser.add_argument("--encodings", metavar="A,B", help=f"of {','.join(ENCODINGS)}")
-    parser.add_argument("--corpora", type=Path, metavar="DIR", help="take the *.txt of DIR as corpora")
+    parser.add_argument(
+        "--corpora", type=Path, metavar="DIR", help="take the *.txt of DIR as corpora"
+    )
     parser.add_argument("--only", metavar="A,B", help="only these corpora, by name")
     parser.add_argument("--rounds", type=int, help="processes per engine and case")
     parser.add_argument("--timeout", type=float, default=300, help="seconds one process may take")
-    parser.add_argument("--cpu", type=int, help="CPU that one-thread cases stay on (default: the last)")
     parser.add_argument(
-        "--clock", choices=list(CLOCKS), default="wall",
+        "--cpu", type=int, help="CPU that one-thread cases stay on (default: the last)"
+    )
+    parser.add_argument(
+        "--clock",
+        choices=list(CLOCKS),
+        default="wall",
         help="cpu: CPU time in one-thread cases, for a machine that others use too",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every row here")
-    parser.add_argument("--render", type=Path, metavar="FILE", help="write the table into this README")
+    parser.add_argument(
+        "--render", type=Path, metavar="FILE", help="write the table into this README"
+    )
     parser.add_argument("--cache", type=Path, help="folder for what is prepared once")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     return parser.parse_args(argv)
@@ -268,7 +286,9 @@ def _chosen_engines(arguments: argparse.Namespace) -> list[str]:
         if name not in PLANS:
             raise ValueError(f"No engine {name!r}; choose from {', '.join(PLANS)}.")
         if name not in installed:
-            raise ValueError(f"The engine {name!r} is not installed: pip install {PLANS[name].distribution}")
+            raise ValueError(
+                f"The engine {name!r} is not installed: pip install {PLANS[name].distribution}"
+            )
     return chosen
 
 

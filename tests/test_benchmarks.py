@@ -8,10 +8,25 @@ from array import array
 
 import pytest
 
-from benchmarks import cases, collisions, corpora, encodings, engines, goals, hostile
-from benchmarks import inputs, measures, reference, render, run
+from benchmarks import (
+    cases,
+    collisions,
+    corpora,
+    encodings,
+    engines,
+    goals,
+    hostile,
+    inputs,
+    measures,
+    reference,
+    render,
+    run,
+)
 
-TEXT = "One line of text, don't you think?\nΔεύτερη γραμμή 12345\n\t第三行，没有空格\r\n  last 👩‍💻 line\n" * 40
+TEXT = (
+    "One line of text, don't you think?\nΔεύτερη γραμμή 12345\n\t第三行，没有空格\r\n  last 👩‍💻 line\n"
+    * 40
+)
 MODULES = ("collisions", "corpora", "hostile", "measures", "render")
 
 
@@ -46,7 +61,7 @@ def test_default_corpora_are_long_enough_and_stay_the_same(tmp_path, monkeypatch
 
 
 def test_an_empty_folder_of_corpora_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="No \\*.txt"):
+    with pytest.raises(ValueError, match=r"No \*\.txt"):
         corpora.find_corpora(tmp_path, tmp_path)
 
 
@@ -75,7 +90,9 @@ def test_words_of_one_crc_collide_under_every_start_value(start):
 
 def test_a_hash_that_is_not_affine_is_told():
     with pytest.raises(ValueError, match="not affine"):
-        collisions.affine_collisions(lambda piece: pow(int.from_bytes(piece, "big"), 3, 65521), 14, 50)
+        collisions.affine_collisions(
+            lambda piece: pow(int.from_bytes(piece, "big"), 3, 65521), 14, 50
+        )
 
 
 def test_searched_words_share_the_place_that_was_searched():
@@ -116,7 +133,10 @@ def test_declarations_fit_together():
 def test_a_pattern_that_fits_no_case_is_refused():
     with pytest.raises(ValueError, match="groups: text"):
         cases.chosen_cases(["no-such-case"], quick=True)
-    assert [case.name for case in cases.chosen_cases(["load", "text-l*"], quick=True)] == ["text-list", "load"]
+    assert [case.name for case in cases.chosen_cases(["load", "text-l*"], quick=True)] == [
+        "text-list",
+        "load",
+    ]
 
 
 def row(engine, value, unit="MB/s", correct=True, case="text-numpy", key="first"):
@@ -129,7 +149,9 @@ def row(engine, value, unit="MB/s", correct=True, case="text-numpy", key="first"
 
 def test_a_goal_counts_only_exact_engines():
     def met(*rows):
-        return [goal["met"] for goal in goals.evaluate(rows) if goal["goal"] == "unseen -> numpy, en"]
+        return [
+            goal["met"] for goal in goals.evaluate(rows) if goal["goal"] == "unseen -> numpy, en"
+        ]
 
     assert met(row("bpe_engine", 350), row("gigatoken", 200)) == [True]
     assert met(row("bpe_engine", 349), row("gigatoken", 200)) == [False]
@@ -140,7 +162,11 @@ def test_a_goal_counts_only_exact_engines():
 
 def test_ratios_point_the_same_way_for_every_unit():
     for unit, ours in (("MB/s", 300), ("ms", 300), ("us", 300)):
-        rows = [row("bpe_engine", ours, unit), row("splintr", 100, unit), row("riptoken", 50, unit, False)]
+        rows = [
+            row("bpe_engine", ours, unit),
+            row("splintr", 100, unit),
+            row("riptoken", 50, unit, False),
+        ]
         run._compare(rows)
         assert rows[0]["best_peer"] == "splintr"
         assert rows[0]["ratio"] == pytest.approx(3 if unit == "MB/s" else 1 / 3)
