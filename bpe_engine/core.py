@@ -329,6 +329,86 @@ class Encoding:
         """
         return self._core_bpe.split(text, allowed_special, disallowed_special)
 
+    def truncate(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        side: Literal["right", "left"] = "right",
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> str:
+        """As much of a text as fits into a number of tokens.
+
+        Args:
+            text: The text.
+            max_tokens: How many tokens the result may have when it is encoded.
+            side: Where text is cut off: ``"right"`` returns the longest prefix that fits,
+                ``"left"`` the longest suffix.
+            allowed_special, disallowed_special: As in `count`. The result may end inside the name
+                of an allowed special token, which is ordinary text then.
+
+        Raises:
+            ValueError: `max_tokens` is negative, or `side` is something else.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.truncate("one two three", 2), gpt2.truncate("one two three", 2, side="left")
+        ('one two', ' two three')
+        """
+        _check_not_negative("max_tokens", max_tokens)
+        if side not in ("right", "left"):
+            raise ValueError(f"side must be 'right' or 'left', not {side!r}")
+        start, end = self._core_bpe.truncate(
+            text, max_tokens, side == "left", allowed_special, disallowed_special
+        )
+        return text[start:end]
+
+    def chunk(
+        self,
+        text: str,
+        max_tokens: int,
+        overlap: int = 0,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> list[str]:
+        """A text in chunks that fit into a number of tokens.
+
+        Args:
+            text: The text.
+            max_tokens: How many tokens each chunk may have when it is encoded.
+            overlap: How many tokens at the end of a chunk the next one may begin with again.
+            allowed_special, disallowed_special: As in `count`. No chunk is cut inside an allowed
+                special token.
+
+        Returns:
+            Slices of the text, cut between characters. Without overlap they are the text when
+            they are joined; of an empty text there are none.
+
+        Raises:
+            ValueError: `max_tokens` is not positive or too small for a character of the text, or
+                `overlap` is negative or not smaller than `max_tokens`.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.chunk("one two three four", 2)
+        ['one two', ' three four']
+        >>> gpt2.chunk("one two three four", 2, overlap=1)
+        ['one two', ' two three', ' three four']
+        """
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens must be at least 1, but is {max_tokens}")
+        _check_not_negative("overlap", overlap)
+        if overlap >= max_tokens:
+            raise ValueError(
+                f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
+            )
+        spans = self._core_bpe.chunk(
+            text, max_tokens, overlap, allowed_special, disallowed_special
+        )
+        return [text[start:end] for start, end in spans]
+
     def is_canonical(self, tokens: Sequence[int]) -> bool:
         """Whether encoding the text of these ids gives these ids.
 
@@ -465,6 +545,10 @@ class Encoding:
         from .stream import StreamDecoder
 
         return StreamDecoder(self, errors=errors, prompt=prompt)
+
+    def clear_cache(self) -> None:
+        """Forgets what the engine remembers of texts it has seen. Results do not depend on it."""
+        self._core_bpe.clear_cache()
 
     # ---- The vocabulary ----
 

@@ -43,10 +43,7 @@ pub fn decode(
     num_threads: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<bpe_core::Result<Vec<u8>>>> {
     let threads = threads(num_threads)?;
-    let batch = batch
-        .try_iter()?
-        .map(|ids| ids::read(&ids?))
-        .collect::<PyResult<Vec<_>>>()?;
+    let batch = batch.try_iter()?.map(|ids| ids::read(&ids?)).collect::<PyResult<Vec<_>>>()?;
     let size = batch.iter().map(Vec::len).sum();
     let work = || map(&batch, threads, size, |ids| core.encoding().decode_bytes(ids));
     Ok(num_threads.py().detach(work))
@@ -62,9 +59,9 @@ fn threads(num_threads: &Bound<'_, PyAny>) -> PyResult<usize> {
     }
     match num_threads.extract::<f64>()? {
         threads if threads > 0.0 => Ok((threads as usize).max(1)),
-        threads => Err(PyValueError::new_err(format!(
-            "num_threads must be greater than 0, not {threads}"
-        ))),
+        threads => {
+            Err(PyValueError::new_err(format!("num_threads must be greater than 0, not {threads}")))
+        }
     }
 }
 

@@ -61,8 +61,7 @@ impl TokenBuffer {
         let data = slf.ids.cast::<c_void>();
         // SAFETY: `view` is valid; `data` points to `bytes` writable bytes that live as long as
         // `slf`, and the call stores a new reference to `slf` in the view.
-        let filled =
-            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data, bytes, 0, flags) };
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data, bytes, 0, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
     }
 

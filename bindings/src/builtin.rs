@@ -1,27 +1,36 @@
-//! The vocabularies inside the module.
+//! The vocabularies inside the module: images made by the build script, read where they lie.
 
-use bpe_core::{Vocabulary, rank_file};
+use bpe_core::Vocabulary;
+use bpe_core::vocabulary::image::Aligned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-const FILES: [(&str, &[u8]); 5] = [
-    ("r50k_base", include_bytes!("../../data/r50k_base.tiktoken")),
-    ("p50k_base", include_bytes!("../../data/p50k_base.tiktoken")),
-    ("cl100k_base", include_bytes!("../../data/cl100k_base.tiktoken")),
-    ("o200k_base", include_bytes!("../../data/o200k_base.tiktoken")),
-    ("qwen", include_bytes!("../../data/qwen.tiktoken")),
+macro_rules! image {
+    ($name:literal) => {{
+        static IMAGE: &Aligned<[u8]> =
+            &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".image")));
+        ($name, IMAGE)
+    }};
+}
+
+static IMAGES: [(&str, &Aligned<[u8]>); 5] = [
+    image!("r50k_base"),
+    image!("p50k_base"),
+    image!("cl100k_base"),
+    image!("o200k_base"),
+    image!("qwen"),
 ];
 
 /// The vocabulary of the rank file `name` (without `.tiktoken`).
 pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<Vocabulary> {
-    let Some((_, contents)) = FILES.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<_> = FILES.iter().map(|(known, _)| *known).collect();
+    let Some((_, image)) = IMAGES.iter().find(|(known, _)| *known == name) else {
+        let known: Vec<_> = IMAGES.iter().map(|(known, _)| *known).collect();
         return Err(PyValueError::new_err(format!(
             "no vocabulary {name:?} in this module; there are {}",
             known.join(", ")
         )));
     };
-    py.detach(|| Vocabulary::build(rank_file::parse(contents)?)).or_raise(py)
+    Vocabulary::from_image(&image.0).or_raise(py)
 }

@@ -1,9 +1,11 @@
 //! The class `CoreBPE`: one method for each way to encode and decode.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
-use bpe_core::offsets::{Characters, lossy_characters, spans};
+use bpe_core::fit::Fitter;
+use bpe_core::offsets::{lossy_characters, spans};
 use bpe_core::sink::{Count, Pieces};
 use bpe_core::special_tokens::Selection;
 use bpe_core::unstable::{self, ByBytes};
@@ -15,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
-use crate::{batch, builtin, buffer::TokenBuffer, gil, ids, ints, ranks, text};
+use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
@@ -102,11 +104,7 @@ impl CoreBpe {
             .map_err(|stop| stop.into_python(py))
     }
 
-    fn rules(
-        &self,
-        allowed: &Bound<'_, PyAny>,
-        disallowed: &Bound<'_, PyAny>,
-    ) -> PyResult<Rules> {
+    fn rules(&self, allowed: &Bound<'_, PyAny>, disallowed: &Bound<'_, PyAny>) -> PyResult<Rules> {
         Rules::read(self.encoding.special_tokens(), allowed, disallowed)
     }
 
@@ -114,6 +112,25 @@ impl CoreBpe {
         let py = text.py();
         let text = text::read(text)?;
         gil::run(py, text.len(), || self.ids(&text, rules)).map_err(|stop| stop.into_python(py))
+    }
+
+    /// Cuts the text to size; the spans are in characters, starts and ends each ascending.
+    fn fit(
+        &self,
+        text: &Bound<'_, PyAny>,
+        rules: &Rules,
+        work: impl FnOnce(&Fitter<'_>, &str) -> bpe_core::Result<Vec<Range<usize>>> + Send,
+    ) -> PyResult<Vec<(usize, usize)>> {
+        let py = text.py();
+        let original = text::read(text)?;
+        let spans = gil::run(py, original.len(), || {
+            self.walk(&original, rules, |encoding, _, allowed| {
+                let fitter = Fitter { encoding, normalization: self.normalization, allowed };
+                work(&fitter, &original)
+            })
+        })
+        .map_err(|stop| stop.into_python(py))?;
+        text::character_spans(text, &original, spans)
     }
 
     pub fn encoding(&self) -> &Encoding {
@@ -280,28 +297,18 @@ impl CoreBpe {
         let py = text.py();
         let rules = self.rules(allowed_special, disallowed_special)?;
         let original = text::read(text)?;
-        let (ids, mut offsets) = gil::run(py, original.len(), || {
+        let (ids, spans) = gil::run(py, original.len(), || {
             let (normal, alignment) = self.normalization.align(&original);
             let mut walk = Pieces::default();
             self.walk(&normal, &rules, |encoding, text, allowed| {
                 encoding.encode(text, allowed, &mut walk)
             })?;
             let spans = spans(&self.encoding, &normal, &walk).map_err(Stop::Core)?;
-            let (mut starts, mut ends) = (Characters::new(&original), Characters::new(&original));
-            let offsets: Vec<_> = spans
-                .into_iter()
-                .map(|span| alignment.original(span))
-                .map(|span| (starts.index(span.start), ends.index(span.end)))
-                .collect();
-            Ok((walk.ids, offsets))
+            let spans: Vec<_> = spans.into_iter().map(|span| alignment.original(span)).collect();
+            Ok((walk.ids, spans))
         })
         .map_err(|stop: Stop| stop.into_python(py))?;
-        let pairs = text::joined_pairs(text, &original)?;
-        for (start, end) in &mut offsets {
-            *start = unjoined(*start, &pairs);
-            *end = unjoined(*end, &pairs);
-        }
-        Ok((ints::list(py, &ids)?, offsets))
+        Ok((ints::list(py, &ids)?, text::character_spans(text, &original, spans)?))
     }
 
     fn split(
@@ -329,6 +336,40 @@ impl CoreBpe {
         })
     }
 
+    /// `(start, end)`, in characters, of the longest prefix or suffix of the text that has at most
+    /// `max_tokens` tokens.
+    fn truncate(
+        &self,
+        text: &Bound<'_, PyAny>,
+        max_tokens: usize,
+        from_left: bool,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<(usize, usize)> {
+        let rules = self.rules(allowed_special, disallowed_special)?;
+        let spans = self.fit(text, &rules, |fitter, text| {
+            Ok(vec![if from_left {
+                fitter.suffix(text, max_tokens)?..text.len()
+            } else {
+                0..fitter.prefix(text, max_tokens)?
+            }])
+        })?;
+        Ok(spans[0])
+    }
+
+    /// `(start, end)`, in characters, of each chunk of the text.
+    fn chunk(
+        &self,
+        text: &Bound<'_, PyAny>,
+        max_tokens: usize,
+        overlap: usize,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<(usize, usize)>> {
+        let rules = self.rules(allowed_special, disallowed_special)?;
+        self.fit(text, &rules, |fitter, text| fitter.chunks(text, max_tokens, overlap))
+    }
+
     fn encode_single_token(&self, piece: &Bound<'_, PyAny>) -> PyResult<u32> {
         let bytes = bytes_or_text(piece)?;
         let vocabulary = self.encoding.vocabulary();
@@ -341,10 +382,7 @@ impl CoreBpe {
             .or_raise(piece.py())
     }
 
-    fn encode_single_piece<'py>(
-        &self,
-        piece: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyList>> {
+    fn encode_single_piece<'py>(&self, piece: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = piece.py();
         let bytes = bytes_or_text(piece)?;
         let ids = gil::run(py, bytes.len(), || {
@@ -368,19 +406,16 @@ impl CoreBpe {
     fn find_special(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(String, usize, usize)>> {
         let original = text::read(text)?;
         let (normal, alignment) = self.normalization.align(&original);
-        let names = self.encoding.special_tokens().all();
-        let pairs = text::joined_pairs(text, &original)?;
-        let (mut starts, mut ends) = (Characters::new(&original), Characters::new(&original));
-        let mut found = Vec::new();
+        let all = self.encoding.special_tokens().all();
+        let (mut names, mut spans) = (Vec::new(), Vec::new());
         let mut from = 0;
-        while let Some(hit) = names.find(&normal, from) {
-            let span = alignment.original(hit.start..hit.end);
-            let (start, end) = (starts.index(span.start), ends.index(span.end));
-            let name = names.names()[hit.name].clone();
-            found.push((name, unjoined(start, &pairs), unjoined(end, &pairs)));
-            from = hit.end;
+        while let Some(found) = all.find(&normal, from) {
+            names.push(all.names()[found.name].clone());
+            spans.push(alignment.original(found.start..found.end));
+            from = found.end;
         }
-        Ok(found)
+        let spans = text::character_spans(text, &original, spans)?;
+        Ok(names.into_iter().zip(spans).map(|(name, (start, end))| (name, start, end)).collect())
     }
 
     // ---- Decoding ----
@@ -473,8 +508,7 @@ impl CoreBpe {
         if matches!(self.normalization.apply(text), Cow::Owned(normal) if normal != text) {
             return Ok(false);
         }
-        gil::run(py, text.len(), || inspect::is_canonical(&self.encoding, &ids))
-            .or_raise(py)
+        gil::run(py, text.len(), || inspect::is_canonical(&self.encoding, &ids)).or_raise(py)
     }
 
     // ---- The vocabulary ----
@@ -493,6 +527,9 @@ impl CoreBpe {
         ranks::to_dict(py, self.encoding.vocabulary())
     }
 
+    /// Nothing is remembered yet.
+    fn clear_cache(&self) {}
+
     /// The largest id of a token that is no special token.
     #[getter]
     fn max_rank(&self) -> u32 {
@@ -504,10 +541,4 @@ impl CoreBpe {
     fn rank_count(&self) -> usize {
         self.encoding.vocabulary().len()
     }
-}
-
-/// Characters of the repaired text that precede `character`, counted as Python counts them in
-/// the text before repair.
-fn unjoined(character: usize, pairs: &[usize]) -> usize {
-    character + pairs.partition_point(|&pair| pair < character)
 }

@@ -18,7 +18,8 @@ pub fn read(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     let is_sequence = unsafe { ffi::PySequence_Check(ids.as_ptr()) } == 1;
     if !is_sequence || ids.is_instance_of::<PyDict>() || ids.is_instance_of::<PyString>() {
         let kind = kind(ids);
-        let hint = if ids.try_iter().is_ok() && kind != "str" { "; pass list(...) of it" } else { "" };
+        let hint =
+            if ids.try_iter().is_ok() && kind != "str" { "; pass list(...) of it" } else { "" };
         return Err(PyTypeError::new_err(format!(
             "tokens must be a list, an array or another sequence of int, not {kind}{hint}"
         )));
@@ -44,9 +45,9 @@ pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     let number = unsafe { Bound::from_owned_ptr_or_err(id.py(), ffi::PyNumber_Index(id.as_ptr())) };
     match number {
         Ok(number) => number.extract::<u32>().map_err(|_| out_of_range(&number)),
-        Err(error) if error.is_instance_of::<PyTypeError>(id.py()) => Err(PyTypeError::new_err(
-            format!("a token id must be an int, not {}", kind(id)),
-        )),
+        Err(error) if error.is_instance_of::<PyTypeError>(id.py()) => {
+            Err(PyTypeError::new_err(format!("a token id must be an int, not {}", kind(id))))
+        }
         Err(error) => Err(error),
     }
 }

@@ -17,8 +17,7 @@ const READY: usize = 1 << 18;
 /// The `int` of each id, made when it is first met and kept until the process ends: at most
 /// `READY` objects of 32 bytes, shared by all encodings. The table itself takes memory only
 /// where it has been touched. A null pointer means "not made yet".
-static INTS: [AtomicPtr<ffi::PyObject>; READY] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; READY];
+static INTS: [AtomicPtr<ffi::PyObject>; READY] = [const { AtomicPtr::new(ptr::null_mut()) }; READY];
 
 /// A list of the ids.
 pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {

@@ -29,8 +29,7 @@ enum Disallowed {
 
 impl Rules {
     /// No special tokens, no check: `encode_ordinary`.
-    pub const ORDINARY: Rules =
-        Rules { allowed: Selection::None, disallowed: Disallowed::Nothing };
+    pub const ORDINARY: Rules = Rules { allowed: Selection::None, disallowed: Disallowed::Nothing };
 
     /// Reads the two arguments: `"all"`, or names.
     pub fn read(
@@ -134,7 +133,9 @@ fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
 fn names(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<String>> {
     let wrong = |value: &Bound<'_, PyAny>, what: &str| {
         let kind = value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-        PyTypeError::new_err(format!("{argument} must be \"all\" or a set of str, not {what}{kind}"))
+        PyTypeError::new_err(format!(
+            "{argument} must be \"all\" or a set of str, not {what}{kind}"
+        ))
     };
     if value.is_instance_of::<PyBytes>() {
         return Err(wrong(value, ""));

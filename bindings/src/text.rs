@@ -1,7 +1,9 @@
 //! A Python `str` as UTF-8. Every path that takes text comes through [`read`].
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use bpe_core::offsets::Characters;
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -20,20 +22,33 @@ pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, str>> {
     }
 }
 
-/// Whether two characters of the `str` became one: characters of the repaired text that stand
-/// for a joined pair, as indices, ascending. Empty for all but ill-formed strings.
-pub fn joined_pairs(text: &Bound<'_, PyAny>, repaired: &str) -> PyResult<Vec<usize>> {
+/// Byte spans of `repaired`, what [`read`] made of `text`, as character spans of `text`. Starts
+/// and ends must each ascend.
+pub fn character_spans(
+    text: &Bound<'_, PyAny>,
+    repaired: &str,
+    spans: Vec<Range<usize>>,
+) -> PyResult<Vec<(usize, usize)>> {
+    let pairs = joined_pairs(text, repaired)?;
+    let in_text = |character| character + pairs.partition_point(|&pair| pair < character);
+    let (mut starts, mut ends) = (Characters::new(repaired), Characters::new(repaired));
+    let place =
+        |span: Range<usize>| (in_text(starts.index(span.start)), in_text(ends.index(span.end)));
+    Ok(spans.into_iter().map(place).collect())
+}
+
+/// The characters of `repaired`, by index, that stand for two surrogates of `text`.
+fn joined_pairs(text: &Bound<'_, PyAny>, repaired: &str) -> PyResult<Vec<usize>> {
     let text = cast(text)?;
-    if text.len()? == repaired.chars().count() {
+    if text.to_str().is_ok() {
         return Ok(Vec::new());
     }
-    // Python counts a pair of surrogates as two characters and an astral character as one, and
-    // both look the same in UTF-16: walk the characters themselves.
+    // An astral character of the repaired text was either the same one before, or a pair.
     let mut pairs = Vec::new();
     let mut characters = text.try_iter()?;
     for (index, character) in repaired.chars().enumerate() {
-        let Some(original) = characters.next() else { break };
-        if character.len_utf16() == 2 && original?.cast::<PyString>()?.to_str().is_err() {
+        let Some(original) = characters.next().transpose()? else { break };
+        if character.len_utf16() == 2 && original.cast::<PyString>()?.to_str().is_err() {
             pairs.push(index);
             characters.next();
         }

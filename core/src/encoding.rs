@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
-use crate::merge;
+use crate::pieces::Merger;
+use crate::pool::Pool;
 use crate::sink::Sink;
 use crate::special_tokens::{Selection, SpecialTokens};
 use crate::split::{BATCH, Batch, Piece, Splitter};
@@ -16,6 +17,7 @@ pub struct Encoding {
     vocabulary: Vocabulary,
     splitter: Splitter,
     special_tokens: SpecialTokens,
+    caches: Pool,
 }
 
 impl Encoding {
@@ -25,7 +27,16 @@ impl Encoding {
         splitter: Splitter,
         special_tokens: SpecialTokens,
     ) -> Result<Self> {
-        Ok(Self { vocabulary, splitter, special_tokens })
+        if let Some((name, id)) =
+            special_tokens.iter().find(|&(_, id)| vocabulary.rank_of_id(id).is_some())
+        {
+            return Err(Error::SpecialToken(format!(
+                "the special token {name:?} has the id {id}, which is taken by a token of the \
+                 ranks; the first free id is {}",
+                vocabulary.max_id().saturating_add(1)
+            )));
+        }
+        Ok(Self { vocabulary, splitter, special_tokens, caches: Pool::default() })
     }
 
     pub fn vocabulary(&self) -> &Vocabulary {
@@ -44,10 +55,11 @@ impl Encoding {
     /// text, special names included, is ordinary. Names that are no special token are ignored.
     pub fn encode<S: Sink>(&self, text: &str, allowed: &Selection, sink: &mut S) -> Result<()> {
         let mut position = 0;
+        let mut merger = Merger::new(&self.vocabulary, &self.caches);
         loop {
             let special = self.special_tokens.find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
-            if self.encode_stretch(&text[position..end], position, sink)?.is_break() {
+            if self.encode_stretch(&text[position..end], position, &mut merger, sink)?.is_break() {
                 return Ok(());
             }
             let Some((found, id)) = special else { return Ok(()) };
@@ -67,6 +79,7 @@ impl Encoding {
         &self,
         text: &str,
         base: usize,
+        merger: &mut Merger<'_>,
         sink: &mut S,
     ) -> Result<ControlFlow<()>> {
         let mut batch: Batch = [Piece::default(); BATCH];
@@ -76,11 +89,13 @@ impl Encoding {
             if count == 0 {
                 return Ok(ControlFlow::Continue(()));
             }
-            for piece in &batch[..count] {
-                if S::WANTS_PIECES {
+            if S::WANTS_PIECES {
+                for piece in &batch[..count] {
                     sink.piece(base + piece.start);
+                    merger.append(text.as_bytes(), std::slice::from_ref(piece), sink.ids())?;
                 }
-                self.encode_piece(&text.as_bytes()[piece.start..piece.end], sink.ids())?;
+            } else {
+                merger.append(text.as_bytes(), &batch[..count], sink.ids())?;
             }
             if sink.batch_done().is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -90,16 +105,27 @@ impl Encoding {
 
     /// Appends the ids of one piece, given as bytes: no splitting, no special tokens.
     pub fn encode_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
-        if let Some(rank) = self.vocabulary.rank(piece) {
-            ids.push(self.vocabulary.id(rank));
+        if piece.is_empty() {
             return Ok(());
         }
-        let from = ids.len();
-        merge::merge(&self.vocabulary, piece, ids)?;
-        for rank in &mut ids[from..] {
-            *rank = self.vocabulary.id(*rank);
-        }
-        Ok(())
+        let mut merger = Merger::new(&self.vocabulary, &self.caches);
+        merger.append(piece, &[Piece { start: 0, end: piece.len() }], ids)
+    }
+
+    /// Appends the ids of pieces that are cut already.
+    #[doc(hidden)]
+    pub fn encode_pieces(&self, text: &[u8], pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
+        Merger::new(&self.vocabulary, &self.caches).append(text, pieces, ids)
+    }
+
+    /// Forgets the pieces that were merged before, and so what texts came by.
+    pub fn clear_cache(&self) {
+        self.caches.clear();
+    }
+
+    /// The caches of merged pieces.
+    pub fn caches(&self) -> &Pool {
+        &self.caches
     }
 
     /// The bytes of an id, special tokens included.

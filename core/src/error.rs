@@ -19,6 +19,8 @@ pub enum Error {
     MissingByte { byte: u8 },
     /// The bytes are no token.
     UnknownToken(Vec<u8>),
+    /// A chunk of this many tokens cannot hold the character.
+    ChunkTooSmall { character: String, max_tokens: usize },
     /// The id stands for no token.
     UnknownId(u64),
 }
@@ -44,6 +46,11 @@ impl fmt::Display for Error {
             Error::UnknownToken(bytes) => {
                 write!(f, "{} is not a token", bytes.escape_ascii())
             }
+            Error::ChunkTooSmall { character, max_tokens } => write!(
+                f,
+                "the character {character:?} alone has more than {max_tokens} tokens; make \
+                 max_tokens larger"
+            ),
             Error::UnknownId(id) => write!(f, "Invalid token for decoding: {id}"),
         }
     }

@@ -10,20 +10,28 @@
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
 //! | [`vocabulary`] | bytes of a token <-> its id |
-//! | [`merge`] | the tokens of a piece that is no token itself |
+//! | [`cache`] | remembers the tokens of pieces that had to be merged |
+//! | `merge` | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
 //! | [`offsets`] | where in the text each token stands |
+//! | [`fit`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
 
+pub mod cache;
 pub mod encoding;
 pub mod error;
+pub mod fit;
+pub(crate) mod hash;
 pub mod inspect;
-pub mod merge;
+pub(crate) mod memory;
+pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;
+pub(crate) mod pieces;
+pub mod pool;
 pub mod rank_file;
 pub mod sink;
 pub mod special_tokens;

@@ -71,11 +71,7 @@ fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
 }
 
 /// The sequences of ids that `rest` may become a prefix of.
-fn completions(
-    encoding: &Encoding,
-    by_bytes: &ByBytes,
-    rest: &[u8],
-) -> Result<BTreeSet<Vec<u32>>> {
+fn completions(encoding: &Encoding, by_bytes: &ByBytes, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     let vocabulary = encoding.vocabulary();
     let single = by_bytes.starting_with(encoding, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();

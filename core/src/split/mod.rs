@@ -1,8 +1,26 @@
 //! Cuts text into pieces, the units that merging never crosses.
+//!
+//! A pattern that is exactly a published spelling of a family is cut by that family's rules:
+//! [`scan`] is the truth, [`blocks`] the fast way to the same pieces. Every other pattern is
+//! matched by a regex engine, in [`pattern`].
 
+mod blocks;
+mod char_table;
+mod chars;
+mod linear;
+mod masks;
 mod pattern;
+mod rules;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::marker::PhantomData;
 
 use crate::error::Result;
+pub use masks::Tier;
+use pattern::{Pattern, PatternPieces};
+use rules::{Family, FamilyName, FamilyVisitor};
 
 /// A piece of the text: bytes `start..end`, never empty, at character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,33 +38,113 @@ pub type Batch = [Piece; BATCH];
 /// Cuts text by one pattern.
 #[derive(Debug, Clone)]
 pub struct Splitter {
-    pattern: pattern::Pattern,
+    method: Method,
+}
+
+#[derive(Debug, Clone)]
+enum Method {
+    Family(FamilyName, Tier),
+    Pattern(Pattern),
 }
 
 impl Splitter {
     /// A splitter for `pattern`, the text of a regular expression.
+    ///
+    /// Fails with [`Error::Pattern`](crate::Error::Pattern) when the pattern does not compile.
+    ///
+    /// ```
+    /// use bpe_core::split::{BATCH, Piece, Splitter};
+    ///
+    /// let splitter = Splitter::new(r"\w+|[^\w\s]+")?;
+    /// let mut batch = [Piece::default(); BATCH];
+    /// let count = splitter.pieces("Hi there!").fill(&mut batch)?;
+    /// let pieces: Vec<_> = batch[..count].iter().map(|piece| (piece.start, piece.end)).collect();
+    /// assert_eq!(pieces, [(0, 2), (3, 8), (8, 9)]);
+    /// # Ok::<(), bpe_core::Error>(())
+    /// ```
     pub fn new(pattern: &str) -> Result<Self> {
-        Ok(Self { pattern: pattern::Pattern::new(pattern)? })
+        Self::with_tier(pattern, Tier::from_environment())
+    }
+
+    /// A splitter that uses the instructions of `tier`. The pieces are the same on every tier.
+    pub fn with_tier(pattern: &str, tier: Tier) -> Result<Self> {
+        let method = match FamilyName::of_pattern(pattern) {
+            Some(family) => Method::Family(family, tier),
+            None => Method::Pattern(Pattern::new(pattern)?),
+        };
+        Ok(Self { method })
     }
 
     /// Cuts `text`, which is looked at on its own: its end is the end of the text for `$` and
     /// for look-ahead.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {
-        Pieces { splitter: self, text, position: 0 }
+        Pieces(match &self.method {
+            Method::Family(family, tier) => {
+                Cursor::Family { family: *family, tier: *tier, text, position: 0 }
+            }
+            Method::Pattern(pattern) => Cursor::Pattern(pattern.matches(text)),
+        })
+    }
+
+    /// The first position from `near` on at which `text` can be cut in two without changing a
+    /// piece: a piece begins there, whatever stands before, and the two parts, each cut on its
+    /// own, have the pieces of the whole. `None` when there is none, and for every pattern that
+    /// is not a published family.
+    ///
+    /// ```
+    /// use bpe_core::Splitter;
+    ///
+    /// let pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+    /// let splitter = Splitter::new(pattern)?;
+    /// assert_eq!(splitter.safe_cut("don't stop here", 2), Some(5));
+    /// assert_eq!(splitter.safe_cut("don't stop here", 11), None);
+    /// # Ok::<(), bpe_core::Error>(())
+    /// ```
+    pub fn safe_cut(&self, text: &str, near: usize) -> Option<usize> {
+        match &self.method {
+            Method::Family(..) => scan::safe_cut(text, near),
+            Method::Pattern(_) => None,
+        }
     }
 }
 
 /// The pieces of one text, batch by batch.
 #[derive(Debug)]
-pub struct Pieces<'a> {
-    splitter: &'a Splitter,
-    text: &'a str,
-    position: usize,
+pub struct Pieces<'a>(Cursor<'a>);
+
+#[derive(Debug)]
+enum Cursor<'a> {
+    Family { family: FamilyName, tier: Tier, text: &'a str, position: usize },
+    Pattern(PatternPieces<'a>),
 }
 
 impl Pieces<'_> {
     /// Writes the next pieces into `batch` and returns how many; 0 at the end of the text.
+    ///
+    /// Fails with [`Error::PatternLimit`](crate::Error::PatternLimit) when the regex engine
+    /// gives up on the text, which the published patterns never make it do.
     pub fn fill(&mut self, batch: &mut Batch) -> Result<usize> {
-        self.splitter.pattern.fill(self.text, &mut self.position, batch)
+        match &mut self.0 {
+            Cursor::Family { family, tier, text, position } => {
+                Ok(family.visit(Fill { tier: *tier, text, position, batch }))
+            }
+            Cursor::Pattern(pieces) => pieces.fill(batch),
+        }
+    }
+}
+
+struct Fill<'a> {
+    tier: Tier,
+    text: &'a str,
+    position: &'a mut usize,
+    batch: &'a mut Batch,
+}
+
+impl FamilyVisitor for Fill<'_> {
+    type Output = usize;
+
+    fn visit<F: Family>(self) -> usize {
+        let Self { tier, text, position, batch } = self;
+        tier.run(blocks::Fill::<F> { text: text.as_bytes(), position, batch, family: PhantomData })
     }
 }

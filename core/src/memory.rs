@@ -1,0 +1,36 @@
+//! Zeroed memory for tables that are read at random places.
+
+use memmap2::MmapMut;
+
+/// What huge pages are aligned to on the machines that have them.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Zeroed memory, on huge pages where the system grants them: a look-up at a random place then
+/// seldom has to find out first where its page is. Pages are taken when they are first touched.
+#[derive(Debug)]
+pub(crate) struct Zeroed {
+    map: MmapMut,
+    start: usize,
+    length: usize,
+}
+
+impl Zeroed {
+    /// `length` bytes. Panics where the allocator would abort: when there is no memory.
+    pub(crate) fn new(length: usize) -> Self {
+        let map = MmapMut::map_anon(length + HUGE_PAGE).expect("memory for a cache");
+        // A wish: systems without huge pages do without.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        let start = map.as_ptr().align_offset(HUGE_PAGE);
+        Self { map, start, length }
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.map[self.start..self.start + self.length]
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.map[self.start..self.start + self.length]
+    }
+}

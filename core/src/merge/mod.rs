@@ -1,0 +1,97 @@
+//! The tokens of a piece that is no token itself.
+//!
+//! The rule: starting from single bytes, the two neighbouring parts whose concatenation has the
+//! lowest rank merge, leftmost on ties, until no two neighbours make a token.
+//!
+//! Three ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
+//! vocabulary, in O(n log n). For ordered vocabularies (see [`Vocabulary::is_ordered`]) `scan`
+//! is faster on short pieces, and `greedy`, which never merges anything, on long ones.
+
+mod greedy;
+mod scan;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::vocabulary::{NONE, Vocabulary};
+
+/// Two neighbours that may merge: their parts, and the bytes that they cover.
+pub(crate) struct Join {
+    pub left: u32,
+    pub right: u32,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Merges `bytes` by the rule. `part` tells what a single byte is, `merged` what two neighbours
+/// become, or [`NONE`].
+pub(crate) fn merge_parts(
+    bytes: &[u8],
+    part: impl Fn(u8) -> u32,
+    merged: impl Fn(Join) -> u32,
+) -> Vec<u32> {
+    let end = bytes.len();
+    let mut parts: Vec<u32> = bytes.iter().map(|&byte| part(byte)).collect();
+    // Part i starts at byte i; a part that was merged into the one before it has no successor.
+    let mut next: Vec<usize> = (1..=end).collect();
+    let mut previous: Vec<usize> = (0..end).map(|i| i.wrapping_sub(1)).collect();
+    let join = |parts: &[u32], next: &[usize], left: usize| {
+        let right = next[left];
+        if right >= end {
+            return NONE;
+        }
+        merged(Join { left: parts[left], right: parts[right], start: left, end: next[right] })
+    };
+    let mut queue: BinaryHeap<Reverse<(u32, usize)>> = (0..end)
+        .map(|left| Reverse((join(&parts, &next, left), left)))
+        .filter(|Reverse((rank, _))| *rank != NONE)
+        .collect();
+    while let Some(Reverse((rank, left))) = queue.pop() {
+        // An entry is stale when its part is gone or has other neighbours by now.
+        if next[left] == 0 || join(&parts, &next, left) != rank {
+            continue;
+        }
+        let right = next[left];
+        parts[left] = rank;
+        next[left] = next[right];
+        next[right] = 0;
+        if next[left] < end {
+            previous[next[left]] = left;
+        }
+        for left in [previous[left], left] {
+            if left < end {
+                let rank = join(&parts, &next, left);
+                if rank != NONE {
+                    queue.push(Reverse((rank, left)));
+                }
+            }
+        }
+    }
+    let mut merged_parts = Vec::new();
+    let mut position = 0;
+    while position < end {
+        merged_parts.push(parts[position]);
+        position = next[position];
+    }
+    merged_parts
+}
+
+/// Pieces of up to this many bytes are scanned. Above it `greedy` is faster, and its time is
+/// linear where that of the scan is quadratic.
+pub const SCAN_LIMIT: usize = 15;
+
+/// Appends the parts of `piece` to `out`.
+pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) {
+    if !vocabulary.is_ordered() {
+        let pairs = vocabulary.pairs();
+        out.extend(merge_parts(
+            piece,
+            |byte| pairs.byte(byte),
+            |join| pairs.merged(join.left, join.right),
+        ));
+    } else if piece.len() <= SCAN_LIMIT {
+        scan::scan(vocabulary.pairs(), piece, out);
+    } else {
+        greedy::greedy(vocabulary, piece, out);
+    }
+}

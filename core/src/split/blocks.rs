@@ -1,0 +1,359 @@
+//! Cuts a window of text at a time: the rules of the scanner as arithmetic on masks.
+//!
+//! A window always begins where a piece begins. No rule looks back beyond the start of its piece,
+//! so what stands before the window does not matter. A position is taken for the start of a piece
+//! only if nothing behind the window could change that; the last one found is where the next
+//! window begins. What the masks cannot tell, few characters of few texts, is marked as hard:
+//! the window is used up to the piece that holds the first such character, and that piece is cut
+//! by the scanner, as are pieces longer than a window.
+
+use super::chars::{HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
+use super::masks::{Classifier, Kernel, WINDOW, Window};
+use super::rules::{Contraction, Family, Prefix, Rules};
+use super::scan;
+use super::{BATCH, Batch, Piece};
+
+/// Fills a batch; the kernel that the tiers run. Returns how many pieces were written.
+pub(super) struct Fill<'a, F> {
+    pub text: &'a [u8],
+    pub position: &'a mut usize,
+    pub batch: &'a mut Batch,
+    pub family: std::marker::PhantomData<F>,
+}
+
+impl<F: Family> Kernel for Fill<'_, F> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<C: Classifier>(self, classifier: C) -> usize {
+        let text = self.text;
+        let mut at = *self.position;
+        let mut count = 0;
+        // A window begins at most 64 pieces.
+        while at < text.len() {
+            let Some(out) = self.batch[count..].first_chunk_mut::<WINDOW>() else { break };
+            let window = classifier.window(text, at);
+            let block = Block { text, at, is_last: text.len() - at <= WINDOW };
+            let cut = block.cut::<F, _>(&window);
+            let (written, start) = emit(cut.starts, at, out);
+            count += written;
+            at = start;
+            let end = if cut.is_hard || (cut.starts == 0 && !block.is_last) {
+                scan::next_piece::<F>(text, start)
+            } else if block.is_last {
+                text.len()
+            } else {
+                continue;
+            };
+            if let Some(slot) = self.batch.get_mut(count) {
+                *slot = Piece { start, end };
+                count += 1;
+                at = end;
+            }
+        }
+        debug_assert!(count <= BATCH);
+        *self.position = at;
+        count
+    }
+}
+
+/// Writes the pieces that end at the bits of `starts`, the first of them beginning at `at`.
+/// Returns how many, and where the next one begins.
+#[inline(always)]
+fn emit(mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) -> (usize, usize) {
+    let count = starts.count_ones() as usize;
+    let mut start = at;
+    for slot in &mut out[..count] {
+        let end = at + starts.trailing_zeros() as usize;
+        *slot = Piece { start, end };
+        start = end;
+        starts &= starts.wrapping_sub(1);
+    }
+    (count, start)
+}
+
+/// Where a window is.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Whether it reaches the end of the text.
+    is_last: bool,
+}
+
+/// What the masks tell about a window.
+struct Cut {
+    /// Where pieces begin, but for the first one.
+    starts: u64,
+    /// Whether the piece that begins last is for the scanner.
+    is_hard: bool,
+}
+
+/// The first byte of each run of ones.
+#[inline(always)]
+fn run_starts(mask: u64) -> u64 {
+    mask & !(mask << 1)
+}
+
+/// The bit `at`, or none beyond the window.
+#[inline(always)]
+fn bit(at: usize) -> u64 {
+    if at < WINDOW { 1 << at } else { 0 }
+}
+
+/// The bits from `from` on, below `to`.
+#[inline(always)]
+fn bits_between(from: usize, to: usize) -> u64 {
+    bit(to).wrapping_sub(1) & !bit(from).wrapping_sub(1)
+}
+
+/// The masks that several rules look at.
+#[derive(Clone, Copy)]
+struct Masks {
+    valid: u64,
+    continuation: u64,
+    /// Characters of words, those of Han runs apart.
+    letter: u64,
+    /// Punctuation that is in no tail.
+    punct: u64,
+    /// Whitespace that is in no tail.
+    space: u64,
+    newline: u64,
+    /// U+0020
+    blank: u64,
+    apostrophe: u64,
+}
+
+impl Block<'_> {
+    /// Finds the starts of pieces.
+    #[inline(always)]
+    fn cut<F: Family, W: Window>(&self, window: &W) -> Cut {
+        let rules = &F::RULES;
+        let valid = window.valid();
+        let continuation = window.continuation();
+        let number = window.any(NUMBER);
+        let han = if rules.han_runs { window.any(HAN) } else { 0 };
+        let mut masks = Masks {
+            valid,
+            continuation,
+            letter: window.any(rules.letters) & !han,
+            punct: valid & !window.any(rules.letters | LETTER | NUMBER | SPACE),
+            space: window.any(SPACE),
+            newline: window.any(NEWLINE),
+            blank: window.equal(b' '),
+            apostrophe: window.equal(b'\''),
+        };
+        let mut hard = 0;
+
+        // A tail: newlines right behind punctuation, in some families with slashes among them.
+        let tail = tail(rules, &masks, window);
+        masks.punct &= !tail;
+        masks.space &= !tail;
+        masks.newline &= !tail;
+        let mut starts = tail << 1 & !tail;
+
+        // Punctuation that no space leads begins a piece, and may itself lead a word.
+        let punct = run_starts(masks.punct) & !(masks.blank << 1);
+        starts |= punct;
+        let behind_punct = match rules.prefix {
+            Prefix::Space => 0,
+            Prefix::NotNewline => next_character(punct, continuation),
+        };
+        let leading_space = match rules.prefix {
+            Prefix::Space => masks.blank,
+            Prefix::NotNewline => masks.space & !masks.newline,
+        };
+        starts |= run_starts(masks.letter) & !(behind_punct | leading_space << 1);
+
+        if rules.han_runs {
+            let letters = window.any(LETTER) & han;
+            starts |= run_starts(letters);
+            // Digits, symbols and marks of Han go on with whatever stands before them.
+            hard |= han & !letters;
+        }
+        starts |= digits(rules, number, &masks);
+        if rules.digits > 1 {
+            hard |= number & !continuation & continuation >> 1;
+        }
+        starts |= self.spaces(rules, &masks);
+        let (upper, lower) = (window.any(UPPER) & masks.letter, window.any(LOWER) & masks.letter);
+        if rules.case_runs {
+            starts |= upper & lower << 1;
+            // Behind two characters of punctuation, or one with a space, a mark is one more.
+            hard |= window.any(MARK) & !continuation & masks.punct << 1 & !behind_punct;
+        }
+        starts = self.contractions(rules, &masks, punct, starts);
+        if rules.case_runs {
+            let caseless = masks.letter & !(upper | lower);
+            let turns = upper & caseless << 1;
+            if turns != 0 {
+                let letters = Letters { upper, lower, caseless };
+                hard |= self.turns(&letters, valid, turns, &mut starts);
+            }
+        }
+        starts &= valid & !1;
+        if hard != 0 {
+            starts &= (hard & hard.wrapping_neg()) - 1;
+        }
+        Cut { starts, is_hard: hard != 0 }
+    }
+
+    /// Where whitespace is cut.
+    #[inline(always)]
+    fn spaces(&self, rules: &Rules, masks: &Masks) -> u64 {
+        let Masks { valid, space, newline, .. } = *masks;
+        let mut starts = run_starts(space);
+        // The last character before something else is a piece of its own, or leads the next one.
+        let mut last = space & !(space >> 1) & valid >> 1;
+        if rules.newline_run {
+            last &= !newline;
+        }
+        starts |= first_byte(last, masks.continuation);
+        if !rules.newline_run {
+            return starts;
+        }
+        // What stands behind the last newline of a run is cut from it.
+        let other = space & !newline;
+        let mut behind = other & newline << 1;
+        if behind != 0 {
+            let mut ends = other.wrapping_add(behind) & !other & newline;
+            while ends != 0 {
+                let before = (ends & ends.wrapping_neg()) - 1;
+                behind &= !highest(behind & before);
+                ends &= ends - 1;
+            }
+            // A run that reaches the end of the window may go on; one that reaches the end of
+            // the text is one piece if the rules say so.
+            if !self.is_last || rules.end_space_first {
+                let others = highest(valid & !space);
+                behind &= others | others.wrapping_sub(u64::from(others != 0));
+            }
+            starts |= behind;
+        }
+        starts
+    }
+
+    /// `starts` with the contractions of the window cut.
+    #[inline(always)]
+    fn contractions(&self, rules: &Rules, masks: &Masks, punct: u64, mut starts: u64) -> u64 {
+        let suffix = rules.contraction == Contraction::Suffix;
+        let mut candidates = match rules.contraction {
+            Contraction::None => 0,
+            // At the start of a piece.
+            Contraction::Lower | Contraction::AnyCase => masks.apostrophe & punct,
+            // At the end of a word.
+            Contraction::Suffix => masks.apostrophe & masks.letter << 1,
+        };
+        candidates &= masks.letter >> 1 | !(masks.valid >> 1);
+        let mut previous_end = 0;
+        while candidates != 0 {
+            let start = candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
+            let length = scan::contraction(self.text, self.at + start, rules.contraction);
+            if length == 0 || (suffix && start == previous_end) {
+                continue;
+            }
+            previous_end = start + length;
+            starts &= !bits_between(start + usize::from(!suffix), previous_end);
+            starts |= bit(previous_end);
+        }
+        starts
+    }
+
+    /// Settles the capitals behind caseless characters, `turns`: whether a word ends before them
+    /// depends on whether a small letter came before in the word, or comes after. Returns those
+    /// that the window cannot settle.
+    #[inline(never)]
+    fn turns(&self, letters: &Letters, valid: u64, turns: u64, starts: &mut u64) -> u64 {
+        let mut rest = turns;
+        while rest != 0 {
+            let at = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let piece = highest((*starts | 1) & bits_between(0, at)).trailing_zeros() as usize;
+            if letters.lower & bits_between(piece, at) != 0 {
+                *starts |= bit(at);
+                continue;
+            }
+            let first = letters.upper | letters.caseless;
+            let end = at + (!(first >> at)).trailing_zeros() as usize;
+            if valid & bit(end) == 0 && !self.is_last {
+                return bit(at);
+            }
+            // Without a small letter, the word ends behind its last caseless character.
+            if (letters.lower & bit(end)) | (letters.caseless & bits_between(at, end)) == 0 {
+                *starts |= bit(at);
+            }
+        }
+        0
+    }
+}
+
+/// The letters of words by their case.
+struct Letters {
+    upper: u64,
+    lower: u64,
+    caseless: u64,
+}
+
+/// The tails of punctuation.
+#[inline(always)]
+fn tail<W: Window>(rules: &Rules, masks: &Masks, window: &W) -> u64 {
+    if rules.punct_tail.is_empty() {
+        return 0;
+    }
+    let slash = if rules.punct_tail.contains(&b'/') { window.equal(b'/') } else { 0 };
+    let members = masks.newline | slash;
+    // A tail begins at a newline and takes the rest of the run of members: adding its first bit
+    // clears them. Where the same run holds a later such bit, that bit alone is set again.
+    let begin = masks.newline & masks.punct << 1;
+    members & !members.wrapping_add(begin) | begin
+}
+
+/// Where digits are cut.
+#[inline(always)]
+fn digits(rules: &Rules, number: u64, masks: &Masks) -> u64 {
+    let runs = run_starts(number);
+    match rules.digits {
+        0 => runs & !(masks.blank << 1),
+        1 => number & !masks.continuation,
+        most => {
+            // Digits of more than one byte are hard, so that a group has `most` bytes.
+            let mut inside = number;
+            for back in 1..=most {
+                inside &= number << back;
+            }
+            let mut starts = runs;
+            let mut group = runs;
+            while inside != 0 && group != 0 {
+                group = group << most & inside;
+                starts |= group;
+            }
+            starts
+        }
+    }
+}
+
+/// The first bytes of the characters that follow those that begin at the bits of `starts`.
+#[inline(always)]
+fn next_character(starts: u64, continuation: u64) -> u64 {
+    // The carry runs through the continuation bytes of the character.
+    (starts << 1).wrapping_add(continuation) & !continuation
+}
+
+/// The first bytes of the characters whose last bytes are the bits of `last`, of at most three
+/// bytes each.
+#[inline(always)]
+fn first_byte(last: u64, continuation: u64) -> u64 {
+    if last & continuation == 0 {
+        return last;
+    }
+    let second = (last & continuation) >> 1;
+    let third = (second & continuation) >> 1;
+    (last | second | third) & !continuation
+}
+
+/// The highest bit of `mask`, if it has one.
+#[inline(always)]
+fn highest(mask: u64) -> u64 {
+    if mask == 0 { 0 } else { 1 << (63 - mask.leading_zeros()) }
+}

@@ -1,0 +1,120 @@
+//! The class of a character: what the patterns of the families can tell apart.
+
+use super::char_table::{ROW_OF, ROWS};
+
+/// `\p{Lu}`, `\p{Lt}`
+pub(super) const UPPER: u8 = 1;
+/// `\p{Ll}`
+pub(super) const LOWER: u8 = 1 << 1;
+/// `\p{Lm}`, `\p{Lo}`: letters without case
+pub(super) const CASELESS: u8 = 1 << 2;
+/// `\p{M}`
+pub(super) const MARK: u8 = 1 << 3;
+/// `\p{N}`
+pub(super) const NUMBER: u8 = 1 << 4;
+/// `\s`, White_Space
+pub(super) const SPACE: u8 = 1 << 5;
+/// `\r` and `\n`; always SPACE too
+pub(super) const NEWLINE: u8 = 1 << 6;
+/// `\p{Han}`, beside what else the character is
+pub(super) const HAN: u8 = 1 << 7;
+
+/// `\p{L}`
+pub(super) const LETTER: u8 = UPPER | LOWER | CASELESS;
+
+/// The classes of the 64 characters whose UTF-8 form differs from that of `code_point` in the
+/// last byte only. Code points above U+10FFFF have the classes of an unassigned one.
+#[inline]
+pub(super) fn row(code_point: u32) -> &'static [u8; 64] {
+    let row = ROW_OF.get(code_point as usize / 64).copied().unwrap_or(0);
+    &ROWS[usize::from(row) % ROWS.len()]
+}
+
+/// The class of a character: a set of the bits above; 0 for punctuation, symbols, controls and
+/// whatever else is in none of them.
+#[inline]
+pub(super) fn class(code_point: u32) -> u8 {
+    row(code_point)[code_point as usize % 64]
+}
+
+const fn ascii_classes() -> [u8; 128] {
+    let mut classes = [0; 128];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte] = ROWS[ROW_OF[byte / 64] as usize][byte % 64];
+        byte += 1;
+    }
+    classes
+}
+
+/// The classes of the ASCII characters.
+pub(super) static ASCII: [u8; 128] = ascii_classes();
+
+/// How many bytes the character has that begins with `lead`.
+#[inline]
+pub(super) fn width(lead: u8) -> usize {
+    1 + usize::from(lead >= 0xC0) + usize::from(lead >= 0xE0) + usize::from(lead >= 0xF0)
+}
+
+/// Class and width in bytes of the character that begins at `at`; `None` at the end of the text.
+/// `bytes` is UTF-8 and `at` a character boundary.
+#[inline(always)]
+pub(super) fn class_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+    let lead = *bytes.get(at)?;
+    if lead < 0x80 {
+        return Some((ASCII[usize::from(lead)], 1));
+    }
+    Some(class_of_multibyte(bytes, at))
+}
+
+fn class_of_multibyte(bytes: &[u8], at: usize) -> (u8, usize) {
+    let width = width(bytes[at]);
+    let lead = u32::from(bytes[at]) & (0x7F >> width);
+    let code_point = bytes[at..]
+        .iter()
+        .take(width)
+        .skip(1)
+        .fold(lead, |code_point, &byte| code_point << 6 | u32::from(byte) & 0x3F);
+    (class(code_point), width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regex::Regex;
+
+    #[test]
+    fn every_code_point_agrees_with_the_regex_crate() {
+        let classes = [
+            (UPPER, r"[\p{Lu}\p{Lt}]"),
+            (LOWER, r"\p{Ll}"),
+            (CASELESS, r"[\p{Lm}\p{Lo}]"),
+            (LETTER, r"\p{L}"),
+            (MARK, r"\p{M}"),
+            (NUMBER, r"\p{N}"),
+            (SPACE, r"\s"),
+            (NEWLINE, r"[\r\n]"),
+            (HAN, r"\p{Han}"),
+        ];
+        let all: String = (0..=char::MAX as u32).filter_map(char::from_u32).collect();
+        for (bits, pattern) in classes {
+            let matching: String =
+                Regex::new(pattern).unwrap().find_iter(&all).map(|found| found.as_str()).collect();
+            let mut expected = matching.chars().peekable();
+            for c in all.chars() {
+                let inside = expected.next_if_eq(&c).is_some();
+                assert_eq!(class(c as u32) & bits != 0, inside, "{c:?} and {pattern}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_character_in_utf8_has_the_class_of_its_code_point() {
+        let mut buffer = [0; 4];
+        for c in (0..=char::MAX as u32).filter_map(char::from_u32) {
+            let bytes = c.encode_utf8(&mut buffer).as_bytes();
+            assert_eq!(class_at(bytes, 0), Some((class(c as u32), bytes.len())), "{c:?}");
+        }
+        assert_eq!(class_at(b"", 0), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! Patterns that need no backtracking, though they are spelled as if they did.
+//!
+//! The patterns of the field are alternations of plain alternatives and of `\s+(?!\S)`, sometimes
+//! with possessive repeats for the sake of backtracking engines. A backtracking engine keeps
+//! one state for each character of a run and gives up on a long one. Here such a pattern is
+//! taken apart into plain regexes, which are matched by automata in linear time:
+//!
+//! - a possessive repeat becomes a greedy one, where giving characters back could never help;
+//! - the alternative `\s+(?!\S)` becomes `\s+`, and the last character of its match is given back
+//!   when something other than whitespace follows.
+
+use fancy_regex::{Assertion, Expr, Regex, RegexInput};
+use regex::Regex as PlainRegex;
+
+use super::Piece;
+use super::chars::{self, SPACE};
+use super::pattern::{compile, limit};
+use crate::error::Result;
+
+/// The alternative that is treated apart.
+const SPACES: &str = r"\s+(?!\S)";
+
+/// A pattern `before|\s+(?!\S)|after`, or one without that alternative.
+#[derive(Debug, Clone)]
+pub(super) struct Linear {
+    /// `before|\s+|after`, or the whole pattern.
+    any: Regex,
+    spaces: Option<Spaces>,
+}
+
+#[derive(Debug, Clone)]
+struct Spaces {
+    /// The alternatives before it; none when it comes first.
+    before: Option<Regex>,
+    /// `before|after`; none when it stands alone.
+    others: Option<Regex>,
+}
+
+impl Linear {
+    /// Takes `pattern` apart; `None` when it needs the backtracking engine.
+    pub(super) fn new(pattern: &str) -> Option<Self> {
+        let expr = Expr::parse_tree(pattern).ok()?.expr;
+        let spaces = Expr::parse_tree(SPACES).ok()?.expr;
+        let alternatives = match expr {
+            Expr::Alt(alternatives) => alternatives,
+            other => vec![other],
+        };
+        let at = alternatives.iter().position(|alternative| *alternative == spaces);
+        let plain: Vec<String> = alternatives
+            .into_iter()
+            .enumerate()
+            .map(
+                |(index, alternative)| {
+                    if Some(index) == at { Some(r"\s+".to_owned()) } else { plain(alternative) }
+                },
+            )
+            .collect::<Option<_>>()?;
+        let build = |alternatives: &[String]| compile(&alternatives.join("|")).ok();
+        let any = build(&plain)?;
+        let Some(at) = at else { return Some(Self { any, spaces: None }) };
+        let mut others = plain.clone();
+        others.remove(at);
+        let spaces = Spaces {
+            before: if at > 0 { Some(build(&plain[..at])?) } else { None },
+            others: if others.is_empty() { None } else { Some(build(&others)?) },
+        };
+        Some(Self { any, spaces: Some(spaces) })
+    }
+
+    /// The next match from `*position` on that is not empty; moves the position behind it.
+    pub(super) fn next_piece(&self, text: &str, position: &mut usize) -> Result<Option<Piece>> {
+        while *position <= text.len() {
+            let found =
+                self.any.find_from_pos(text, *position).map_err(|e| limit(*position, &e))?;
+            let Some(found) = found else { break };
+            let (start, end) = (found.start(), found.end());
+            let end = match &self.spaces {
+                Some(spaces) if end > start && is_whitespace(&text[start..end]) => {
+                    spaces.end(text, start, end)?
+                }
+                _ => Some(end),
+            };
+            match end {
+                Some(end) if end > start => {
+                    *position = end;
+                    return Ok(Some(Piece { start, end }));
+                }
+                // Nothing, or nothing but the empty text, matches at `start`.
+                _ => *position = start + text[start..].chars().next().map_or(1, char::len_utf8),
+            }
+        }
+        *position = text.len() + 1;
+        Ok(None)
+    }
+}
+
+impl Spaces {
+    /// The end of the match at `start`, where `before|\s+|after` matches `start..end`, which is
+    /// whitespace; `None` when the pattern itself does not match there.
+    fn end(&self, text: &str, start: usize, end: usize) -> Result<Option<usize>> {
+        let anchored = |regex: &Option<Regex>| match regex {
+            None => Ok(None),
+            Some(regex) => regex
+                .find_input(RegexInput::new(text).from_pos(start).anchored(true))
+                .map(|found| found.map(|found| found.end()))
+                .map_err(|error| limit(start, &error)),
+        };
+        if let Some(end) = anchored(&self.before)? {
+            return Ok(Some(end));
+        }
+        if end == text.len() {
+            return Ok(Some(end));
+        }
+        let last = text[start..end].chars().next_back().map_or(0, char::len_utf8);
+        if end - last > start {
+            return Ok(Some(end - last));
+        }
+        anchored(&self.others)
+    }
+}
+
+fn is_whitespace(text: &str) -> bool {
+    text.chars().all(|c| chars::class(c as u32) & SPACE != 0)
+}
+
+/// One alternative of the pattern in the syntax of plain regexes, if it means the same there:
+/// it holds nothing that those lack, and possessive repeats only where greedy ones match alike.
+fn plain(alternative: Expr) -> Option<String> {
+    let items = match alternative {
+        Expr::Concat(items) => items,
+        other => vec![other],
+    };
+    let mut result = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        result.push(match item {
+            // Behind an alternative of the pattern nothing can fail and come back to it, so that
+            // what follows in the alternative itself decides.
+            Expr::AtomicGroup(repeat) => without_possession(repeat, &items[index + 1..])?,
+            other => other.clone(),
+        });
+    }
+    if !result.iter().all(is_plain) {
+        return None;
+    }
+    let mut text = String::new();
+    Expr::Concat(result).to_str(&mut text, 1);
+    Some(text)
+}
+
+/// The greedy repeat that matches like the possessive one when `rest` follows.
+fn without_possession(repeat: &Expr, rest: &[Expr]) -> Option<Expr> {
+    let Expr::Repeat { child, greedy: true, .. } = repeat else { return None };
+    let same = rest.iter().all(never_fails)
+        || rest.first().is_some_and(|next| cannot_begin_with(next, child));
+    same.then(|| repeat.clone())
+}
+
+/// Whether plain regexes have all that `expr` holds.
+fn is_plain(expr: &Expr) -> bool {
+    match expr {
+        Expr::Concat(_) | Expr::Alt(_) | Expr::Group(_) | Expr::Repeat { .. } => {
+            expr.children_iter().all(is_plain)
+        }
+        Expr::Empty | Expr::Any { .. } | Expr::Literal { .. } | Expr::Delegate { .. } => true,
+        Expr::Assertion(assertion) => matches!(
+            assertion,
+            Assertion::StartText
+                | Assertion::EndText
+                | Assertion::StartLine { .. }
+                | Assertion::EndLine { .. }
+                | Assertion::WordBoundary
+                | Assertion::NotWordBoundary
+        ),
+        _ => false,
+    }
+}
+
+/// Whether `expr` matches at every position, be it the empty text.
+fn never_fails(expr: &Expr) -> bool {
+    match expr {
+        Expr::Repeat { lo: 0, .. } | Expr::Empty => true,
+        Expr::AtomicGroup(inner) => never_fails(inner),
+        _ => false,
+    }
+}
+
+/// Whether `expr` matches nowhere before a character of the class `class`.
+fn cannot_begin_with(expr: &Expr, class: &Expr) -> bool {
+    match expr {
+        Expr::Assertion(Assertion::EndText) => single(class).is_some(),
+        Expr::AtomicGroup(inner) => cannot_begin_with(inner, class),
+        Expr::Repeat { child, lo: 1.., .. } => cannot_begin_with(child, class),
+        _ => match (single(expr), single(class)) {
+            (Some(first), Some(class)) => are_disjoint(&first, &class),
+            _ => false,
+        },
+    }
+}
+
+/// `expr` as a class, if it always matches exactly one character.
+fn single(expr: &Expr) -> Option<String> {
+    let is_single = match expr {
+        Expr::Delegate { casei: false, .. } => true,
+        Expr::Literal { val, casei: false } => val.chars().count() == 1,
+        _ => false,
+    };
+    is_single.then(|| {
+        let mut text = String::new();
+        expr.to_str(&mut text, 3);
+        text
+    })
+}
+
+/// Whether no character is in both classes.
+fn are_disjoint(one: &str, other: &str) -> bool {
+    let Ok(both) = PlainRegex::new(&format!("[{one}&&{other}]")) else { return false };
+    let mut buffer = [0; 4];
+    !(0..=char::MAX as u32)
+        .filter_map(char::from_u32)
+        .any(|c| both.is_match(c.encode_utf8(&mut buffer)))
+}

@@ -1,0 +1,352 @@
+//! The tiers of x86-64.
+//!
+//! The functions that use vector instructions are inlined into `run_avx2` and `run_avx512`, the
+//! only ones compiled for them; what they are called from holds an [`Avx2`] or [`Avx512`], which
+//! nothing else can make.
+
+use std::arch::x86_64::*;
+
+use super::portable::union;
+use super::{Classifier, Kernel, WINDOW, Window, add_multibyte, low_bits};
+use crate::split::chars::{self, ASCII, LOWER, NEWLINE, NUMBER, SPACE, UPPER};
+
+pub(super) fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+}
+
+pub(super) fn has_avx512() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx2(()))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx512(()))
+}
+
+/// Proof of AVX2: made in `run_avx2` only.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2(());
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2Window {
+    halves: [__m256i; 2],
+    by_class: [u64; 8],
+    continuation: u64,
+    valid: u64,
+}
+
+/// The high bits of all bytes.
+#[inline(always)]
+fn gather(halves: [__m256i; 2]) -> u64 {
+    // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
+    let [low, high] = unsafe { halves.map(|half| _mm256_movemask_epi8(half) as u32) };
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// The bytes from `first` to `last`, both ASCII: moved so that `last` is the largest signed byte.
+#[inline(always)]
+fn range(halves: [__m256i; 2], first: u8, last: u8) -> u64 {
+    // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
+    unsafe {
+        let shift = _mm256_set1_epi8((127 - last) as i8);
+        let below = _mm256_set1_epi8((126 - (last - first)) as i8);
+        gather(halves.map(|half| _mm256_cmpgt_epi8(_mm256_add_epi8(half, shift), below)))
+    }
+}
+
+#[inline(always)]
+fn equal(halves: [__m256i; 2], byte: u8) -> u64 {
+    // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
+    unsafe {
+        let byte = _mm256_set1_epi8(byte as i8);
+        gather(halves.map(|half| _mm256_cmpeq_epi8(half, byte)))
+    }
+}
+
+impl Classifier for Avx2 {
+    type Window = Avx2Window;
+
+    #[inline(always)]
+    fn window(self, text: &[u8], at: usize) -> Avx2Window {
+        let rest = &text[at..];
+        let mut copy = [0; WINDOW];
+        let bytes = match rest.first_chunk::<WINDOW>() {
+            Some(chunk) => chunk,
+            None => {
+                copy[..rest.len()].copy_from_slice(rest);
+                &copy
+            }
+        };
+        // SAFETY: both loads are inside the 64 bytes; `self` proves AVX2.
+        let halves = unsafe {
+            let first = bytes.as_ptr().cast::<__m256i>();
+            [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))]
+        };
+        let mut by_class = [0; 8];
+        by_class[UPPER.trailing_zeros() as usize] = range(halves, b'A', b'Z');
+        by_class[LOWER.trailing_zeros() as usize] = range(halves, b'a', b'z');
+        by_class[NUMBER.trailing_zeros() as usize] = range(halves, b'0', b'9');
+        by_class[NEWLINE.trailing_zeros() as usize] = equal(halves, b'\n') | equal(halves, b'\r');
+        by_class[SPACE.trailing_zeros() as usize] =
+            equal(halves, b' ') | range(halves, b'\t', b'\r');
+        let mut valid = low_bits(rest.len());
+        let high = gather(halves);
+        let mut continuation = 0;
+        if high != 0 {
+            // SAFETY: `self` proves AVX2.
+            continuation = unsafe {
+                // 0x80..=0xBF are the signed bytes below -64.
+                let bound = _mm256_set1_epi8(-64);
+                gather(halves.map(|half| _mm256_cmpgt_epi8(bound, half)))
+            };
+            valid &= add_multibyte(text, at, high & !continuation, &mut by_class);
+            continuation &= valid;
+        }
+        Avx2Window { halves, by_class, continuation, valid }
+    }
+}
+
+impl Window for Avx2Window {
+    #[inline(always)]
+    fn any(&self, classes: u8) -> u64 {
+        union(&self.by_class, classes)
+    }
+
+    #[inline(always)]
+    fn equal(&self, byte: u8) -> u64 {
+        equal(self.halves, byte)
+    }
+
+    #[inline(always)]
+    fn continuation(&self) -> u64 {
+        self.continuation
+    }
+
+    #[inline(always)]
+    fn valid(&self) -> u64 {
+        self.valid
+    }
+}
+
+/// Proof of AVX-512: made in `run_avx512` only.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx512(());
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx512Window {
+    bytes: __m512i,
+    /// The class of each byte's character.
+    classes: __m512i,
+    continuation: u64,
+    valid: u64,
+}
+
+impl Classifier for Avx512 {
+    type Window = Avx512Window;
+
+    #[inline(always)]
+    fn window(self, text: &[u8], at: usize) -> Avx512Window {
+        let rest = &text[at..];
+        let valid = low_bits(rest.len());
+        // SAFETY: the load reads the bytes of `valid` only, which are in `rest`; the table has
+        // 128 bytes; `self` proves AVX-512.
+        unsafe {
+            let bytes = if rest.len() >= WINDOW {
+                _mm512_loadu_si512(rest.as_ptr().cast())
+            } else {
+                _mm512_maskz_loadu_epi8(valid, rest.as_ptr().cast())
+            };
+            let table = ASCII.as_ptr();
+            let low = _mm512_loadu_si512(table.cast());
+            let high = _mm512_loadu_si512(table.add(64).cast());
+            let classes = _mm512_permutex2var_epi8(low, bytes, high);
+            if _mm512_movepi8_mask(bytes) == 0 {
+                return Avx512Window { bytes, classes, continuation: 0, valid };
+            }
+            multibyte(text, at, bytes, classes, valid)
+        }
+    }
+}
+
+impl Window for Avx512Window {
+    #[inline(always)]
+    fn any(&self, classes: u8) -> u64 {
+        // SAFETY: windows are made by `Avx512` only, which proves AVX-512.
+        unsafe { _mm512_test_epi8_mask(self.classes, _mm512_set1_epi8(classes as i8)) }
+    }
+
+    #[inline(always)]
+    fn equal(&self, byte: u8) -> u64 {
+        // SAFETY: windows are made by `Avx512` only, which proves AVX-512.
+        unsafe { _mm512_cmpeq_epi8_mask(self.bytes, _mm512_set1_epi8(byte as i8)) }
+    }
+
+    #[inline(always)]
+    fn continuation(&self) -> u64 {
+        self.continuation
+    }
+
+    #[inline(always)]
+    fn valid(&self) -> u64 {
+        self.valid
+    }
+}
+
+/// For each first byte of a character of three bytes, as its low six bits: the longest stretch
+/// of second bytes, `first..=last`, below which all characters have the same class, and that
+/// class. Most Han characters and all syllables of Hangul are in such stretches.
+struct Uniform {
+    first: [u8; 64],
+    last: [u8; 64],
+    class: [u8; 64],
+}
+
+const fn uniform() -> Uniform {
+    let mut table = Uniform { first: [0xFF; 64], last: [0; 64], class: [0; 64] };
+    let mut lead = 0;
+    while lead < 16 {
+        let mut second = 0;
+        while second < 64 {
+            let Some(class) = class_of_row(lead * 64 + second) else {
+                second += 1;
+                continue;
+            };
+            let begin = second;
+            while second < 64 && matches!(class_of_row(lead * 64 + second), Some(c) if c == class) {
+                second += 1;
+            }
+            let entry = 0x20 + lead;
+            let longest = table.last[entry] as isize - table.first[entry] as isize;
+            if (second - begin) as isize > longest + 1 || table.first[entry] == 0xFF {
+                table.first[entry] = 0x80 + begin as u8;
+                table.last[entry] = 0x80 + second as u8 - 1;
+                table.class[entry] = class;
+            }
+        }
+        lead += 1;
+    }
+    table
+}
+
+/// The class of all characters of a row, if it is the same.
+const fn class_of_row(row: usize) -> Option<u8> {
+    use crate::split::char_table::{ROW_OF, ROWS};
+    let row = &ROWS[ROW_OF[row] as usize];
+    let mut at = 1;
+    while at < 64 {
+        if row[at] != row[0] {
+            return None;
+        }
+        at += 1;
+    }
+    Some(row[0])
+}
+
+static UNIFORM: Uniform = uniform();
+
+/// The bytes 0, 1, 2 and so on.
+static POSITIONS: [u8; 64] = {
+    let mut positions = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        positions[at] = at as u8;
+        at += 1;
+    }
+    positions
+};
+
+/// Completes a window that holds characters of more than one byte.
+///
+/// Characters that differ in their last byte only share a row of 64 classes, which one table
+/// look-up gives to all of them in the window. There are as many rounds as there are different
+/// rows, but for the characters of `UNIFORM`, which are done at once.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn multibyte(
+    text: &[u8],
+    at: usize,
+    bytes: __m512i,
+    ascii_classes: __m512i,
+    loaded: u64,
+) -> Avx512Window {
+    let at_least = |byte: u8| _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8(byte as i8));
+    let (lead2, lead3, lead4) = (at_least(0xC0), at_least(0xE0), at_least(0xF0));
+    // The one character that does not end in a full window, by its first byte.
+    let cut = lead2 & 1 << 63 | lead3 & 1 << 62 | lead4 & 1 << 61;
+    let valid = loaded & cut.wrapping_sub(1);
+    let high = _mm512_movepi8_mask(bytes) & valid;
+    let continuation = high & !lead2;
+    let leads = lead2 & valid;
+
+    // The byte one, two and three places further on, beside each byte.
+    // SAFETY: `POSITIONS` has 64 bytes.
+    let positions = unsafe { _mm512_loadu_si512(POSITIONS.as_ptr().cast()) };
+    let moved = |by: i8| _mm512_add_epi8(positions, _mm512_set1_epi8(by));
+    let second = _mm512_permutexvar_epi8(moved(1), bytes);
+    let third = _mm512_permutexvar_epi8(moved(2), bytes);
+    let fourth = _mm512_permutexvar_epi8(moved(3), bytes);
+
+    let mut classes = _mm512_maskz_mov_epi8(!high & valid, ascii_classes);
+    let mut rest = leads;
+    let three = lead3 & !lead4 & valid;
+    if three != 0 {
+        // SAFETY: the tables have 64 bytes.
+        let look_up = |table: &[u8; 64]| unsafe {
+            _mm512_permutexvar_epi8(bytes, _mm512_loadu_si512(table.as_ptr().cast()))
+        };
+        let same = _mm512_mask_cmpge_epu8_mask(three, second, look_up(&UNIFORM.first));
+        let same = _mm512_mask_cmple_epu8_mask(same, second, look_up(&UNIFORM.last));
+        let class = look_up(&UNIFORM.class);
+        classes = _mm512_mask_mov_epi8(classes, same, class);
+        classes = _mm512_mask_permutexvar_epi8(classes, same << 1, moved(-1), class);
+        classes = _mm512_mask_permutexvar_epi8(classes, same << 2, moved(-2), class);
+        rest &= !same;
+    }
+
+    // Beside each byte of a character its last byte, whose low bits are its place in the row.
+    let four = lead4 & valid;
+    let mut last = bytes;
+    last = _mm512_mask_mov_epi8(last, leads & !lead3 | three << 1 | four << 2, second);
+    last = _mm512_mask_mov_epi8(last, three | four << 1, third);
+    last = _mm512_mask_mov_epi8(last, four, fourth);
+    while rest != 0 {
+        let first = at + rest.trailing_zeros() as usize;
+        let byte = |offset: usize| text.get(first + offset).copied().unwrap_or(0);
+        let equal = |vector: __m512i, among: u64, byte: u8| {
+            _mm512_mask_cmpeq_epi8_mask(among, vector, _mm512_set1_epi8(byte as i8))
+        };
+        let bits = |byte: u8| u32::from(byte & 0x3F);
+        let same = equal(bytes, rest, byte(0));
+        let (row, same, members) = match byte(0) {
+            0..0xE0 => (u32::from(byte(0) & 0x1F), same, same | same << 1),
+            0xE0..0xF0 => {
+                let same = equal(second, same, byte(1));
+                let row = u32::from(byte(0) & 0x0F) << 6 | bits(byte(1));
+                (row, same, same | same << 1 | same << 2)
+            }
+            _ => {
+                let same = equal(third, equal(second, same, byte(1)), byte(2));
+                let row = u32::from(byte(0) & 7) << 12 | bits(byte(1)) << 6 | bits(byte(2));
+                (row, same, same | same << 1 | same << 2 | same << 3)
+            }
+        };
+        // SAFETY: a row has 64 bytes.
+        let row = unsafe { _mm512_loadu_si512(chars::row(row << 6).as_ptr().cast()) };
+        classes = _mm512_mask_permutexvar_epi8(classes, members, last, row);
+        rest &= !same;
+    }
+    Avx512Window { bytes, classes, continuation, valid }
+}

@@ -1,0 +1,232 @@
+//! The published families of patterns, each declared by nine fields.
+//!
+//! The scanner and the block cutter are written once, over these fields; each family is a type,
+//! so that the compiler makes of them one machine per family without the branches of the others.
+
+use super::chars::{CASELESS, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
+
+/// Where `'s 't 're 've 'm 'll 'd` are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contraction {
+    None,
+    /// As a piece of their own, before everything else; small letters only.
+    Lower,
+    /// As a piece of their own, before everything else; letters of any case.
+    AnyCase,
+    /// As the end of a word; letters of any case.
+    Suffix,
+}
+
+/// The one character that may lead a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    /// U+0020
+    Space,
+    /// `[^\r\n\p{L}\p{N}]`
+    NotNewline,
+}
+
+/// What a pattern says. A word is a run of letters with what belongs to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub contraction: Contraction,
+    /// The classes of the characters that a word may hold.
+    pub letters: u8,
+    /// A word is `[upper, caseless]* [lower, caseless]+`, or else
+    /// `[upper, caseless]+ [lower, caseless]*`; marks are caseless.
+    pub case_runs: bool,
+    pub prefix: Prefix,
+    /// How many digits a piece holds at most; 0: any number, and a space may lead them.
+    pub digits: usize,
+    /// Characters that may follow a run of punctuation: any of these bytes, any number of times.
+    pub punct_tail: &'static [u8],
+    /// Whether whitespace up to the last newline of its run is a piece: `\s*[\r\n]+`.
+    pub newline_run: bool,
+    /// Whether whitespace that ends the text is one piece even so: `\s++$` before that rule.
+    pub end_space_first: bool,
+    /// Whether a run of `\p{Han}` is a piece, before everything else, and no part of a word.
+    pub han_runs: bool,
+}
+
+impl Rules {
+    /// Whether a word may hold a character of this class.
+    #[inline(always)]
+    pub(super) fn is_letter(&self, class: u8) -> bool {
+        class & self.letters != 0 && !(self.han_runs && class & HAN != 0)
+    }
+
+    /// Whether a run of punctuation may hold a character of this class.
+    #[inline(always)]
+    pub(super) fn is_punct(&self, class: u8) -> bool {
+        class & self.not_punct() == 0
+    }
+
+    /// The classes that a run of punctuation may not hold. Marks may be in both kinds of run
+    /// under `case_runs`: the patterns of those families say `[^\s\p{L}\p{N}]`. The others
+    /// that let marks into words keep them out of punctuation.
+    #[inline(always)]
+    pub(super) const fn not_punct(&self) -> u8 {
+        let marks = if self.case_runs { 0 } else { self.letters & MARK };
+        LETTER | NUMBER | SPACE | marks
+    }
+
+    /// Whether a character of this class, not itself a letter, may lead a word.
+    #[inline(always)]
+    pub(super) fn is_prefix(&self, class: u8, byte: u8) -> bool {
+        match self.prefix {
+            Prefix::Space => byte == b' ',
+            Prefix::NotNewline => class & (LETTER | NUMBER | NEWLINE) == 0,
+        }
+    }
+
+    /// The classes that a word of `case_runs` may begin with.
+    pub(super) const FIRST: u8 = UPPER | CASELESS | MARK;
+    /// The classes that a word of `case_runs` may end with.
+    pub(super) const LAST: u8 = LOWER | CASELESS | MARK;
+}
+
+/// A family: a type that stands for its rules.
+pub(super) trait Family {
+    const RULES: Rules;
+}
+
+/// Declares each family, the enum of all of them, and `with_family!`, which runs generic code
+/// for the family at hand.
+macro_rules! families {
+    ($($(#[$doc:meta])* $name:ident = $rules:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            pub(super) struct $name;
+
+            impl Family for $name {
+                const RULES: Rules = $rules;
+            }
+        )*
+
+        /// Which family a pattern belongs to.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum FamilyName { $($name,)* }
+
+        impl FamilyName {
+            #[cfg(test)]
+            pub(super) const ALL: &'static [FamilyName] = &[$(FamilyName::$name,)*];
+
+            /// Gives `visitor` the family as a type.
+            #[inline]
+            pub(super) fn visit<V: FamilyVisitor>(self, visitor: V) -> V::Output {
+                match self { $(FamilyName::$name => visitor.visit::<$name>(),)* }
+            }
+        }
+    };
+}
+
+/// Code that is generic over the family.
+pub(super) trait FamilyVisitor {
+    type Output;
+    fn visit<F: Family>(self) -> Self::Output;
+}
+
+const CL100K: Rules = Rules {
+    contraction: Contraction::AnyCase,
+    letters: LETTER,
+    case_runs: false,
+    prefix: Prefix::NotNewline,
+    digits: 3,
+    punct_tail: b"\r\n",
+    newline_run: true,
+    end_space_first: true,
+    han_runs: false,
+};
+
+const O200K: Rules = Rules {
+    contraction: Contraction::Suffix,
+    letters: LETTER | MARK,
+    case_runs: true,
+    punct_tail: b"\r\n/",
+    end_space_first: false,
+    ..CL100K
+};
+
+families! {
+    /// GPT-2, r50k_base, p50k_base.
+    R50k = Rules {
+        contraction: Contraction::Lower,
+        prefix: Prefix::Space,
+        digits: 0,
+        punct_tail: b"",
+        newline_run: false,
+        ..CL100K
+    };
+    /// cl100k_base as tiktoken spells it since 0.8.
+    Cl100k = CL100K;
+    /// cl100k_base as it was published first; OLMo 3, Llama 3.
+    Olmo3 = Rules { end_space_first: false, ..CL100K };
+    /// Qwen, Qwen 2 and 3.
+    Qwen2 = Rules { end_space_first: false, digits: 1, ..CL100K };
+    /// Qwen 3.5.
+    Qwen35 = Rules { end_space_first: false, digits: 1, letters: LETTER | MARK, ..CL100K };
+    /// o200k_base, o200k_harmony.
+    O200k = O200K;
+    /// Nemotron, and Mistral's Tekken.
+    Nemotron = Rules { contraction: Contraction::None, digits: 1, ..O200K };
+    /// Kimi K2.
+    Kimi = Rules { punct_tail: b"\r\n", han_runs: true, ..O200K };
+}
+
+/// The exact patterns of the families. Spellings that differ in a character are listed one by
+/// one: whether they mean the same is settled by the tests, not by rewriting patterns.
+pub(super) const SPELLINGS: &[(FamilyName, &str)] = &[
+    (
+        FamilyName::R50k,
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    ),
+    (
+        FamilyName::R50k,
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    ),
+    (
+        FamilyName::R50k,
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    ),
+    (FamilyName::R50k, r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
+    (
+        FamilyName::Cl100k,
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+    (
+        FamilyName::Olmo3,
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        FamilyName::Olmo3,
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    ),
+    (
+        FamilyName::Qwen2,
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        FamilyName::Qwen35,
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        FamilyName::O200k,
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        FamilyName::Nemotron,
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    (
+        FamilyName::Kimi,
+        r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+];
+
+impl FamilyName {
+    /// The family that `pattern` is a spelling of.
+    pub(super) fn of_pattern(pattern: &str) -> Option<Self> {
+        SPELLINGS.iter().find(|(_, spelling)| *spelling == pattern).map(|(family, _)| *family)
+    }
+}

@@ -1,0 +1,144 @@
+//! Where a piece can be cut apart before merging, because no token reaches across.
+//!
+//! Between two characters of three bytes each (Chinese, Japanese and Korean, and more) there is
+//! a cut unless some token holds the end of the first and the start of the second. Then no merge
+//! ever crosses, whatever stands around the two, so that both sides merge on their own, and a
+//! side that is a token merges into it. (The last needs every token to be reachable; a vocabulary
+//! where some are not has no cuts.)
+
+use super::Section;
+use super::tokens::Tokens;
+
+/// A bit for every pair of characters that some token holds, hashed: a bit set by another pair
+/// costs a cut and nothing else.
+const PAIR_BITS: u32 = 18;
+/// Code points of three-byte characters fit in this many bits.
+const CHAR_BITS: u32 = 16;
+
+/// The cuts that a vocabulary allows.
+#[derive(Debug, Clone)]
+pub(crate) struct Cuts {
+    pub(super) pairs: Section<u64>,
+    /// By code point: the character may be joined to a part of the one after it.
+    pub(super) open_after: Section<u64>,
+    /// By code point: the character may be joined to a part of the one before it.
+    pub(super) open_before: Section<u64>,
+}
+
+/// The code point of a three-byte character, if that is what the bytes are.
+#[inline(always)]
+pub(crate) fn three_byte_char(bytes: &[u8]) -> Option<u32> {
+    let &[first, second, third, ..] = bytes else { return None };
+    if first & 0xf0 != 0xe0 || second & 0xc0 != 0x80 || third & 0xc0 != 0x80 {
+        return None;
+    }
+    Some(u32::from(first & 0xf) << 12 | u32::from(second & 0x3f) << 6 | u32::from(third & 0x3f))
+}
+
+#[inline(always)]
+fn pair_bit(before: u32, after: u32) -> usize {
+    let pair = before << CHAR_BITS | after;
+    (u64::from(pair).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PAIR_BITS)) as usize
+}
+
+#[inline(always)]
+fn has(bits: &[u64], bit: usize) -> bool {
+    bits[bit / 64] >> (bit % 64) & 1 != 0
+}
+
+fn set(bits: &mut [u64], bit: usize) {
+    bits[bit / 64] |= 1 << (bit % 64);
+}
+
+/// How the bytes on one side of a border inside a token relate to a three-byte character.
+enum Side {
+    Whole(u32),
+    /// Too few bytes to tell: the lowest and the highest character that it can be.
+    Part(u32, u32),
+    Other,
+}
+
+fn side_before(bytes: &[u8]) -> Side {
+    if bytes.len() >= 3 {
+        return three_byte_char(&bytes[bytes.len() - 3..]).map_or(Side::Other, Side::Whole);
+    }
+    if bytes.iter().all(|byte| byte & 0xc0 == 0x80) {
+        Side::Part(0, (1 << CHAR_BITS) - 1)
+    } else {
+        Side::Other
+    }
+}
+
+fn side_after(bytes: &[u8]) -> Side {
+    match *bytes {
+        [_, _, _, ..] => three_byte_char(bytes).map_or(Side::Other, Side::Whole),
+        [first, second] if first & 0xf0 == 0xe0 && second & 0xc0 == 0x80 => {
+            let low = u32::from(first & 0xf) << 12 | u32::from(second & 0x3f) << 6;
+            Side::Part(low, low | 0x3f)
+        }
+        [first] if first & 0xf0 == 0xe0 => {
+            let low = u32::from(first & 0xf) << 12;
+            Side::Part(low, low | 0xfff)
+        }
+        _ => Side::Other,
+    }
+}
+
+impl Cuts {
+    pub(super) fn build(tokens: &Tokens) -> Self {
+        let mut pairs = vec![0; 1 << (PAIR_BITS - 6)];
+        let mut open_after = vec![0; 1 << (CHAR_BITS - 6)];
+        let mut open_before = open_after.clone();
+        if !tokens.all_reachable() {
+            pairs.fill(u64::MAX);
+        }
+        for rank in 0..tokens.len() as u32 {
+            let token = tokens.bytes(rank);
+            for border in 1..token.len() {
+                let (before, after) = token.split_at(border);
+                match (side_before(before), side_after(after)) {
+                    (Side::Whole(before), Side::Whole(after)) => {
+                        set(&mut pairs, pair_bit(before, after));
+                    }
+                    (Side::Whole(before), Side::Part(..)) => set(&mut open_after, before as usize),
+                    (Side::Part(..), Side::Whole(after)) => set(&mut open_before, after as usize),
+                    (Side::Part(..), Side::Part(low, high)) => {
+                        (low..=high).for_each(|after| set(&mut open_before, after as usize));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Self { pairs: pairs.into(), open_after: open_after.into(), open_before: open_before.into() }
+    }
+
+    /// Whether no token reaches across the border of these two characters, given as code points
+    /// of three bytes each.
+    #[inline(always)]
+    fn between(&self, before: u32, after: u32) -> bool {
+        !(has(&self.pairs, pair_bit(before, after))
+            | has(&self.open_after, before as usize)
+            | has(&self.open_before, after as usize))
+    }
+
+    /// The first cut of `piece` after byte `from`, which starts a character; or the end.
+    #[inline]
+    pub(crate) fn next(&self, piece: &[u8], from: usize) -> usize {
+        let mut position = from;
+        while position < piece.len() {
+            let Some(mut before) = three_byte_char(&piece[position..]) else {
+                position += 1;
+                continue;
+            };
+            position += 3;
+            while let Some(here) = three_byte_char(&piece[position..]) {
+                if self.between(before, here) {
+                    return position;
+                }
+                before = here;
+                position += 3;
+            }
+        }
+        piece.len()
+    }
+}

@@ -1,0 +1,161 @@
+//! A vocabulary as one block of bytes: made when the package is built, read in place.
+//!
+//! Layout, all numbers little-endian: [`MAGIC`], the number of words in the head, the head
+//! (flags and seeds), then the sections, each a `u64` length in bytes, padding to 64 bytes, the
+//! contents, and padding to 64 bytes. An image is made and read by the same version of this
+//! crate; it is no file format.
+
+use bytemuck::Pod;
+
+use super::cuts::Cuts;
+use super::pairs::Pairs;
+use super::tokens::Tokens;
+use super::trie::Trie;
+use super::{Section, Vocabulary};
+use crate::error::{Error, Result};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg01");
+const ALIGNMENT: usize = 64;
+
+/// Bytes at an address that an image can be read at.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Aligned<B: ?Sized>(pub B);
+
+impl Vocabulary {
+    /// This vocabulary as an image.
+    pub fn to_image(&self) -> Vec<u8> {
+        let Self { tokens, pairs, trie, cuts, ordered } = self;
+        let mut image = Writer(Vec::new());
+        image.words(&[MAGIC]);
+        image.words(&[*ordered, trie.is_some(), pairs.every_byte].map(u64::from));
+        image.words(&tokens.short_seeds);
+        image.words(&tokens.long_seeds);
+        image.words(&pairs.seeds);
+        image.section(&tokens.arena);
+        image.section(&tokens.starts);
+        image.section(&tokens.ids);
+        image.section(&tokens.short_places);
+        image.section(&tokens.short);
+        image.section(&tokens.long_places);
+        image.section(&tokens.long);
+        image.section(&tokens.unreachable);
+        image.section(&pairs.bytes);
+        image.section(&pairs.neighbours);
+        image.section(&pairs.splits);
+        image.section(&pairs.places);
+        image.section(&pairs.table);
+        image.section(&cuts.pairs);
+        image.section(&cuts.open_after);
+        image.section(&cuts.open_before);
+        if let Some(trie) = trie {
+            image.section(&trie.units);
+            image.section(&trie.shorter);
+        }
+        image.0
+    }
+
+    /// Reads an image in place. It must be made by [`Vocabulary::to_image`] of this version and
+    /// lie at an address as [`Aligned`] gives; anything else is refused.
+    pub fn from_image(image: &'static [u8]) -> Result<Self> {
+        let mut image = Reader { image, position: 0 };
+        let [magic] = image.words()?;
+        let [ordered, has_trie, every_byte] = image.words()?;
+        if magic != MAGIC {
+            return Err(Error::Vocabulary("not a vocabulary image of this version".into()));
+        }
+        let (short_seeds, long_seeds, pair_seeds) =
+            (image.words()?, image.words()?, image.words()?);
+        let tokens = Tokens {
+            arena: image.section()?,
+            starts: image.section()?,
+            ids: image.section()?,
+            short_seeds,
+            short_places: image.section()?,
+            short: image.section()?,
+            long_seeds,
+            long_places: image.section()?,
+            long: image.section()?,
+            unreachable: image.section()?,
+        };
+        let pairs = Pairs {
+            bytes: image.section()?,
+            every_byte: every_byte != 0,
+            neighbours: image.section()?,
+            splits: image.section()?,
+            seeds: pair_seeds,
+            places: image.section()?,
+            table: image.section()?,
+        };
+        let cuts = Cuts {
+            pairs: image.section()?,
+            open_after: image.section()?,
+            open_before: image.section()?,
+        };
+        let trie = match has_trie {
+            0 => None,
+            _ => Some(Trie { units: image.section()?, shorter: image.section()? }),
+        };
+        Ok(Self { tokens, pairs, trie, cuts, ordered: ordered != 0 })
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn words(&mut self, words: &[u64]) {
+        words.iter().for_each(|word| self.0.extend_from_slice(&word.to_le_bytes()));
+    }
+
+    fn pad(&mut self) {
+        self.0.resize(self.0.len().next_multiple_of(ALIGNMENT), 0);
+    }
+
+    fn section<T: Pod>(&mut self, section: &[T]) {
+        let bytes: &[u8] = bytemuck::cast_slice(section);
+        self.words(&[bytes.len() as u64]);
+        self.pad();
+        self.0.extend_from_slice(bytes);
+        self.pad();
+    }
+}
+
+struct Reader {
+    image: &'static [u8],
+    position: usize,
+}
+
+impl Reader {
+    fn bytes(&mut self, count: usize) -> Result<&'static [u8]> {
+        let end = self.position.checked_add(count);
+        let bytes = end.and_then(|end| self.image.get(self.position..end));
+        let bytes =
+            bytes.ok_or_else(|| Error::Vocabulary("a vocabulary image that is cut off".into()))?;
+        self.position += count;
+        Ok(bytes)
+    }
+
+    fn words<const N: usize>(&mut self) -> Result<[u64; N]> {
+        let mut words = [0; N];
+        for word in &mut words {
+            let bytes = self.bytes(8)?;
+            *word = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        }
+        Ok(words)
+    }
+
+    fn pad(&mut self) -> Result<()> {
+        let padding = self.position.next_multiple_of(ALIGNMENT) - self.position;
+        self.bytes(padding).map(drop)
+    }
+
+    fn section<T: Pod>(&mut self) -> Result<Section<T>> {
+        let [length] = self.words()?;
+        self.pad()?;
+        let bytes = self.bytes(length as usize)?;
+        self.pad()?;
+        bytemuck::try_cast_slice(bytes).map(Section::Borrowed).map_err(|error| {
+            Error::Vocabulary(format!("a vocabulary image at an odd address ({error})"))
+        })
+    }
+}

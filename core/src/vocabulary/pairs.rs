@@ -1,0 +1,186 @@
+//! Which two neighbouring parts merge, and into what.
+//!
+//! A part is a rank, or [`missing`]`(byte)` for a single byte that is no token.
+//!
+//! Merging is defined on bytes (two parts merge when their concatenation is a token), but each
+//! token needs one pair only: when two neighbours make up a token, every merge between its first
+//! and last byte has happened inside of it, in the order in which its bytes alone would have
+//! merged, so that the two are always the same. A token whose bytes alone get stuck before that
+//! is never the result of a merge: it is *unreachable*.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::tokens::Tokens;
+use super::{NONE, RANK_BITS, Section};
+use crate::error::{Error, Result};
+use crate::hash::{fold, place, slot};
+use crate::merge::merge_parts;
+
+/// What stands for a single byte that is no token.
+pub(crate) fn missing(tokens: usize, byte: u8) -> u32 {
+    tokens as u32 + u32::from(byte)
+}
+
+/// What two neighbouring bytes tell before anything is merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub(crate) struct Neighbours {
+    /// The rank of their concatenation, or [`NONE`].
+    pub rank: u32,
+    /// The lowest rank of a merge of the second, a single byte, with a part that ends in the
+    /// first.
+    pub taken_left: u32,
+    /// The lowest rank of a merge of the first, a single byte, with a part that starts with the
+    /// second.
+    pub taken_right: u32,
+    padding: u32,
+}
+
+/// The pairs of a vocabulary.
+#[derive(Debug, Clone)]
+pub(crate) struct Pairs {
+    /// The part that each byte is.
+    pub(super) bytes: Section<u32>,
+    pub(super) every_byte: bool,
+    /// By first byte * 256 + second byte.
+    pub(super) neighbours: Section<Neighbours>,
+    /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
+    pub(super) splits: Section<[u32; 2]>,
+    pub(super) seeds: [u64; 2],
+    pub(super) places: Section<u32>,
+    /// Left part, right part and result, [`RANK_BITS`] each.
+    pub(super) table: Section<u64>,
+}
+
+const EMPTY: u64 = u64::MAX;
+
+#[inline(always)]
+fn pack(left: u32, right: u32) -> u64 {
+    u64::from(left) << RANK_BITS | u64::from(right)
+}
+
+impl Pairs {
+    pub(super) fn build(tokens: &Tokens) -> Result<Self> {
+        let bytes: Vec<u32> = (0..=255u8)
+            .map(|byte| tokens.find(&[byte]).unwrap_or(missing(tokens.len(), byte)))
+            .collect();
+        let splits: Vec<[u32; 2]> =
+            (0..tokens.len() as u32).map(|rank| last_merge(tokens, &bytes, rank)).collect();
+
+        let merged: Vec<u32> =
+            (0..tokens.len() as u32).filter(|&rank| splits[rank as usize][0] != NONE).collect();
+        let pair_of = |rank: u32| {
+            let [left, right] = splits[rank as usize];
+            pack(left, right)
+        };
+        let placed = place(merged.len(), |i, seeds| fold(pair_of(merged[i]) ^ seeds[0], seeds[1]))
+            .ok_or_else(|| {
+                Error::Vocabulary(
+                    "the tokens were made so that their pairs cannot be hashed".into(),
+                )
+            })?;
+        let mut table = vec![EMPTY; placed.table];
+        for (&rank, &slot) in merged.iter().zip(&placed.slots) {
+            table[slot] = pair_of(rank) << RANK_BITS | u64::from(rank);
+        }
+        Ok(Self {
+            every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
+            neighbours: neighbours(tokens, &splits).into(),
+            bytes: bytes.into(),
+            splits: splits.into(),
+            seeds: placed.seeds,
+            places: placed.displacements.into(),
+            table: table.into(),
+        })
+    }
+
+    /// What two parts merge into, or [`NONE`].
+    #[inline(always)]
+    pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
+        let pair = pack(left, right);
+        let hash = fold(pair ^ self.seeds[0], self.seeds[1]);
+        let entry = self.table[slot(hash, &self.places, self.table.len())];
+        if entry >> RANK_BITS == pair { entry as u32 & ((1 << RANK_BITS) - 1) } else { NONE }
+    }
+
+    /// The part that a byte is.
+    #[inline(always)]
+    pub(crate) fn byte(&self, byte: u8) -> u32 {
+        self.bytes[usize::from(byte)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn every_byte_is_a_token(&self) -> bool {
+        self.every_byte
+    }
+
+    #[inline(always)]
+    pub(crate) fn neighbours(&self, first: u8, second: u8) -> &Neighbours {
+        &self.neighbours[usize::from(first) << 8 | usize::from(second)]
+    }
+
+    /// The two parts that this token is merged from.
+    #[inline(always)]
+    pub(crate) fn split(&self, rank: u32) -> Option<(u32, u32)> {
+        let [left, right] = self.splits[rank as usize];
+        (left != NONE).then_some((left, right))
+    }
+
+    /// Whether every token ranks after the parts it is merged from. Single bytes are there from
+    /// the start, whatever their rank.
+    pub(super) fn is_ordered(&self, tokens: &Tokens) -> bool {
+        let before = |part: u32, rank: u32| {
+            part as usize >= tokens.len() || tokens.bytes(part).len() == 1 || part < rank
+        };
+        self.splits.iter().zip(0..).all(|(&[left, right], rank)| {
+            left == NONE || (before(left, rank) && before(right, rank))
+        })
+    }
+}
+
+/// The two parts whose merge makes this token when its bytes alone are merged.
+fn last_merge(tokens: &Tokens, bytes: &[u32], rank: u32) -> [u32; 2] {
+    let token = tokens.bytes(rank);
+    if token.len() == 1 {
+        return [NONE; 2];
+    }
+    let find = |start: usize, end: usize| {
+        if end - start == token.len() {
+            return NONE;
+        }
+        tokens.find(&token[start..end]).unwrap_or(NONE)
+    };
+    let parts =
+        merge_parts(token, |byte| bytes[usize::from(byte)], |join| find(join.start, join.end));
+    match parts[..] {
+        [left, right] => [left, right],
+        _ => [NONE; 2],
+    }
+}
+
+fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
+    let nothing = Neighbours { rank: NONE, taken_left: NONE, taken_right: NONE, padding: 0 };
+    let mut table = vec![nothing; 1 << 16];
+    for (rank, &[left, right]) in (0..).zip(splits) {
+        if left == NONE {
+            continue;
+        }
+        let token = tokens.bytes(rank);
+        let length = |part: u32| {
+            if (part as usize) < tokens.len() { tokens.bytes(part).len() } else { 1 }
+        };
+        let at = |first: u8, second: u8| usize::from(first) << 8 | usize::from(second);
+        let border = length(left);
+        let place = at(token[border - 1], token[border]);
+        if length(right) == 1 {
+            table[place].taken_left = table[place].taken_left.min(rank);
+        }
+        if border == 1 {
+            table[place].taken_right = table[place].taken_right.min(rank);
+        }
+        if token.len() == 2 {
+            table[place].rank = rank;
+        }
+    }
+    table
+}

@@ -1,0 +1,216 @@
+//! Bytes -> rank and id, and back.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{NONE, Section};
+use crate::error::{Error, Result};
+use crate::hash::{hash_bytes, hash16, place, slot};
+
+/// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
+/// their hash.
+pub(crate) const SHORT: usize = 15;
+
+/// Bytes and, in the last byte, how many: no two short byte strings have the same key.
+pub(crate) type Key = [u64; 2];
+
+/// `MASKS[n]` keeps the first `n` bytes of a key.
+static MASKS: [Key; SHORT + 1] = {
+    let mut masks = [[0; 2]; SHORT + 1];
+    let mut length = 1;
+    while length <= SHORT {
+        let bits = (1u128 << (8 * length)) - 1;
+        masks[length] = [bits as u64, (bits >> 64) as u64];
+        length += 1;
+    }
+    masks
+};
+
+/// The key of `bytes[start..end]`. That of more than [`SHORT`] bytes is the key of none, which
+/// no token has.
+#[inline(always)]
+pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
+    let block: [u64; 2] = match bytes.get(start..).and_then(<[u8]>::first_chunk::<16>) {
+        Some(block) => {
+            let half = |half: usize| {
+                let half = block[half * 8..half * 8 + 8].try_into().expect("8 bytes");
+                u64::from_le_bytes(half)
+            };
+            [half(0), half(1)]
+        }
+        None => tail_block(bytes, start, end),
+    };
+    let length = if end - start <= SHORT { end - start } else { 0 };
+    let mask = MASKS[length];
+    [block[0] & mask[0], block[1] & mask[1] | (length as u64) << 56]
+}
+
+/// The bytes of a key near the end of the text, where 16 cannot be read.
+#[cold]
+#[inline(never)]
+fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
+    let mut block = [0; 16];
+    block[..end - start].copy_from_slice(&bytes[start..end]);
+    bytemuck::cast(block)
+}
+
+/// A short token in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(32))]
+pub(crate) struct Entry {
+    key: Key,
+    /// [`NONE`] in an empty slot.
+    rank: u32,
+    id: u32,
+    padding: [u32; 2],
+}
+
+/// The tokens of a vocabulary.
+#[derive(Debug, Clone)]
+pub(crate) struct Tokens {
+    /// The bytes of all tokens, one after the other in the order of ranks.
+    pub(super) arena: Section<u8>,
+    /// Where each token starts in the arena, and where the last one ends.
+    pub(super) starts: Section<u32>,
+    /// The ids of ranks; empty when each is its rank.
+    pub(super) ids: Section<u32>,
+    pub(super) short_seeds: [u64; 2],
+    pub(super) short_places: Section<u32>,
+    pub(super) short: Section<Entry>,
+    pub(super) long_seeds: [u64; 2],
+    pub(super) long_places: Section<u32>,
+    /// Ranks, [`NONE`] in an empty slot.
+    pub(super) long: Section<u32>,
+    /// One bit a rank: set for tokens that merging cannot reach.
+    pub(super) unreachable: Section<u64>,
+}
+
+impl Tokens {
+    /// Lays out tokens that ascend by id and are known to be sound.
+    pub(super) fn build(tokens: Vec<(Vec<u8>, u32)>) -> Result<Self> {
+        let mut arena = Vec::with_capacity(tokens.iter().map(|(bytes, _)| bytes.len()).sum());
+        let mut starts = vec![0];
+        for (bytes, _) in &tokens {
+            arena.extend_from_slice(bytes);
+            let end = u32::try_from(arena.len())
+                .map_err(|_| Error::Vocabulary("the tokens take more than 4 GiB".into()))?;
+            starts.push(end);
+        }
+        let identical = tokens.iter().enumerate().all(|(rank, (_, id))| rank as u32 == *id);
+        let ids = if identical { vec![] } else { tokens.iter().map(|&(_, id)| id).collect() };
+
+        let is_short = |rank: &u32| tokens[*rank as usize].0.len() <= SHORT;
+        let (short_ranks, long_ranks): (Vec<u32>, Vec<u32>) =
+            (0..tokens.len() as u32).partition(is_short);
+        let key_of = |rank: u32| {
+            let bytes = &tokens[rank as usize].0;
+            key(bytes, 0, bytes.len())
+        };
+        let unplaceable =
+            || Error::Vocabulary("the tokens were made so that they cannot be hashed".into());
+        let placed = place(short_ranks.len(), |i, seeds| hash16(key_of(short_ranks[i]), seeds))
+            .ok_or_else(unplaceable)?;
+        let empty = Entry { key: [0; 2], rank: NONE, id: NONE, padding: [0; 2] };
+        let mut short = vec![empty; placed.table];
+        for (&rank, &slot) in short_ranks.iter().zip(&placed.slots) {
+            let id = tokens[rank as usize].1;
+            short[slot] = Entry { key: key_of(rank), rank, id, padding: [0; 2] };
+        }
+        let (short_seeds, short_places) = (placed.seeds, placed.displacements);
+
+        let placed = place(long_ranks.len(), |i, seeds| {
+            hash_bytes(&tokens[long_ranks[i] as usize].0, seeds)
+        })
+        .ok_or_else(unplaceable)?;
+        let mut long = vec![NONE; placed.table];
+        for (&rank, &slot) in long_ranks.iter().zip(&placed.slots) {
+            long[slot] = rank;
+        }
+        Ok(Self {
+            arena: arena.into(),
+            starts: starts.into(),
+            ids: ids.into(),
+            short_seeds,
+            short_places: short_places.into(),
+            short: short.into(),
+            long_seeds: placed.seeds,
+            long_places: placed.displacements.into(),
+            long: long.into(),
+            unreachable: vec![0; tokens.len().div_ceil(64)].into(),
+        })
+    }
+
+    /// Remembers that merging cannot reach this token.
+    pub(super) fn set_unreachable(&mut self, rank: u32) {
+        self.unreachable.to_mut()[rank as usize / 64] |= 1 << (rank % 64);
+    }
+
+    pub(crate) fn is_reachable(&self, rank: u32) -> bool {
+        self.unreachable[rank as usize / 64] >> (rank % 64) & 1 == 0
+    }
+
+    pub(super) fn all_reachable(&self) -> bool {
+        self.unreachable.iter().all(|&word| word == 0)
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self, rank: u32) -> &[u8] {
+        let rank = rank as usize;
+        &self.arena[self.starts[rank] as usize..self.starts[rank + 1] as usize]
+    }
+
+    #[inline]
+    pub(crate) fn id(&self, rank: u32) -> u32 {
+        if self.ids.is_empty() { rank } else { self.ids[rank as usize] }
+    }
+
+    /// Whether the ids are the ranks.
+    #[inline(always)]
+    pub(crate) fn ids_are_ranks(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn rank_of_id(&self, id: u32) -> Option<u32> {
+        if self.ids.is_empty() {
+            ((id as usize) < self.len()).then_some(id)
+        } else if self.ids.get(id as usize) == Some(&id) {
+            Some(id)
+        } else {
+            self.ids.binary_search(&id).ok().map(|rank| rank as u32)
+        }
+    }
+
+    /// The rank of the token with these bytes.
+    pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
+        match bytes.len() {
+            0 => None,
+            1..=SHORT => self.entry(key(bytes, 0, bytes.len())).map(|entry| entry.rank),
+            _ => self.find_long(bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&self, key: Key) -> Option<&Entry> {
+        let hash = hash16(key, self.short_seeds);
+        let entry = &self.short[slot(hash, &self.short_places, self.short.len())];
+        (entry.key == key).then_some(entry)
+    }
+
+    /// The id of the token with this key.
+    #[inline(always)]
+    pub(crate) fn find_short(&self, key: Key) -> Option<u32> {
+        self.entry(key).map(|entry| entry.id)
+    }
+
+    /// The rank of the token with these bytes, more than [`SHORT`] of them.
+    pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
+        let hash = hash_bytes(bytes, self.long_seeds);
+        let rank = self.long[slot(hash, &self.long_places, self.long.len())];
+        (rank != NONE && self.bytes(rank) == bytes).then_some(rank)
+    }
+}
