@@ -352,7 +352,7 @@ def main(argv: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
-    results["goals"] = goals.evaluate(results["rows"])
+    results["goals"] = goals.evaluate(results["rows"], arguments.clock)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
     print(render.table(results))
