@@ -119,7 +119,11 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
         count=enc.count,
         batch_list=lambda texts, threads: enc.encode_ordinary_batch(texts, num_threads=threads),
         batch_numpy=_each(enc.encode_to_numpy),
-        numpy_threads=lambda text, threads: enc.encode_to_numpy(text, num_threads=threads),
+        numpy_threads=lambda text, threads: (
+            enc.encode_to_numpy(text, num_threads=threads)
+            if threads > 1
+            else enc.encode_to_numpy(text)
+        ),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
     )
