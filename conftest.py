@@ -11,3 +11,5 @@ _ROOT = Path(__file__).parent
 
 if not [*_ROOT.glob("bpe_engine/_core*.so"), *_ROOT.glob("bpe_engine/_core*.pyd")]:
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _ROOT.resolve()]
+    # Last, for `benchmarks`, which is not installed.
+    sys.path.append(str(_ROOT))
