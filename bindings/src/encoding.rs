@@ -530,8 +530,10 @@ impl CoreBpe {
         ranks::to_dict(py, self.encoding.vocabulary())
     }
 
-    /// Nothing is remembered yet.
-    fn clear_cache(&self) {}
+    /// Forgets the pieces of texts that came by.
+    fn clear_cache(&self) {
+        self.encoding.workspaces().clear();
+    }
 
     /// The largest id of a token that is no special token.
     #[getter]

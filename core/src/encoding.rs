@@ -7,7 +7,7 @@ use crate::pieces::Merger;
 use crate::pool::Pool;
 use crate::sink::Sink;
 use crate::special_tokens::{Selection, SpecialTokens};
-use crate::split::{BATCH, Batch, Piece, Splitter};
+use crate::split::{Batch, Piece, Splitter};
 use crate::vocabulary::Vocabulary;
 
 /// A vocabulary, a pattern and special tokens: everything that text needs to become ids.
@@ -17,7 +17,7 @@ pub struct Encoding {
     vocabulary: Vocabulary,
     splitter: Splitter,
     special_tokens: SpecialTokens,
-    caches: Pool,
+    workspaces: Pool,
 }
 
 impl Encoding {
@@ -36,7 +36,7 @@ impl Encoding {
                 vocabulary.max_id().saturating_add(1)
             )));
         }
-        Ok(Self { vocabulary, splitter, special_tokens, caches: Pool::default() })
+        Ok(Self { vocabulary, splitter, special_tokens, workspaces: Pool::default() })
     }
 
     pub fn vocabulary(&self) -> &Vocabulary {
@@ -55,11 +55,14 @@ impl Encoding {
     /// text, special names included, is ordinary. Names that are no special token are ignored.
     pub fn encode<S: Sink>(&self, text: &str, allowed: &Selection, sink: &mut S) -> Result<()> {
         let mut position = 0;
-        let mut merger = Merger::new(&self.vocabulary, &self.caches);
+        let mut lease = self.workspaces.borrow();
+        let (batch, cache) = lease.workspace().parts();
+        let mut merger = Merger::new(&self.vocabulary, cache);
         loop {
             let special = self.special_tokens.find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
-            if self.encode_stretch(&text[position..end], position, &mut merger, sink)?.is_break() {
+            let stretch = &text[position..end];
+            if self.encode_stretch(stretch, position, batch, &mut merger, sink)?.is_break() {
                 return Ok(());
             }
             let Some((found, id)) = special else { return Ok(()) };
@@ -79,23 +82,25 @@ impl Encoding {
         &self,
         text: &str,
         base: usize,
+        batch: &mut Batch,
         merger: &mut Merger<'_>,
         sink: &mut S,
     ) -> Result<ControlFlow<()>> {
-        let mut batch: Batch = [Piece::default(); BATCH];
         let mut pieces = self.splitter.pieces(text);
+        let mut padded = [0; 2 * PADDED];
+        let bytes = pad(text.as_bytes(), &mut padded);
         loop {
-            let count = pieces.fill(&mut batch)?;
+            let count = pieces.fill(batch)?;
             if count == 0 {
                 return Ok(ControlFlow::Continue(()));
             }
             if S::WANTS_PIECES {
                 for piece in &batch[..count] {
                     sink.piece(base + piece.start);
-                    merger.append(text.as_bytes(), std::slice::from_ref(piece), sink.ids())?;
+                    merger.append(bytes, std::slice::from_ref(piece), sink.ids())?;
                 }
             } else {
-                merger.append(text.as_bytes(), &batch[..count], sink.ids())?;
+                merger.append(bytes, &batch[..count], sink.ids())?;
             }
             if sink.batch_done().is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -108,24 +113,14 @@ impl Encoding {
         if piece.is_empty() {
             return Ok(());
         }
-        let mut merger = Merger::new(&self.vocabulary, &self.caches);
+        let mut lease = self.workspaces.borrow();
+        let mut merger = Merger::new(&self.vocabulary, lease.workspace().parts().1);
         merger.append(piece, &[Piece { start: 0, end: piece.len() }], ids)
     }
 
-    /// Appends the ids of pieces that are cut already.
-    #[doc(hidden)]
-    pub fn encode_pieces(&self, text: &[u8], pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
-        Merger::new(&self.vocabulary, &self.caches).append(text, pieces, ids)
-    }
-
-    /// Forgets the pieces that were merged before, and so what texts came by.
-    pub fn clear_cache(&self) {
-        self.caches.clear();
-    }
-
-    /// The caches of merged pieces.
-    pub fn caches(&self) -> &Pool {
-        &self.caches
+    /// What calls borrow, caches among it: to clear them, or to do without.
+    pub fn workspaces(&self) -> &Pool {
+        &self.workspaces
     }
 
     /// The bytes of an id, special tokens included.
@@ -144,4 +139,17 @@ impl Encoding {
         }
         Ok(bytes)
     }
+}
+
+/// Texts of up to this many bytes are copied to where more can be read behind their end: pieces
+/// are read 16 bytes at a time, and in a short text all of them are near the end.
+const PADDED: usize = 32;
+
+#[inline(always)]
+fn pad<'a>(text: &'a [u8], padded: &'a mut [u8; 2 * PADDED]) -> &'a [u8] {
+    if text.len() > PADDED {
+        return text;
+    }
+    padded[..text.len()].copy_from_slice(text);
+    padded
 }

@@ -3,7 +3,6 @@
 use crate::cache::{Cache, Ids, LONGEST, LongKey, run_key};
 use crate::error::Result;
 use crate::merge::merge;
-use crate::pool::{Lease, Pool};
 use crate::split::Piece;
 use crate::vocabulary::{NONE, SHORT, Vocabulary, key, three_byte_char};
 
@@ -12,15 +11,15 @@ use crate::vocabulary::{NONE, SHORT, Vocabulary, key, three_byte_char};
 const MANY: usize = 128;
 const FEW: usize = 16;
 
-/// Turns pieces into ids, with a cache of its own for as long as it lives.
+/// Turns pieces into ids.
 pub(crate) struct Merger<'a> {
     vocabulary: &'a Vocabulary,
-    lease: Option<Lease<'a>>,
+    cache: Option<&'a mut Cache>,
 }
 
 impl<'a> Merger<'a> {
-    pub(crate) fn new(vocabulary: &'a Vocabulary, pool: &'a Pool) -> Self {
-        Self { vocabulary, lease: pool.borrow() }
+    pub(crate) fn new(vocabulary: &'a Vocabulary, cache: Option<&'a mut Cache>) -> Self {
+        Self { vocabulary, cache }
     }
 
     /// Appends the ids of `pieces` of `text`, none of them empty.
@@ -62,7 +61,7 @@ impl<'a> Merger<'a> {
     /// once.
     #[inline(always)]
     fn look_up<const N: usize>(&mut self, text: &[u8], pieces: &[Piece], known: &mut [Ids<2>; N]) {
-        let Some(cache) = self.lease.as_mut().map(Lease::cache) else { return };
+        let Some(cache) = self.cache.as_deref_mut() else { return };
         let mut unknown = [0; N];
         let mut count = 0;
         let short = cache.short();
@@ -209,6 +208,6 @@ impl<'a> Merger<'a> {
 
     #[inline(always)]
     fn cache(&mut self) -> Option<&mut Cache> {
-        self.lease.as_mut().map(Lease::cache)
+        self.cache.as_deref_mut()
     }
 }

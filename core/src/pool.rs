@@ -1,88 +1,124 @@
-//! Caches that calls borrow, so that short-lived threads do not start with an empty one.
+//! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::cache::Cache;
+use crate::split::{BATCH, Batch, Piece};
 
-/// How many calls at once find a cache. More calls than that go without, and lose nothing but
-/// time.
-pub const CACHES: usize = 16;
+/// How many calls at once find a workspace with a cache. More calls than that go without, and
+/// lose nothing but time.
+pub const WORKSPACES: usize = 16;
 
-/// The caches of one encoding, each made when it is first needed.
+/// What one call needs to work with.
 #[derive(Debug)]
-pub struct Pool {
-    caches: [Mutex<Option<Box<Cache>>>; CACHES],
-    enabled: AtomicBool,
+pub struct Workspace {
+    /// `None` when caching is off, or until it is first needed.
+    cache: Option<Cache>,
+    /// Pieces that were cut and not yet looked up.
+    pub(crate) batch: Batch,
 }
 
-/// A cache that a call has for itself until it is dropped.
-pub struct Lease<'a>(MutexGuard<'a, Option<Box<Cache>>>);
+impl Workspace {
+    fn new() -> Box<Self> {
+        Box::new(Self { cache: None, batch: [Piece::default(); BATCH] })
+    }
+
+    /// The batch, and the cache.
+    #[inline(always)]
+    pub(crate) fn parts(&mut self) -> (&mut Batch, Option<&mut Cache>) {
+        (&mut self.batch, self.cache.as_mut())
+    }
+}
+
+/// The workspaces of one encoding, each made when it is first needed.
+#[derive(Debug)]
+pub struct Pool {
+    workspaces: [Mutex<Option<Box<Workspace>>>; WORKSPACES],
+    caching: AtomicBool,
+}
+
+/// A workspace that a call has for itself until it is dropped.
+#[derive(Debug)]
+pub enum Lease<'a> {
+    Pooled(MutexGuard<'a, Option<Box<Workspace>>>),
+    Own(Box<Workspace>),
+}
 
 impl Lease<'_> {
     #[inline(always)]
-    pub fn cache(&mut self) -> &mut Cache {
-        self.0.get_or_insert_with(Default::default)
+    pub(crate) fn workspace(&mut self) -> &mut Workspace {
+        match self {
+            Lease::Pooled(workspace) => workspace.get_or_insert_with(Workspace::new),
+            Lease::Own(workspace) => workspace,
+        }
     }
 }
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { caches: Default::default(), enabled: AtomicBool::new(true) }
+        Self { workspaces: Default::default(), caching: AtomicBool::new(true) }
     }
 }
 
 impl Pool {
-    /// A cache that nobody uses at the moment; `None` when all are in use or caching is off.
-    /// Never waits.
-    pub fn borrow(&self) -> Option<Lease<'_>> {
-        if !self.enabled.load(Ordering::Relaxed) {
-            return None;
-        }
+    /// A workspace that nobody uses at the moment, or a new one without a cache when all are in
+    /// use. Never waits.
+    pub fn borrow(&self) -> Lease<'_> {
         let home = home();
-        (0..CACHES).find_map(|i| match self.caches[(home + i) % CACHES].try_lock() {
-            Ok(guard) => Some(Lease(guard)),
-            Err(TryLockError::Poisoned(poisoned)) => {
-                // A panic under way may have left it half written.
-                let mut guard = poisoned.into_inner();
-                *guard = None;
-                Some(Lease(guard))
+        for i in 0..WORKSPACES {
+            let mut guard = match self.workspaces[(home + i) % WORKSPACES].try_lock() {
+                Ok(guard) => guard,
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    // A panic under way may have left it half written.
+                    let mut guard = poisoned.into_inner();
+                    *guard = None;
+                    guard
+                }
+            };
+            let workspace = guard.get_or_insert_with(Workspace::new);
+            match (&workspace.cache, self.is_caching()) {
+                (None, true) => workspace.cache = Some(Cache::new()),
+                (Some(_), false) => workspace.cache = None,
+                _ => {}
             }
-            Err(TryLockError::WouldBlock) => None,
-        })
+            return Lease::Pooled(guard);
+        }
+        Lease::Own(Workspace::new())
     }
 
-    /// Forgets everything. Caches in use at the moment are waited for.
+    /// Forgets everything. Calls under way at the moment are waited for.
     pub fn clear(&self) {
-        for cache in &self.caches {
-            *cache.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        for workspace in &self.workspaces {
+            *workspace.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
         }
     }
 
     /// Turns caching on or off; off forgets everything too.
-    pub fn set_enabled(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
-        if !enabled {
+    pub fn set_caching(&self, caching: bool) {
+        self.caching.store(caching, Ordering::Relaxed);
+        if !caching {
             self.clear();
         }
     }
 
     /// Whether caching is on.
-    pub fn is_enabled(&self) -> bool {
-        self.enabled.load(Ordering::Relaxed)
+    pub fn is_caching(&self) -> bool {
+        self.caching.load(Ordering::Relaxed)
     }
 }
 
 /// Where this thread looks first, so that threads seldom meet.
+#[inline]
 fn home() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static HOME: Cell<Option<usize>> = const { Cell::new(None) });
+    thread_local!(static HOME: Cell<usize> = const { Cell::new(usize::MAX) });
     HOME.with(|home| {
-        home.get().unwrap_or_else(|| {
-            let mine = NEXT.fetch_add(1, Ordering::Relaxed) % CACHES;
-            home.set(Some(mine));
-            mine
-        })
+        if home.get() == usize::MAX {
+            home.set(NEXT.fetch_add(1, Ordering::Relaxed) % WORKSPACES);
+        }
+        home.get()
     })
 }

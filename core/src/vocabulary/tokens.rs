@@ -46,12 +46,17 @@ pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
     [block[0] & mask[0], block[1] & mask[1] | (length as u64) << 56]
 }
 
-/// The bytes of a key near the end of the text, where 16 cannot be read.
-#[cold]
+/// The bytes of a key near the end of the text, where 16 cannot be read from `start` on.
 #[inline(never)]
 fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     let mut block = [0; 16];
-    block[..end - start].copy_from_slice(&bytes[start..end]);
+    match bytes.last_chunk::<16>() {
+        Some(last) => {
+            let missing = (start + 16 - bytes.len()) as u32;
+            block = (u128::from_le_bytes(*last) >> (8 * missing)).to_le_bytes();
+        }
+        None => block[..end - start].copy_from_slice(&bytes[start..end]),
+    }
     bytemuck::cast(block)
 }
 
