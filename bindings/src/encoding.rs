@@ -530,8 +530,10 @@ impl CoreBpe {
         ranks::to_dict(py, self.encoding.vocabulary())
     }
 
-    /// Nothing is remembered yet.
-    fn clear_cache(&self) {}
+    /// Forgets the pieces that texts were made of.
+    fn clear_cache(&self) {
+        self.encoding.clear_cache();
+    }
 
     /// The largest id of a token that is no special token.
     #[getter]
