@@ -107,12 +107,35 @@ fn align_nfc(text: &str) -> (String, Alignment) {
             .map_or(text.len(), |(offset, _)| start + offset);
         let from = normal.len();
         normal.extend(text[start..end].nfc());
-        if normal[from..] != text[start..end] {
-            rewritten.push((from..normal.len(), start..end));
+        let (before, after) = (&text[start..end], &normal[from..]);
+        if before != after {
+            let (prefix, suffix) = unchanged(before, after);
+            rewritten.push((from + prefix..normal.len() - suffix, start + prefix..end - suffix));
         }
         start = end;
     }
     (normal, Alignment { rewritten })
+}
+
+/// The lengths in bytes of the beginning and of the end that a stretch and its normalized form
+/// share. The parts between are each other's normalization on their own: canonical equivalence
+/// allows for cancelling, and every part of a text in form C is in form C.
+fn unchanged(before: &str, after: &str) -> (usize, usize) {
+    let same = |(a, b): &(char, char)| a == b;
+    let prefix: usize = before
+        .chars()
+        .zip(after.chars())
+        .take_while(same)
+        .map(|(character, _)| character.len_utf8())
+        .sum();
+    let suffix = before[prefix..]
+        .chars()
+        .rev()
+        .zip(after[prefix..].chars().rev())
+        .take_while(same)
+        .map(|(character, _)| character.len_utf8())
+        .sum();
+    (prefix, suffix)
 }
 
 #[cfg(test)]
@@ -136,6 +159,8 @@ mod tests {
             "\u{301}e\u{301}",
             "\u{0958}\u{fb1d}a",
             "a\u{315}\u{300}\u{5ae}b",
+            ">\u{5b0}\u{339}",
+            "x\u{339}\u{5b0}\u{338}\u{301}e\u{301}\u{301}",
         ] {
             let (normal, alignment) = Normalization::Nfc.align(text);
             assert_eq!(normal, nfc(text));
