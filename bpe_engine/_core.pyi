@@ -109,3 +109,30 @@ class TokenBuffer:
 
 def parse_ranks(contents: bytes, label: str) -> dict[bytes, int]: ...
 def disallowed_special_message(token: str) -> str: ...
+
+# What vocab_tools needs.
+def learn_merges(
+    ranks: dict[bytes, int],
+    words: Sequence[tuple[bytes, int]],
+    *,
+    max_tokens: int | None = None,
+    min_frequency: int | None = None,
+    whole_characters: bool = False,
+    count_repeats: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[
+    list[tuple[bytes, bytes, str, int, int]],
+    list[tuple[list[int], list[int], list[int], bool]],
+]: ...
+def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[int] | None]: ...
+def parse_rank_lines(
+    contents: bytes,
+) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
+def audit_tokens(
+    ranks: dict[bytes, int],
+    pattern: str,
+    special_tokens: Sequence[tuple[str, int]],
+    *,
+    nfc: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, Any]: ...

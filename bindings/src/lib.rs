@@ -11,6 +11,7 @@
 //! | `batch` | many texts on many threads |
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
+//! | `learn` | learning, auditing and merging for `vocab_tools` |
 //! | `errors` | errors of the core as Python exceptions |
 
 mod batch;
@@ -21,6 +22,7 @@ mod errors;
 mod gil;
 mod ids;
 mod ints;
+mod learn;
 mod ranks;
 mod special;
 mod text;
@@ -34,6 +36,8 @@ mod _core {
     use super::buffer::TokenBuffer;
     #[pymodule_export]
     use super::encoding::CoreBpe;
+    #[pymodule_export]
+    use super::learn::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
     #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]

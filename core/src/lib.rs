@@ -19,13 +19,17 @@
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
+//! | [`learn`] | the merges that make given words one token each |
+//! | [`audit`] | what is wrong with a vocabulary, token by token |
 
+pub mod audit;
 pub mod cache;
 pub mod encoding;
 pub mod error;
 pub mod fit;
 pub(crate) mod hash;
 pub mod inspect;
+pub mod learn;
 pub(crate) mod memory;
 pub(crate) mod merge;
 pub mod normalize;

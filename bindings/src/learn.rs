@@ -1,0 +1,240 @@
+//! What `vocab_tools` needs of the core: learning, auditing, and merging of bare bytes.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
+use bpe_core::learn::{self, Novelty, Options, Progress, Word};
+use bpe_core::{Encoding, Error, Normalization, SpecialTokens, Splitter, Vocabulary, rank_file};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::errors::OrRaise;
+use crate::ranks;
+
+fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
+    Vocabulary::build(ranks::from_dict(ranks)?).or_raise(ranks.py())
+}
+
+/// Lets Ctrl-C end long work, and passes progress on, a few times a second.
+struct Pulse {
+    callback: Option<Py<PyAny>>,
+    last: Instant,
+    failure: Option<PyErr>,
+}
+
+impl Pulse {
+    const EVERY: Duration = Duration::from_millis(100);
+
+    fn new(callback: Option<Py<PyAny>>) -> Self {
+        Self { callback, last: Instant::now(), failure: None }
+    }
+
+    /// Called without the interpreter; attaches to it only when it is time.
+    fn beat(&mut self, done: usize, total: usize) -> ControlFlow<()> {
+        if self.last.elapsed() < Self::EVERY {
+            return ControlFlow::Continue(());
+        }
+        self.last = Instant::now();
+        let result = Python::attach(|py| {
+            py.check_signals()?;
+            if let Some(callback) = &self.callback {
+                callback.call1(py, (done, total))?;
+            }
+            Ok(())
+        });
+        match result {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// Why the work was ended.
+    fn failure(self) -> PyErr {
+        self.failure.unwrap_or_else(|| PyValueError::new_err("the work was ended"))
+    }
+}
+
+type MergeRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, &'static str, i128, usize);
+type PathRow = (Vec<usize>, Vec<usize>, Vec<u32>, bool);
+
+/// Learns the merges that make words one token each; `vocab_tools.learn_merges` explains.
+///
+/// `ranks` is the base, bytes to id; `words` holds (bytes, frequency). Answers with the merges,
+/// (left, right, "new" | "in base" | "repeated", frequency, words), and with one path for each
+/// word: (ends of the first pieces, ends of the last pieces, numbers of its merges, whether it
+/// was left out for a character that is cut twice). `progress(words done, words)` is called now
+/// and then.
+#[pyfunction]
+#[pyo3(signature = (ranks, words, *, max_tokens=None, min_frequency=None, whole_characters=false, count_repeats=false, progress=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn learn_merges<'py>(
+    py: Python<'py>,
+    ranks: &Bound<'py, PyDict>,
+    words: Vec<(Vec<u8>, i64)>,
+    max_tokens: Option<usize>,
+    min_frequency: Option<i64>,
+    whole_characters: bool,
+    count_repeats: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Vec<MergeRow<'py>>, Vec<PathRow>)> {
+    let vocabulary = vocabulary(ranks)?;
+    let options = Options { max_tokens, min_frequency, whole_characters, count_repeats };
+    let mut pulse = Pulse::new(progress);
+    let learned = py.detach(|| {
+        let words: Vec<Word<'_>> =
+            words.iter().map(|(bytes, frequency)| Word { bytes, frequency: *frequency }).collect();
+        let mut beat = |now: Progress| pulse.beat(now.finished, now.words);
+        learn::learn(&vocabulary, &words, &options, &mut beat)
+    });
+    let Ok(learned) = learned else { return Err(pulse.failure()) };
+    let merges = learned.merges.into_iter().map(|merge| {
+        let novelty = match merge.novelty {
+            Novelty::New => "new",
+            Novelty::InVocabulary => "in base",
+            Novelty::Repeated => "repeated",
+        };
+        let (left, right) = (PyBytes::new(py, &merge.left), PyBytes::new(py, &merge.right));
+        (left, right, novelty, merge.frequency, merge.words)
+    });
+    let paths = learned.paths.into_iter();
+    let paths = paths.map(|path| (path.first, path.last, path.merges, path.blocked));
+    Ok((merges.collect(), paths.collect()))
+}
+
+/// The ids at which merging each of `pieces` stops: no splitting, and no look at whether a piece
+/// is a token as a whole. `None` where a byte that is no token is left.
+#[pyfunction]
+pub fn merge_bytes(
+    py: Python<'_>,
+    ranks: &Bound<'_, PyDict>,
+    pieces: Vec<Vec<u8>>,
+) -> PyResult<Vec<Option<Vec<u32>>>> {
+    let vocabulary = vocabulary(ranks)?;
+    Ok(py
+        .detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
+}
+
+type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
+
+/// The lines of a rank file, sound or not: `(token, id, line number)` of the sound ones, and
+/// `(line number, what is wrong)` of the others. Whether tokens or ids repeat is not looked at.
+#[pyfunction]
+pub fn parse_rank_lines<'py>(
+    py: Python<'py>,
+    contents: &[u8],
+) -> (Vec<Line<'py>>, Vec<(usize, String)>) {
+    let (mut tokens, mut bad) = (Vec::new(), Vec::new());
+    for (number, line) in (1..).zip(contents.split(|&byte| byte == b'\n')) {
+        match rank_file::parse(line) {
+            Ok(parsed) => tokens.extend(
+                parsed.into_iter().map(|(token, id)| (PyBytes::new(py, &token), id, number)),
+            ),
+            Err(Error::RankFile { reason, .. }) => bad.push((number, reason)),
+            Err(other) => bad.push((number, other.to_string())),
+        }
+    }
+    (tokens, bad)
+}
+
+/// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.
+///
+/// Answers with columns, one entry for each token in the order of ids: `ids`; `crosses`; and by
+/// their names `utf8`, `merging`, `whole`, `round_trip`. `nfc` says that text is normalised
+/// first. `merged` and `encoded` map an id to the
+/// ids that came in its place, for the tokens where they differ.
+#[pyfunction]
+#[pyo3(signature = (ranks, pattern, special_tokens, *, nfc=false, progress=None))]
+pub fn audit_tokens<'py>(
+    py: Python<'py>,
+    ranks: &Bound<'py, PyDict>,
+    pattern: &str,
+    special_tokens: Vec<(String, u32)>,
+    nfc: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let vocabulary = vocabulary(ranks)?;
+    let total = vocabulary.len();
+    let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
+    let mut pulse = Pulse::new(progress);
+    let (encoding, audits) = py
+        .detach(|| {
+            let splitter = Splitter::new(pattern)?;
+            let encoding =
+                Encoding::new(vocabulary, splitter, SpecialTokens::new(special_tokens)?)?;
+            let audits = audit::audit(&encoding, normalization, &mut |done| pulse.beat(done, total))?;
+            Ok((encoding, audits))
+        })
+        .or_raise(py)?;
+    let Some(audits) = audits else { return Err(pulse.failure()) };
+    let vocabulary = encoding.vocabulary();
+    let ids: Vec<u32> = (0..total as u32).map(|rank| vocabulary.id(rank)).collect();
+    let columns = PyDict::new(py);
+    let (merged, encoded) = (PyDict::new(py), PyDict::new(py));
+    for (&id, audit) in ids.iter().zip(&audits) {
+        if !audit.merged.is_empty() {
+            merged.set_item(id, &audit.merged)?;
+        }
+        if !audit.encoded.is_empty() {
+            encoded.set_item(id, &audit.encoded)?;
+        }
+    }
+    columns.set_item("ids", ids)?;
+    columns.set_item("merged", merged)?;
+    columns.set_item("encoded", encoded)?;
+    columns.set_item("crosses", PyList::new(py, audits.iter().map(|audit| audit.crosses))?)?;
+    for (name, value) in [
+        ("utf8", (|audit| utf8_name(audit.utf8)) as fn(&audit::TokenAudit) -> &'static str),
+        ("merging", |audit| merging_name(audit.merging)),
+        ("whole", |audit| whole_name(audit.whole)),
+        ("round_trip", |audit| round_trip_name(audit.round_trip)),
+    ] {
+        let column = audits.iter().map(|audit| PyString::intern(py, value(audit)));
+        columns.set_item(name, PyList::new(py, column)?)?;
+    }
+    Ok(columns)
+}
+
+fn utf8_name(utf8: Utf8) -> &'static str {
+    match utf8 {
+        Utf8::Valid => "valid",
+        Utf8::Prefix => "prefix",
+        Utf8::Suffix => "suffix",
+        Utf8::Middle => "middle",
+        Utf8::Nonsense => "nonsense",
+    }
+}
+
+fn merging_name(merging: Merging) -> &'static str {
+    match merging {
+        Merging::Reached => "reached",
+        Merging::NoParts => "no parts",
+        Merging::PartsUnreached => "parts unreached",
+        Merging::Blocked => "blocked",
+        Merging::MissingByte => "missing byte",
+    }
+}
+
+fn whole_name(whole: Whole) -> &'static str {
+    match whole {
+        Whole::NotText => "not text",
+        Whole::Yes => "yes",
+        Whole::OnlyInside => "only inside",
+        Whole::Never => "never",
+    }
+}
+
+fn round_trip_name(class: RoundTrip) -> &'static str {
+    match class {
+        RoundTrip::Ok => "OK",
+        RoundTrip::OkSpecial => "OK_SPECIAL",
+        RoundTrip::UnreachableSingleToken => "UNREACHABLE_SINGLE_TOKEN",
+        RoundTrip::UnreachableMultiToken => "UNREACHABLE_MULTI_TOKEN",
+        RoundTrip::UnreachableSpecial => "UNREACHABLE_SPECIAL",
+        RoundTrip::Undecodeable => "UNDECODEABLE",
+    }
+}

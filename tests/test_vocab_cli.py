@@ -1,0 +1,261 @@
+"""The command, as people run it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from vocab_bases import BYTES, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN
+
+from vocab_tools import dump_ranks
+
+COMMAND = [sys.executable, "-m", "vocab_tools.cli"]
+
+
+def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, encoding="utf-8", **options
+    )
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    path = tmp_path / "words.txt"
+    path.write_text(EXAMPLE_WORDS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A small base: single bytes."""
+    path = tmp_path / "base.tiktoken"
+    path.write_bytes(dump_ranks(BYTES))
+    return path
+
+
+def listed(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "list.txt"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_the_worked_example(tmp_path: Path, words: Path) -> None:
+    output = tmp_path / "extra.tiktoken"
+    done = run("learn", QWEN, words, "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == EXAMPLE_EXTRA
+    assert "would be pre-tokenized to ['夸张的', ' 比喻手法']" in done.stderr
+    assert "一只 is already a token" in done.stderr
+    assert "我 是一 只 猫 → 我 是一 只猫 → 我 是一只猫 → 我是一只猫" in done.stdout
+    assert "只猫" in done.stdout and "By-products" in done.stdout
+    # No colours and no progress bar in a pipe.
+    assert "\x1b" not in done.stdout + done.stderr
+
+    checked = run("check", QWEN, output, "--words", words)
+    assert checked.returncode == 0
+    assert "OTHER_TEXT_CHANGES (2)" in checked.stdout and "no errors" in checked.stdout
+
+
+def test_standard_output(words: Path) -> None:
+    done = run("learn", QWEN, words, "-o", "-")
+    assert done.stdout.encode() == EXAMPLE_EXTRA
+    assert "By-products" in done.stderr
+    assert "By-products" not in run("learn", QWEN, words, "-o", "-", "-q").stderr
+
+
+def test_like_add_merges(tmp_path: Path, words: Path, base: Path) -> None:
+    assert run("learn", QWEN, words, "-o", "-", "--like-add-merges").stdout.encode() == EXAMPLE_EXTRA
+    odd = listed(tmp_path, "ab\tmany", "cd\t-1")
+    done = run("learn", base, odd, "-o", "-", "--like-add-merges", "--start-id", "0")
+    assert done.stdout == "YWI= 256\nY2Q= 257\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("猫", "line 2: no tab"),
+        ("猫\t1\t2", "line 2: 2 tabs"),
+        ("猫\tx", "line 2: the frequency"),
+        ("猫\t0", "line 2: the frequency"),
+    ],
+)
+def test_bad_word_lists(tmp_path: Path, base: Path, line: str, message: str) -> None:
+    path = listed(tmp_path, "abc\t1", line)
+    output = tmp_path / "extra.tiktoken"
+    done = run("learn", base, path, "-o", output)
+    assert done.returncode == 1 and message in done.stderr and "--lenient" in done.stderr
+    assert "Traceback" not in done.stderr and not output.exists()
+    assert run("learn", base, path, "-o", output, "--lenient").returncode == 0
+    assert output.exists()
+
+
+def test_spaces(tmp_path: Path, base: Path) -> None:
+    path = listed(tmp_path, " low\t3")
+    stripped = run("learn", base, path, "-o", "-")
+    assert base64.b64encode(b"low").decode() in stripped.stdout
+    assert "--keep-space" in stripped.stderr
+    kept = run("learn", base, path, "-o", "-", "--keep-space")
+    assert base64.b64encode(b" low").decode() in kept.stdout
+
+
+def test_limits(tmp_path: Path, base: Path) -> None:
+    path = listed(tmp_path, "low\t5", "lower\t2", "xy\t1")
+    done = run("learn", base, path, "-o", "-", "--max-merges", "2")
+    assert len(done.stdout.splitlines()) == 2
+    assert "2 words do not become one token: lower, xy" in done.stderr
+    assert len(run("learn", base, path, "-o", "-", "--min-frequency", 2).stdout.splitlines()) == 4
+
+
+def test_start_ids(tmp_path: Path, words: Path, base: Path) -> None:
+    done = run("learn", QWEN, words, "-o", "-", "--start-id", "151643")
+    assert done.returncode == 1 and "first free id is 151851" in done.stderr
+    specials = tmp_path / "specials.json"
+    specials.write_text(json.dumps({"<|x|>": 300}))
+    path = listed(tmp_path, "ab\t1")
+    done = run("learn", base, path, "-o", "-", "--start-id", 300, "--special-tokens", specials)
+    assert done.returncode == 1 and "<|x|>" in done.stderr and "301" in done.stderr
+    specials.write_text("<|x|> 300\n<|y z|> 301\n")
+    done = run("learn", base, path, "-o", "-", "--start-id", 301, "--special-tokens", specials)
+    assert done.returncode == 1 and "<|y z|>" in done.stderr and "302" in done.stderr
+    specials.write_text("<|x|>\n")
+    done = run("learn", base, path, "-o", "-", "--special-tokens", specials)
+    assert done.returncode == 1 and "line 1" in done.stderr
+
+
+def test_an_extension_of_an_extension(tmp_path: Path, base: Path) -> None:
+    first = tmp_path / "first.tiktoken"
+    path = listed(tmp_path, "low\t5")
+    assert run("learn", base, path, "-o", first, "--start-id", 256).returncode == 0
+    path = listed(tmp_path, "low\t5", "lower\t5")
+    second = tmp_path / "second.tiktoken"
+    done = run("learn", base, path, "-o", second, "--extra", first, "--start-id", 258)
+    assert done.returncode == 0 and "low is already a token" in done.stderr
+    assert run("check", base, first, second).returncode == 0
+
+
+def test_outputs_that_would_be_lost(tmp_path: Path, base: Path) -> None:
+    path = listed(tmp_path, "ab\t1")
+    assert "is an input" in run("learn", base, path, "-o", base).stderr
+    assert base.read_bytes() == dump_ranks(BYTES)
+    assert run("learn", base, path, "-o", tmp_path / "no" / "where").returncode == 1
+    done = run("learn", base, path, "-o", "-", "--report", "x.pdf")
+    assert done.returncode == 2 and ".html, .json or .md" in done.stderr
+    assert run("learn", tmp_path / "none", path, "-o", "-").returncode == 2
+
+
+def test_bad_patterns(tmp_path: Path, base: Path) -> None:
+    done = run("learn", base, listed(tmp_path, "ab\t1"), "-o", "-", "--pattern", "(")
+    assert done.returncode == 1 and "does not compile" in done.stderr
+
+
+def test_bad_bases(tmp_path: Path) -> None:
+    path = tmp_path / "base.tiktoken"
+    path.write_bytes(b"YQ== 0\nYQ== 1\n")
+    done = run("learn", path, listed(tmp_path, "ab\t1"), "-o", "-")
+    assert done.returncode == 1 and "two ids, 0 and 1" in done.stderr
+    checked = run("check", path)
+    assert checked.returncode == 1 and "DUPLICATE_TOKEN (1)" in checked.stdout
+    plain = json.loads(run("check", path, "--json").stdout)
+    assert plain["ok"] is False
+
+
+class Cells(HTMLParser):
+    """The texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_reports(tmp_path: Path, words: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("小只猫。我是一只猫<b>\n" * 3, encoding="utf-8")
+    names = [tmp_path / f"report.{ending}" for ending in ("html", "json", "md")]
+    options = [part for name in names for part in ("--report", name)]
+    done = run("learn", QWEN, words, "-o", tmp_path / "e", "--corpus", corpus, *options)
+    assert done.returncode == 0, done.stderr
+    page, plain, markdown = (name.read_text(encoding="utf-8") for name in names)
+    cells = Cells()
+    cells.feed(page)
+    for texts in (cells.texts, markdown, plain, done.stdout):
+        for expected in ("只猫", "小只猫", "我 是一 只 猫 → 我 是一 只猫 → 我 是一只猫 → 我是一只猫"):
+            assert any(expected in text for text in texts) or expected in texts
+    loaded = json.loads(plain)
+    assert [made["token"] for made in loaded["by_products"]] == ["'只猫'", "'是一只猫'"]
+    assert loaded["refused"] == {"夸张的 比喻手法": ["夸张的", " 比喻手法"]}
+    assert loaded["corpus"]["unexpected"][0]["text"] == "小只猫"
+    assert loaded["corpus"]["tokens_after"] < loaded["corpus"]["tokens_before"]
+
+
+def test_reports_escape_what_they_show(tmp_path: Path, base: Path) -> None:
+    report = tmp_path / "r.html"
+    path = listed(tmp_path, "<script>\t1", "a|b\t1")
+    assert run("learn", base, path, "-o", "-", "--report", report).returncode == 0
+    assert "<script>" not in report.read_text(encoding="utf-8")
+
+
+def test_help_shows_examples() -> None:
+    assert "vocab-tools learn qwen.tiktoken words.txt" in run("--help").stdout
+    for command in ("learn", "check"):
+        assert f"vocab-tools {command}" in run(command, "--help").stdout
+    assert run("--version").returncode == 0
+
+
+def test_a_pipe_closed_early(base: Path) -> None:
+    shell = f"{' '.join(COMMAND)} check {base} --json | head -c 10"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert done.stdout == '{\n "ok": t'
+    assert done.stderr == ""
+
+
+def many_words(tmp_path: Path, count: int) -> Path:
+    """Words that take seconds to learn."""
+    letters = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
+    numbers = (f"{number * 2654435761:x}".translate(letters) for number in range(count))
+    return listed(tmp_path, *(f"{word}\t1" for word in numbers))
+
+
+def test_ctrl_c(tmp_path: Path, base: Path) -> None:
+    path = many_words(tmp_path, 400_000)
+    arguments = [*COMMAND, "learn", str(base), str(path), "-o", str(tmp_path / "e")]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output == "" and errors.strip() == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["base.tiktoken", "list.txt"]
+
+
+def test_a_progress_bar_on_a_terminal(tmp_path: Path, base: Path) -> None:
+    path = many_words(tmp_path, 50_000)
+    reader, terminal = pty.openpty()
+    arguments = [*COMMAND, "learn", str(base), str(path), "-o", str(tmp_path / "e"), "-q"]
+    arguments += ["--max-merges", "2000"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(arguments, stderr=terminal, stdout=terminal, env=environment)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            block = os.read(reader, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        shown += block
+    os.close(reader)
+    assert process.wait() == 0
+    assert b"learning" in shown

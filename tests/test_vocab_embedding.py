@@ -1,0 +1,205 @@
+"""Rows for new tokens."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given
+from vocab_bases import BYTES, EXAMPLE_EXTRA, QWEN, trained_bases, word_lists
+
+from vocab_tools import embedding_plan, extend_embeddings, learn_merges, load_ranks
+
+
+def table(rows: int, kind: str = "float32") -> numpy.ndarray[Any, Any]:
+    return numpy.random.default_rng(1).normal(size=(rows, 16)).astype(kind)
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    path = tmp_path / "extra.tiktoken"
+    path.write_bytes(EXAMPLE_EXTRA)
+    return path
+
+
+def test_the_plan_of_the_worked_example(example: Path) -> None:
+    plan = embedding_plan(QWEN, example)
+    assert list(plan) == list(range(151851, 151857))
+    assert plan[151852] == [91680, 100472]
+    assert plan[151854] == [35946, 99639, 91680, 100472]
+    assert plan.gaps == []
+    assert plan.sizes == {
+        "base_ranks": 151643,
+        "extra_ranks": 6,
+        "special_tokens": 208,
+        "base_max_id_plus_one": 151851,
+        "max_id_plus_one": 151857,
+        "rows": 151857,
+    }
+
+
+def test_the_plan_of_a_loaded_base(example: Path) -> None:
+    ranks = load_ranks(QWEN)
+    plan = embedding_plan(ranks, load_ranks(example), special_tokens="qwen")
+    assert plan == embedding_plan(QWEN, example)
+    # Without the special tokens there are ids that stand for nothing.
+    assert len(embedding_plan(ranks, example).gaps) == 208
+
+
+@given(word_lists, trained_bases())
+def test_plans_spell_the_tokens(words: dict[str, int], base: dict[bytes, int]) -> None:
+    extra = learn_merges(base, words, start_id=len(base) + 5, special_tokens={}).tokens
+    plan = embedding_plan(base, extra)
+    tokens = {number: token for token, number in base.items()}
+    assert list(plan) == list(extra.values())
+    for token, number in extra.items():
+        assert b"".join(tokens[part] for part in plan[number]) == token
+    if extra:
+        assert plan.gaps == list(range(len(base), len(base) + 5))
+
+
+def test_rows_have_the_mean_norm_of_the_table() -> None:
+    plan = embedding_plan({**BYTES, b"ab": 256}, {b"abc": 260})
+    matrix = table(257)
+    grown = extend_embeddings(matrix, plan)
+    assert grown.shape == (261, 16) and grown.dtype == matrix.dtype
+    assert numpy.array_equal(grown[:257], matrix)
+    norm = numpy.linalg.norm(matrix, axis=1).mean()
+    assert numpy.allclose(numpy.linalg.norm(grown[257:], axis=1), norm, rtol=1e-5)
+    mean = matrix[[256, 99]].mean(0)
+    assert numpy.allclose(grown[260] / norm, mean / numpy.linalg.norm(mean), atol=1e-5)
+    # Ids that stand for nothing get the mean of all.
+    mean = matrix.mean(0)
+    assert numpy.allclose(grown[258] / norm, mean / numpy.linalg.norm(mean), atol=1e-5)
+
+
+def test_other_methods() -> None:
+    plan = embedding_plan(BYTES, {b"ab": 256})
+    matrix = table(256)
+    raw = extend_embeddings(matrix, plan, method="mean-raw")
+    assert numpy.allclose(raw[256], matrix[[97, 98]].mean(0))
+    assert not extend_embeddings(matrix, plan, method="zeros")[256].any()
+    with pytest.raises(ValueError, match="mean, mean-raw, zeros"):
+        extend_embeddings(matrix, plan, method="median")
+
+
+def test_padding_is_filled_in_and_kept() -> None:
+    plan = embedding_plan(BYTES, {b"ab": 256})
+    matrix = table(300)
+    matrix[256:] = 0
+    grown = extend_embeddings(matrix, plan)
+    assert grown.shape == (300, 16)
+    assert grown[256].any() and not grown[257:].any() and not matrix[256].any()
+    # The norm is that of the base's rows: padding does not lower it.
+    norm = numpy.linalg.norm(matrix[:256], axis=1).mean()
+    assert numpy.allclose(numpy.linalg.norm(grown[256]), norm, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_number_types_stay(kind: str) -> None:
+    plan = embedding_plan(BYTES, {b"ab": 256})
+    matrix = table(256, kind) * 100
+    grown = extend_embeddings(matrix.astype(kind), plan)
+    assert grown.dtype == kind and numpy.isfinite(grown).all()
+
+
+def test_a_row_without_length_stays_so() -> None:
+    plan = embedding_plan(BYTES, {b"ab": 256})
+    matrix = table(256)
+    matrix[97] = -matrix[98]
+    assert not extend_embeddings(matrix, plan)[256].any()
+
+
+def test_bad_input() -> None:
+    plan = embedding_plan(BYTES, {b"ab": 256})
+    with pytest.raises(ValueError, match="255 rows.*id 255"):
+        extend_embeddings(table(255), plan)
+    with pytest.raises(ValueError, match="shape"):
+        extend_embeddings(numpy.ones(300), plan)
+    with pytest.raises(TypeError, match="int64"):
+        extend_embeddings(numpy.ones((300, 2), dtype="int64"), plan)
+    with pytest.raises(ValueError, match="special token <x>"):
+        embedding_plan(BYTES, {b"ab": 256}, special_tokens={"<x>": 256})
+    with pytest.raises(ValueError, match="two ids"):
+        embedding_plan(BYTES, {b"a": 256})
+    with pytest.raises(ValueError, match="no token"):
+        embedding_plan({b"a": 0}, {b"ab": 1})
+
+
+def test_several_extras_and_none() -> None:
+    plan = embedding_plan(BYTES, [{b"ab": 256}, {b"abc": 257}])
+    assert dict(plan) == {256: [97, 98], 257: [97, 98, 99]}
+    empty = embedding_plan(BYTES, {})
+    assert extend_embeddings(table(256), empty).shape == (256, 16)
+
+
+class Tensor:
+    """As much of a torch tensor as is needed, on numpy."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = numpy.asarray(array)
+        self.shape = self.array.shape
+        self.dtype = self.array.dtype
+
+    def is_floating_point(self) -> bool:
+        return bool(numpy.issubdtype(self.dtype, numpy.floating))
+
+    def detach(self) -> Tensor:
+        return self
+
+    def to(self, kind: Any) -> Tensor:
+        return Tensor(self.array.astype(kind))
+
+    def norm(self, dim: int) -> Tensor:
+        return Tensor(numpy.linalg.norm(self.array, axis=dim))
+
+    def mean(self, *axis: int) -> Tensor:
+        return Tensor(self.array.mean(*axis))
+
+    def new_zeros(self, shape: tuple[int, int]) -> Tensor:
+        return Tensor(numpy.zeros(shape, self.dtype))
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return Tensor(self.array[key])
+
+    def __setitem__(self, key: Any, value: Tensor) -> None:
+        self.array[key] = value.array
+
+    def __mul__(self, factor: float) -> Tensor:
+        return Tensor(self.array * numpy.asarray(factor, self.dtype))
+
+    def __float__(self) -> float:
+        return float(self.array)
+
+
+class Torch:
+    Tensor = Tensor
+    float32 = numpy.dtype("float32")
+    promote_types = staticmethod(numpy.promote_types)
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """torch, or what stands in for it where it is not installed."""
+    try:
+        import torch
+    except ImportError:
+        monkeypatch.setitem(sys.modules, "torch", Torch)  # type: ignore[arg-type]
+        yield Torch
+    else:
+        yield torch
+
+
+def test_torch_tensors(torch: Any) -> None:
+    plan = embedding_plan({**BYTES, b"ab": 256}, {b"abc": 260})
+    matrix = table(257)
+    tensor = Tensor(matrix) if torch is Torch else torch.tensor(matrix)
+    grown = extend_embeddings(tensor, plan)
+    assert isinstance(grown, torch.Tensor) and tuple(grown.shape) == (261, 16)
+    plain = grown.array if torch is Torch else grown.numpy()
+    assert numpy.allclose(plain, extend_embeddings(matrix, plan), atol=1e-6)
+    assert grown.dtype == tensor.dtype

@@ -1,0 +1,307 @@
+"""Learning merges, against the slow twin in plain Python."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import bpe_engine
+import pytest
+import vocab_oracle
+from hypothesis import given
+from hypothesis import strategies as st
+from vocab_bases import BYTES, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN, bases, letters, trained_bases
+from vocab_bases import word_lists
+
+import vocab_tools
+from vocab_tools.ranks import Pattern
+
+QWEN_RANKS = vocab_tools.load_ranks(QWEN)
+
+
+def example() -> vocab_tools.LearnResult:
+    words = vocab_tools.read_words(EXAMPLE_WORDS.splitlines())
+    return vocab_tools.learn_merges(QWEN_RANKS, words)
+
+
+def encoding(pattern: Pattern, ranks: dict[bytes, int]) -> bpe_engine.Encoding:
+    return pattern.encoding(ranks, {})
+
+
+def test_the_worked_example() -> None:
+    result = example()
+    assert result.dump() == EXAMPLE_EXTRA
+    assert result.refused == {"夸张的 比喻手法": ["夸张的", " 比喻手法"]}
+    assert result.skipped == {"一只": 102292}
+    notes = "\n".join(result.notes)
+    assert "夸张的 比喻手法 would be pre-tokenized to ['夸张的', ' 比喻手法']" in notes
+    assert "一只 is already a token" in notes
+
+
+def test_the_worked_example_is_explained() -> None:
+    result = example()
+    paths = {path.word: result.path_text(path) for path in result.words}
+    assert paths["我是一只猫"] == "我 是一 只 猫 → 我 是一 只猫 → 我 是一只猫 → 我是一只猫"
+    assert paths["一只猫"] == "一只 猫 → 一只猫"
+    by_products = {made.token.decode(): made for made in result.by_products()}
+    assert list(by_products) == ["只猫", "是一只猫"]
+    made = by_products["只猫"]
+    assert (made.left, made.right) == ("只".encode(), "猫".encode())
+    assert made.frequency == 35
+    assert made.words == ["我是一只猫", "你是一只猫", "他是一只猫"]
+    assert [token.decode() for token in made.makes] == ["是一只猫"]
+    assert "35" in made.why and "我是一只猫" in made.why
+    assert result.not_one_token == []
+
+
+def test_the_twin_gives_the_worked_example() -> None:
+    words = vocab_oracle.read_words(EXAMPLE_WORDS)
+    assert vocab_oracle.extra_file(words, QWEN_RANKS, 151851) == EXAMPLE_EXTRA
+
+
+@given(word_lists, bases)
+def test_bytes_equal_those_of_add_merges(words: dict[str, int], base: dict[bytes, int]) -> None:
+    result = vocab_tools.learn_merges(base, words, start_id=1000, special_tokens={})
+    lines = "".join(f"{word}\t{count}\n" for word, count in words.items())
+    expected = vocab_oracle.extra_file(vocab_oracle.read_words(lines), base, 1000)
+    like = vocab_tools.learn_merges(base, words, start_id=1000, like_add_merges=True)
+    assert like.dump() == expected
+    if all(step.novelty == "new" for step in result.steps):
+        assert result.dump() == expected
+    else:
+        # The defect is left out, and what is left moves up; and it says so.
+        again = {step.token for step in result.steps if step.novelty == "in base"}
+        assert set(result.tokens) == set(like.tokens) - again
+        assert list(result.tokens.values()) == list(range(1000, 1000 + len(result.tokens)))
+        assert any("not written again" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bytes_equal_on_qwen(seed: int) -> None:
+    chooser = random.Random(seed)
+    characters = "我你他是一只猫的夸张比喻手法魑魅魍魉天地人aé🦄 "
+    words: dict[str, int] = {}
+    for _ in range(60):
+        word = "".join(chooser.choice(characters) for _ in range(chooser.randint(1, 6)))
+        words[word] = chooser.randint(1, 9)
+    lines = "".join(f"{word}\t{count}\n" for word, count in words.items() if word.strip())
+    read = vocab_tools.read_words(lines.splitlines())
+    expected = vocab_oracle.extra_file(vocab_oracle.read_words(lines), QWEN_RANKS, 151851)
+    assert vocab_tools.learn_merges(QWEN_RANKS, read).dump() == expected
+
+
+@given(word_lists, bases, st.randoms())
+def test_the_order_of_words_does_not_matter(
+    words: dict[str, int], base: dict[bytes, int], chooser: random.Random
+) -> None:
+    # Two pairs with the same bytes would be taken in the order of words; there are none, since
+    # what stands between two places is cut in one way only.
+    rows = list(words.items())
+    chooser.shuffle(rows)
+    kinds = {"start_id": 1000, "special_tokens": {}}
+    first = vocab_tools.learn_merges(base, words, **kinds)
+    second = vocab_tools.learn_merges(base, dict(rows), **kinds)
+    assert first.dump() == second.dump()
+
+
+@given(word_lists, bases, st.lists(letters, max_size=5))
+def test_extended_vocabularies_decode_and_encode_again(
+    words: dict[str, int], base: dict[bytes, int], texts: list[str]
+) -> None:
+    result = vocab_tools.learn_merges(base, words, start_id=1000, special_tokens={})
+    extended = encoding(result.pattern, result.extended)
+    for path in result.words:
+        assert path.id is not None
+        assert extended.encode_ordinary(path.word) == [path.id]
+        assert extended.decode([path.id]) == path.word
+    for text in [" ".join(texts), "".join(texts), *words]:
+        assert extended.decode(extended.encode_ordinary(text)) == text
+
+
+@given(word_lists, trained_bases(), st.lists(letters, min_size=1, max_size=8))
+def test_other_text_keeps_its_ids_or_is_reported(
+    words: dict[str, int], base: dict[bytes, int], texts: list[str]
+) -> None:
+    result = vocab_tools.learn_merges(base, words, start_id=1000, special_tokens={})
+    before = encoding(result.pattern, base)
+    after = encoding(result.pattern, result.extended)
+    by_products = [made.token for made in result.by_products()]
+    learned = [path.word for path in result.words]
+    for text in texts:
+        if any(word in text for word in learned):
+            continue
+        if before.encode_ordinary(text) != after.encode_ordinary(text):
+            assert any(token in text.encode() for token in by_products)
+
+
+@given(word_lists, bases)
+def test_whole_characters(words: dict[str, int], base: dict[bytes, int]) -> None:
+    result = vocab_tools.learn_merges(
+        base, words, start_id=1000, special_tokens={}, whole_characters=True
+    )
+    for token in result.tokens:
+        token.decode()
+    for path in result.words:
+        assert path.id is not None or "--whole-characters" in (path.reason or "")
+
+
+def test_whole_characters_avoids_parts() -> None:
+    # The base has two bytes of each, and all three of 的. The last byte of 猫 and 狫 is the same,
+    # so that byte and 的 are the most frequent pair.
+    base = dict(BYTES)
+    for token in ["猫".encode()[:2], "狫".encode()[:2], "的".encode()[:2], "的".encode()]:
+        base[token] = len(base)
+    words = {"猫的": 5, "狫的": 4}
+    plain = vocab_tools.learn_merges(base, words, start_id=300)
+    whole = vocab_tools.learn_merges(base, words, start_id=300, whole_characters=True)
+    assert list(plain.tokens)[0] == "猫的".encode()[2:]
+    assert [token.decode() for token in whole.tokens] == ["猫", "狫", "猫的", "狫的"]
+
+
+def test_limits() -> None:
+    words = {"low": 5, "lower": 2, "xy": 1}
+    result = vocab_tools.learn_merges(BYTES, words, start_id=300, max_merges=2)
+    assert list(result.tokens) == [b"lo", b"low"]
+    assert [path.word for path in result.not_one_token] == ["lower", "xy"]
+    assert "--max-merges" in (result.not_one_token[0].reason or "")
+    result = vocab_tools.learn_merges(BYTES, words, start_id=300, min_frequency=2)
+    assert list(result.tokens) == [b"lo", b"low", b"er", b"lower"]
+    assert "--min-frequency" in (result.not_one_token[0].reason or "")
+    with pytest.raises(ValueError, match="max_merges is -1"):
+        vocab_tools.learn_merges(BYTES, words, max_merges=-1)
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [
+        (5, "taken by the token"),
+        (151643, r"taken by the special token <\|endoftext\|>"),
+        (151850, "taken by the special token"),
+        (-3, "below the largest rank"),
+    ],
+)
+def test_a_start_id_that_collides_is_refused(start: int, reason: str) -> None:
+    with pytest.raises(ValueError, match=rf"{reason}.*first free id is 151851"):
+        vocab_tools.learn_merges(QWEN_RANKS, {"一只猫": 1}, start_id=start)
+
+
+def test_a_start_id_that_leads_into_a_special_is_refused() -> None:
+    words = {"abcd": 1}
+    with pytest.raises(ValueError, match="leads into id 302.*first free id is 303"):
+        vocab_tools.learn_merges(BYTES, words, start_id=300, special_tokens={"<x>": 302})
+    result = vocab_tools.learn_merges(BYTES, words, start_id=299, special_tokens={"<x>": 302})
+    assert list(result.tokens.values()) == [299, 300, 301]
+
+
+def test_default_start_ids() -> None:
+    words = {"ab": 1}
+    assert list(vocab_tools.learn_merges(BYTES, words).tokens.values()) == [151851]
+    gpt2 = vocab_tools.learn_merges(BYTES, words, pattern="gpt2", special_tokens={"<x>": 256})
+    assert list(gpt2.tokens.values()) == [257]
+    # Where the default is taken, the first free id is used, and the output says so.
+    wide = {**BYTES, b"zz": 200_000}
+    result = vocab_tools.learn_merges(wide, words)
+    assert list(result.tokens.values()) == [200_001]
+    assert any("200001" in note for note in result.notes)
+
+
+def test_like_add_merges_keeps_defects() -> None:
+    # Merging does not reach "xab", so "x" + "ab" is learned again.
+    base = {**BYTES, b"xab": 256}
+    words = {"xaby": 2, "zxab": 1, "qab": 9}
+    like = vocab_tools.learn_merges(base, words, start_id=300, like_add_merges=True)
+    assert like.dump() == vocab_oracle.extra_file(words, base, 300)
+    assert b"xab" in like.tokens
+    sound = vocab_tools.learn_merges(base, words, start_id=300)
+    assert b"xab" not in sound.tokens
+    assert sound.tokens == {b"ab": 300, b"qab": 301, b"xaby": 302, b"zxab": 303}
+    raised = vocab_tools.learn_merges(base, words, start_id=7, like_add_merges=True)
+    assert min(raised.tokens.values()) == len(base)
+    with pytest.raises(ValueError, match="no positive|from 1"):
+        vocab_tools.learn_merges(base, {"ab": -1})
+    negative = {"abc": -1, "bcd": 2}
+    like = vocab_tools.learn_merges(base, negative, start_id=300, like_add_merges=True)
+    assert like.dump() == vocab_oracle.extra_file(negative, base, 300)
+
+
+@given(st.dictionaries(letters, st.integers(-3, 3), min_size=1, max_size=8), bases)
+def test_like_add_merges_takes_any_frequency(words: dict[str, int], base: dict[bytes, int]) -> None:
+    like = vocab_tools.learn_merges(base, words, start_id=1000, like_add_merges=True)
+    lines = "".join(f"{word}\t{count}\n" for word, count in words.items())
+    assert like.dump() == vocab_oracle.extra_file(vocab_oracle.read_words(lines), base, 1000)
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ({}, "no tokens"),
+        ({b"a": 0, b"b": 0}, "two tokens"),
+        ({b"": 0}, "no token"),
+        ({b"a": -1}, "no id"),
+        ({b"a": 2**32}, "no id"),
+        ({"a": 0}, "no token"),
+    ],
+)
+def test_bad_bases(base: dict[bytes, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vocab_tools.learn_merges(base, {"ab": 1})
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (b"YQ== 0\nYQ== 1\n", r"line 2: the token 'a' has two ids, 0 and 1"),
+        (b"YQ== 0\nYg== 0\n", r"line 2: the id 0 stands for two tokens"),
+        (b"YQ== 0\n!! 1\n", "line 2: bad base64"),
+        (b"YQ== 0 1\n", "line 1: expected base64"),
+        (b"YQ== x\n", "line 1: the rank is not a whole number"),
+        (b"", "no tokens"),
+        (b"\x1f\x8bbroken", "gzip"),
+    ],
+)
+def test_bad_files(tmp_path: Path, lines: bytes, message: str) -> None:
+    path = tmp_path / "base.tiktoken"
+    path.write_bytes(lines)
+    with pytest.raises(ValueError, match=message):
+        vocab_tools.learn_merges(path, {"ab": 1})
+
+
+@pytest.mark.parametrize("words", [{"": 1}, {"ab": 0}, {"ab": 1.5}, {"\ud800": 1}, {3: 1}])
+def test_bad_words(words: dict[str, int]) -> None:
+    with pytest.raises(ValueError):
+        vocab_tools.learn_merges(BYTES, words)
+
+
+def test_bad_patterns() -> None:
+    with pytest.raises(ValueError, match="does not compile"):
+        vocab_tools.learn_merges(BYTES, {"ab": 1}, pattern="(")
+
+
+def test_words_are_normalised() -> None:
+    decomposed = "cafe\u0301"
+    result = vocab_tools.learn_merges(BYTES, {decomposed: 2, "café": 3}, start_id=300)
+    assert [(path.word, path.frequency) for path in result.words] == [("café", 5)]
+
+
+def test_the_spaced_form_is_hinted_at() -> None:
+    def hints(words: dict[str, int]) -> list[str]:
+        return [
+            note
+            for note in vocab_tools.learn_merges(BYTES, words, start_id=300).notes
+            if "--keep-space" in note
+        ]
+
+    assert "' lower'" in hints({"lower": 2})[0]
+    assert hints({"lower": 2, " lower": 2}) == []
+    assert hints({"一只猫": 2}) == []
+
+
+def test_ctrl_c_and_errors_end_the_work() -> None:
+    words = {f"{number:x}".translate(str.maketrans("0123456789", "ghijklmnop")): 1
+             for number in range(10**9, 10**9 + 400_000)}
+
+    def fail(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vocab_tools.learn_merges(BYTES, words, pattern=".+", progress=fail)

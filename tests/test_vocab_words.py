@@ -1,0 +1,78 @@
+"""Word lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from vocab_tools import WordListError, read_words
+
+
+def test_lines_are_stripped_normalised_and_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes("  一只\t3\r\n\r\ncafe\u0301\t 4 \n café\t1\n".encode())
+    notes: list[str] = []
+    assert read_words(path, notes=notes) == {"一只": 3, "café": 5}
+    assert any("line 4" in note and "repeated" in note for note in notes)
+    assert any("line 1" in note and "--keep-space" in note for note in notes)
+
+
+def test_only_line_ends_end_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes("a\x0cb\u2028c\t3\rd\t1".encode())
+    assert read_words(path) == {"a\x0cb\u2028c": 3, "d": 1}
+
+
+def test_spaces_can_be_kept() -> None:
+    lines = [" the\t5", "the\t4", "  two\t1"]
+    assert read_words(lines) == {"the": 9, "two": 1}
+    assert read_words(lines, keep_space=True) == {" the": 5, "the": 4, "  two": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "lenient"),
+    [
+        ("猫", "line 2: no tab", {"ok": 1, "猫": 1}),
+        ("猫\t1\t2", "line 2: 2 tabs", {"ok": 1, "猫": 1}),
+        ("猫\tx", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
+        ("猫\t0", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
+        ("猫\t-5", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
+        ("猫\t1.5", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
+        ("猫\t" + "9" * 30, r"line 2: the frequency is above 2\*\*63", {"ok": 1, "猫": 1}),
+    ],
+)
+def test_bad_lines_are_named(line: str, message: str, lenient: dict[str, int]) -> None:
+    with pytest.raises(WordListError, match=message):
+        read_words(["ok\t1", line])
+    assert read_words(["ok\t1", line], lenient=True) == lenient
+
+
+def test_many_bad_lines_are_counted() -> None:
+    with pytest.raises(WordListError) as caught:
+        read_words(["x"] * 25)
+    assert "line 10:" in str(caught.value)
+    assert "line 11:" not in str(caught.value)
+    assert "15 more lines" in str(caught.value)
+
+
+def test_add_merges_takes_odd_frequencies() -> None:
+    lines = ["a\tx", "b\t-2", "c\t0"]
+    assert read_words(lines, like_add_merges=True) == {"a": 1, "b": -2, "c": 0}
+    with pytest.raises(WordListError, match="no tab"):
+        read_words(["a"], like_add_merges=True)
+
+
+def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes(b"ok\t1\n\xff\t1\n")
+    with pytest.raises(WordListError, match="line 2"):
+        read_words(path)
+
+
+def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes("\ufeff猫\t1\n".encode())
+    notes: list[str] = []
+    assert read_words(path, notes=notes) == {"猫": 1}
+    assert notes
+    assert read_words(path, like_add_merges=True) == {"\ufeff猫": 1}

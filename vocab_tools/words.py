@@ -1,0 +1,148 @@
+"""Word lists: one word and its frequency a line, separated by a tab."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+
+#: How many bad lines an error names.
+MOST_LINES_NAMED = 10
+
+#: Scripts that are written without spaces, by the first word of their characters' names.
+SPACELESS_SCRIPTS = frozenset(
+    ["CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "YI"]
+)
+
+
+class WordListError(ValueError):
+    """A word list has lines that cannot be used. Its text names them by number."""
+
+
+def read_words(
+    source: str | os.PathLike[str] | Iterable[str],
+    *,
+    keep_space: bool = False,
+    lenient: bool = False,
+    like_add_merges: bool = False,
+    notes: list[str] | None = None,
+) -> dict[str, int]:
+    """Reads words and their frequencies.
+
+    A line is stripped and cut at its tab; words are NFC-normalised; repeated words add up; empty
+    lines are skipped.
+
+    Args:
+        source: the path of a file, or lines.
+        keep_space: keep the spaces that a word begins with.
+        lenient: take 1 as the frequency when there is none, when it is not a positive integer, or
+            when a line has two tabs or more (the word is then what stands before the first).
+        like_add_merges: as Qwen's add_merges.py: 1 for what is no integer, and integers below 1
+            as they are.
+        notes: a list to which remarks for people are appended.
+
+    Returns:
+        The frequency of each word, in the order in which the words are met first.
+
+    Raises:
+        WordListError: a line has no tab, has two, has no word, or its frequency is not a positive
+            integer. The message names the lines.
+        OSError: the file cannot be read.
+
+    >>> read_words(["一只\\t200", "一只猫\\t100", "一只\\t7"])
+    {'一只': 207, '一只猫': 100}
+    >>> read_words([" the\\t5"], keep_space=True)
+    {' the': 5}
+    """
+    notes = [] if notes is None else notes
+    words: dict[str, int] = {}
+    bad: list[str] = []
+    for number, line in enumerate(_lines(source, like_add_merges, notes), 1):
+        if not line.strip():
+            continue
+        fields = (line.rstrip() if keep_space else line.strip()).split("\t")
+        word = unicodedata.normalize("NFC", fields[0])
+        frequency, problem = _frequency(fields, lenient, like_add_merges)
+        if not word:
+            problem = "there is no word before the tab"
+        elif word.isspace() and keep_space:
+            problem = "the word is all spaces"
+        if problem:
+            bad.append(f"line {number}: {problem}: {line.strip()[:60]!r}")
+            continue
+        if line[:1] == " " and not keep_space:
+            notes.append(
+                f"line {number}: the space before {word!r} is stripped; "
+                f"give --keep-space to learn the form with the space"
+            )
+        if word in words:
+            notes.append(f"line {number}: {word!r} is repeated; the frequencies add up")
+        words[word] = words.get(word, 0) + frequency
+    if bad:
+        named = bad[:MOST_LINES_NAMED]
+        if len(bad) > len(named):
+            named.append(f"and {len(bad) - len(named)} more lines")
+        hint = "" if like_add_merges else "; mend the lines, or take 1 with --lenient"
+        raise WordListError("\n  ".join([f"the word list has bad lines{hint}:", *named]))
+    return words
+
+
+def _lines(
+    source: str | os.PathLike[str] | Iterable[str], like_add_merges: bool, notes: list[str]
+) -> Iterable[str]:
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    contents = Path(source).read_bytes()
+    if contents.startswith(codecs.BOM_UTF8) and not like_add_merges:
+        notes.append("line 1: the byte order mark is left out")
+        contents = contents[len(codecs.BOM_UTF8) :]
+    try:
+        text = contents.decode()
+    except UnicodeDecodeError as error:
+        line = contents.count(b"\n", 0, error.start) + 1
+        raise WordListError(
+            f"line {line} of {source} is not UTF-8 (byte {error.start}); save the list as UTF-8"
+        ) from error
+    # Only these end a line: str.splitlines would cut at form feeds and the like, too.
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple[int, str | None]:
+    """The frequency of a line, and what is wrong with it."""
+    if len(fields) != 2:
+        problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
+        return 1, None if lenient and not like_add_merges else problem
+    try:
+        frequency = int(fields[1])
+    except ValueError:
+        lenient = lenient or like_add_merges
+        return 1, None if lenient else "the frequency is no positive integer"
+    if frequency.bit_length() > 63:
+        return 1, None if lenient else "the frequency is above 2**63"
+    if frequency < 1 and not like_add_merges:
+        return 1, None if lenient else "the frequency is no positive integer"
+    return frequency, None
+
+
+def is_spaced(word: str) -> bool:
+    """Whether running text puts a space before the word: its script is written with spaces.
+
+    >>> is_spaced("token"), is_spaced("一只"), is_spaced(" token")
+    (True, False, False)
+    """
+    first = word[:1]
+    if not first.isalpha():
+        return False
+    return unicodedata.name(first, "").split(" ")[0].split("-")[0] not in SPACELESS_SCRIPTS
+
+
+def word_lines(source: str | os.PathLike[str] | Iterable[str]) -> list[str]:
+    """The words of a list as they stand there, not normalised; frequencies are not looked at.
+
+    >>> word_lines(["一只\\t200", "", "猫"])
+    ['一只', '猫']
+    """
+    lines = _lines(source, False, [])
+    return [line.strip().split("\t")[0] for line in lines if line.strip()]
