@@ -1,7 +1,7 @@
 """The native half of `bpe_engine`. Use `bpe_engine.Encoding`, which says what each method does."""
 
-from collections.abc import Iterable, Sequence
-from typing import final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, final
 
 __all__ = ["CoreBPE", "TokenBuffer", "disallowed_special_message", "parse_ranks"]
 
