@@ -115,8 +115,7 @@ pub fn merge_bytes(
     pieces: Vec<Vec<u8>>,
 ) -> PyResult<Vec<Option<Vec<u32>>>> {
     let vocabulary = vocabulary(ranks)?;
-    Ok(py
-        .detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
+    Ok(py.detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
 }
 
 type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
@@ -166,7 +165,8 @@ pub fn audit_tokens<'py>(
             let splitter = Splitter::new(pattern)?;
             let encoding =
                 Encoding::new(vocabulary, splitter, SpecialTokens::new(special_tokens)?)?;
-            let audits = audit::audit(&encoding, normalization, &mut |done| pulse.beat(done, total))?;
+            let audits =
+                audit::audit(&encoding, normalization, &mut |done| pulse.beat(done, total))?;
             Ok((encoding, audits))
         })
         .or_raise(py)?;

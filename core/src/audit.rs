@@ -140,9 +140,9 @@ pub fn audit(
 /// use bpe_core::{Vocabulary, audit::merge_alone};
 ///
 /// let vocabulary = Vocabulary::build(vec![
-///     (b"a".to_vec(), 0), (b"b".to_vec(), 1), (b"ab".to_vec(), 2), (b"bab".to_vec(), 3),
+///     (b"a".to_vec(), 0), (b"b".to_vec(), 1), (b"ab".to_vec(), 2), (b"baa".to_vec(), 3),
 /// ])?;
-/// assert_eq!(merge_alone(&vocabulary, b"bab"), Some(vec![1, 2]));
+/// assert_eq!(merge_alone(&vocabulary, b"baa"), Some(vec![1, 0, 0]));
 /// assert_eq!(merge_alone(&vocabulary, b"xab"), None);
 /// # Ok::<(), bpe_core::Error>(())
 /// ```
@@ -153,11 +153,7 @@ pub fn merge_alone(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Vec<u32>> {
     parts.into_iter().map(id).collect()
 }
 
-fn audit_token(
-    encoding: &Encoding,
-    normalization: Normalization,
-    rank: u32,
-) -> Result<TokenAudit> {
+fn audit_token(encoding: &Encoding, normalization: Normalization, rank: u32) -> Result<TokenAudit> {
     let vocabulary = encoding.vocabulary();
     let bytes = vocabulary.token(rank);
     let (utf8, crosses) = utf8(bytes);

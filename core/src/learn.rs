@@ -261,11 +261,8 @@ impl<'a> Learner<'a> {
     fn tick(&mut self) -> Result<(), Cancelled> {
         self.updates += 1;
         if self.updates.is_multiple_of(WORDS_PER_TICK) {
-            let now = Progress {
-                finished: self.finished,
-                words: self.total,
-                merges: self.merges.len(),
-            };
+            let now =
+                Progress { finished: self.finished, words: self.total, merges: self.merges.len() };
             if (self.progress)(now).is_break() {
                 return Err(Cancelled);
             }
@@ -403,7 +400,8 @@ impl<'a> Learner<'a> {
         if tied.len() == 1 {
             return tied.pop();
         }
-        let (_, best) = tied.iter().filter_map(|&pair| Some((self.first_met(pair)?, pair))).min()?;
+        let (_, best) =
+            tied.iter().filter_map(|&pair| Some((self.first_met(pair)?, pair))).min()?;
         for pair in tied.into_iter().filter(|&pair| pair != best) {
             self.enqueue(pair);
         }

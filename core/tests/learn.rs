@@ -16,10 +16,8 @@ fn vocabulary(longer: &[&[u8]]) -> Vocabulary {
 }
 
 fn run(vocabulary: &Vocabulary, words: &[(&str, i64)], options: &Options) -> Learned {
-    let words: Vec<Word<'_>> = words
-        .iter()
-        .map(|&(word, frequency)| Word { bytes: word.as_bytes(), frequency })
-        .collect();
+    let words: Vec<Word<'_>> =
+        words.iter().map(|&(word, frequency)| Word { bytes: word.as_bytes(), frequency }).collect();
     learn(vocabulary, &words, options, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
