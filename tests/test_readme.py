@@ -87,3 +87,12 @@ def test_files_that_are_named_exist() -> None:
         assert (ROOT / path).exists(), path
     for path in re.findall(r"\]\(([\w./]+)\)", README):
         assert (ROOT / path).exists(), path
+
+
+def test_versions_that_are_asked_for() -> None:
+    cargo = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    python = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    rust = re.search(r'rust-version = "([\d.]+)"', cargo)
+    least = re.search(r'requires-python = ">=([\d.]+)"', python)
+    assert rust and f"Rust toolchain ({rust[1]} or later)" in README
+    assert least and f"Python {least[1]} or later" in README

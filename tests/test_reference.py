@@ -67,9 +67,7 @@ def test_special_tokens_are_tiktokens(
 CODE_POINTS = [c for c in [*range(0x33480), *range(0xE0000, 0xE0200)] if not 0xD800 <= c < 0xE000]
 
 
-@pytest.mark.parametrize(
-    "context", ["{}", "a{}a", "A{}b", "1{}1", " {} ", "!{}!", "\n{}\n", "'{}a"]
-)
+@pytest.mark.parametrize("context", ["a{}b", " {}", "!{}1", "'{}A\n"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_code_point_has_tiktokens_class(name: str, context: str) -> None:
     characters = [context.format(chr(c)) for c in CODE_POINTS]
