@@ -1,9 +1,18 @@
 """The native half of `bpe_engine`. Use `bpe_engine.Encoding`, which says what each method does."""
 
-from collections.abc import Iterable, Sequence
-from typing import final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, final
 
-__all__ = ["CoreBPE", "TokenBuffer", "disallowed_special_message", "parse_ranks"]
+__all__ = [
+    "CoreBPE",
+    "TokenBuffer",
+    "audit_tokens",
+    "disallowed_special_message",
+    "learn_merges",
+    "merge_bytes",
+    "parse_rank_lines",
+    "parse_ranks",
+]
 
 _Allowed = str | Iterable[str]
 _Disallowed = str | Iterable[str] | None

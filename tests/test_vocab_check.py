@@ -8,12 +8,12 @@ import random
 import time
 from pathlib import Path
 
-import bpe_engine
 import pytest
 import vocab_oracle
 from hypothesis import given
 from vocab_bases import BYTES, DATA, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN, bases, word_lists
 
+import bpe_engine
 from vocab_tools import CheckResult, check_vocabulary, learn_merges
 from vocab_tools.check import CODES, ROUND_TRIP_CLASSES
 

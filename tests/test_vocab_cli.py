@@ -23,7 +23,11 @@ COMMAND = [sys.executable, "-m", "vocab_tools.cli"]
 
 def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, encoding="utf-8", **options
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        **options,
     )
 
 
@@ -73,7 +77,9 @@ def test_standard_output(words: Path) -> None:
 
 
 def test_like_add_merges(tmp_path: Path, words: Path, base: Path) -> None:
-    assert run("learn", QWEN, words, "-o", "-", "--like-add-merges").stdout.encode() == EXAMPLE_EXTRA
+    assert (
+        run("learn", QWEN, words, "-o", "-", "--like-add-merges").stdout.encode() == EXAMPLE_EXTRA
+    )
     odd = listed(tmp_path, "ab\tmany", "cd\t-1")
     done = run("learn", base, odd, "-o", "-", "--like-add-merges", "--start-id", "0")
     assert done.stdout == "YWI= 256\nY2Q= 257\n"
@@ -190,7 +196,11 @@ def test_reports(tmp_path: Path, words: Path) -> None:
     cells = Cells()
     cells.feed(page)
     for texts in (cells.texts, markdown, plain, done.stdout):
-        for expected in ("只猫", "小只猫", "我 是一 只 猫 → 我 是一 只猫 → 我 是一只猫 → 我是一只猫"):
+        for expected in (
+            "只猫",
+            "小只猫",
+            "我 是一 只 猫 → 我 是一 只猫 → 我 是一只猫 → 我是一只猫",
+        ):
             assert any(expected in text for text in texts) or expected in texts
     loaded = json.loads(plain)
     assert [made["token"] for made in loaded["by_products"]] == ["'只猫'", "'是一只猫'"]

@@ -5,14 +5,22 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import bpe_engine
 import pytest
 import vocab_oracle
 from hypothesis import given
 from hypothesis import strategies as st
-from vocab_bases import BYTES, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN, bases, letters, trained_bases
-from vocab_bases import word_lists
+from vocab_bases import (
+    BYTES,
+    EXAMPLE_EXTRA,
+    EXAMPLE_WORDS,
+    QWEN,
+    bases,
+    letters,
+    trained_bases,
+    word_lists,
+)
 
+import bpe_engine
 import vocab_tools
 from vocab_tools.ranks import Pattern
 
@@ -297,8 +305,10 @@ def test_the_spaced_form_is_hinted_at() -> None:
 
 
 def test_ctrl_c_and_errors_end_the_work() -> None:
-    words = {f"{number:x}".translate(str.maketrans("0123456789", "ghijklmnop")): 1
-             for number in range(10**9, 10**9 + 400_000)}
+    words = {
+        f"{number:x}".translate(str.maketrans("0123456789", "ghijklmnop")): 1
+        for number in range(10**9, 10**9 + 400_000)
+    }
 
     def fail(done: int, total: int) -> None:
         raise KeyboardInterrupt

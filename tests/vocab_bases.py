@@ -13,7 +13,9 @@ QWEN = DATA / "qwen.tiktoken"
 BYTES = {bytes([byte]): byte for byte in range(256)}
 
 #: The example of the Qwen documentation, and what add_merges.py makes of it.
-EXAMPLE_WORDS = "我是一只猫\t20\n你是一只猫\t10\n他是一只猫\t5\n一只\t200\n一只猫\t100\n夸张的 比喻手法\t20\n"
+EXAMPLE_WORDS = (
+    "我是一只猫\t20\n你是一只猫\t10\n他是一只猫\t5\n一只\t200\n一只猫\t100\n夸张的 比喻手法\t20\n"
+)
 EXAMPLE_EXTRA = b"""\
 5LiA5Y+q54yr 151851
 5Y+q54yr 151852

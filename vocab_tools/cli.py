@@ -96,7 +96,9 @@ def cli() -> None:
     """
 
 
-def _report_path(_context: click.Context, _option: click.Parameter, value: tuple[str, ...]) -> object:
+def _report_path(
+    _context: click.Context, _option: click.Parameter, value: tuple[str, ...]
+) -> object:
     """Refuses an unknown kind of report before any work is done."""
     for path in value:
         try:

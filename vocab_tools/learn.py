@@ -357,9 +357,7 @@ def _number(
         if start_id is not None and first != start_id:
             raise ValueError(_collision(ranks, special_tokens, start_id, count, first))
         if start_id is None and pattern == "qwen" and first != QWEN_START_ID:
-            notes.append(
-                f"the ids from {QWEN_START_ID} are taken; the new tokens start at {first}"
-            )
+            notes.append(f"the ids from {QWEN_START_ID} are taken; the new tokens start at {first}")
     if first + count - 1 > MAX_ID:
         raise ValueError(f"the last id would be {first + count - 1}, above {MAX_ID}")
     steps = []
