@@ -153,11 +153,7 @@ pub fn merge_alone(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Vec<u32>> {
     parts.into_iter().map(id).collect()
 }
 
-fn audit_token(
-    encoding: &Encoding,
-    normalization: Normalization,
-    rank: u32,
-) -> Result<TokenAudit> {
+fn audit_token(encoding: &Encoding, normalization: Normalization, rank: u32) -> Result<TokenAudit> {
     let vocabulary = encoding.vocabulary();
     let bytes = vocabulary.token(rank);
     let (utf8, crosses) = utf8(bytes);
