@@ -14,7 +14,7 @@ from ._core import CoreBPE
 if TYPE_CHECKING:
     from .core import Encoding
 
-__all__ = ["BUILTIN", "BuiltIn"]
+__all__ = ["BUILTIN", "RANK_FILE_SHA256", "BuiltIn"]
 
 
 @dataclass(frozen=True)
@@ -123,4 +123,13 @@ BUILTIN: dict[str, BuiltIn] = {
         BuiltIn("o200k_harmony", "o200k_base", patterns.O200K, _HARMONY_SPECIAL),
         BuiltIn("qwen", "qwen", qwen.PATTERN, qwen.SPECIAL_TOKENS, qwen.NORMALIZATION),
     ]
+}
+
+# The published rank files that the vocabularies inside the native module are made of.
+RANK_FILE_SHA256 = {
+    "r50k_base": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+    "p50k_base": "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    "qwen": "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186",
 }

@@ -55,10 +55,10 @@ class StreamDecoder:
             UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
         """
         # Arrays of numpy have an index and a length, its integers an index only.
-        if isinstance(tokens, int) or not hasattr(tokens, "__len__"):
+        if hasattr(tokens, "__index__") and not hasattr(tokens, "__len__"):
             data = self._core_bpe.decode_single_token_bytes(tokens)
         else:
-            data = self._core_bpe.decode_bytes(tokens)
+            data = self._core_bpe.decode_bytes(tokens)  # type: ignore[arg-type]
         return self._decode(data, final=False)
 
     def finish(self) -> str:
@@ -97,13 +97,26 @@ def _unfinished(data: bytes, errors: str) -> bytes:
 def _first_character(data: bytes, errors: str) -> int:
     """The length of the character that `data` begins with; 0 if it is not complete yet; if it is
     broken, the length of its good beginning (at least 1), negated."""
-    # Only this handler makes characters of bytes that are otherwise invalid from the first on.
-    mode = "surrogatepass" if errors == "surrogatepass" else "strict"
-    for length in range(1, min(len(data), 4) + 1):
-        try:
-            text, _ = codecs.utf_8_decode(data[:length], mode, False)
-        except UnicodeDecodeError as error:
-            return -error.end
-        if text:
-            return length
-    return 0
+    if not data:
+        return 0
+    lead = data[0]
+    if lead < 0x80:
+        return 1
+    if not 0xC2 <= lead <= 0xF4:
+        return -1
+    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    low, high = _SECOND_BYTE.get(lead, (0x80, 0xBF))
+    if lead == 0xED and errors == "surrogatepass":
+        high = 0xBF
+    for place in range(1, length):
+        if place == len(data):
+            return 0
+        if not low <= data[place] <= high:
+            return -place
+        low, high = 0x80, 0xBF
+    return length
+
+
+# The range of the second byte, where it is narrower than that of the others: it rules out long
+# spellings of short characters, surrogates, and numbers above U+10FFFF.
+_SECOND_BYTE = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}

@@ -277,7 +277,7 @@ def gpt2_files(tmp_path, change=lambda ids: None):
 
     all_ranks = ranks("r50k_base")
     merges = ["#version: 0.2"]
-    for token, rank in sorted(all_ranks.items(), key=lambda item: item[1])[256:1000]:
+    for token in sorted(all_ranks, key=lambda token: all_ranks[token])[256:1000]:
         parts = [bytes([b]) for b in token]
         while len(parts) > 2:
             best = min(

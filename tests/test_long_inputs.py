@@ -11,7 +11,7 @@ from conftest import ENCODINGS, Pair, pair
 from oracles import normalized
 
 # Whether merging takes linear time. With False the inputs are 2,000 characters long.
-LINEAR_MERGING = False
+LINEAR_MERGING = True
 MILLION = 1_000_000 if LINEAR_MERGING else 2_000
 
 _random = random.Random(7)

@@ -7,6 +7,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::hint::select_unpredictable;
 
 use crate::hash::hash16;
 use crate::memory::Zeroed;
@@ -15,8 +16,8 @@ use crate::vocabulary::{Key, SHORT};
 /// Pieces of up to this many bytes are kept.
 pub const LONGEST: usize = 31;
 
-/// How many bytes each of the two tables takes: 65,536 short pieces, and 32,768 longer ones.
-const TABLE_BYTES: usize = 2 << 20;
+/// How many bytes each of the two tables takes: 131,072 short pieces, and 65,536 longer ones.
+const TABLE_BYTES: usize = 4 << 20;
 
 /// How much memory one cache takes, in bytes.
 pub const CACHE_BYTES: usize = 2 * TABLE_BYTES;
@@ -33,6 +34,20 @@ impl<const W: usize> Ids<W> {
     /// How many ids fit in.
     pub(crate) const CAPACITY: usize = 2 * W;
 
+    /// One id; none when it is too large.
+    #[inline(always)]
+    pub(crate) fn one(id: u32) -> Self {
+        let mut words = [0; W];
+        let fits = id >> COUNT_SHIFT == 0;
+        words[0] = select_unpredictable(fits, u64::from(id) | 1 << COUNT_SHIFT, 0);
+        Self(words)
+    }
+
+    #[inline(always)]
+    pub(crate) fn are_known(self) -> bool {
+        self.0[0] != 0
+    }
+
     /// `None` when they do not fit.
     fn new(ids: &[u32]) -> Option<Self> {
         let first = *ids.first()?;
@@ -47,13 +62,21 @@ impl<const W: usize> Ids<W> {
         Some(Self(words))
     }
 
-    /// How many there are, and the ids, followed by zeros up to [`Ids::CAPACITY`].
+    /// Appends the ids to `out`. False when there are none.
     #[inline(always)]
-    pub(crate) fn unpack(self) -> (usize, [[u32; 2]; W]) {
-        let count = self.0[0] >> COUNT_SHIFT & 0xff;
-        let mut words = self.0;
-        words[0] &= !(0xff << COUNT_SHIFT);
-        (count as usize, words.map(|word| [word as u32, (word >> 32) as u32]))
+    pub(crate) fn append_to(&self, out: &mut Vec<u32>) -> bool {
+        let count = (self.0[0] >> COUNT_SHIFT & 0xff) as usize;
+        out.reserve(Self::CAPACITY);
+        let length = out.len();
+        let spare = &mut out.spare_capacity_mut()[..Self::CAPACITY];
+        for (i, word) in self.0.iter().enumerate() {
+            let word = if i == 0 { word & !(0xff << COUNT_SHIFT) } else { *word };
+            spare[2 * i].write(word as u32);
+            spare[2 * i + 1].write((word >> 32) as u32);
+        }
+        // SAFETY: the `CAPACITY` elements after `length` have just been written.
+        unsafe { out.set_len(length + count.min(Self::CAPACITY)) };
+        count != 0
     }
 }
 
@@ -81,12 +104,12 @@ impl<const W: usize> Table<W> {
         View(bytemuck::cast_slice(self.0.bytes()))
     }
 
-    fn put(&mut self, hash: u64, key: [u64; W], ids: &[u32]) {
-        if let Some(Ids(ids)) = Ids::new(ids) {
-            let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
-            let set = &mut sets[Self::set_of(hash)];
-            set[1] = set[0];
-            set[0] = [key, ids];
+    #[inline(always)]
+    fn put(&mut self, hash: u64, key: [u64; W], Ids(ids): Ids<W>) {
+        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+        let set = &mut sets[Self::set_of(hash)];
+        if set[0][0] != key {
+            *set = [[key, ids], set[0]];
         }
     }
 }
@@ -96,28 +119,25 @@ impl<const W: usize> Table<W> {
 struct View<'a, const W: usize>(&'a [Set<W>]);
 
 impl<const W: usize> View<'_, W> {
-    /// The ids at this key. Both entries are read and one is chosen without a branch, which
-    /// would be mispredicted.
+    /// The ids at this key. Which of the two entries is looked at is computed, not branched on:
+    /// a branch would be mispredicted.
     #[inline(always)]
-    fn get(self, hash: u64, key: [u64; W]) -> Ids<W> {
-        let [first, second] = &self.0[Table::<W>::set_of(hash)];
-        let (in_first, in_second) = (all_if_same(first[0], key), all_if_same(second[0], key));
-        let mut ids = [0; W];
-        for i in 0..W {
-            ids[i] = first[1][i] & in_first | second[1][i] & in_second;
+    fn get(self, hash: u64, key: [u64; W], ids: &mut Ids<W>) {
+        let set = &self.0[Table::<W>::set_of(hash)];
+        let older = usize::from(difference(set[0][0], key) != 0);
+        let entry = &set[older];
+        let is_known = difference(entry[0], key) == 0;
+        // Word by word: words that are put together in memory are slow to read at once.
+        for (word, known) in ids.0.iter_mut().zip(&entry[1]) {
+            *word = select_unpredictable(is_known, *known, 0);
         }
-        Ids(ids)
     }
 }
 
-/// All ones when the keys are the same, or zero.
+/// Zero when the keys are the same.
 #[inline(always)]
-fn all_if_same<const W: usize>(a: [u64; W], b: [u64; W]) -> u64 {
-    let mut difference = 0;
-    for i in 0..W {
-        difference |= a[i] ^ b[i];
-    }
-    ((difference | difference.wrapping_neg()) >> 63).wrapping_sub(1)
+fn difference<const W: usize>(a: [u64; W], b: [u64; W]) -> u64 {
+    (0..W).fold(0, |difference, i| difference | (a[i] ^ b[i]))
 }
 
 /// The key of a piece of 16 to [`LONGEST`] bytes.
@@ -136,6 +156,24 @@ impl LongKey {
         block[31] = piece.len() as u8;
         Self(bytemuck::cast(block))
     }
+}
+
+/// The key of a piece of more than 15 bytes that is one character over and over (a ruler of
+/// dashes, a row of dots): the character and the length say it all.
+pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
+    let width = match piece[0] {
+        0..0x80 => 1,
+        0x80..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0.. => 4,
+    };
+    if piece[width..2 * width] != piece[..width] || piece[width..] != piece[..piece.len() - width] {
+        return None;
+    }
+    let mut character = [0; 8];
+    character[..width].copy_from_slice(&piece[..width]);
+    // Longer than any short piece, so that no short piece has this key.
+    Some([u64::from_le_bytes(character), piece.len() as u64 | 0xff << 56])
 }
 
 /// The ids of pieces that came by.
@@ -165,8 +203,25 @@ impl Cache {
         ShortPieces { seeds: self.seeds, table: self.short.view() }
     }
 
+    /// The ids of the piece with this key.
+    pub(crate) fn get(&self, key: Key) -> Ids<2> {
+        let mut ids = Ids::UNKNOWN;
+        self.short().get(key, &mut ids);
+        ids
+    }
+
     pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
-        self.short.put(hash16(key, self.seeds), key, ids);
+        if let Some(ids) = Ids::new(ids) {
+            self.short.put(hash16(key, self.seeds), key, ids);
+        }
+    }
+
+    /// Like [`Cache::put`], unless the ids are unknown.
+    #[inline(always)]
+    pub(crate) fn put_packed(&mut self, key: Key, ids: Ids<2>) {
+        if ids.are_known() {
+            self.short.put(hash16(key, self.seeds), key, ids);
+        }
     }
 
     fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
@@ -174,11 +229,15 @@ impl Cache {
     }
 
     pub(crate) fn get_long(&self, key: LongKey) -> Ids<4> {
-        self.long.view().get(self.hash_long(key), key.0)
+        let mut ids = Ids::UNKNOWN;
+        self.long.view().get(self.hash_long(key), key.0, &mut ids);
+        ids
     }
 
     pub(crate) fn put_long(&mut self, key: LongKey, ids: &[u32]) {
-        self.long.put(self.hash_long(key), key.0, ids);
+        if let Some(ids) = Ids::new(ids) {
+            self.long.put(self.hash_long(key), key.0, ids);
+        }
     }
 }
 
@@ -191,7 +250,7 @@ pub(crate) struct ShortPieces<'a> {
 
 impl ShortPieces<'_> {
     #[inline(always)]
-    pub(crate) fn get(self, key: Key) -> Ids<2> {
-        self.table.get(hash16(key, self.seeds), key)
+    pub(crate) fn get(self, key: Key, ids: &mut Ids<2>) {
+        self.table.get(hash16(key, self.seeds), key, ids);
     }
 }

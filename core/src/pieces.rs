@@ -1,15 +1,16 @@
 //! Pieces -> ids: a look-up in the cache, then in the vocabulary, then merging.
 
-use crate::cache::{Cache, Ids, LONGEST, LongKey};
+use crate::cache::{Cache, Ids, LONGEST, LongKey, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::pool::{Lease, Pool};
 use crate::split::Piece;
-use crate::vocabulary::{SHORT, Vocabulary, key, three_byte_char};
+use crate::vocabulary::{NONE, SHORT, Vocabulary, key, three_byte_char};
 
-/// How many pieces are looked up before the first of them is dealt with. A run of look-ups
-/// without a branch among them keeps many reads of memory under way at once.
-const AHEAD: usize = 32;
+/// How many pieces are looked up before the first of them is dealt with, and the same for texts
+/// that are short.
+const MANY: usize = 128;
+const FEW: usize = 16;
 
 /// Turns pieces into ids, with a cache of its own for as long as it lives.
 pub(crate) struct Merger<'a> {
@@ -29,21 +30,57 @@ impl<'a> Merger<'a> {
         pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let mut known = [Ids::UNKNOWN; AHEAD];
-        for pieces in pieces.chunks(AHEAD) {
-            if let Some(cache) = self.cache() {
-                let cache = cache.short();
-                for (piece, known) in pieces.iter().zip(&mut known) {
-                    *known = cache.get(key(text, piece.start, piece.end));
-                }
-            }
+        if pieces.len() <= FEW {
+            self.append_ahead::<FEW>(text, pieces, ids)
+        } else {
+            self.append_ahead::<MANY>(text, pieces, ids)
+        }
+    }
+
+    /// Looks up to `N` pieces up before the first of them is dealt with.
+    #[inline(always)]
+    fn append_ahead<const N: usize>(
+        &mut self,
+        text: &[u8],
+        pieces: &[Piece],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut known = [Ids::UNKNOWN; N];
+        for pieces in pieces.chunks(N) {
+            self.look_up(text, pieces, &mut known);
             for (piece, known) in pieces.iter().zip(&known) {
-                if !append_known(*known, ids) {
+                if !known.append_to(ids) {
                     self.append_unknown(text, *piece, ids)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Looks short pieces up, first all of them in the cache, then the rest of them in the
+    /// vocabulary: runs of look-ups without a branch keep many reads of memory under way at
+    /// once.
+    #[inline(always)]
+    fn look_up<const N: usize>(&mut self, text: &[u8], pieces: &[Piece], known: &mut [Ids<2>; N]) {
+        let Some(cache) = self.lease.as_mut().map(Lease::cache) else { return };
+        let mut unknown = [0; N];
+        let mut count = 0;
+        let short = cache.short();
+        for (i, (piece, known)) in pieces.iter().zip(known.iter_mut()).enumerate() {
+            short.get(key(text, piece.start, piece.end), known);
+            unknown[count % N] = i as u8;
+            count += usize::from(!known.are_known());
+        }
+        let tokens = self.vocabulary.tokens();
+        for &i in &unknown[..count] {
+            let piece = pieces[usize::from(i)];
+            let id = tokens.find_short(key(text, piece.start, piece.end));
+            known[usize::from(i)] = Ids::one(id);
+        }
+        for &i in &unknown[..count] {
+            let piece = pieces[usize::from(i)];
+            cache.put_packed(key(text, piece.start, piece.end), known[usize::from(i)]);
+        }
     }
 
     #[inline(never)]
@@ -55,43 +92,67 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// A piece of up to [`SHORT`] bytes.
+    /// A piece of up to [`SHORT`] bytes. An equal piece may have come by since the look-up.
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
-        let vocabulary = self.vocabulary;
         let key = key(text, piece.start, piece.end);
-        // An equal piece may have come by since the look-up.
-        if self.cache().is_some_and(|cache| append_known(cache.short().get(key), ids)) {
-            return Ok(());
-        }
-        let from = ids.len();
-        match vocabulary.tokens().find_short(key) {
-            Some(id) => ids.push(id),
-            None => {
+        self.append_remembered(
+            ids,
+            |cache| cache.get(key),
+            |cache, ids| cache.put(key, ids),
+            |merger, ids| {
+                let vocabulary = merger.vocabulary;
+                let id = vocabulary.tokens().find_short(key);
+                if id != NONE {
+                    ids.push(id);
+                    return Ok(());
+                }
+                let from = ids.len();
                 merge(vocabulary, &text[piece.start..piece.end], ids);
-                self.finish(ids, from)?;
-            }
-        }
-        if let Some(cache) = self.cache() {
-            cache.put(key, &ids[from..]);
-        }
-        Ok(())
+                merger.finish(ids, from)
+            },
+        )
     }
 
     /// A piece of more than [`SHORT`] bytes. Runs of Chinese and the like seldom come twice;
     /// they are cut up at once.
     fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let bytes = &text[piece.start..piece.end];
+        if let Some(key) = run_key(bytes) {
+            return self.append_remembered(
+                ids,
+                |cache| cache.get(key),
+                |cache, ids| cache.put(key, ids),
+                |merger, ids| merger.append_uncut(bytes, ids),
+            );
+        }
         if bytes.len() > LONGEST || three_byte_char(bytes).is_some() {
             return self.append_segments(text, piece, ids);
         }
         let key = LongKey::new(bytes);
-        if self.cache().is_some_and(|cache| append_known(cache.get_long(key), ids)) {
+        self.append_remembered(
+            ids,
+            |cache| cache.get_long(key),
+            |cache, ids| cache.put_long(key, ids),
+            |merger, ids| merger.append_segments(text, piece, ids),
+        )
+    }
+
+    /// Appends what the cache knows, or else what `find` finds, which the cache then learns.
+    #[inline(always)]
+    fn append_remembered<const W: usize>(
+        &mut self,
+        ids: &mut Vec<u32>,
+        get: impl FnOnce(&Cache) -> Ids<W>,
+        put: impl FnOnce(&mut Cache, &[u32]),
+        find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
+    ) -> Result<()> {
+        if self.cache().is_some_and(|cache| get(cache).append_to(ids)) {
             return Ok(());
         }
         let from = ids.len();
-        self.append_segments(text, piece, ids)?;
+        find(self, ids)?;
         if let Some(cache) = self.cache() {
-            cache.put_long(key, &ids[from..]);
+            put(cache, &ids[from..]);
         }
         Ok(())
     }
@@ -100,7 +161,7 @@ impl<'a> Merger<'a> {
     fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let vocabulary = self.vocabulary;
         let bytes = &text[..piece.end];
-        let mut segments = [Piece::default(); AHEAD];
+        let mut segments = [Piece::default(); FEW];
         let mut count = 0;
         let mut start = piece.start;
         while start < piece.end {
@@ -110,7 +171,7 @@ impl<'a> Merger<'a> {
                 segments[count] = Piece { start, end };
                 count += 1;
             }
-            if count == AHEAD || !is_short || end == piece.end {
+            if count == FEW || !is_short || end == piece.end {
                 self.append(text, &segments[..count], ids)?;
                 count = 0;
             }
@@ -150,19 +211,4 @@ impl<'a> Merger<'a> {
     fn cache(&mut self) -> Option<&mut Cache> {
         self.lease.as_mut().map(Lease::cache)
     }
-}
-
-/// Appends ids, if they are known.
-#[inline(always)]
-fn append_known<const W: usize>(known: Ids<W>, ids: &mut Vec<u32>) -> bool {
-    let (count, unpacked) = known.unpack();
-    let unpacked = unpacked.as_flattened();
-    ids.reserve(unpacked.len());
-    let length = ids.len();
-    for (spare, &id) in ids.spare_capacity_mut()[..unpacked.len()].iter_mut().zip(unpacked) {
-        spare.write(id);
-    }
-    // SAFETY: as many elements after `length` as `unpacked` has have just been written.
-    unsafe { ids.set_len(length + count.min(unpacked.len())) };
-    count != 0
 }

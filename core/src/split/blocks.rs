@@ -35,8 +35,9 @@ impl<F: Family> Kernel for Fill<'_, F> {
             let window = classifier.window(text, at);
             let block = Block { text, at, is_last: text.len() - at <= WINDOW };
             let cut = block.cut::<F, _>(&window);
-            let (written, start) = emit(cut.starts, at, out);
-            count += written;
+            classifier.emit(cut.starts, at, out);
+            count += cut.starts.count_ones() as usize;
+            let start = at + highest_position(cut.starts);
             at = start;
             let end = if cut.is_hard || (cut.starts == 0 && !block.is_last) {
                 scan::next_piece::<F>(text, start)
@@ -55,21 +56,6 @@ impl<F: Family> Kernel for Fill<'_, F> {
         *self.position = at;
         count
     }
-}
-
-/// Writes the pieces that end at the bits of `starts`, the first of them beginning at `at`.
-/// Returns how many, and where the next one begins.
-#[inline(always)]
-fn emit(mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) -> (usize, usize) {
-    let count = starts.count_ones() as usize;
-    let mut start = at;
-    for slot in &mut out[..count] {
-        let end = at + starts.trailing_zeros() as usize;
-        *slot = Piece { start, end };
-        start = end;
-        starts &= starts.wrapping_sub(1);
-    }
-    (count, start)
 }
 
 /// Where a window is.
@@ -122,6 +108,36 @@ struct Masks {
     /// U+0020
     blank: u64,
     apostrophe: u64,
+    number: u64,
+    /// All characters of Han, in families that cut them apart.
+    han: u64,
+    /// Newlines right behind punctuation, in some families with slashes among them.
+    tail: u64,
+}
+
+impl Masks {
+    #[inline(always)]
+    fn of<W: Window>(rules: &Rules, window: &W) -> Self {
+        let valid = window.valid();
+        let han = if rules.han_runs { window.any(HAN) } else { 0 };
+        let punct = valid & !window.any(rules.letters | LETTER | NUMBER | SPACE);
+        let newline = window.any(NEWLINE);
+        let slash = if rules.punct_tail.contains(&b'/') { window.equal(b'/') } else { 0 };
+        let tail = if rules.punct_tail.is_empty() { 0 } else { tail(punct, newline, slash) };
+        Self {
+            valid,
+            continuation: window.continuation(),
+            letter: window.any(rules.letters) & !han,
+            punct: punct & !tail,
+            space: window.any(SPACE) & !tail,
+            newline: newline & !tail,
+            blank: window.equal(b' '),
+            apostrophe: window.equal(b'\''),
+            number: window.any(NUMBER),
+            han,
+            tail,
+        }
+    }
 }
 
 impl Block<'_> {
@@ -129,27 +145,9 @@ impl Block<'_> {
     #[inline(always)]
     fn cut<F: Family, W: Window>(&self, window: &W) -> Cut {
         let rules = &F::RULES;
-        let valid = window.valid();
-        let continuation = window.continuation();
-        let number = window.any(NUMBER);
-        let han = if rules.han_runs { window.any(HAN) } else { 0 };
-        let mut masks = Masks {
-            valid,
-            continuation,
-            letter: window.any(rules.letters) & !han,
-            punct: valid & !window.any(rules.letters | LETTER | NUMBER | SPACE),
-            space: window.any(SPACE),
-            newline: window.any(NEWLINE),
-            blank: window.equal(b' '),
-            apostrophe: window.equal(b'\''),
-        };
+        let masks = Masks::of(rules, window);
+        let Masks { valid, continuation, number, han, tail, .. } = masks;
         let mut hard = 0;
-
-        // A tail: newlines right behind punctuation, in some families with slashes among them.
-        let tail = tail(rules, &masks, window);
-        masks.punct &= !tail;
-        masks.space &= !tail;
-        masks.newline &= !tail;
         let mut starts = tail << 1 & !tail;
 
         // Punctuation that no space leads begins a piece, and may itself lead a word.
@@ -171,7 +169,7 @@ impl Block<'_> {
             // Digits, symbols and marks of Han go on with whatever stands before them.
             hard |= han & !letters;
         }
-        starts |= digits(rules, number, &masks);
+        starts |= digits(rules, &masks);
         if rules.digits > 1 {
             hard |= number & !continuation & continuation >> 1;
         }
@@ -295,23 +293,20 @@ struct Letters {
     caseless: u64,
 }
 
-/// The tails of punctuation.
+/// The tails of punctuation: from a newline behind it over newlines and slashes.
 #[inline(always)]
-fn tail<W: Window>(rules: &Rules, masks: &Masks, window: &W) -> u64 {
-    if rules.punct_tail.is_empty() {
-        return 0;
-    }
-    let slash = if rules.punct_tail.contains(&b'/') { window.equal(b'/') } else { 0 };
-    let members = masks.newline | slash;
-    // A tail begins at a newline and takes the rest of the run of members: adding its first bit
-    // clears them. Where the same run holds a later such bit, that bit alone is set again.
-    let begin = masks.newline & masks.punct << 1;
+fn tail(punct: u64, newline: u64, slash: u64) -> u64 {
+    let members = newline | slash;
+    // Adding its first bit to a run of members clears the run from there on. Where the run holds
+    // a later newline behind a slash, that bit alone is set again.
+    let begin = newline & punct << 1;
     members & !members.wrapping_add(begin) | begin
 }
 
 /// Where digits are cut.
 #[inline(always)]
-fn digits(rules: &Rules, number: u64, masks: &Masks) -> u64 {
+fn digits(rules: &Rules, masks: &Masks) -> u64 {
+    let number = masks.number;
     let runs = run_starts(number);
     match rules.digits {
         0 => runs & !(masks.blank << 1),
@@ -356,4 +351,10 @@ fn first_byte(last: u64, continuation: u64) -> u64 {
 #[inline(always)]
 fn highest(mask: u64) -> u64 {
     if mask == 0 { 0 } else { 1 << (63 - mask.leading_zeros()) }
+}
+
+/// The position of the highest bit of `mask`; 0 if it has none.
+#[inline(always)]
+fn highest_position(mask: u64) -> usize {
+    63 - (mask | 1).leading_zeros() as usize
 }

@@ -50,12 +50,6 @@ const fn ascii_classes() -> [u8; 128] {
 /// The classes of the ASCII characters.
 pub(super) static ASCII: [u8; 128] = ascii_classes();
 
-/// How many bytes the character has that begins with `lead`.
-#[inline]
-pub(super) fn width(lead: u8) -> usize {
-    1 + usize::from(lead >= 0xC0) + usize::from(lead >= 0xE0) + usize::from(lead >= 0xF0)
-}
-
 /// Class and width in bytes of the character that begins at `at`; `None` at the end of the text.
 /// `bytes` is UTF-8 and `at` a character boundary.
 #[inline(always)]
@@ -67,15 +61,20 @@ pub(super) fn class_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     Some(class_of_multibyte(bytes, at))
 }
 
+#[inline]
 fn class_of_multibyte(bytes: &[u8], at: usize) -> (u8, usize) {
-    let width = width(bytes[at]);
-    let lead = u32::from(bytes[at]) & (0x7F >> width);
-    let code_point = bytes[at..]
-        .iter()
-        .take(width)
-        .skip(1)
-        .fold(lead, |code_point, &byte| code_point << 6 | u32::from(byte) & 0x3F);
-    (class(code_point), width)
+    let low = |byte: u8| u32::from(byte & 0x3F);
+    // The characters of a row differ in their last byte only.
+    let (row_start, last, width) = match bytes[at..] {
+        [lead @ ..0xE0, last, ..] => (u32::from(lead & 0x1F), last, 2),
+        [lead @ ..0xF0, second, last, ..] => (u32::from(lead & 0x0F) << 6 | low(second), last, 3),
+        [lead, second, third, last, ..] => {
+            (u32::from(lead & 0x07) << 12 | low(second) << 6 | low(third), last, 4)
+        }
+        // Not UTF-8.
+        _ => return (0, 1),
+    };
+    (row(row_start << 6)[usize::from(last & 0x3F)], width)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::chars;
+use super::{Piece, chars};
 
 /// How many bytes a window has at most.
 pub(super) const WINDOW: usize = 64;
@@ -36,6 +36,25 @@ pub(super) trait Classifier: Copy {
     type Window: Window;
     /// The window that begins at `at`, a character boundary of the UTF-8 text before its end.
     fn window(self, text: &[u8], at: usize) -> Self::Window;
+
+    /// Writes the pieces that end at the bits of `starts`, counted from `at`, where the first of
+    /// them begins. Slots behind them may be written too.
+    #[inline(always)]
+    fn emit(self, mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) {
+        // Most windows have at most 16 pieces: two groups without a branch, then the rest.
+        let mut start = at;
+        for (index, group) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            if index >= 2 && starts == 0 {
+                break;
+            }
+            for slot in group {
+                let end = at + starts.trailing_zeros() as usize;
+                *slot = Piece { start, end };
+                start = end;
+                starts &= starts.wrapping_sub(1);
+            }
+        }
+    }
 }
 
 /// Code to run with the classifier of a tier; `run` must be inlined, so that it is compiled for
@@ -60,10 +79,12 @@ impl Tier {
     /// The best tier of this processor, or a lower one if the environment variable
     /// `BPE_ENGINE_TIER` names it: `portable`, `avx2` or `avx512`. Other values change nothing.
     pub fn from_environment() -> Self {
-        match std::env::var(TIER_VARIABLE) {
-            Ok(name) => Self::named(&name).unwrap_or_else(Self::best),
-            Err(_) => Self::best(),
-        }
+        Self::chosen(std::env::var(TIER_VARIABLE).ok().as_deref())
+    }
+
+    /// The tier for a value of the environment variable.
+    pub(super) fn chosen(name: Option<&str>) -> Self {
+        name.and_then(Self::named).unwrap_or_else(Self::best)
     }
 
     /// The best tier of this processor.
@@ -136,20 +157,31 @@ fn best() -> Kind {
 /// bytes of those characters. Returns the bytes of the characters that end in the window.
 #[inline(never)]
 fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]) -> u64 {
-    while leads != 0 {
-        let offset = leads.trailing_zeros() as usize;
-        let Some((mut class, width)) = chars::class_at(text, at + offset) else { break };
-        if offset + width > WINDOW {
-            return (1 << offset) - 1;
-        }
-        let bytes = ((1 << width) - 1) << offset;
+    let mut add = |mut class: u8, bytes: u64| {
         while class != 0 {
             by_class[class.trailing_zeros() as usize] |= bytes;
             class &= class - 1;
         }
+    };
+    // Neighbours mostly have the same class: they are added together.
+    let (mut same_class, mut same_bytes) = (0, 0);
+    let mut valid = u64::MAX;
+    while leads != 0 {
+        let offset = leads.trailing_zeros() as usize;
+        let Some((class, width)) = chars::class_at(text, at + offset) else { break };
+        if offset + width > WINDOW {
+            valid = (1 << offset) - 1;
+            break;
+        }
+        if class != same_class {
+            add(same_class, same_bytes);
+            (same_class, same_bytes) = (class, 0);
+        }
+        same_bytes |= ((1 << width) - 1) << offset;
         leads &= leads - 1;
     }
-    u64::MAX
+    add(same_class, same_bytes);
+    valid
 }
 
 /// A mask of the low `count` bits.

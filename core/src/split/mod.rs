@@ -24,6 +24,7 @@ use rules::{Family, FamilyName, FamilyVisitor};
 
 /// A piece of the text: bytes `start..end`, never empty, at character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
 pub struct Piece {
     pub start: usize,
     pub end: usize,
@@ -125,6 +126,7 @@ impl Pieces<'_> {
     /// gives up on the text, which the published patterns never make it do.
     pub fn fill(&mut self, batch: &mut Batch) -> Result<usize> {
         match &mut self.0 {
+            Cursor::Family { text, position, .. } if *position >= text.len() => Ok(0),
             Cursor::Family { family, tier, text, position } => {
                 Ok(family.visit(Fill { tier: *tier, text, position, batch }))
             }

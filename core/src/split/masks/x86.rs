@@ -8,6 +8,7 @@ use std::arch::x86_64::*;
 
 use super::portable::union;
 use super::{Classifier, Kernel, WINDOW, Window, add_multibyte, low_bits};
+use crate::split::Piece;
 use crate::split::chars::{self, ASCII, LOWER, NEWLINE, NUMBER, SPACE, UPPER};
 
 pub(super) fn has_avx2() -> bool {
@@ -24,6 +25,7 @@ pub(super) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -31,7 +33,9 @@ pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx2(()))
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512(()))
 }
@@ -141,6 +145,9 @@ impl Window for Avx2Window {
     }
 }
 
+// `Avx512::emit` writes pieces as pairs of 64-bit numbers.
+const _: () = assert!(size_of::<Piece>() == 16);
+
 /// Proof of AVX-512: made in `run_avx512` only.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512(());
@@ -177,6 +184,31 @@ impl Classifier for Avx512 {
                 return Avx512Window { bytes, classes, continuation: 0, valid };
             }
             multibyte(text, at, bytes, classes, valid)
+        }
+    }
+
+    #[inline(always)]
+    fn emit(self, starts: u64, at: usize, out: &mut [Piece; WINDOW]) {
+        // SAFETY: `POSITIONS` and `PAIRS` have 64 bytes; a group of four pieces is 64 bytes, as
+        // `Piece` is two `usize` in order; `self` proves AVX-512.
+        unsafe {
+            let positions = _mm512_loadu_si512(POSITIONS.as_ptr().cast());
+            // The ends of the pieces, and their starts: the ends before them, but for the first.
+            let ends = _mm512_maskz_compress_epi8(starts, positions);
+            let mut pairs = _mm512_loadu_si512(PAIRS.as_ptr().cast());
+            let base = _mm512_set1_epi64(at as i64);
+            // Most windows have at most 16 pieces: four groups without a branch, then the rest.
+            let count = starts.count_ones() as usize;
+            for (index, group) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                if index >= 4 && index * 4 >= count {
+                    break;
+                }
+                let pair = _mm512_permutexvar_epi8(pairs, ends);
+                let wide = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(pair));
+                _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_add_epi64(wide, base));
+                pairs = _mm512_add_epi8(pairs, _mm512_set1_epi8(4));
+            }
+            out[0].start = at;
         }
     }
 }
@@ -268,13 +300,27 @@ static POSITIONS: [u8; 64] = {
     positions
 };
 
+/// For the first four pieces, start and end in turn: the places of their ends among all ends.
+/// The start is the end before, which the first piece lacks.
+static PAIRS: [u8; 64] = {
+    let mut pairs = [0xFF; 64];
+    let mut at = 1;
+    while at < 64 {
+        pairs[at] = (at as u8 - 1) / 2;
+        at += 1;
+    }
+    pairs
+};
+
 /// Completes a window that holds characters of more than one byte.
 ///
 /// Characters that differ in their last byte only share a row of 64 classes, which one table
 /// look-up gives to all of them in the window. There are as many rounds as there are different
 /// rows, but for the characters of `UNIFORM`, which are done at once.
 #[inline(never)]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn multibyte(
     text: &[u8],
     at: usize,

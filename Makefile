@@ -1,0 +1,49 @@
+# `make` or `make help` lists the targets. CI calls the same ones (.ci/run).
+
+PYTHON ?= python3
+FUZZ_SECONDS ?= 60
+CARGO_FLAGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-rust lint format types fuzz bench goldens docs-check
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build:  ## install the package, with all that the other targets need, into the active environment
+	$(PYTHON) -m pip install '.[test,lint]'
+
+test: test-rust  ## run the Rust tests, then the Python tests on the installed package
+	$(PYTHON) -m pytest
+
+test-rust:  ## run the tests of the core, which need no Python
+	cargo test --release -p bpe-core $(CARGO_FLAGS)
+
+lint:  ## check formatting, lints and types of Rust and Python
+	cargo fmt --all -- --check
+	cargo clippy --all-targets $(CARGO_FLAGS) -- -D warnings
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(MAKE) --no-print-directory types
+
+types:  ## check types, and the stub of the native module against the module
+	$(PYTHON) -m mypy
+	cd tests && MYPYPATH=.. $(PYTHON) -m mypy.stubtest bpe_engine._core
+
+format:  ## format Rust and Python
+	cargo fmt --all
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release -p bpe-core --test fuzz $(CARGO_FLAGS)
+
+bench:  ## measure against the tokenizers that are installed, and write the table into README.md
+	$(PYTHON) -m benchmarks.run --quick --render README.md
+
+goldens:  ## record tiktoken's ids again (tests/goldens)
+	$(PYTHON) tests/goldens/record.py
+
+docs-check:  ## run the examples of the README and of the docstrings
+	$(PYTHON) -m pytest tests/test_readme.py tests/test_api.py
+	cargo test --doc -p bpe-core $(CARGO_FLAGS)

@@ -1,0 +1,209 @@
+"""The cases, as declarations: what is measured, on which text, with which operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from typing import Any
+
+PROMPTS = {"11 B": 11, "100 B": 100, "1 KB": 1024, "8 KB": 8192, "100 KB": 102_400}
+EVERY, ONE, NONE = "every corpus", "one corpus", "no corpus"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case. ``measure`` names a function of measures.py, ``inputs`` a builder of inputs.py.
+
+    ``corpora`` says whether the case runs on every corpus, on the first of ``prefer`` that is
+    there, or on none. ``rounds`` bounds the rounds of a long case. ``quick`` cases run with
+    ``--quick``, on one corpus where ``quick_corpora`` says so.
+    """
+
+    name: str
+    group: str
+    title: str
+    measure: str
+    operation: str = "encode_list"
+    inputs: str = "halves"
+    input_options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    corpora: str = EVERY
+    prefer: tuple[str, ...] = ("en",)
+    threads: int = 1
+    rounds: int | None = None
+    quick: bool = True
+    quick_corpora: str = EVERY
+
+
+def _unseen() -> list[Case]:
+    kinds = {
+        "numpy": ("encode_numpy", "numpy"),
+        "list": ("encode_list", "list"),
+        "count": ("count", "count only"),
+    }
+    warm = [
+        Case(
+            f"text-{name}", "text", f"text -> {title}", "throughput", operation,
+            quick_corpora=ONE if name == "count" else EVERY,
+        )
+        for name, (operation, title) in kinds.items()
+    ]  # fmt: skip
+    checked = Case(
+        "text-checked", "text", "text -> list, default special check", "throughput", "encode",
+        quick=False,
+    )  # fmt: skip
+    fresh = [
+        Case(
+            f"fresh-{name}", "fresh", f"fresh process, text -> {title}", "throughput", operation,
+            options={"warm": False, "again": False}, quick=False,
+        )
+        for name, (operation, title) in kinds.items()
+        if name != "count"
+    ]  # fmt: skip
+    return [*warm, checked, *fresh]
+
+
+def _prompts() -> list[Case]:
+    return [
+        Case(
+            f"prompts-{name}", "prompts", f"prompt, {title}", "calls", operation, "prompts",
+            {"sizes": PROMPTS}, corpora=ONE if name == "checked" else EVERY, quick=name == "checked",
+        )
+        for name, operation, title in (
+            ("checked", "encode_short", "encode with the default special check"),
+            ("ordinary", "encode_list_short", "encode_ordinary"),
+        )
+    ]  # fmt: skip
+
+
+def _batches() -> list[Case]:
+    return [
+        Case(
+            f"batch-{kind}-{threads}", "batch",
+            f"4 KB documents -> {'lists' if kind == 'list' else 'numpy'}, {threads} thread{'s' * (threads > 1)}",
+            "throughput", f"batch_{kind}", "documents", {"size": 4096}, corpora=ONE,
+            threads=threads,
+        )
+        for kind in ("list", "numpy")
+        for threads in (1, 2)
+    ] + [
+        Case(
+            f"document-{threads}", "document",
+            f"one document -> numpy, {threads} thread{'s' * (threads > 1)}",
+            "throughput", "numpy_threads", threads=threads, quick=False,
+        )
+        for threads in (1, 2)
+    ]  # fmt: skip
+
+
+def _decoding() -> list[Case]:
+    return [
+        Case(f"decode-{kind}", "decode", f"decode from {kind}", "decoding", f"decode_{kind}",
+             quick=kind == "list", quick_corpora=ONE)
+        for kind in ("list", "numpy")
+    ]  # fmt: skip
+
+
+_PIECES = {
+    "a": ("'a' * 1e6", 10**6), "spaces": ("' ' * 1e6", 10**6),
+    "spaces, then x": ("' ' * 1e6 + 'x'", 10**6), "newlines": ("'\\n' * 1e6", 10**6),
+    "的": ("'的' * 1e6", 10**6), "ab": ("'ab' * 5e5", 10**6), "dashes": ("'-' * 1e6", 10**6),
+    "random letters": ("1e6 random letters", 10**6),
+    "random letters, 1e5": ("1e5 random letters", 10**5),
+    "random Han, 1e5": ("1e5 random Han characters", 10**5),
+}  # fmt: skip
+_GOAL_PIECES = ("a", "spaces", "random letters, 1e5", "random Han, 1e5")
+
+
+def _hostile() -> list[Case]:
+    return [
+        Case(
+            f"piece-{kind}-{name.replace(' ', '-').replace(',', '')}", "pieces",
+            f"{title} -> {kind}", "milliseconds", f"encode_{kind}", "piece",
+            {"name": name.partition(", 1e")[0], "length": length}, corpora=NONE,
+            quick=kind == "list" and name in _GOAL_PIECES,
+        )
+        for kind in ("list", "numpy")
+        for name, (title, length) in _PIECES.items()
+    ]  # fmt: skip
+
+
+#: The attacks of collisions.py, by name: own ones first.
+ATTACKS = (
+    "one place of the piece cache",
+    "a constant second half",
+    "a constant first half",
+    "a constant first half, long",
+    "one CRC-32C",
+    "one CRC-32C, short",
+    "low bits of FxHash",
+)
+
+
+def _collisions() -> list[Case]:
+    return [
+        Case(
+            f"collision-{number}", "collisions", f"256 KB of words of {attack}", "collision",
+            "encode_list", "collision", {"attack": attack, "size": 256_000}, corpora=ONE,
+            quick=number == 1,
+        )
+        for number, attack in enumerate(ATTACKS, 1)
+    ]  # fmt: skip
+
+
+def _growth() -> list[Case]:
+    pieces = ("a", "spaces", "newlines", "的", "ab", "random letters", "random Han")
+    return [
+        Case(
+            f"growth-{(name or 'text').replace(' ', '-')}", "growth",
+            f"1 MB and 8 MB of {name or 'text'}", "growth", "encode_list", "growth",
+            {"name": name, "unit": 10**6}, corpora=ONE if name is None else NONE,
+            rounds=3, quick=False,
+        )
+        for name in (None, *pieces)
+    ]  # fmt: skip
+
+
+CASES = {
+    case.name: case
+    for case in (
+        *_unseen(),
+        *_prompts(),
+        *_batches(),
+        *_decoding(),
+        Case("load", "load", "load in a fresh process", "loading", "encode_short", "hello", corpora=NONE),
+        Case("memory", "memory", "resident memory", "memory", "encode_list_short", "nothing", corpora=NONE,
+             rounds=3),
+        *_hostile(),
+        *_collisions(),
+        Case(
+            "stream", "stream", "5 million distinct words", "stream", "encode_list", "stream",
+            {"total": 5_000_000, "chunk": 50_000}, corpora=NONE, rounds=1, quick=False,
+        ),
+        *_growth(),
+    )
+}  # fmt: skip
+
+
+def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:
+    """The cases whose name or group fits a pattern (all without patterns), in table order.
+
+    ``quick`` leaves out the long ones, unless patterns name them. ValueError when a pattern fits
+    no case.
+    """
+    if not patterns:
+        return [case for case in CASES.values() if case.quick or not quick]
+    chosen = set()
+    for pattern in patterns:
+        found = [
+            case.name
+            for case in CASES.values()
+            if fnmatch(case.name, pattern) or fnmatch(case.group, pattern)
+        ]
+        if not found:
+            groups = dict.fromkeys(case.group for case in CASES.values())
+            raise ValueError(
+                f"No case fits {pattern!r}; groups: {', '.join(groups)}; --list shows every case."
+            )
+        chosen.update(found)
+    return [case for case in CASES.values() if case.name in chosen]

@@ -1,0 +1,79 @@
+"""Inputs that make tokenizers slow: long pieces, and words without end.
+
+Every text is made from a fixed seed, so that all engines and all runs get the same one.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_HAN = (0x4E00, 0x9FA5)
+
+
+def _letters(length: int) -> str:
+    import random
+
+    return "".join(random.Random(1).choices(_LETTERS, k=length))
+
+
+def _han(length: int) -> str:
+    import random
+
+    pick = random.Random(2)
+    return "".join(chr(pick.randint(*_HAN)) for _ in range(length))
+
+
+#: The long pieces, each from a length in characters.
+LONG_PIECES: dict[str, Callable[[int], str]] = {
+    "a": lambda length: "a" * length,
+    "spaces": lambda length: " " * length,
+    "spaces, then x": lambda length: " " * length + "x",
+    "newlines": lambda length: "\n" * length,
+    "的": lambda length: "的" * length,
+    "ab": lambda length: "ab" * (length // 2),
+    "dashes": lambda length: "-" * length,
+    "random letters": _letters,
+    "random Han": _han,
+}
+
+
+def long_piece(name: str, length: int) -> str:
+    """The text ``name`` of :data:`LONG_PIECES` of about ``length`` characters.
+
+    >>> long_piece("spaces, then x", 3)
+    '   x'
+    """
+    return LONG_PIECES[name](length)
+
+
+@functools.cache
+def _quads() -> list[str]:
+    """Every word of four letters; made on demand, since it is large."""
+    return ["".join(letters) for letters in itertools.product(_LETTERS, repeat=4)]
+
+
+def distinct_words(first: int, count: int) -> str:
+    """``count`` words of eight letters, each with a space before it, that no other range repeats.
+
+    A multiplier without a common factor with 26**8 spreads neighbouring numbers over the
+    alphabet, and is undone by no other number: words of different numbers differ.
+
+    >>> len(set(distinct_words(0, 1000).split()) | set(distinct_words(1000, 1000).split()))
+    2000
+    """
+    multiplier, half = 131_071_000_003, 26**4
+    quads = _quads()
+    words = []
+    for number in range(first, first + count):
+        high, low = divmod(number * multiplier % half**2, half)
+        words.append(quads[high] + quads[low])
+    return " " + " ".join(words)
+
+
+def word_stream(total: int, chunk: int) -> Iterator[str]:
+    """``total`` distinct words in texts of ``chunk`` words each."""
+    for first in range(0, total, chunk):
+        yield distinct_words(first, min(chunk, total - first))

@@ -1,0 +1,356 @@
+"""What is done with an engine inside the clock.
+
+A measure takes a :class:`Run` and yields :class:`Value` objects. Texts are made, results are
+checked and memory is freed outside the clock; the garbage collector is off inside it.
+
+This module and what it imports stay small, and import late what few measures need: a worker's
+own modules would hide what an engine's import costs, in time and in memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import corpora
+from .encodings import EncodingSpec
+from .engines import Engine, FlatRows, Plan
+from .inputs import Inputs, Item
+
+AGAIN_PASSES = 7  # passes over a text seen before; their median counts
+AGAIN_SECONDS = 0.5  # after which no further pass is started
+
+
+@dataclass
+class Run:
+    """Everything one measure works on. ``engine`` is None until it is loaded."""
+
+    plan: Plan
+    spec: EncodingSpec
+    cache: Path
+    inputs: Inputs
+    field: str
+    options: dict[str, Any]
+    threads: int
+    corpora: list[Path]
+    engine: Engine | None = None
+
+    def load(self) -> Engine:
+        """The engine, loaded on the first call."""
+        if self.engine is None:
+            self.plan.import_module()
+            self.engine = self.plan.load(self.spec, self.cache)
+        return self.engine
+
+    def call(self) -> Callable[[Any], Any]:
+        """The operation that the case names, as a function of one argument."""
+        operation = self.load().need(self.field)
+        if self.field in ("batch_list", "batch_numpy", "numpy_threads"):
+            return lambda item: operation(item, self.threads)
+        return operation
+
+
+@dataclass
+class Value:
+    """One measured number. ``label`` names the input whose ids ``digest`` is of."""
+
+    key: str
+    value: float
+    unit: str
+    label: str | None = None
+    tokens: int | None = None
+    digest: str | None = None
+    correct: bool | None = None
+
+
+#: Nanoseconds: of the wall, or (on a machine that others use too) of this process's CPU time.
+CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
+_now = CLOCKS["wall"]
+
+
+def use_clock(name: str) -> None:
+    """Chooses one of :data:`CLOCKS` for this process."""
+    global _now
+    _now = CLOCKS[name]
+
+
+def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+    """Seconds, and what the call returned. Freeing the result is the caller's, outside the clock."""
+    now = _now
+    gc.collect()
+    gc.disable()
+    try:
+        start = now()
+        result = call(*arguments)
+        return (now() - start) / 1e9, result
+    finally:
+        gc.enable()
+
+
+def again(call: Callable[..., Any], *arguments: Any) -> float:
+    """The median seconds of some passes over arguments that were passed before."""
+    seconds: list[float] = []
+    while len(seconds) < AGAIN_PASSES and sum(seconds) < AGAIN_SECONDS:
+        seconds.append(timed(call, *arguments)[0])
+    return sorted(seconds)[len(seconds) // 2]
+
+
+class Digest:
+    """A hash over rows of ids, the same for lists, arrays and awkward arrays.
+
+    >>> one, other = Digest(), Digest()
+    >>> one.add([1, 2]); other.add([1]); other.add([2])
+    >>> one.tokens == other.tokens, one.hex() == other.hex()
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        import hashlib
+
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.tokens = 0
+
+    def add(self, ids: Any) -> None:
+        """Adds one row of ids."""
+        data = ids.astype("<u4").tobytes() if hasattr(ids, "astype") else array("I", ids).tobytes()
+        self._hash.update((len(data) // 4).to_bytes(8, "little"))
+        self._hash.update(data)
+        self.tokens += len(data) // 4
+
+    def hex(self) -> str:
+        return self._hash.hexdigest()
+
+
+def digest_of(result: Any, item: Item) -> Digest:
+    """The digest of what an operation returned for ``item``: one row, or a row a document."""
+    digest = Digest()
+    for row in _rows(result, item):
+        digest.add(row)
+    return digest
+
+
+def _rows(result: Any, item: Item) -> Iterator[Any]:
+    if isinstance(result, FlatRows):
+        cuts = result.offsets.tolist()
+        yield from (result.ids[start:end] for start, end in zip(cuts, cuts[1:]))
+    elif type(result).__module__.partition(".")[0] == "awkward":
+        import awkward
+        import numpy
+
+        ids = numpy.asarray(awkward.flatten(result))
+        start = 0
+        for length in awkward.num(result).tolist():
+            yield ids[start : start + length]
+            start += length
+    elif isinstance(item, str):
+        yield result
+    else:
+        yield from result
+
+
+def size_of(item: Item) -> int:
+    """Bytes of UTF-8."""
+    texts = [item] if isinstance(item, str) else item
+    return sum(len(text.encode("utf-8")) for text in texts)
+
+
+def resident() -> dict[str, float]:
+    """Resident memory now and at its peak in MB; the peak alone where there is no /proc."""
+    try:
+        with open("/proc/self/status") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        return {
+            "now": int(fields["VmRSS"].split()[0]) / 1024,
+            "peak": int(fields["VmHWM"].split()[0]) / 1024,
+        }
+    except OSError:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {"peak": peak / (1024 * 1024 if sys.platform == "darwin" else 1024)}
+
+
+def _judged(result: Any, item: Item) -> dict[str, Any]:
+    """Token count, and the digest where the result is ids rather than a count."""
+    if isinstance(result, int):
+        return {"tokens": result}
+    digest = digest_of(result, item)
+    return {"tokens": digest.tokens, "digest": digest.hex()}
+
+
+def throughput(run: Run) -> Iterator[Value]:
+    """MB/s over each timed item, the first time and again.
+
+    ``warm`` False: a fresh process, which has seen two words only. Those load what an engine
+    imports at its first call (numpy, awkward); that cost belongs to the load case.
+    """
+    call = run.call()
+    for item in run.inputs.warm if run.options.get("warm", True) else ["hello world"]:
+        call(item)
+    for label, item in run.inputs.timed.items():
+        size = size_of(item) / 1e6
+        seconds, result = timed(call, item)
+        judged = _judged(result, item)
+        del result
+        yield Value("first", size / seconds, "MB/s", label, **judged)
+        if run.options.get("again", True):
+            yield Value("again", size / again(call, item), "MB/s", label, **judged)
+
+
+def calls(run: Run) -> Iterator[Value]:
+    """Microseconds a call over many different prompts, the first time and again."""
+    call = run.call()
+    for item in run.inputs.warm:
+        call(item)
+
+    def each(texts: list[str]) -> None:
+        deque(map(call, texts), maxlen=0)
+
+    for label, item in run.inputs.timed.items():
+        texts = list(item)
+        first, _ = timed(each, texts)
+        seconds = again(each, texts)
+        judged = _judged([call(text) for text in texts], texts)
+        yield Value(f"{label}, first", first / len(texts) * 1e6, "us", label, **judged)
+        yield Value(f"{label}, again", seconds / len(texts) * 1e6, "us", label, **judged)
+
+
+def milliseconds(run: Run) -> Iterator[Value]:
+    """Milliseconds for each timed item, met for the first time."""
+    call = run.call()
+    for item in run.inputs.warm:
+        call(item)
+    for label, item in run.inputs.timed.items():
+        seconds, result = timed(call, item)
+        yield Value("first", seconds * 1e3, "ms", label, **_judged(result, item))
+
+
+def decoding(run: Run) -> Iterator[Value]:
+    """MB/s of text out of ids. The engine's own ids go in, the text must come back."""
+    engine = run.load()
+    call = run.call()
+    for label, item in run.inputs.timed.items():
+        if not isinstance(item, str):
+            raise ValueError("decoding takes single texts")
+        ids: Any = engine.encode_list(item)
+        tokens = len(ids)
+        if run.field == "decode_numpy":
+            import numpy
+
+            ids = numpy.array(ids, dtype=numpy.uint32)
+        correct = call(ids) == item
+        seconds = again(call, ids)
+        size = size_of(item) / 1e6
+        yield Value("text", size / seconds, "MB/s", label, tokens=tokens, correct=correct)
+
+
+def loading(run: Run) -> Iterator[Value]:
+    """Milliseconds of import, get_encoding, and the first encode, in a fresh process."""
+    item = run.inputs.timed["text"]
+    imported, _ = timed(run.plan.import_module)
+    got, engine = timed(run.plan.load, run.spec, run.cache)
+    encoded, result = timed(engine.need(run.field), item)
+    judged = _judged(result, item)
+    yield Value("import", imported * 1e3, "ms")
+    yield Value("get_encoding", got * 1e3, "ms")
+    yield Value("first encode", encoded * 1e3, "ms", "text", **judged)
+    yield Value("get_encoding + first encode", (got + encoded) * 1e3, "ms", "text", **judged)
+
+
+def memory(run: Run) -> Iterator[Value]:
+    """Resident MB once loaded; and after a server's day: each corpus as one list and as one array.
+
+    Texts and results are dropped before the last look, so what stays is what the engine keeps or
+    what its way of building results left behind in the allocator.
+    """
+    before = resident()
+    run.call()("hello world")
+    gc.collect()
+    loaded = resident()
+    engine = run.load()
+    for path in run.corpora:
+        text = corpora.read(path)
+        engine.encode_list(text)
+        if engine.encode_numpy:
+            engine.encode_numpy(text)
+        del text
+    gc.collect()
+    end = resident()
+    if "now" in end:
+        yield Value("before import", before["now"], "MB")
+        yield Value("loaded", loaded["now"], "MB")
+        yield Value("at the end", end["now"], "MB")
+    yield Value("peak", end["peak"], "MB")
+
+
+def stream(run: Run) -> Iterator[Value]:
+    """Distinct words without end: speed, and how far resident memory grows."""
+    encode = run.call()
+    for item in run.inputs.warm:
+        encode(item)
+    before = resident()
+    highest = before.get("now", before["peak"])
+    seconds = 0.0
+    size = 0
+    digest = Digest()
+    for text in run.inputs.timed["stream"]:
+        took, ids = timed(encode, text)
+        seconds += took
+        size += len(text)
+        digest.add(ids)
+        del ids
+        now = resident()
+        highest = max(highest, now.get("now", now["peak"]))
+    judged: dict[str, Any] = {"tokens": digest.tokens, "digest": digest.hex()}
+    yield Value("speed", size / 1e6 / seconds, "MB/s", "stream", **judged)
+    growth = highest - before.get("now", before["peak"])
+    yield Value("memory grown", growth, "MB", "stream", **judged)
+
+
+def collision(run: Run) -> Iterator[Value]:
+    """Milliseconds for chosen words, and how many times those of ordinary text that is."""
+    call = run.call()
+    for item in run.inputs.warm:
+        call(item)
+    first: dict[str, float] = {}
+    seen: dict[str, float] = {}
+    judged: dict[str, Any] = {}
+    for label, item in run.inputs.timed.items():
+        first[label], result = timed(call, item)
+        judged = _judged(result, item)
+        seen[label] = again(call, item)
+    label = "chosen words"
+    for when, seconds in (("first", first), ("again", seen)):
+        chosen = seconds[label]
+        yield Value(f"chosen words, {when}", chosen * 1e3, "ms", label, **judged)
+        for other in ("ordinary", "random words"):
+            ratio = chosen / seconds[other]
+            yield Value(f"chosen / {other}, {when}", ratio, "x", label, **judged)
+
+
+def growth(run: Run) -> Iterator[Value]:
+    """Milliseconds at one size and at eight times that size, and their ratio: 8 is linear."""
+    call = run.call()
+    for item in run.inputs.warm:
+        call(item)
+    seconds: dict[str, float] = {}
+    for label, item in run.inputs.timed.items():
+        seconds[label], result = timed(call, item)
+        yield Value(label, seconds[label] * 1e3, "ms", label, **_judged(result, item))
+        del result
+    yield Value("large / small", seconds["large"] / seconds["small"], "x")
+
+
+MEASURES: dict[str, Callable[[Run], Iterator[Value]]] = {
+    measure.__name__: measure
+    for measure in (
+        throughput, calls, milliseconds, decoding, loading, memory, stream, collision, growth
+    )
+}  # fmt: skip

@@ -1,0 +1,79 @@
+"""One process: one engine, one case, one round. A JSON job comes in, JSON goes out.
+
+Run by run.py. The job names the case, the engine (or asks for the reference ids), the encoding,
+the corpus files, and the CPU to stay on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import inputs, measures
+from .cases import CASES
+from .encodings import spec_of
+from .engines import PLANS, Unsupported
+
+
+def pin(cpu: int | None) -> bool:
+    """Keeps this process on one CPU, where the system can; returns whether it did."""
+    if cpu is None or not hasattr(os, "sched_setaffinity"):
+        return False
+    try:
+        os.sched_setaffinity(0, {cpu})
+    except OSError:
+        return False
+    return True
+
+
+def work(job: dict[str, Any]) -> dict[str, Any]:
+    """What the job asks for: ``{"values": [...]}``, or ``{"reference": {...}}``.
+
+    ``{"unsupported": why}`` where the engine lacks what the case needs.
+    """
+    case = CASES[job["case"]]
+    options = {**case.input_options, **job.get("input_options", {})}
+    corpus = Path(job["corpus"]) if job["corpus"] else None
+    given = inputs.build(case.inputs, corpus, options)
+    spec = spec_of(job["encoding"])
+    if job["engine"] is None:
+        from .reference import reference
+
+        return {"reference": reference(given, spec)}
+    pin(job["cpu"])
+    measures.use_clock(job["clock"] if case.threads == 1 else "wall")
+    run = measures.Run(
+        plan=PLANS[job["engine"]],
+        spec=spec,
+        cache=Path(job["cache"]),
+        inputs=given,
+        field=case.operation,
+        options=case.options,
+        threads=case.threads,
+        corpora=[Path(path) for path in job["corpora"]],
+    )
+    try:
+        values = [dataclasses.asdict(value) for value in measures.MEASURES[case.measure](run)]
+    except Unsupported as reason:
+        return {"unsupported": str(reason)}
+    return {"values": values}
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    out = os.dup(1)
+    os.dup2(2, 1)  # what an engine prints must not mix with the answer
+    try:
+        answer = work(job)
+    except BaseException as error:  # a panic of an engine is no Exception
+        answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+    with os.fdopen(out, "w") as stream:
+        json.dump(answer, stream)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""Makes `python -m pytest` test the installed package.
+
+Python puts the directory it is started in first on the path, and the sources there have no
+native module unless one was built in place (`maturin develop`, `pip install -e .`).
+"""
+
+import os
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).parent
+
+if not [*_ROOT.glob("bpe_engine/_core*.so"), *_ROOT.glob("bpe_engine/_core*.pyd")]:
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _ROOT.resolve()]
+    # Last, for `benchmarks`, which is not installed.
+    sys.path.append(str(_ROOT))
+    # So that the Pythons that tests start do not find the sources either.
+    os.chdir(_ROOT / "tests")

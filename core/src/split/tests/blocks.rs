@@ -1,0 +1,284 @@
+//! The block cutter against the scanner, on every tier.
+
+use super::{ALPHABET, Random, exhaustive, matched, random_text, scanned};
+use crate::split::pattern::Pattern;
+use crate::split::rules::{FamilyName, SPELLINGS};
+use crate::split::{BATCH, Method, Piece, Splitter, Tier};
+
+#[test]
+fn the_time_is_linear_and_nothing_overflows() {
+    const LENGTH: usize = 1_000_000;
+    let mut texts: Vec<String> = [
+        " ",
+        "\n",
+        "的",
+        "a",
+        "A",
+        "' ",
+        "\u{301}",
+        "的A",
+        "1",
+        "!",
+        "\t",
+        "\u{3000}",
+        "!\n",
+        " \n",
+        "'s",
+        "e\u{301}A",
+        "〇",
+        "/\n",
+    ]
+    .iter()
+    .map(|unit| unit.repeat(LENGTH / unit.len()))
+    .collect();
+    texts.push(" ".repeat(LENGTH) + "x");
+    texts.push("\n".to_owned() + &" ".repeat(LENGTH) + "x");
+    for text in &texts {
+        for family in FamilyName::ALL {
+            let pieces = scanned(*family, text);
+            assert_eq!(pieces.first().unwrap().start, 0);
+            assert!(pieces.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert_eq!(pieces.last().unwrap().end, text.len());
+        }
+    }
+    let tiers = tiers();
+    for text in &texts {
+        check_tiers(&tiers, text);
+    }
+    // The patterns themselves, by automata.
+    for (family, spelling) in SPELLINGS {
+        let pattern = Pattern::new(spelling).unwrap();
+        for text in &texts[..4] {
+            assert_eq!(matched(&pattern, text).unwrap(), scanned(*family, text), "{spelling}");
+        }
+    }
+}
+
+/// Every tier that this processor has.
+fn tiers() -> Vec<Tier> {
+    let mut tiers: Vec<Tier> =
+        ["portable", "avx2", "avx512"].into_iter().filter_map(Tier::named).collect();
+    tiers.dedup();
+    tiers
+}
+
+/// What the block cutter says.
+fn cut(family: FamilyName, tier: Tier, text: &str) -> Vec<Piece> {
+    let splitter = Splitter { method: Method::Family(family, tier) };
+    let mut pieces = splitter.pieces(text);
+    let mut batch = [Piece::default(); BATCH];
+    let mut all = Vec::new();
+    loop {
+        let count = pieces.fill(&mut batch).unwrap();
+        if count == 0 {
+            return all;
+        }
+        all.extend_from_slice(&batch[..count]);
+    }
+}
+
+fn check_tiers(tiers: &[Tier], text: &str) {
+    for &family in FamilyName::ALL {
+        let expected = scanned(family, text);
+        for &tier in tiers {
+            let found = cut(family, tier, text);
+            if found != expected {
+                let at =
+                    found.iter().zip(&expected).position(|(found, expected)| found != expected);
+                let at = at.unwrap_or(found.len().min(expected.len()));
+                let near = expected.get(at.saturating_sub(3)).map_or(0, |piece| piece.start);
+                panic!(
+                    "{family:?} {tier:?}: {:?} for {:?} in {:?}",
+                    &found[at.min(found.len())..found.len().min(at + 2)],
+                    &expected[at.min(expected.len())..expected.len().min(at + 2)],
+                    text[near..].chars().take(90).collect::<String>(),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_cut_short_strings_as_the_scanner() {
+    let tiers = tiers();
+    for length in 0..=2 {
+        exhaustive(ALPHABET, length, |text| check_tiers(&tiers, text));
+    }
+    exhaustive(&['a', 'A', '的', '\u{301}', '\'', 's', ' ', '!', '\n', '/'], 4, |text| {
+        check_tiers(&tiers, text);
+    });
+}
+
+/// A hard case at each place of a window, with the text going on behind it or not.
+#[test]
+fn blocks_cut_at_every_offset_as_the_scanner() {
+    let tiers = tiers();
+    let cases = [
+        "don't",
+        "'ſx",
+        "he'lL've's",
+        "O'RE'D",
+        " 's",
+        "''t",
+        "的AB的C",
+        "的ABc",
+        "aéB的AB c",
+        "x\u{301}A",
+        "!!\u{301}!a",
+        " !\u{301}\n\n/",
+        "\u{301}A",
+        "!\u{301}A",
+        "12345",
+        "1٣٣٣1",
+        "〇1〇的⺀a",
+        " \n \n  x",
+        "  \n",
+        "!\n/\n/\n!",
+        "!\n//a",
+        "\u{A0}\u{A0}a",
+        "\u{3000} \u{3000}!",
+        "\t\n\t",
+        "！\r\n  ",
+        "😀😀\u{200D}a",
+        "的，的",
+        " \u{85}\n\u{2028}b",
+        "ǅa'S",
+        "🇩a",
+        "    1",
+        "\u{16FF0}a",
+    ];
+    let fillers = ["b", " ", "word ", "的", "é", "!", "\n", "7", "あ", "Zz", "😀"];
+    for case in cases {
+        for filler in fillers {
+            for offset in 0..70 {
+                let mut text: String = filler.chars().cycle().take(offset).collect();
+                text.push_str(case);
+                check_tiers(&tiers, &text);
+                text.extend(filler.chars().cycle().take(80));
+                text.push_str(case);
+                check_tiers(&tiers, &text);
+            }
+        }
+    }
+}
+
+fn check_random_texts(seed: u64, count: usize) {
+    let tiers = tiers();
+    let mut random = Random::new(seed);
+    for _ in 0..count {
+        check_tiers(&tiers, &random_text(&mut random, 150, 12));
+        check_tiers(&tiers, &random_text(&mut random, 60, 150));
+        check_tiers(&tiers, &random_words(&mut random, 60));
+    }
+}
+
+/// Something like text: words, numbers and punctuation of several scripts.
+fn random_words(random: &mut Random, count: usize) -> String {
+    const PARTS: &[&str] = &[
+        "the",
+        " of",
+        " House",
+        " don't",
+        "I'll",
+        " WE'VE",
+        "camelCase",
+        "HTTPServer",
+        " 1234567",
+        "42",
+        ", ",
+        ".",
+        "\n\n",
+        "\n    ",
+        ";\n//",
+        " /*",
+        "();",
+        "\r\n",
+        "\t\t",
+        "的时候",
+        "。",
+        "使用API的",
+        "Привет",
+        " мир",
+        "ёлка",
+        "Ελλάδα",
+        " कुत्ता",
+        "हिन्दी",
+        "العربية",
+        " ٣٤٥",
+        "こんにちは",
+        "カタカナー",
+        "한국어",
+        " 👍🏽",
+        "❤️",
+        "—",
+        "…",
+        "“x”",
+        "e\u{301}",
+        "\u{A0}",
+        "\u{3000}",
+        "ﬁ",
+        "x'",
+        "'s",
+        " if (a == b) {",
+        "<div class=\"x\">",
+        "http://a.b/c?d=1",
+        "   ",
+        " \n \n",
+        "ſ",
+        "'ſ",
+        "〇",
+        "一二三〇",
+        "⺀",
+        "Ⅷ",
+        "½",
+        "\u{200D}",
+        "\u{0}",
+    ];
+    (0..random.below(count)).map(|_| random.pick(PARTS)).collect()
+}
+
+#[test]
+fn blocks_cut_random_texts_as_the_scanner() {
+    check_random_texts(5, 1_500);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn blocks_cut_many_random_texts_as_the_scanner() {
+    check_random_texts(6, 300_000);
+}
+
+#[test]
+fn blocks_classify_every_code_point_as_the_scanner() {
+    let tiers = tiers();
+    let mut text = String::new();
+    for first in (0..=char::MAX as u32).step_by(24) {
+        text.clear();
+        for c in (first..first + 24).filter_map(char::from_u32) {
+            text.extend(['a', c, ' ', c, c, '1', c, '!', c, 'A', c, '\n']);
+        }
+        check_tiers(&tiers, &text);
+    }
+}
+
+#[test]
+fn batches_may_end_anywhere() {
+    let tiers = tiers();
+    for length in [60, 64, 65, 127, 128, 190, 191, 192, 193, 255, 256, 257, 300, 1000] {
+        check_tiers(&tiers, &"a ".repeat(length));
+        check_tiers(&tiers, &"1".repeat(length));
+        check_tiers(&tiers, &("\n".to_owned() + &"1 ".repeat(length)));
+    }
+}
+
+#[test]
+fn a_tier_is_never_above_the_processor() {
+    let names = ["portable", "avx2", "avx512"];
+    for (index, name) in names.iter().enumerate() {
+        let tier = Tier::chosen(Some(name));
+        assert!(names[..=index].contains(&tier.name()), "{name}: {tier:?}");
+    }
+    assert_eq!(Tier::chosen(None), Tier::best());
+    assert_eq!(Tier::chosen(Some("")), Tier::best());
+    assert_eq!(Tier::chosen(Some("avx512")), Tier::best());
+}

@@ -1,0 +1,450 @@
+//! Fuzzing on the stable toolchain: random input against plain oracles, for a time budget.
+//!
+//! Each target below draws cases until its budget is over and stops at the first failure, which
+//! is shrunk and printed. In `cargo test` the budget is one second a target; `FUZZ_SECONDS=300
+//! cargo test --release --test fuzz` fuzzes for longer (`make fuzz`).
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use bpe_core::sink::{Count, Pieces};
+use bpe_core::special_tokens::Selection;
+use bpe_core::split::{BATCH, Batch, Piece};
+use bpe_core::{Encoding, Error, SpecialTokens, Splitter, Vocabulary, rank_file};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::{Config, TestCaseResult, TestRunner};
+
+/// One published pattern of each kind of rule.
+const PATTERNS: &[&str] = &[
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+];
+
+/// Runs `check` on values of `strategy` until the budget is over.
+fn fuzz<S: Strategy>(strategy: S, check: impl Fn(S::Value) -> TestCaseResult) {
+    let seconds = std::env::var("FUZZ_SECONDS").map_or(1.0, |text| {
+        text.parse().unwrap_or_else(|_| panic!("FUZZ_SECONDS={text:?} is not a number"))
+    });
+    let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+    let config = Config {
+        cases: 32,
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new(config);
+    loop {
+        if let Err(failure) = runner.run(&strategy, &check) {
+            panic!("{failure}");
+        }
+        if Instant::now() >= deadline {
+            return;
+        }
+    }
+}
+
+/// One of the characters of `characters`.
+fn one_of(characters: &str) -> impl Strategy<Value = char> + Clone {
+    select(characters.chars().collect::<Vec<_>>())
+}
+
+/// Text rich in what patterns tell apart: case, marks, digits, white space, CJK, controls.
+fn text(length: usize) -> impl Strategy<Value = String> {
+    let character = prop_oneof![
+        6 => one_of("aAbBsStTdDmMrReEvVlL'"),
+        4 => one_of(" \t\n\r\u{85}\u{a0}\u{2028}\u{3000}"),
+        2 => one_of("0123٣²Ⅷ〇"),
+        2 => one_of("!/.,-_<|>的根猫あアʰªǅſßé\u{301}\u{200d}\u{1f469}\u{0}\u{1c}"),
+        1 => any::<char>(),
+    ];
+    let stretch = prop_oneof![
+        3 => vec(character.clone(), 1..8).prop_map(String::from_iter),
+        1 => (character, 1..70_usize).prop_map(|(c, times)| String::from_iter(vec![c; times])),
+    ];
+    vec(stretch, 0..=length).prop_map(|stretches| stretches.concat())
+}
+
+/// The pieces of `text`, as `(start, end)`.
+fn cut(splitter: &Splitter, text: &str) -> Result<Vec<(usize, usize)>, Error> {
+    let mut batch: Batch = [Piece::default(); BATCH];
+    let mut cursor = splitter.pieces(text);
+    let mut pieces = Vec::new();
+    loop {
+        let count = cursor.fill(&mut batch)?;
+        if count == 0 {
+            return Ok(pieces);
+        }
+        pieces.extend(batch[..count].iter().map(|piece| (piece.start, piece.end)));
+    }
+}
+
+/// Pieces are slices of the text at character boundaries, in order, none of them empty.
+fn check_shape(text: &str, pieces: &[(usize, usize)]) -> TestCaseResult {
+    let mut position = 0;
+    for &(start, end) in pieces {
+        prop_assert!(position <= start && start < end && text.get(start..end).is_some());
+        position = end;
+    }
+    Ok(())
+}
+
+#[test]
+fn families_split_as_their_regex_does() {
+    let splitters: Vec<_> = PATTERNS
+        .iter()
+        .map(|pattern| {
+            // In a group it is no published spelling, and takes the regex path.
+            let oracle = Splitter::new(&format!("(?:{pattern})")).unwrap();
+            (Splitter::new(pattern).unwrap(), oracle)
+        })
+        .collect();
+    fuzz((0..PATTERNS.len(), text(12)), |(place, text)| {
+        let (splitter, oracle) = &splitters[place];
+        let pieces = cut(splitter, &text).unwrap();
+        check_shape(&text, &pieces)?;
+        prop_assert_eq!(pieces.last().map_or(0, |&(_, end)| end), text.len());
+        prop_assert_eq!(pieces, cut(oracle, &text).unwrap(), "{}", PATTERNS[place]);
+        Ok(())
+    });
+}
+
+/// Pieces of regex syntax: sound, rare and broken ones.
+const ATOMS: &[&str] = &[
+    ".",
+    r"\s",
+    r"\S",
+    r"\p{L}",
+    r"\p{Lu}",
+    r"[^\s]",
+    "[a-c&&[^b]]",
+    r"\b",
+    "^",
+    "$",
+    r"\z",
+    r"\Z",
+    "(?=a)",
+    "(?!a)",
+    "(?<=a)",
+    "(?<!ab)",
+    "(?<=a+)",
+    r"\1",
+    r"\k<x>",
+    "(?<x>a)",
+    "(?i)",
+    "(?i:s)",
+    "(?>a+)",
+    r"\K",
+    r"\G",
+    r"\R",
+    r"\X",
+    r"\N",
+    r"\h",
+    r"\x{110000}",
+    r"\u{41}",
+    "[",
+    ")",
+    "(",
+    "]",
+    r"\",
+    "()",
+    "{9999}",
+    "{1000}{1000}",
+    r"\p{Nope}",
+    "(?(1)a|b)",
+    "(?R)",
+    "(?#",
+    "[[:alpha:]]",
+    "|",
+];
+
+const QUANTIFIERS: &[&str] = &["", "", "", "*", "+", "?", "++", "*+", "+?", "{2}", "{1,3}", "{0}"];
+
+/// Regex source, most of it well formed, some of it hostile.
+fn pattern() -> impl Strategy<Value = String> {
+    let atom = prop_oneof![
+        4 => "[a-c ]",
+        3 => select(ATOMS).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    let quantified = (atom, select(QUANTIFIERS)).prop_map(|(atom, quantifier)| atom + quantifier);
+    quantified.prop_recursive(6, 40, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
+            vec(inner.clone(), 1..4).prop_map(|parts| parts.join("|")),
+            (inner, select(QUANTIFIERS)).prop_map(|(part, times)| format!("(?:{part}){times}")),
+        ]
+    })
+}
+
+#[test]
+fn hostile_patterns_compile_or_fail_and_never_panic() {
+    fuzz((pattern(), "[abc s\n的]{0,40}"), |(pattern, text)| {
+        let began = Instant::now();
+        if let Ok(splitter) = Splitter::new(&pattern)
+            && let Ok(pieces) = cut(&splitter, &text)
+        {
+            check_shape(&text, &pieces)?;
+        }
+        prop_assert!(began.elapsed() < Duration::from_secs(30), "took {:?}", began.elapsed());
+        Ok(())
+    });
+}
+
+#[test]
+fn deep_patterns_and_long_texts_do_not_overflow_the_stack() {
+    let nests = [("(", ")"), ("(?:", ")*"), ("(?=", ")"), ("[", "]"), ("a|(", ")"), ("(?>", ")+")];
+    for depth in [10, 100, 1_000, 100_000] {
+        for (open, close) in nests {
+            let pattern = open.repeat(depth) + "a" + &close.repeat(depth);
+            if let Ok(splitter) = Splitter::new(&pattern) {
+                let _ = cut(&splitter, "aaaa b");
+            }
+        }
+    }
+    for pattern in [r"(?:\s+(?!\S)|\s+|\S+)", r"(?:a|b(?!c))+|.", r"(?:\s+(?!\S))+|."] {
+        let splitter = Splitter::new(pattern).unwrap();
+        for text in [" ".repeat(200_000), "a".repeat(200_000), " ".repeat(200_000) + "x"] {
+            if let Ok(pieces) = cut(&splitter, &text) {
+                check_shape(&text, &pieces).unwrap();
+            }
+        }
+    }
+}
+
+/// The rule of merging to the letter, on ids. Fails with the byte that is no token.
+fn naive_merge(tokens: &[(Vec<u8>, u32)], piece: &[u8]) -> Result<Vec<u32>, u8> {
+    let id = |bytes: &[u8]| tokens.iter().find(|token| token.0 == bytes).map(|token| token.1);
+    if let Some(id) = id(piece) {
+        return Ok(vec![id]);
+    }
+    let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
+    while let Some((_, place)) = (1..parts.len())
+        .filter_map(|i| Some((id(&[parts[i - 1].as_slice(), &parts[i]].concat())?, i)))
+        .min()
+    {
+        let right = parts.remove(place);
+        parts[place - 1].extend(right);
+    }
+    parts.iter().map(|part| id(part).ok_or(part[0])).collect()
+}
+
+/// A vocabulary over few letters, so that merges meet and fight. Ids may have gaps; merges may
+/// come in any order, so that some tokens cannot be reached; a single byte may be missing.
+fn vocabulary() -> impl Strategy<Value = Vec<(Vec<u8>, u32)>> {
+    let token = vec(select("abc的".as_bytes()), 1..7);
+    let gap = prop_oneof![4 => Just(1_u32), 1 => 1..400_u32];
+    let missing = select(&[0_usize, 0, 0, 1][..]);
+    (btree_set(token, 1..40), vec(gap, 64), missing, any::<Index>(), any::<bool>()).prop_map(
+        |(tokens, gaps, missing, rotation, by_length)| {
+            let mut tokens: Vec<Vec<u8>> = tokens.into_iter().collect();
+            for byte in "abc的 ".bytes().skip(missing) {
+                if !tokens.contains(&vec![byte]) {
+                    tokens.push(vec![byte]);
+                }
+            }
+            let middle = rotation.index(tokens.len());
+            tokens.rotate_left(middle);
+            if by_length {
+                tokens.sort_by_key(Vec::len);
+            }
+            let ids = gaps.iter().scan(0, |id, gap| {
+                *id += gap;
+                Some(*id)
+            });
+            tokens.into_iter().zip(ids).collect()
+        },
+    )
+}
+
+#[test]
+fn encoding_is_the_naive_merge_in_every_sink() {
+    let text = vec(one_of("aaabbcc的 "), 0..60).prop_map(String::from_iter);
+    let splitter = Splitter::new(r"\s|\S+").unwrap();
+    fuzz((vocabulary(), text), |(tokens, text)| {
+        let vocabulary = Vocabulary::build(tokens.clone()).unwrap();
+        let specials = SpecialTokens::new([]).unwrap();
+        let encoding = Encoding::new(vocabulary, splitter.clone(), specials).unwrap();
+        let pieces = cut(&splitter, &text).unwrap();
+        let expected: Result<Vec<_>, u8> = pieces
+            .iter()
+            .map(|&(start, end)| naive_merge(&tokens, &text.as_bytes()[start..end]))
+            .collect();
+        // The second time the caches have seen the pieces.
+        for _ in 0..2 {
+            let mut ids = Vec::new();
+            let result = encoding.encode(&text, &Selection::None, &mut ids);
+            let Ok(expected) = &expected else {
+                prop_assert!(matches!(result, Err(Error::MissingByte { .. })), "{result:?}");
+                continue;
+            };
+            prop_assert_eq!(result, Ok(()));
+            prop_assert_eq!(&ids, &expected.concat());
+            prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
+
+            let mut count = Count::all();
+            encoding.encode(&text, &Selection::None, &mut count).unwrap();
+            prop_assert_eq!(count.total, ids.len());
+            let mut walk = Pieces::default();
+            encoding.encode(&text, &Selection::None, &mut walk).unwrap();
+            prop_assert_eq!(walk.ids, ids);
+            let starts = walk.starts.iter().map(|&(start, _)| start);
+            prop_assert!(starts.eq(pieces.iter().map(|&(start, _)| start)));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_real_vocabulary_encodes_as_the_naive_merge_and_decodes_back() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/r50k_base.tiktoken");
+    let tokens = rank_file::parse(&std::fs::read(path).unwrap()).unwrap();
+    let ranks: HashMap<_, _> = tokens.iter().cloned().collect();
+    let splitter = Splitter::new(PATTERNS[0]).unwrap();
+    let specials = SpecialTokens::new([("<|endoftext|>".to_owned(), 50256)]).unwrap();
+    let vocabulary = Vocabulary::build(tokens).unwrap();
+    let encoding = Encoding::new(vocabulary, splitter.clone(), specials).unwrap();
+    fuzz(text(10), |text| {
+        let mut ids = Vec::new();
+        encoding.encode(&text, &Selection::None, &mut ids).unwrap();
+        prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
+        let mut expected = Vec::new();
+        for (start, end) in cut(&splitter, &text).unwrap() {
+            let piece = &text.as_bytes()[start..end];
+            // Only the tokens that occur in the piece, so that the oracle stays quick.
+            let inside: HashSet<&[u8]> = (0..piece.len())
+                .flat_map(|i| (i + 1..=piece.len().min(i + 128)).map(move |j| &piece[i..j]))
+                .collect();
+            let inside: Vec<_> = inside
+                .into_iter()
+                .filter_map(|bytes| Some((bytes.to_vec(), *ranks.get(bytes)?)))
+                .collect();
+            expected.extend(naive_merge(&inside, piece).unwrap());
+        }
+        prop_assert_eq!(ids, expected);
+        Ok(())
+    });
+}
+
+/// Bytes that look like a rank file, more or less.
+fn rank_file_bytes() -> impl Strategy<Value = Vec<u8>> {
+    const RANKS: &[&str] =
+        &["-1", "+1", "4294967295", "4294967296", "1.0", "", "0x1", "٣", "99999999999999999999"];
+    let token = prop_oneof![
+        4 => select(&["YQ==", "YWI=", "YWJj", "4w==", "/w=="][..]).prop_map(str::to_owned),
+        1 => "[A-Za-z0-9+/=]{0,9}",
+    ];
+    let rank = prop_oneof![
+        4 => (0..60_u32).prop_map(|rank| rank.to_string()),
+        1 => select(RANKS).prop_map(str::to_owned),
+    ];
+    let separator = select(&[" ", " ", " ", "\t", "", "  ", "\u{a0}"][..]);
+    let end = select(&["\n", "\n", "\r\n", "\n\n", "", "\r"][..]);
+    let line = (token, separator, rank, end)
+        .prop_map(|(token, separator, rank, end)| token + separator + &rank + end);
+    let file = vec(line, 0..12).prop_map(|lines| lines.concat().into_bytes());
+    let damage = vec((any::<Index>(), any::<u8>()), 1..4);
+    prop_oneof![
+        3 => file.clone(),
+        2 => (file, damage).prop_map(|(mut file, damage)| {
+            for (place, byte) in damage {
+                if !file.is_empty() {
+                    let place = place.index(file.len());
+                    file[place] = byte;
+                }
+            }
+            file
+        }),
+        1 => vec(any::<u8>(), 0..80),
+    ]
+}
+
+#[test]
+fn hostile_rank_files_are_read_or_refused() {
+    fuzz(rank_file_bytes(), |bytes| {
+        let lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+        match rank_file::parse(&bytes) {
+            Err(Error::RankFile { line, .. }) => prop_assert!((1..=lines.len()).contains(&line)),
+            Err(other) => prop_assert!(false, "{other:?}"),
+            Ok(tokens) => {
+                let filled = lines.iter().filter(|line| !line.trim_ascii().is_empty());
+                prop_assert_eq!(tokens.len(), filled.count(), "a line was dropped");
+                let names: HashSet<_> = tokens.iter().map(|(token, _)| token).collect();
+                let ids: HashSet<_> = tokens.iter().map(|(_, id)| id).collect();
+                let count = tokens.len();
+                let sound = count > 0 && names.len() == count && ids.len() == count;
+                prop_assert_eq!(Vocabulary::build(tokens).is_ok(), sound);
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn special_tokens_are_found_leftmost_longest() {
+    let names = btree_map("[ab<|>]{1,4}", any::<bool>(), 1..6);
+    fuzz((names, "[ab<|> 的]{0,30}"), |(names, text)| {
+        let named: Vec<_> = names.keys().cloned().zip(300_u32..).collect();
+        let specials = SpecialTokens::new(named.clone()).unwrap();
+        let tokens = (0..=255_u8).map(|byte| (vec![byte], u32::from(byte))).collect();
+        let splitter = Splitter::new(r"(?s:.)").unwrap();
+        let vocabulary = Vocabulary::build(tokens).unwrap();
+        let encoding = Encoding::new(vocabulary, splitter, specials.clone()).unwrap();
+
+        let allowed = names.iter().filter(|(_, allowed)| **allowed).map(|(name, _)| name.as_str());
+        let allowed = specials.select(allowed.chain(["unknown"]));
+        let mut ids = Vec::new();
+        encoding.encode(&text, &allowed, &mut ids).unwrap();
+        prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
+
+        let mut expected = Vec::new();
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let here = named.iter().filter(|(name, _)| rest.starts_with(name.as_bytes()));
+            let longest = here.max_by_key(|(name, _)| name.len());
+            let (id, length) = match longest {
+                Some((name, id)) if names[name] => (*id, name.len()),
+                _ => (u32::from(rest[0]), 1),
+            };
+            expected.push(id);
+            rest = &rest[length..];
+        }
+        prop_assert_eq!(ids, expected);
+
+        let hit = names.iter().any(|(name, allowed)| !allowed && text.contains(name.as_str()));
+        prop_assert_eq!(specials.find_disallowed(&text, &allowed).is_some(), hit);
+        Ok(())
+    });
+}
+
+#[test]
+fn hostile_ids_decode_or_are_named() {
+    let tokens = [(&b"a"[..], 0), (b"b", 3), (b"\xe7\x9a", 65_536), (b"ab", u32::MAX - 1)];
+    let named = [("<s>", 70_000), ("<e>", u32::MAX)];
+    let known: HashMap<u32, Vec<u8>> = tokens
+        .iter()
+        .map(|&(token, id)| (id, token.to_vec()))
+        .chain(named.iter().map(|&(name, id)| (id, name.as_bytes().to_vec())))
+        .collect();
+    let tokens = tokens.iter().map(|&(token, id)| (token.to_vec(), id)).collect();
+    let specials = SpecialTokens::new(named.map(|(name, id)| (name.to_owned(), id))).unwrap();
+    let splitter = Splitter::new(r"\S+").unwrap();
+    let encoding = Encoding::new(Vocabulary::build(tokens).unwrap(), splitter, specials).unwrap();
+    let id = prop_oneof![
+        12 => select(known.keys().copied().collect::<Vec<_>>()),
+        1 => select(&[1_u32, 2, 4, 65_535, 65_537, 69_999, u32::MAX - 2, 1 << 31][..]),
+        1 => any::<u32>(),
+    ];
+    fuzz(vec(id, 0..12), |ids| {
+        let expected = ids.iter().try_fold(Vec::new(), |mut bytes, id| {
+            bytes.extend_from_slice(known.get(id).ok_or(Error::UnknownId(u64::from(*id)))?);
+            Ok(bytes)
+        });
+        prop_assert_eq!(encoding.decode_bytes(&ids), expected);
+        Ok(())
+    });
+}

@@ -1,0 +1,260 @@
+"""Smoke tests of benchmarks/: the parts by themselves, then a run on tiny texts."""
+
+import doctest
+import importlib
+import json
+import re
+from array import array
+
+import pytest
+
+from benchmarks import (
+    cases,
+    collisions,
+    corpora,
+    encodings,
+    engines,
+    goals,
+    hostile,
+    inputs,
+    measures,
+    reference,
+    render,
+    run,
+)
+
+TEXT = (
+    "One line of text, don't you think?\nΔεύτερη γραμμή 12345\n\t第三行，没有空格\r\n  last 👩‍💻 line\n"
+    * 40
+)
+MODULES = ("collisions", "corpora", "hostile", "measures", "render")
+
+
+def needs(*modules):
+    for module in modules:
+        pytest.importorskip(module)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name):
+    found = doctest.testmod(importlib.import_module(f"benchmarks.{name}"))
+    assert found.attempted and not found.failed
+
+
+def test_halves_and_documents_lose_nothing():
+    even, odd = corpora.halves(TEXT)
+    assert sorted(even + odd) == sorted(TEXT)
+    for size in (11, 64, 1000):
+        pieces = corpora.documents(TEXT, size)
+        assert TEXT.startswith("".join(pieces))
+        assert all(size <= len(piece.encode()) < size + 4 for piece in pieces[:-1])
+
+
+def test_default_corpora_are_long_enough_and_stay_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora, "DEFAULT_SIZE", 20_000)
+    found = corpora.find_corpora(None, tmp_path)
+    texts = {corpus.name: corpora.read(corpus.path) for corpus in found}
+    assert set(texts) == {"en", "code", "messy", "multi", "zh"}
+    assert all(len(text.encode()) >= 20_000 for text in texts.values())
+    again = corpora.find_corpora(None, tmp_path / "other")
+    assert texts == {corpus.name: corpora.read(corpus.path) for corpus in again}
+
+
+def test_an_empty_folder_of_corpora_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"No \*\.txt"):
+        corpora.find_corpora(tmp_path, tmp_path)
+
+
+def test_names_of_special_tokens_are_broken_up(tmp_path):
+    (tmp_path / "a.txt").write_text("x<|endoftext|>y\r\n", newline="")
+    assert corpora.read(tmp_path / "a.txt") == "x< |endoftext|>y\r\n"
+
+
+@pytest.mark.parametrize("name", hostile.LONG_PIECES)
+def test_long_pieces_grow_with_their_length(name):
+    assert len(hostile.long_piece(name, 1000)) in (1000, 1001)
+    assert hostile.long_piece(name, 500) == hostile.long_piece(name, 500)
+
+
+def test_distinct_words_are_distinct():
+    words = "".join(hostile.word_stream(5000, 700)).split()
+    assert len(words) == len(set(words)) == 5000
+
+
+@pytest.mark.parametrize("start", [0, 1, 0xFFFFFFFF, 0x12345678])
+def test_words_of_one_crc_collide_under_every_start_value(start):
+    words = collisions.affine_collisions(collisions._padded_crc, 14, 500)
+    assert len(set(words)) == 500
+    assert len({collisions.crc32c(b" " + word.encode() + b"\0", start) for word in words}) == 1
+
+
+def test_a_hash_that_is_not_affine_is_told():
+    with pytest.raises(ValueError, match="not affine"):
+        collisions.affine_collisions(
+            lambda piece: pow(int.from_bytes(piece, "big"), 3, 65521), 14, 50
+        )
+
+
+def test_searched_words_share_the_place_that_was_searched():
+    words = collisions.searched_collisions(collisions.piece_cache_place, 14, 4, 0xFF)
+    assert len(words) == 4
+    assert len({collisions.piece_cache_place(b" " + word.encode()) & 0xFF for word in words}) == 1
+
+
+def test_every_attack_fills_its_text():
+    assert set(cases.ATTACKS) == set(collisions.ATTACKS)
+    for name in ("one CRC-32C, short", "a constant first half, long"):
+        attack = collisions.ATTACKS[name]
+        words = attack.words(50)
+        assert {len(word) for word in words} == {attack.letters}
+        assert len(collisions.as_text(words, 5000)) == 5000
+
+
+def test_digest_is_of_ids_not_of_containers():
+    numpy = pytest.importorskip("numpy")
+    rows = [[1, 2, 3], [], [70000]]
+    wanted = measures.digest_of(rows, ["a", "b", "c"]).hex()
+    arrays = [numpy.array(row, dtype=numpy.int64) for row in rows]
+    flat = engines.FlatRows(numpy.array([1, 2, 3, 70000]), numpy.array([0, 3, 3, 4]))
+    assert measures.digest_of(arrays, ["a", "b", "c"]).hex() == wanted
+    assert measures.digest_of(flat, ["a", "b", "c"]).hex() == wanted
+    assert measures.digest_of([[1, 2, 3, 70000]], ["abc"]).hex() != wanted
+    assert array("I").itemsize == 4
+
+
+def test_declarations_fit_together():
+    for case in cases.CASES.values():
+        assert case.measure in measures.MEASURES and case.inputs in inputs.BUILDERS
+        assert case.operation in engines.Engine.__dataclass_fields__
+    assert {goal.case for goal in goals.GOALS} <= set(cases.CASES)
+    assert {goal.base for goal in goals.GOALS if goal.base} <= set(cases.CASES)
+
+
+def test_a_pattern_that_fits_no_case_is_refused():
+    with pytest.raises(ValueError, match="groups: text"):
+        cases.chosen_cases(["no-such-case"], quick=True)
+    assert [case.name for case in cases.chosen_cases(["load", "text-l*"], quick=True)] == [
+        "text-list",
+        "load",
+    ]
+
+
+def row(engine, value, unit="MB/s", correct=True, case="text-numpy", key="first"):
+    return {
+        "case": case, "key": key, "corpus": "en", "encoding": "o200k_base", "engine": engine,
+        "value": value, "unit": unit, "correct": correct, "title": case, "tokens": 5,
+        "reference": "tiktoken", "best_peer": None, "ratio": None,
+    }  # fmt: skip
+
+
+def test_a_goal_counts_only_exact_engines():
+    def met(*rows):
+        return [
+            goal["met"] for goal in goals.evaluate(rows) if goal["goal"] == "unseen -> numpy, en"
+        ]
+
+    assert met(row("bpe_engine", 350), row("gigatoken", 200)) == [True]
+    assert met(row("bpe_engine", 349), row("gigatoken", 200)) == [False]
+    assert met(row("bpe_engine", 900, correct=False), row("gigatoken", 200)) == [False]
+    assert met(row("bpe_engine", 350), row("gigatoken", 900, correct=False)) == []
+    assert met(row("bpe_engine", 350)) == []
+
+
+def test_ratios_point_the_same_way_for_every_unit():
+    for unit, ours in (("MB/s", 300), ("ms", 300), ("us", 300)):
+        rows = [
+            row("bpe_engine", ours, unit),
+            row("splintr", 100, unit),
+            row("riptoken", 50, unit, False),
+        ]
+        run._compare(rows)
+        assert rows[0]["best_peer"] == "splintr"
+        assert rows[0]["ratio"] == pytest.approx(3 if unit == "MB/s" else 1 / 3)
+
+
+def test_the_table_goes_between_its_markers(tmp_path):
+    rows = [row("bpe_engine", 350.5), row("riptoken", 20, correct=False)]
+    run._compare(rows)
+    results = {
+        "rows": rows, "engines": ["bpe_engine", "riptoken"], "rounds": 3, "corpora": "default",
+        "clock": "wall", "machine": run.machine(["bpe_engine"]),
+    }  # fmt: skip
+    readme = tmp_path / "README.md"
+    readme.write_text("no markers")
+    with pytest.raises(ValueError, match="lacks the lines"):
+        render.into_readme(results, readme)
+    readme.write_text(f"before\n{render.START}\nold\n{render.END}\nafter\n")
+    render.into_readme(results, readme)
+    render.into_readme(results, readme)
+    text = readme.read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+    assert "| 350 | 20.0 ✗ |" in text
+
+
+def test_patterns_and_special_tokens_are_those_of_tiktoken(monkeypatch):
+    public = pytest.importorskip("tiktoken_ext.openai_public")
+    monkeypatch.setattr(public, "load_tiktoken_bpe", lambda *args, **kwargs: {})
+    for name in ("o200k_base", "cl100k_base", "p50k_base", "r50k_base"):
+        wanted = public.ENCODING_CONSTRUCTORS[name]()
+        spec = encodings.spec_of(name)
+        assert spec.pattern == wanted["pat_str"]
+        assert spec.special_tokens == wanted["special_tokens"]
+
+
+def test_reference_has_an_answer_where_tiktoken_fails():
+    needs("tiktoken", "regex")
+    given = inputs.piece(None, "spaces, then x", 10**6)
+    given.timed["short"] = "hello world"
+    found = reference.reference(given, encodings.spec_of("r50k_base"))
+    assert found["short"]["source"] == reference.TIKTOKEN
+    assert found["text"]["source"] == reference.PATTERN and found["text"]["tokens"] == 10**6
+
+
+def test_merges_of_a_tokenizer_json_give_back_every_token(tmp_path):
+    spec = encodings.spec_of("r50k_base")
+    model = json.loads(encodings.write_tokenizer_json(spec, tmp_path).read_text())["model"]
+    assert len(model["vocab"]) == 50256
+    assert {left + right for left, right in model["merges"]} <= set(model["vocab"])
+    assert len(model["merges"]) == 50000
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory):
+    """Every kind of case that is quick enough, on tiny corpora, with two engines at most."""
+    needs("tiktoken", "regex", "numpy")
+    folder = tmp_path_factory.mktemp("corpora")
+    (folder / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")
+    out = folder / "out.json"
+    names = [name for name in engines.installed_engines() if name in ("bpe_engine", "tiktoken")]
+    status = run.main(
+        ["--corpora", str(folder), "--engines", ",".join(names), "--rounds", "1", "--json", str(out),
+         "--cases", "text-list", "text-numpy", "batch-list-1", "decode-list", "load", "memory",
+         "--encodings", "r50k_base", "--cache", str(folder / "cache")]
+    )  # fmt: skip
+    assert status == 0
+    return json.loads(out.read_text())
+
+
+def test_a_run_measures_every_engine_and_all_are_exact(tiny_run):
+    assert not tiny_run["failures"]
+    for engine in tiny_run["engines"]:
+        rows = [row for row in tiny_run["rows"] if row["engine"] == engine]
+        assert {row["case"] for row in rows} == {
+            "text-list", "text-numpy", "batch-list-1", "decode-list", "load", "memory"
+        }  # fmt: skip
+        assert all(row["value"] > 0 for row in rows)
+        assert all(row["correct"] for row in rows if row["tokens"])
+
+
+def test_a_run_can_be_rendered(tiny_run):
+    table = render.table(tiny_run)
+    assert re.search(r"\| text -> list, first, en \| MB/s \| [\d,]+ \|", table)
+    assert "✗" not in table
+
+
+def test_bad_arguments_get_an_answer(capsys):
+    assert run.main(["--engines", "no-such-engine"]) == 2
+    assert "choose from" in capsys.readouterr().err
+    assert run.main(["--cases", "no-such-case"]) == 2
+    assert run.main(["--encodings", "no-such-encoding", "--cases", "load"]) == 2
+    assert "choose from o200k_base" in capsys.readouterr().err
