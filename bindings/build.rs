@@ -8,6 +8,8 @@ use bpe_core::{Vocabulary, rank_file};
 const NAMES: [&str; 5] = ["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen"];
 
 fn main() {
+    // For `cfg(Py_GIL_DISABLED)`.
+    pyo3_build_config::use_pyo3_cfgs();
     assert_eq!(
         env::var("CARGO_CFG_TARGET_ENDIAN").as_deref(),
         Ok("little"),

@@ -67,6 +67,9 @@ fn each(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
 /// The ids of what can be read faster than item by item through the general protocol.
 fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     if let Ok(list) = ids.cast::<PyList>() {
+        if let Some(found) = read_ints(list) {
+            return Ok(Some(found));
+        }
         return list.iter().map(|id| read_one(&id)).collect::<PyResult<_>>().map(Some);
     }
     if let Ok(tuple) = ids.cast::<PyTuple>() {
@@ -85,6 +88,34 @@ fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     }
     try_elements!(u32, i64, i32, u64, u16, i16, u8, i8);
     Ok(None)
+}
+
+/// The ids of a list that holds nothing but `int`s that are ids; `None` for any other, and on a
+/// free-threaded interpreter, where another thread may change the list meanwhile.
+fn read_ints(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
+    if cfg!(Py_GIL_DISABLED) {
+        return None;
+    }
+    let mut ids = Vec::with_capacity(list.len());
+    for index in 0..list.len() {
+        // SAFETY: attached, and holding the GIL from before the length is read until the end:
+        // nothing in this loop runs Python code, since every item is an exact `int` when its
+        // value is taken. So the list does not change, `index` is below its length, and the
+        // borrowed item stays alive while it is looked at.
+        let value = unsafe {
+            let item = ffi::PyList_GET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t);
+            if ffi::PyLong_CheckExact(item) == 0 {
+                return None;
+            }
+            let mut overflow = 0;
+            match ffi::PyLong_AsLongLongAndOverflow(item, &mut overflow) {
+                value if overflow == 0 => value,
+                _ => return None,
+            }
+        };
+        ids.push(u32::try_from(value).ok()?);
+    }
+    Some(ids)
 }
 
 /// The ids of a one-dimensional array whose elements are `T`; `None` for any other.
