@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
-use bpe_core::learn::{self, Novelty, Options, Progress, Word};
+use bpe_core::learn::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{Encoding, Error, Normalization, SpecialTokens, Splitter, Vocabulary, rank_file};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -82,20 +82,20 @@ pub fn learn_merges<'py>(
     count_repeats: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Vec<MergeRow<'py>>, Vec<PathRow>)> {
-    let vocabulary = vocabulary(ranks)?;
+    let base: Ranks = ranks::from_dict(ranks)?.into_iter().collect();
     let options = Options { max_tokens, min_frequency, whole_characters, count_repeats };
     let mut pulse = Pulse::new(progress);
     let learned = py.detach(|| {
         let words: Vec<Word<'_>> =
             words.iter().map(|(bytes, frequency)| Word { bytes, frequency: *frequency }).collect();
         let mut beat = |now: Progress| pulse.beat(now.finished, now.words);
-        learn::learn(&vocabulary, &words, &options, &mut beat)
+        learn::learn(&base, &words, &options, &mut beat)
     });
     let Ok(learned) = learned else { return Err(pulse.failure()) };
     let merges = learned.merges.into_iter().map(|merge| {
         let novelty = match merge.novelty {
             Novelty::New => "new",
-            Novelty::InVocabulary => "in base",
+            Novelty::InBase => "in base",
             Novelty::Repeated => "repeated",
         };
         let (left, right) = (PyBytes::new(py, &merge.left), PyBytes::new(py, &merge.right));

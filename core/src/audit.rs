@@ -139,10 +139,9 @@ pub fn audit(
 /// ```
 /// use bpe_core::{Vocabulary, audit::merge_alone};
 ///
-/// let vocabulary = Vocabulary::build(vec![
-///     (b"a".to_vec(), 0), (b"b".to_vec(), 1), (b"ab".to_vec(), 2), (b"baa".to_vec(), 3),
-/// ])?;
-/// assert_eq!(merge_alone(&vocabulary, b"baa"), Some(vec![1, 0, 0]));
+/// let tokens = vec![(b"a".to_vec(), 0), (b"b".to_vec(), 1), (b"ab".to_vec(), 2)];
+/// let vocabulary = Vocabulary::build(tokens)?;
+/// assert_eq!(merge_alone(&vocabulary, b"bab"), Some(vec![1, 2]));
 /// assert_eq!(merge_alone(&vocabulary, b"xab"), None);
 /// # Ok::<(), bpe_core::Error>(())
 /// ```

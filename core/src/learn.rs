@@ -1,6 +1,6 @@
 //! Learning merges: which tokens a vocabulary needs so that given words become one token each.
 //!
-//! Every word is first cut into the pieces that the vocabulary's own merges leave. Then the pair
+//! Every word is first cut into the pieces that the base's merges leave. Then the pair
 //! of adjacent pieces with the highest frequency is merged in all words, again and again, until no
 //! word has two pieces left. Counts are kept up to date from merge to merge, and a priority queue
 //! whose entries may be out of date, but never too low, gives the best pair.
@@ -11,7 +11,9 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::vocabulary::Vocabulary;
+/// The rank of each token of the base. Learning looks tokens up and needs nothing else of a
+/// [`crate::Vocabulary`], whose tables take longer to build than a short list takes to learn.
+pub type Ranks = HashMap<Vec<u8>, u32>;
 
 /// A word to be made one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
     New,
-    /// The vocabulary has the token already; its own merges did not reach it here.
-    InVocabulary,
+    /// The base has the token already; its merges did not reach it here.
+    InBase,
     /// An earlier merge of two other parts gave the same bytes.
     Repeated,
 }
@@ -59,7 +61,7 @@ pub struct Merge {
 /// What happened to one word.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path {
-    /// Where each piece ends after the vocabulary's own merges, in bytes.
+    /// Where each piece ends after the base's merges, in bytes.
     pub first: Vec<usize>,
     /// Where each piece ends at the end; one entry when the word became one token.
     pub last: Vec<usize>,
@@ -93,7 +95,7 @@ pub struct Cancelled;
 /// How many words are updated between two calls of the progress function.
 const WORDS_PER_TICK: usize = 1 << 10;
 
-/// Learns the merges that make each of `words` one token of `vocabulary`.
+/// Learns the merges that make each of `words` one token, behind those of `base`.
 ///
 /// The pair with the highest frequency comes first; ties go to the merged token with fewer
 /// characters (bytes that are no UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,
@@ -104,46 +106,44 @@ const WORDS_PER_TICK: usize = 1 << 10;
 ///
 /// ```
 /// use std::ops::ControlFlow;
-/// use bpe_core::{Vocabulary, learn::{Options, Word, learn}};
+/// use bpe_core::learn::{Options, Ranks, Word, learn};
 ///
-/// let bytes = (0..=255u8).map(|byte| (vec![byte], u32::from(byte))).collect();
-/// let vocabulary = Vocabulary::build(bytes)?;
+/// let base: Ranks = (0..=255u8).map(|byte| (vec![byte], u32::from(byte))).collect();
 /// let words = [Word { bytes: b"low", frequency: 5 }, Word { bytes: b"lower", frequency: 2 }];
 /// let go_on = &mut |_| ControlFlow::Continue(());
-/// let learned = learn(&vocabulary, &words, &Options::default(), go_on).unwrap();
+/// let learned = learn(&base, &words, &Options::default(), go_on).unwrap();
 /// let tokens: Vec<_> = learned.merges.iter().map(|m| [&m.left[..], &m.right].concat()).collect();
 /// assert_eq!(tokens, [&b"lo"[..], b"low", b"er", b"lower"]);
-/// # Ok::<(), bpe_core::Error>(())
 /// ```
 pub fn learn(
-    vocabulary: &Vocabulary,
+    base: &Ranks,
     words: &[Word<'_>],
     options: &Options,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Learned, Cancelled> {
     let mut learner = Learner::new(options, progress, words.len());
     for word in words {
-        learner.add(vocabulary, *word)?;
+        learner.add(base, *word)?;
     }
     learner.queue_dirty();
     let mut tokens = 0;
     while options.max_tokens.is_none_or(|limit| tokens < limit) {
         let Some(pair) = learner.best() else { break };
-        let novelty = learner.apply(vocabulary, pair)?;
+        let novelty = learner.apply(base, pair)?;
         tokens += usize::from(novelty == Novelty::New || options.count_repeats);
     }
     Ok(learner.finish())
 }
 
-/// Where the pieces of `word` end after the merges that `vocabulary` has.
+/// Where the pieces of `word` end after the merges that `base` has.
 ///
-/// All places of the pair with the lowest rank are merged at once, left to right. For a vocabulary
-/// that was trained, that is what encoding does; in one whose tokens have lower ranks than their
+/// All places of the pair with the lowest rank are merged at once, left to right. For a base that
+/// was trained, that is what encoding does; in one whose tokens have lower ranks than their
 /// parts, encoding may take a place at a time in another order.
-pub fn existing_merges(vocabulary: &Vocabulary, word: &[u8]) -> Vec<usize> {
+pub fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
     // `joined[i]` is the rank of piece `i` joined with the next.
     let mut starts: Vec<usize> = (0..=word.len()).collect();
-    let rank = |from: usize, to: usize| vocabulary.rank(&word[from..to]);
+    let rank = |from: usize, to: usize| base.get(&word[from..to]).copied();
     let mut joined: Vec<Option<u32>> =
         starts.windows(3).map(|window| rank(window[0], window[2])).collect();
     while let Some(lowest) = joined.iter().flatten().min().copied() {
@@ -271,9 +271,9 @@ impl<'a> Learner<'a> {
     }
 
     /// Takes a word in: its pieces, and their pairs.
-    fn add(&mut self, vocabulary: &Vocabulary, word: Word<'_>) -> Result<(), Cancelled> {
+    fn add(&mut self, base: &Ranks, word: Word<'_>) -> Result<(), Cancelled> {
         self.tick()?;
-        let first = existing_merges(vocabulary, word.bytes);
+        let first = existing_merges(base, word.bytes);
         let blocked = self.options.whole_characters && cuts_a_character_twice(word.bytes, &first);
         let mut start = 0;
         let mut pieces = Vec::with_capacity(first.len());
@@ -435,7 +435,7 @@ impl<'a> Learner<'a> {
     }
 
     /// Merges a pair in all words.
-    fn apply(&mut self, vocabulary: &Vocabulary, number: u32) -> Result<Novelty, Cancelled> {
+    fn apply(&mut self, base: &Ranks, number: u32) -> Result<Novelty, Cancelled> {
         let pair = &mut self.pairs[number as usize];
         let (left, right, frequency) = (pair.left, pair.right, pair.frequency);
         let bytes = pair.rule.bytes.clone();
@@ -443,8 +443,8 @@ impl<'a> Learner<'a> {
         words.sort_unstable();
         words.dedup();
         let merged = self.symbol(&bytes);
-        let novelty = if vocabulary.rank(&bytes).is_some() {
-            Novelty::InVocabulary
+        let novelty = if base.contains_key(&bytes) {
+            Novelty::InBase
         } else if std::mem::replace(&mut self.learned[merged as usize], true) {
             Novelty::Repeated
         } else {

@@ -3,38 +3,37 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use bpe_core::Vocabulary;
-use bpe_core::learn::{Cancelled, Learned, Novelty, Options, Word, existing_merges, learn};
+use bpe_core::learn::{Cancelled, Learned, Novelty, Options, Ranks, Word, existing_merges, learn};
 use proptest::prelude::*;
 
 type Pieces = Vec<Vec<u8>>;
 
-fn vocabulary(longer: &[&[u8]]) -> Vocabulary {
+fn base_of(longer: &[&[u8]]) -> Ranks {
     let bytes = (0..=255u8).map(|byte| vec![byte]);
     let tokens = bytes.chain(longer.iter().map(|token| token.to_vec()));
-    Vocabulary::build(tokens.zip(0..).collect()).unwrap()
+    tokens.zip(0..).collect()
 }
 
-fn run(vocabulary: &Vocabulary, words: &[(&str, i64)], options: &Options) -> Learned {
+fn run(base: &Ranks, words: &[(&str, i64)], options: &Options) -> Learned {
     let words: Vec<Word<'_>> =
         words.iter().map(|&(word, frequency)| Word { bytes: word.as_bytes(), frequency }).collect();
-    learn(vocabulary, &words, options, &mut |_| ControlFlow::Continue(())).unwrap()
+    learn(base, &words, options, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 fn tokens(learned: &Learned) -> Pieces {
     learned.merges.iter().map(|merge| [&merge.left[..], &merge.right].concat()).collect()
 }
 
-fn pieces(vocabulary: &Vocabulary, word: &str) -> Pieces {
+fn pieces(base: &Ranks, word: &str) -> Pieces {
     let mut start = 0;
-    let ends = existing_merges(vocabulary, word.as_bytes()).into_iter();
+    let ends = existing_merges(base, word.as_bytes()).into_iter();
     ends.map(|end| word.as_bytes()[std::mem::replace(&mut start, end)..end].to_vec()).collect()
 }
 
 /// The same by counting all pairs anew each time.
-fn naive(vocabulary: &Vocabulary, words: &[(&str, i64)]) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn naive(base: &Ranks, words: &[(&str, i64)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut open: Vec<(Pieces, i64)> =
-        words.iter().map(|&(word, frequency)| (pieces(vocabulary, word), frequency)).collect();
+        words.iter().map(|&(word, frequency)| (pieces(base, word), frequency)).collect();
     let mut merges = Vec::new();
     loop {
         let mut pairs: HashMap<(Vec<u8>, Vec<u8>), (i64, usize)> = HashMap::new();
@@ -76,15 +75,15 @@ proptest! {
             base.iter().map(|token| token.as_bytes()).filter(|token| token.len() > 1).collect();
         longer.sort_unstable();
         longer.dedup();
-        let vocabulary = vocabulary(&longer);
+        let ranks = base_of(&longer);
         let mut words: Vec<(&str, i64)> =
             words.iter().map(|(word, frequency)| (word.as_str(), *frequency)).collect();
         words.sort_unstable();
         words.dedup_by_key(|word| word.0);
-        let learned = run(&vocabulary, &words, &Options::default());
+        let learned = run(&ranks, &words, &Options::default());
         let merges: Vec<_> =
             learned.merges.iter().map(|m| (m.left.clone(), m.right.clone())).collect();
-        prop_assert_eq!(merges, naive(&vocabulary, &words));
+        prop_assert_eq!(merges, naive(&ranks, &words));
         for path in &learned.paths {
             prop_assert_eq!(path.last.len(), 1);
         }
@@ -103,10 +102,10 @@ proptest! {
         let mut longer: Vec<&[u8]> = longer.iter().map(|token| &token[..]).collect();
         longer.sort_unstable();
         longer.dedup();
-        let vocabulary = vocabulary(&longer);
+        let ranks = base_of(&longer);
         let words: Vec<(&str, i64)> = words.iter().map(|(word, n)| (word.as_str(), *n)).collect();
         let options = Options { whole_characters: true, ..Options::default() };
-        let learned = run(&vocabulary, &words, &options);
+        let learned = run(&ranks, &words, &options);
         for token in tokens(&learned) {
             prop_assert!(std::str::from_utf8(&token).is_ok());
         }
@@ -118,19 +117,19 @@ proptest! {
 
 #[test]
 fn overlapping_places_count_and_merge_from_the_left() {
-    let learned = run(&vocabulary(&[]), &[("aaaaa", 1), ("bc", 3)], &Options::default());
+    let learned = run(&base_of(&[]), &[("aaaaa", 1), ("bc", 3)], &Options::default());
     assert_eq!(learned.merges[0].frequency, 4);
     assert_eq!(tokens(&learned)[..2], [b"aa".to_vec(), b"bc".to_vec()]);
 }
 
 #[test]
 fn limits_stop_learning() {
-    let vocabulary = vocabulary(&[]);
+    let ranks = base_of(&[]);
     let words = [("low", 5), ("lower", 2), ("xy", 1)];
     let options = Options { max_tokens: Some(2), ..Options::default() };
-    assert_eq!(tokens(&run(&vocabulary, &words, &options)), [&b"lo"[..], b"low"]);
+    assert_eq!(tokens(&run(&ranks, &words, &options)), [&b"lo"[..], b"low"]);
     let options = Options { min_frequency: Some(2), ..Options::default() };
-    let learned = run(&vocabulary, &words, &options);
+    let learned = run(&ranks, &words, &options);
     assert_eq!(tokens(&learned), [&b"lo"[..], b"low", b"er", b"lower"]);
     assert_eq!(learned.paths[2].last, [1, 2]);
 }
@@ -138,17 +137,17 @@ fn limits_stop_learning() {
 #[test]
 fn characters_come_first() {
     // The base has the first two bytes of 猫; "bb" is more frequent than what completes it.
-    let vocabulary = vocabulary(&[&"猫".as_bytes()[..2]]);
+    let ranks = base_of(&[&"猫".as_bytes()[..2]]);
     let words = [("猫b", 1), ("bb", 9)];
     let options = Options { whole_characters: true, ..Options::default() };
-    let learned = run(&vocabulary, &words, &options);
+    let learned = run(&ranks, &words, &options);
     assert_eq!(tokens(&learned), ["猫".as_bytes(), b"bb", "猫b".as_bytes()]);
 }
 
 #[test]
 fn a_character_in_three_pieces_takes_no_part() {
     let options = Options { whole_characters: true, ..Options::default() };
-    let learned = run(&vocabulary(&[]), &[("猫", 1), ("ab", 1)], &options);
+    let learned = run(&base_of(&[]), &[("猫", 1), ("ab", 1)], &options);
     assert!(learned.paths[0].blocked && !learned.paths[1].blocked);
     assert_eq!(tokens(&learned), [b"ab"]);
 }
@@ -156,15 +155,15 @@ fn a_character_in_three_pieces_takes_no_part() {
 #[test]
 fn a_token_that_the_vocabulary_cannot_reach_is_not_new() {
     // Nothing in the base makes "xab".
-    let vocabulary = vocabulary(&[b"xab"]);
-    let learned = run(&vocabulary, &[("xaby", 1), ("xa", 3)], &Options::default());
+    let ranks = base_of(&[b"xab"]);
+    let learned = run(&ranks, &[("xaby", 1), ("xa", 3)], &Options::default());
     let novelties: Vec<_> = learned.merges.iter().map(|merge| merge.novelty).collect();
     assert_eq!(tokens(&learned), [&b"xa"[..], b"by", b"xaby"]);
     assert_eq!(novelties, [Novelty::New; 3]);
-    let learned = run(&vocabulary, &[("xaby", 1), ("xab", 3)], &Options::default());
+    let learned = run(&ranks, &[("xaby", 1), ("xab", 3)], &Options::default());
     let novelties: Vec<_> = learned.merges.iter().map(|merge| merge.novelty).collect();
     assert_eq!(tokens(&learned), [&b"ab"[..], b"xab", b"xaby"]);
-    assert_eq!(novelties, [Novelty::New, Novelty::InVocabulary, Novelty::New]);
+    assert_eq!(novelties, [Novelty::New, Novelty::InBase, Novelty::New]);
 }
 
 #[test]
@@ -173,7 +172,7 @@ fn progress_can_end_the_work() {
     let words: Vec<Word<'_>> =
         words.iter().map(|word| Word { bytes: word.as_bytes(), frequency: 1 }).collect();
     let mut calls = 0;
-    let result = learn(&vocabulary(&[]), &words, &Options::default(), &mut |_| {
+    let result = learn(&base_of(&[]), &words, &Options::default(), &mut |_| {
         calls += 1;
         if calls == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
