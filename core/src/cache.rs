@@ -16,11 +16,14 @@ use crate::vocabulary::{Key, SHORT};
 /// Pieces of up to this many bytes are kept.
 pub const LONGEST: usize = 31;
 
-/// How many bytes each of the two tables takes: 131,072 short pieces, and 65,536 longer ones.
-const TABLE_BYTES: usize = 4 << 20;
+/// How many bytes the table of short pieces takes: 131,072 of them. A larger one would keep more
+/// pieces, but further away.
+const SHORT_BYTES: usize = 4 << 20;
+/// The same for longer pieces: 32,768 of them.
+const LONG_BYTES: usize = 2 << 20;
 
 /// How much memory one cache takes, in bytes.
-pub const CACHE_BYTES: usize = 2 * TABLE_BYTES;
+pub const CACHE_BYTES: usize = SHORT_BYTES + LONG_BYTES;
 
 /// The ids of a piece, two in each word: the first id has their number in its highest byte.
 /// All zero: not known.
@@ -38,8 +41,9 @@ impl<const W: usize> Ids<W> {
     #[inline(always)]
     pub(crate) fn one(id: u32) -> Self {
         let mut words = [0; W];
-        let fits = id >> COUNT_SHIFT == 0;
-        words[0] = select_unpredictable(fits, u64::from(id) | 1 << COUNT_SHIFT, 0);
+        if id >> COUNT_SHIFT == 0 {
+            words[0] = u64::from(id) | 1 << COUNT_SHIFT;
+        }
         Self(words)
     }
 
@@ -87,16 +91,11 @@ type Entry<const W: usize> = [[u64; W]; 2];
 type Set<const W: usize> = [Entry<W>; 2];
 
 #[derive(Debug)]
-struct Table<const W: usize>(Zeroed);
+struct Table<const W: usize, const BYTES: usize>(Zeroed);
 
-impl<const W: usize> Table<W> {
+impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
     fn new() -> Self {
-        Self(Zeroed::new(TABLE_BYTES))
-    }
-
-    #[inline(always)]
-    fn set_of(hash: u64) -> usize {
-        (hash >> 20) as usize & (TABLE_BYTES / size_of::<Set<W>>() - 1)
+        Self(Zeroed::new(BYTES))
     }
 
     #[inline(always)]
@@ -107,11 +106,17 @@ impl<const W: usize> Table<W> {
     #[inline(always)]
     fn put(&mut self, hash: u64, key: [u64; W], Ids(ids): Ids<W>) {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
-        let set = &mut sets[Self::set_of(hash)];
+        let set = &mut sets[set_of(hash, BYTES / size_of::<Set<W>>())];
         if set[0][0] != key {
             *set = [[key, ids], set[0]];
         }
     }
+}
+
+/// `sets` is a power of two.
+#[inline(always)]
+fn set_of(hash: u64, sets: usize) -> usize {
+    (hash >> 20) as usize & (sets - 1)
 }
 
 /// A table to look up many pieces in.
@@ -123,7 +128,7 @@ impl<const W: usize> View<'_, W> {
     /// a branch would be mispredicted.
     #[inline(always)]
     fn get(self, hash: u64, key: [u64; W], ids: &mut Ids<W>) {
-        let set = &self.0[Table::<W>::set_of(hash)];
+        let set = &self.0[set_of(hash, self.0.len())];
         let older = usize::from(difference(set[0][0], key) != 0);
         let entry = &set[older];
         let is_known = difference(entry[0], key) == 0;
@@ -180,8 +185,8 @@ pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
 #[derive(Debug)]
 pub struct Cache {
     seeds: [u64; 2],
-    short: Table<2>,
-    long: Table<4>,
+    short: Table<2, SHORT_BYTES>,
+    long: Table<4, LONG_BYTES>,
 }
 
 impl Default for Cache {

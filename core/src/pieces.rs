@@ -73,8 +73,10 @@ impl<'a> Merger<'a> {
         let tokens = self.vocabulary.tokens();
         for &i in &unknown[..count] {
             let piece = pieces[usize::from(i)];
-            let id = tokens.find_short(key(text, piece.start, piece.end));
-            known[usize::from(i)] = Ids::one(id);
+            let rank = tokens.find_short(key(text, piece.start, piece.end));
+            if rank != NONE {
+                known[usize::from(i)] = Ids::one(tokens.id(rank));
+            }
         }
         for &i in &unknown[..count] {
             let piece = pieces[usize::from(i)];
@@ -100,9 +102,9 @@ impl<'a> Merger<'a> {
             |cache, ids| cache.put(key, ids),
             |merger, ids| {
                 let vocabulary = merger.vocabulary;
-                let id = vocabulary.tokens().find_short(key);
-                if id != NONE {
-                    ids.push(id);
+                let rank = vocabulary.tokens().find_short(key);
+                if rank != NONE {
+                    ids.push(vocabulary.id(rank));
                     return Ok(());
                 }
                 let from = ids.len();

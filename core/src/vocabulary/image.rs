@@ -1,7 +1,7 @@
 //! A vocabulary as one block of bytes: made when the package is built, read in place.
 //!
 //! Layout, all numbers little-endian: [`MAGIC`], the number of words in the head, the head
-//! (flags and seeds), then the sections, each a `u64` length in bytes, padding to 64 bytes, the
+//! (flags), then seeds and sections, each a `u64` length in bytes, padding to 64 bytes, the
 //! contents, and padding to 64 bytes. An image is made and read by the same version of this
 //! crate; it is no file format.
 
@@ -9,6 +9,7 @@ use bytemuck::Pod;
 
 use super::cuts::Cuts;
 use super::pairs::Pairs;
+use super::places::Places;
 use super::tokens::Tokens;
 use super::trie::Trie;
 use super::{Section, Vocabulary};
@@ -29,22 +30,16 @@ impl Vocabulary {
         let mut image = Writer(Vec::new());
         image.words(&[MAGIC]);
         image.words(&[*ordered, trie.is_some(), pairs.every_byte].map(u64::from));
-        image.words(&tokens.short_seeds);
-        image.words(&tokens.long_seeds);
-        image.words(&pairs.seeds);
         image.section(&tokens.arena);
         image.section(&tokens.starts);
         image.section(&tokens.ids);
-        image.section(&tokens.short_places);
-        image.section(&tokens.short);
-        image.section(&tokens.long_places);
-        image.section(&tokens.long);
+        image.places(&tokens.short);
+        image.places(&tokens.long);
         image.section(&tokens.unreachable);
         image.section(&pairs.bytes);
         image.section(&pairs.neighbours);
         image.section(&pairs.splits);
-        image.section(&pairs.places);
-        image.section(&pairs.table);
+        image.places(&pairs.places);
         image.section(&cuts.pairs);
         image.section(&cuts.open_after);
         image.section(&cuts.open_before);
@@ -64,18 +59,12 @@ impl Vocabulary {
         if magic != MAGIC {
             return Err(Error::Vocabulary("not a vocabulary image of this version".into()));
         }
-        let (short_seeds, long_seeds, pair_seeds) =
-            (image.words()?, image.words()?, image.words()?);
         let tokens = Tokens {
             arena: image.section()?,
             starts: image.section()?,
             ids: image.section()?,
-            short_seeds,
-            short_places: image.section()?,
-            short: image.section()?,
-            long_seeds,
-            long_places: image.section()?,
-            long: image.section()?,
+            short: image.places()?,
+            long: image.places()?,
             unreachable: image.section()?,
         };
         let pairs = Pairs {
@@ -83,9 +72,7 @@ impl Vocabulary {
             every_byte: every_byte != 0,
             neighbours: image.section()?,
             splits: image.section()?,
-            seeds: pair_seeds,
-            places: image.section()?,
-            table: image.section()?,
+            places: image.places()?,
         };
         let cuts = Cuts {
             pairs: image.section()?,
@@ -117,6 +104,14 @@ impl Writer {
         self.pad();
         self.0.extend_from_slice(bytes);
         self.pad();
+    }
+}
+
+impl Writer {
+    fn places(&mut self, places: &Places) {
+        self.words(&places.seeds);
+        self.section(&places.displacements);
+        self.section(&places.slots);
     }
 }
 
@@ -157,5 +152,9 @@ impl Reader {
         bytemuck::try_cast_slice(bytes).map(Section::Borrowed).map_err(|error| {
             Error::Vocabulary(format!("a vocabulary image at an odd address ({error})"))
         })
+    }
+
+    fn places(&mut self) -> Result<Places> {
+        Ok(Places { seeds: self.words()?, displacements: self.section()?, slots: self.section()? })
     }
 }

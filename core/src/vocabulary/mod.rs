@@ -10,6 +10,7 @@
 mod cuts;
 pub mod image;
 mod pairs;
+mod places;
 mod tokens;
 mod trie;
 

@@ -10,10 +10,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::places::Places;
 use super::tokens::Tokens;
-use super::{NONE, RANK_BITS, Section};
+use super::{NONE, Section};
 use crate::error::{Error, Result};
-use crate::hash::{fold, place, slot};
+use crate::hash::fold;
 use crate::merge::merge_parts;
 
 /// What stands for a single byte that is no token.
@@ -46,17 +47,17 @@ pub(crate) struct Pairs {
     pub(super) neighbours: Section<Neighbours>,
     /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
     pub(super) splits: Section<[u32; 2]>,
-    pub(super) seeds: [u64; 2],
-    pub(super) places: Section<u32>,
-    /// Left part, right part and result, [`RANK_BITS`] each.
-    pub(super) table: Section<u64>,
+    pub(super) places: Places,
 }
 
-const EMPTY: u64 = u64::MAX;
+#[inline(always)]
+fn hash_pair(pair: u64, seeds: [u64; 2]) -> u64 {
+    fold(pair ^ seeds[0], seeds[1])
+}
 
 #[inline(always)]
 fn pack(left: u32, right: u32) -> u64 {
-    u64::from(left) << RANK_BITS | u64::from(right)
+    u64::from(left) << 32 | u64::from(right)
 }
 
 impl Pairs {
@@ -69,38 +70,27 @@ impl Pairs {
 
         let merged: Vec<u32> =
             (0..tokens.len() as u32).filter(|&rank| splits[rank as usize][0] != NONE).collect();
-        let pair_of = |rank: u32| {
+        let places = Places::build(&merged, |rank, seeds| {
             let [left, right] = splits[rank as usize];
-            pack(left, right)
-        };
-        let placed = place(merged.len(), |i, seeds| fold(pair_of(merged[i]) ^ seeds[0], seeds[1]))
-            .ok_or_else(|| {
-                Error::Vocabulary(
-                    "the tokens were made so that their pairs cannot be hashed".into(),
-                )
-            })?;
-        let mut table = vec![EMPTY; placed.table];
-        for (&rank, &slot) in merged.iter().zip(&placed.slots) {
-            table[slot] = pair_of(rank) << RANK_BITS | u64::from(rank);
-        }
+            hash_pair(pack(left, right), seeds)
+        })
+        .ok_or_else(|| {
+            Error::Vocabulary("the tokens were made so that their pairs cannot be hashed".into())
+        })?;
         Ok(Self {
             every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
             neighbours: neighbours(tokens, &splits).into(),
             bytes: bytes.into(),
             splits: splits.into(),
-            seeds: placed.seeds,
-            places: placed.displacements.into(),
-            table: table.into(),
+            places,
         })
     }
 
     /// What two parts merge into, or [`NONE`].
     #[inline(always)]
     pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
-        let pair = pack(left, right);
-        let hash = fold(pair ^ self.seeds[0], self.seeds[1]);
-        let entry = self.table[slot(hash, &self.places, self.table.len())];
-        if entry >> RANK_BITS == pair { entry as u32 & ((1 << RANK_BITS) - 1) } else { NONE }
+        let rank = self.places.candidate(hash_pair(pack(left, right), self.places.seeds));
+        if rank != NONE && self.splits[rank as usize] == [left, right] { rank } else { NONE }
     }
 
     /// The part that a byte is.

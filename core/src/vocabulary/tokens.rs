@@ -1,12 +1,9 @@
 //! Bytes -> rank and id, and back.
 
-use std::hint::select_unpredictable;
-
-use bytemuck::{Pod, Zeroable};
-
+use super::places::Places;
 use super::{NONE, Section};
 use crate::error::{Error, Result};
-use crate::hash::{hash_bytes, hash16, place, slot};
+use crate::hash::{hash_bytes, hash16};
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
@@ -60,17 +57,6 @@ fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     bytemuck::cast(block)
 }
 
-/// A short token in the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C, align(32))]
-pub(crate) struct Entry {
-    key: Key,
-    /// [`NONE`] in an empty slot.
-    rank: u32,
-    id: u32,
-    padding: [u32; 2],
-}
-
 /// The tokens of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
@@ -80,13 +66,9 @@ pub(crate) struct Tokens {
     pub(super) starts: Section<u32>,
     /// The ids of ranks; empty when each is its rank.
     pub(super) ids: Section<u32>,
-    pub(super) short_seeds: [u64; 2],
-    pub(super) short_places: Section<u32>,
-    pub(super) short: Section<Entry>,
-    pub(super) long_seeds: [u64; 2],
-    pub(super) long_places: Section<u32>,
-    /// Ranks, [`NONE`] in an empty slot.
-    pub(super) long: Section<u32>,
+    /// The tokens of up to [`SHORT`] bytes.
+    pub(super) short: Places,
+    pub(super) long: Places,
     /// One bit a rank: set for tokens that merging cannot reach.
     pub(super) unreachable: Section<u64>,
 }
@@ -106,42 +88,23 @@ impl Tokens {
         let ids = if identical { vec![] } else { tokens.iter().map(|&(_, id)| id).collect() };
 
         let is_short = |rank: &u32| tokens[*rank as usize].0.len() <= SHORT;
-        let (short_ranks, long_ranks): (Vec<u32>, Vec<u32>) =
-            (0..tokens.len() as u32).partition(is_short);
-        let key_of = |rank: u32| {
+        let (short, long): (Vec<u32>, Vec<u32>) = (0..tokens.len() as u32).partition(is_short);
+        let short = Places::build(&short, |rank, seeds| {
             let bytes = &tokens[rank as usize].0;
-            key(bytes, 0, bytes.len())
+            hash16(key(bytes, 0, bytes.len()), seeds)
+        });
+        let long = Places::build(&long, |rank, seeds| hash_bytes(&tokens[rank as usize].0, seeds));
+        let (Some(short), Some(long)) = (short, long) else {
+            return Err(Error::Vocabulary(
+                "the tokens were made so that they cannot be hashed".into(),
+            ));
         };
-        let unplaceable =
-            || Error::Vocabulary("the tokens were made so that they cannot be hashed".into());
-        let placed = place(short_ranks.len(), |i, seeds| hash16(key_of(short_ranks[i]), seeds))
-            .ok_or_else(unplaceable)?;
-        let empty = Entry { key: [0; 2], rank: NONE, id: NONE, padding: [0; 2] };
-        let mut short = vec![empty; placed.table];
-        for (&rank, &slot) in short_ranks.iter().zip(&placed.slots) {
-            let id = tokens[rank as usize].1;
-            short[slot] = Entry { key: key_of(rank), rank, id, padding: [0; 2] };
-        }
-        let (short_seeds, short_places) = (placed.seeds, placed.displacements);
-
-        let placed = place(long_ranks.len(), |i, seeds| {
-            hash_bytes(&tokens[long_ranks[i] as usize].0, seeds)
-        })
-        .ok_or_else(unplaceable)?;
-        let mut long = vec![NONE; placed.table];
-        for (&rank, &slot) in long_ranks.iter().zip(&placed.slots) {
-            long[slot] = rank;
-        }
         Ok(Self {
             arena: arena.into(),
             starts: starts.into(),
             ids: ids.into(),
-            short_seeds,
-            short_places: short_places.into(),
-            short: short.into(),
-            long_seeds: placed.seeds,
-            long_places: placed.displacements.into(),
-            long: long.into(),
+            short,
+            long,
             unreachable: vec![0; tokens.len().div_ceil(64)].into(),
         })
     }
@@ -194,34 +157,29 @@ impl Tokens {
 
     /// The rank of the token with these bytes.
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
-        match bytes.len() {
-            0 => None,
-            1..=SHORT => self.entry(key(bytes, 0, bytes.len())).map(|entry| entry.rank),
-            _ => self.find_long(bytes),
+        let rank = match bytes.len() {
+            0 => NONE,
+            1..=SHORT => self.find_short(key(bytes, 0, bytes.len())),
+            _ => return self.find_long(bytes),
+        };
+        (rank != NONE).then_some(rank)
+    }
+
+    /// The rank of the token with this key, or [`NONE`].
+    #[inline(always)]
+    pub(crate) fn find_short(&self, wanted: Key) -> u32 {
+        let rank = self.short.candidate(hash16(wanted, self.short.seeds));
+        if rank == NONE {
+            return NONE;
         }
-    }
-
-    #[inline(always)]
-    fn entry(&self, key: Key) -> Option<&Entry> {
-        let hash = hash16(key, self.short_seeds);
-        let entry = &self.short[slot(hash, &self.short_places, self.short.len())];
-        (entry.key == key).then_some(entry)
-    }
-
-    /// The id of the token with this key, or [`NONE`]. Chosen by arithmetic: a branch would be
-    /// mispredicted.
-    #[inline(always)]
-    pub(crate) fn find_short(&self, key: Key) -> u32 {
-        let hash = hash16(key, self.short_seeds);
-        let entry = &self.short[slot(hash, &self.short_places, self.short.len())];
-        let difference = (entry.key[0] ^ key[0]) | (entry.key[1] ^ key[1]);
-        select_unpredictable(difference == 0, entry.id, NONE)
+        let start = self.starts[rank as usize] as usize;
+        let end = self.starts[rank as usize + 1] as usize;
+        if key(&self.arena, start, end) == wanted { rank } else { NONE }
     }
 
     /// The rank of the token with these bytes, more than [`SHORT`] of them.
     pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
-        let hash = hash_bytes(bytes, self.long_seeds);
-        let rank = self.long[slot(hash, &self.long_places, self.long.len())];
+        let rank = self.long.candidate(hash_bytes(bytes, self.long.seeds));
         (rank != NONE && self.bytes(rank) == bytes).then_some(rank)
     }
 }
