@@ -1,6 +1,6 @@
 //! Pieces -> ids: a look-up in the cache, then in the vocabulary, then merging.
 
-use crate::cache::{Cache, Ids, LONGEST, LongKey, run_key};
+use crate::cache::{Cache, Ids, LONGEST, LongKey, SetIndex, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
@@ -57,30 +57,34 @@ impl<'a> Merger<'a> {
     }
 
     /// Looks short pieces up, first all of them in the cache, then the rest of them in the
-    /// vocabulary: runs of look-ups without a branch keep many reads of memory under way at
-    /// once.
+    /// vocabulary. What is going to be read is asked for first, so that many reads of memory are
+    /// under way at once.
     #[inline(always)]
     fn look_up<const N: usize>(&mut self, text: &[u8], pieces: &[Piece], known: &mut [Ids<2>; N]) {
         let Some(cache) = self.cache.as_deref_mut() else { return };
+        let short = cache.short();
+        let mut sought = [([0; 2], SetIndex::default()); N];
+        for (piece, sought) in pieces.iter().zip(&mut sought) {
+            let key = key(text, piece.start, piece.end);
+            *sought = (key, short.approach(key));
+        }
         let mut unknown = [0; N];
         let mut count = 0;
-        let short = cache.short();
-        for (i, (piece, known)) in pieces.iter().zip(known.iter_mut()).enumerate() {
-            short.get(key(text, piece.start, piece.end), known);
+        for (i, (&(key, set), known)) in sought[..pieces.len()].iter().zip(&mut *known).enumerate()
+        {
+            short.get(set, key, known);
             unknown[count % N] = i as u8;
             count += usize::from(!known.are_known());
         }
         let tokens = self.vocabulary.tokens();
         for &i in &unknown[..count] {
-            let piece = pieces[usize::from(i)];
-            let rank = tokens.find_short(key(text, piece.start, piece.end));
+            let rank = tokens.find_short(sought[usize::from(i)].0);
             if rank != NONE {
                 known[usize::from(i)] = Ids::one(tokens.id(rank));
             }
         }
         for &i in &unknown[..count] {
-            let piece = pieces[usize::from(i)];
-            cache.put_packed(key(text, piece.start, piece.end), known[usize::from(i)]);
+            cache.put_packed(sought[usize::from(i)].0, known[usize::from(i)]);
         }
     }
 
