@@ -111,8 +111,14 @@ impl<'a> Merger<'a> {
                     ids.push(vocabulary.id(rank));
                     return Ok(());
                 }
+                let bytes = &text[..piece.end];
+                let is_cut = three_byte_char(&bytes[piece.start..]).is_some()
+                    && vocabulary.cuts().next(bytes, piece.start) < piece.end;
+                if is_cut {
+                    return merger.append_segments(text, piece, ids);
+                }
                 let from = ids.len();
-                merge(vocabulary, &text[piece.start..piece.end], ids);
+                merge(vocabulary, &bytes[piece.start..], ids);
                 merger.finish(ids, from)
             },
         )
