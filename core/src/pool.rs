@@ -14,7 +14,7 @@ pub const WORKSPACES: usize = 16;
 /// What one call needs to work with.
 #[derive(Debug)]
 pub struct Workspace {
-    /// `None` when caching is off, or until it is first needed.
+    /// `None` when caching is off, and in a workspace that is not of the pool.
     cache: Option<Cache>,
     /// Pieces that were cut and not yet looked up.
     pub(crate) batch: Batch,
