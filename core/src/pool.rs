@@ -42,7 +42,9 @@ pub struct Pool {
 /// A workspace that a call has for itself until it is dropped.
 #[derive(Debug)]
 pub enum Lease<'a> {
+    /// One of the pool.
     Pooled(MutexGuard<'a, Option<Box<Workspace>>>),
+    /// A new one, without a cache.
     Own(Box<Workspace>),
 }
 
