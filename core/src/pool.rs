@@ -79,11 +79,13 @@ impl Pool {
     pub fn borrow(&self) -> Lease<'_> {
         let home = home();
         for i in 0..WORKSPACES {
-            let mut guard = match self.workspaces[(home + i) % WORKSPACES].try_lock() {
+            let workspace = &self.workspaces[(home + i) % WORKSPACES];
+            let mut guard = match workspace.try_lock() {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Poisoned(poisoned)) => {
                     // A panic under way may have left it half written.
+                    workspace.clear_poison();
                     let mut guard = poisoned.into_inner();
                     *guard = None;
                     guard
