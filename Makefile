@@ -8,7 +8,7 @@ CARGO_FLAGS ?=
 .PHONY: help build test test-rust test-thorough lint format types fuzz bench goldens docs-check
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build:  ## install the package, with all that the other targets need, into the active environment
 	$(PYTHON) -m pip install '.[test,lint]'
