@@ -1,7 +1,7 @@
 //! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::cache::Cache;
@@ -79,7 +79,8 @@ impl Pool {
     pub fn borrow(&self) -> Lease<'_> {
         let home = HOME.get();
         for i in 0..WORKSPACES {
-            let workspace = &self.workspaces[(home + i) % WORKSPACES];
+            let place = (home + i) % WORKSPACES;
+            let workspace = &self.workspaces[place];
             let mut guard = match workspace.try_lock() {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
