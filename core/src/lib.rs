@@ -14,6 +14,7 @@
 //! | `merge` | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
+//! | [`parallel`] | one text on several threads |
 //! | [`offsets`] | where in the text each token stands |
 //! | [`fit`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
@@ -34,6 +35,7 @@ pub mod memory;
 pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;
+pub mod parallel;
 pub(crate) mod pieces;
 pub mod pool;
 pub mod rank_file;

@@ -77,9 +77,10 @@ impl Pool {
     /// A workspace that nobody uses at the moment, or a new one without a cache when all are in
     /// use. Never waits.
     pub fn borrow(&self) -> Lease<'_> {
-        let home = home();
+        let home = HOME.get();
         for i in 0..WORKSPACES {
-            let workspace = &self.workspaces[(home + i) % WORKSPACES];
+            let place = (home + i) % WORKSPACES;
+            let workspace = &self.workspaces[place];
             let mut guard = match workspace.try_lock() {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
@@ -96,6 +97,9 @@ impl Pool {
             if workspace.generation != generation {
                 workspace.generation = generation;
                 workspace.cache = if self.is_caching() { Cache::new() } else { None };
+            }
+            if i > 0 {
+                HOME.set(place);
             }
             return Lease::Pooled(guard);
         }
@@ -125,15 +129,9 @@ impl Pool {
     }
 }
 
-/// Where this thread looks first, so that threads seldom meet.
-#[inline]
-fn home() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static HOME: Cell<usize> = const { Cell::new(usize::MAX) });
-    HOME.with(|home| {
-        if home.get() == usize::MAX {
-            home.set(NEXT.fetch_add(1, Ordering::Relaxed) % WORKSPACES);
-        }
-        home.get()
-    })
+thread_local! {
+    /// Where this thread looks first: the workspace it had last, so that threads seldom meet. New
+    /// threads all begin at the same end, so that a short-lived one finds the cache that another
+    /// one filled, and there are no more workspaces than calls at once.
+    static HOME: Cell<usize> = const { Cell::new(0) };
 }

@@ -8,6 +8,7 @@
 //! built, and read in place ever after (see [`image`]).
 
 mod cuts;
+mod decode;
 pub mod image;
 mod pairs;
 mod places;
