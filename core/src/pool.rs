@@ -1,7 +1,7 @@
 //! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::cache::Cache;
@@ -88,7 +88,8 @@ impl Pool {
                 }
             };
             let workspace = guard.get_or_insert_with(Workspace::new);
-            let generation = self.generation.load(Ordering::Relaxed);
+            // Whoever sees the new generation sees what `set_caching` set before.
+            let generation = self.generation.load(Ordering::Acquire);
             if workspace.generation != generation {
                 workspace.generation = generation;
                 workspace.cache = if self.is_caching() { Cache::new() } else { None };
@@ -104,7 +105,7 @@ impl Pool {
     /// Forgets everything. A call under way keeps its cache to its end, and nobody uses it after.
     /// Never waits: a lock may be held by a thread that a fork left behind.
     pub fn clear(&self) {
-        self.generation.fetch_add(1, Ordering::Relaxed);
+        self.generation.fetch_add(1, Ordering::Release);
         for workspace in &self.workspaces {
             if let Ok(mut workspace) = workspace.try_lock() {
                 *workspace = None;
