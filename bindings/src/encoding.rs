@@ -22,11 +22,14 @@ use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, text};
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
 pub struct CoreBpe {
-    encoding: Encoding,
+    /// In a box, since Python's allocator aligns objects to 16 bytes only.
+    encoding: Box<Encoding>,
     normalization: Normalization,
     /// Made when `encode_with_unstable` is first called.
     by_bytes: OnceLock<ByBytes>,
 }
+
+const _: () = assert!(align_of::<CoreBpe>() <= 16);
 
 /// `(start, end)` of stretches of a Python string, in characters.
 type CharacterSpans = Vec<(usize, usize)>;
@@ -75,7 +78,7 @@ impl CoreBpe {
         if let Some(caching) = caching_of_environment()? {
             encoding.workspaces().set_caching(caching);
         }
-        Ok(Self { encoding, normalization, by_bytes: OnceLock::new() })
+        Ok(Self { encoding: Box::new(encoding), normalization, by_bytes: OnceLock::new() })
     }
 
     /// The one walk behind every method that encodes: normalize, check, hand over to `work`.
