@@ -17,7 +17,7 @@ test: test-rust  ## run the Rust tests, then the Python tests on the installed p
 	$(PYTHON) -m pytest
 
 test-rust:  ## run the tests of the core, which need no Python
-	cargo test --release -p bpe-core $(CARGO_FLAGS)
+	cargo test --profile checked -p bpe-core $(CARGO_FLAGS)
 
 lint:  ## check formatting, lints and types of Rust and Python
 	cargo fmt --all -- --check
@@ -35,7 +35,7 @@ format:  ## format Rust and Python
 	$(PYTHON) -m ruff format .
 
 fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
-	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release -p bpe-core --test fuzz $(CARGO_FLAGS)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
 
 bench:  ## measure against the tokenizers that are installed, and write the table into README.md
 	$(PYTHON) -m benchmarks.run --quick --render README.md

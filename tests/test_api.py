@@ -17,7 +17,7 @@ import tiktoken.core
 import tiktoken.load
 import tiktoken.model
 import tiktoken.registry
-from conftest import ENCODINGS
+from oracles import ENCODINGS
 
 import bpe_engine
 

@@ -39,14 +39,17 @@ impl Encoding {
         Ok(Self { vocabulary, splitter, special_tokens, workspaces: Pool::default() })
     }
 
+    /// Its mergeable tokens.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
+    /// What cuts its text into pieces.
     pub fn splitter(&self) -> &Splitter {
         &self.splitter
     }
 
+    /// Its special tokens.
     pub fn special_tokens(&self) -> &SpecialTokens {
         &self.special_tokens
     }

@@ -1,7 +1,7 @@
 //! Byte-level BPE. Text flows one way:
 //!
 //! ```text
-//! text ──> special_tokens ──> split ──> vocabulary / cache / merge ──> sink
+//! text ──> special_tokens ──> split ──> cache / vocabulary / merge ──> sink
 //! ```
 //!
 //! | room | what it does |
@@ -10,7 +10,7 @@
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
 //! | [`vocabulary`] | bytes of a token <-> its id |
-//! | [`cache`] | remembers the tokens of pieces that had to be merged |
+//! | [`cache`] | remembers the ids of pieces that came by |
 //! | `merge` | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |

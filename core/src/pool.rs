@@ -1,7 +1,7 @@
 //! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::cache::Cache;
@@ -14,7 +14,8 @@ pub const WORKSPACES: usize = 16;
 /// What one call needs to work with.
 #[derive(Debug)]
 pub struct Workspace {
-    /// `None` when caching is off, or where there is no memory for it.
+    /// `None` when caching is off, where there is no memory for it, and in a workspace that is
+    /// not of the pool.
     cache: Option<Cache>,
     /// The pool's generation that the cache belongs to.
     generation: usize,
@@ -46,7 +47,9 @@ pub struct Pool {
 /// A workspace that a call has for itself until it is dropped.
 #[derive(Debug)]
 pub enum Lease<'a> {
+    /// One of the pool.
     Pooled(MutexGuard<'a, Option<Box<Workspace>>>),
+    /// A new one, without a cache.
     Own(Box<Workspace>),
 }
 
@@ -77,18 +80,19 @@ impl Pool {
         let home = HOME.get();
         for i in 0..WORKSPACES {
             let place = (home + i) % WORKSPACES;
-            let mut guard = match self.workspaces[place].try_lock() {
+            let workspace = &self.workspaces[place];
+            let mut guard = match workspace.try_lock() {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Poisoned(poisoned)) => {
                     // A panic under way may have left it half written.
+                    workspace.clear_poison();
                     let mut guard = poisoned.into_inner();
                     *guard = None;
                     guard
                 }
             };
             let workspace = guard.get_or_insert_with(Workspace::new);
-            // Whoever sees the new generation sees what `set_caching` set before.
             let generation = self.generation.load(Ordering::Acquire);
             if workspace.generation != generation {
                 workspace.generation = generation;

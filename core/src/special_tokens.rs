@@ -18,7 +18,9 @@ pub struct SpecialTokens {
 /// Some of the special tokens of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
+    /// None of them.
     None,
+    /// Every one.
     All,
     /// One flag for each of [`SpecialTokens::all`]'s names.
     Some(Vec<bool>),
@@ -38,7 +40,9 @@ impl Selection {
 /// A span of text that is a special token's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
+    /// Its first byte in the text.
     pub start: usize,
+    /// The byte after its last one.
     pub end: usize,
     /// The name's place in [`Names::names`].
     pub name: usize,
