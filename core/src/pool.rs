@@ -1,7 +1,7 @@
 //! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::cache::Cache;
