@@ -33,13 +33,14 @@ fn walk(vocabulary: &Vocabulary, trie: &Trie, piece: &[u8], out: &mut Vec<u32>) 
     let from = out.len();
     let pairs = vocabulary.pairs();
     let mut given_up = Positions::new(piece.len() + 1);
+    let mut remembered = Remembered::for_piece(piece);
     let mut position = 0;
     let mut token = trie.longest(piece);
     loop {
         while token != NONE {
             let end = position + vocabulary.token(token).len();
             let fits = !given_up.has(end)
-                && out[from..].last().is_none_or(|&before| stand(pairs, before, token));
+                && out[from..].last().is_none_or(|&before| remembered.stand(pairs, before, token));
             if fits {
                 out.push(token);
                 position = end;
@@ -88,6 +89,35 @@ fn stand(pairs: &Pairs, first: u32, second: u32) -> bool {
             }
             (Some(_), None) => unreachable!("the second arm takes it"),
         }
+    }
+}
+
+/// Answers of [`stand`]: in a long piece that repeats itself, the same two tokens are asked for
+/// again and again.
+struct Remembered {
+    /// The two tokens, and 1 if they stand; [`NONE`] where nothing is remembered yet. None at all
+    /// for short pieces.
+    answers: Vec<[u32; 3]>,
+}
+
+impl Remembered {
+    /// Pieces of fewer bytes do not repeat themselves enough.
+    const WORTHWHILE: usize = 256;
+    const ANSWERS: usize = 1024;
+
+    fn for_piece(piece: &[u8]) -> Self {
+        let answers = if piece.len() < Self::WORTHWHILE { 0 } else { Self::ANSWERS };
+        Self { answers: vec![[NONE; 3]; answers] }
+    }
+
+    #[inline(always)]
+    fn stand(&mut self, pairs: &Pairs, first: u32, second: u32) -> bool {
+        let place = first.wrapping_mul(31).wrapping_add(second) as usize % Self::ANSWERS;
+        let Some(answer) = self.answers.get_mut(place) else { return stand(pairs, first, second) };
+        if answer[..2] != [first, second] {
+            *answer = [first, second, u32::from(stand(pairs, first, second))];
+        }
+        answer[2] != 0
     }
 }
 
