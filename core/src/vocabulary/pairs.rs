@@ -86,7 +86,7 @@ impl Pairs {
         Ok(Self {
             every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
             neighbours: neighbours(tokens, &splits).into(),
-            characters: characters(tokens).into(),
+            characters: characters(tokens, &splits).into(),
             bytes: bytes.into(),
             splits: splits.into(),
             places,
@@ -192,7 +192,7 @@ fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
 /// The characters of three bytes that are complete before anything else can take a part of them:
 /// those that rank before every token that ends in the character's first bytes or starts with
 /// its last ones. (Merges inside a token rank before it, if merging is ordered.)
-fn characters(tokens: &Tokens) -> Vec<u32> {
+fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
     let mut ends_in: HashMap<&[u8], u32> = HashMap::new();
     let mut starts_with: HashMap<&[u8], u32> = HashMap::new();
     for rank in 0..tokens.len() as u32 {
@@ -213,7 +213,8 @@ fn characters(tokens: &Tokens) -> Vec<u32> {
     let mut characters = vec![NONE; 1 << 16];
     for rank in 0..tokens.len() as u32 {
         let token = tokens.bytes(rank);
-        if token.len() != 3 || !tokens.is_reachable(rank) {
+        let is_reachable = splits[rank as usize][0] != NONE;
+        if token.len() != 3 || !is_reachable {
             continue;
         }
         if let Some(code_point) = three_byte_char(token)
