@@ -240,7 +240,14 @@ def many_words(tmp_path: Path, count: int) -> Path:
 def test_ctrl_c(tmp_path: Path, base: Path) -> None:
     path = many_words(tmp_path, 400_000)
     arguments = [*COMMAND, "learn", str(base), str(path), "-o", str(tmp_path / "e")]
-    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        arguments,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A test run in the background ignores the signal, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     time.sleep(3)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)

@@ -22,7 +22,7 @@ enum Disallowed {
     /// Every special token that is not allowed.
     AllOthers,
     /// These, special tokens or not, allowed or not.
-    Names(Names),
+    Names(Box<Names>),
     /// The empty name is among them, which is in every text.
     Everything,
 }
@@ -110,7 +110,7 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
     } else if names.iter().any(String::is_empty) {
         Ok(Disallowed::Everything)
     } else {
-        Ok(Disallowed::Names(Names::new(names).or_raise(disallowed.py())?))
+        Ok(Disallowed::Names(Box::new(Names::new(names).or_raise(disallowed.py())?)))
     }
 }
 
