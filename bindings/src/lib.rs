@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `encoding` | the class `CoreBPE`: one method for each way to encode and decode |
 //! | `text` | a Python `str` as UTF-8, surrogates repaired |
+//! | `strings` | bytes into a Python `str` |
 //! | `special` | `allowed_special` and `disallowed_special` |
 //! | `ids` | token ids out of Python sequences and arrays |
 //! | `ints` | token ids into Python lists |
@@ -25,6 +26,7 @@ mod ints;
 mod learn;
 mod ranks;
 mod special;
+mod strings;
 mod text;
 
 use pyo3::prelude::*;
