@@ -45,7 +45,7 @@ fn decode_any<'py>(py: Python<'py>, bytes: &[u8], errors: &CStr) -> PyResult<Bou
 /// begins with 1 and moves to wider ones as it meets them.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_valid<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let largest = bytes.iter().fold(0, |largest: u8, &byte| largest.max(byte));
+    let largest = if bytes.is_ascii() { 0 } else { bytes.iter().copied().max().unwrap_or(0) };
     // SAFETY, for all four: the last argument is the largest character that the type can hold.
     unsafe {
         match largest {
@@ -138,7 +138,23 @@ fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
             rest = &rest[8..];
             continue;
         }
-        let Some((character, width)) = character(rest) else { return false };
+        // Characters of three bytes come in runs. The last byte that is read is not looked at.
+        while let Some(block) = rest.first_chunk::<4>()
+            && let block = u32::from_le_bytes(*block)
+            && block & 0x00C0_C0F0 == 0x0080_80E0
+        {
+            let character = (block & 0x0F) << 12 | (block >> 2) & 0x0FC0 | (block >> 16) & 0x3F;
+            if character < 0x800 || character & 0xF800 == 0xD800 {
+                return false;
+            }
+            let Some(unit) = units.get_mut(at) else { return false };
+            unit.write(T::new(character));
+            at += 1;
+            rest = &rest[3..];
+        }
+        let Some((character, width)) = character(rest) else {
+            return rest.is_empty() && at == units.len();
+        };
         let Some(unit) = units.get_mut(at) else { return false };
         unit.write(T::new(character));
         at += 1;
