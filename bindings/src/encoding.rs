@@ -17,7 +17,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
 use crate::strings::decode_utf8;
-use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, text};
+use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, spare, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
@@ -97,7 +97,7 @@ impl CoreBpe {
 
     /// The ids of a text.
     fn ids(&self, text: &str, rules: &Rules) -> Result<Vec<u32>, Stop> {
-        let mut ids = Vec::with_capacity(text.len() / 4 + 4);
+        let mut ids = spare::take(text.len() / 4 + 4);
         self.append_ids(text, rules, &mut ids)?;
         Ok(ids)
     }
@@ -122,6 +122,13 @@ impl CoreBpe {
 
     fn rules(&self, allowed: &Bound<'_, PyAny>, disallowed: &Bound<'_, PyAny>) -> PyResult<Rules> {
         Rules::read(self.encoding.special_tokens(), allowed, disallowed)
+    }
+
+    fn list<'py>(&self, text: &Bound<'py, PyAny>, rules: &Rules) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.run_ids(text, rules)?;
+        let list = ints::list(text.py(), &ids);
+        spare::give(ids);
+        list
     }
 
     fn run_ids(&self, text: &Bound<'_, PyAny>, rules: &Rules) -> PyResult<Vec<u32>> {
@@ -247,11 +254,11 @@ impl CoreBpe {
         let py = text.py();
         let none = py.None().into_bound(py);
         let rules = self.rules(allowed_special, disallowed_special.unwrap_or(&none))?;
-        ints::list(py, &self.run_ids(text, &rules)?)
+        self.list(text, &rules)
     }
 
     fn encode_ordinary<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        ints::list(text.py(), &self.run_ids(text, &Rules::ORDINARY)?)
+        self.list(text, &Rules::ORDINARY)
     }
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]

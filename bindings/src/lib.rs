@@ -25,6 +25,7 @@ mod ids;
 mod ints;
 mod learn;
 mod ranks;
+mod spare;
 mod special;
 mod strings;
 mod text;

@@ -282,7 +282,7 @@ mod tests {
             for shares in [0, 1, 2, 40] {
                 let mut taken = Vec::new();
                 let work = |share: usize, result: &mut Vec<usize>| {
-                    if share % 5 == 0 {
+                    if share.is_multiple_of(5) {
                         std::thread::sleep(std::time::Duration::from_millis(2));
                     }
                     result.clear();
