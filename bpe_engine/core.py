@@ -195,7 +195,7 @@ class Encoding:
         >>> gpt2.encode_to_numpy("hello world").tolist()
         [31373, 995]
         >>> len(gpt2.encode_to_numpy("hello world! " * 50_000, num_threads=2))
-        200001
+        150001
         """
         if num_threads == 1:
             buffer = self._core_bpe.encode_to_tiktoken_buffer(

@@ -9,9 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
 use crate::buffer::TokenBuffer;
-use crate::encoding::{CoreBpe, Stop, decode_utf8};
+use crate::encoding::{CoreBpe, Stop};
 use crate::errors::to_python;
 use crate::special::Rules;
+use crate::strings::decode_utf8;
 use crate::{gil, ids, ints, text};
 
 /// Bytes (or ids) that are worth a thread of their own; starting one takes some 20 microseconds.

@@ -11,12 +11,12 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::unstable::{self, ByBytes};
 use bpe_core::{Encoding, Error, Normalization, Splitter, Vocabulary, inspect};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
+use crate::strings::decode_utf8;
 use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, spare, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
@@ -192,28 +192,6 @@ fn caching_of_environment() -> PyResult<Option<bool>> {
         Some(value) => Err(PyValueError::new_err(format!(
             "the environment variable {NAME} must be \"on\" or \"off\", not {value:?}"
         ))),
-    }
-}
-
-/// `bytes.decode("utf-8", errors)`.
-pub fn decode_utf8<'py>(
-    py: Python<'py>,
-    bytes: &[u8],
-    errors: &Bound<'py, PyString>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let errors = match errors.to_str()? {
-        "replace" => Cow::Borrowed(c"replace"),
-        errors => Cow::Owned(std::ffi::CString::new(errors)?),
-    };
-    // SAFETY: attached; pointer and length are those of a live slice, and `errors` ends with a
-    // null byte. The call returns a new reference, or null with an exception set.
-    unsafe {
-        let text = ffi::PyUnicode_DecodeUTF8(
-            bytes.as_ptr().cast(),
-            ffi::Py_ssize_t::try_from(bytes.len())?,
-            errors.as_ptr(),
-        );
-        Bound::from_owned_ptr_or_err(py, text)
     }
 }
 

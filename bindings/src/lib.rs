@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `encoding` | the class `CoreBPE`: one method for each way to encode and decode |
 //! | `text` | a Python `str` as UTF-8, surrogates repaired |
+//! | `strings` | bytes into a Python `str` |
 //! | `special` | `allowed_special` and `disallowed_special` |
 //! | `ids` | token ids out of Python sequences and arrays |
 //! | `ints` | token ids into Python lists |
@@ -26,6 +27,7 @@ mod learn;
 mod ranks;
 mod spare;
 mod special;
+mod strings;
 mod text;
 
 use pyo3::prelude::*;

@@ -1,0 +1,185 @@
+//! Bytes into a Python `str`.
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// Below this the interpreter's own decoder is as fast.
+const LONG: usize = 64;
+
+/// `bytes.decode("utf-8", errors)`.
+pub fn decode_utf8<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    errors: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if bytes.len() >= LONG
+        && let Some(text) = decode_valid(py, bytes)?
+    {
+        return Ok(text);
+    }
+    match errors.to_str()? {
+        "replace" => decode_any(py, bytes, c"replace"),
+        errors => decode_any(py, bytes, &CString::new(errors)?),
+    }
+}
+
+/// The interpreter's own way, which knows what to do with bytes that are not UTF-8.
+fn decode_any<'py>(py: Python<'py>, bytes: &[u8], errors: &CStr) -> PyResult<Bound<'py, PyAny>> {
+    let length = ffi::Py_ssize_t::try_from(bytes.len())?;
+    // SAFETY: attached; pointer and length are those of a live slice, and `errors` ends with a
+    // null byte. The call returns a new reference, or null with an exception set.
+    unsafe {
+        let text = ffi::PyUnicode_DecodeUTF8(bytes.as_ptr().cast(), length, errors.as_ptr());
+        Bound::from_owned_ptr_or_err(py, text)
+    }
+}
+
+/// A `str` of valid UTF-8, `None` if it is not valid.
+///
+/// A `str` has 1, 2 or 4 bytes for each character, as its largest one needs. The largest first
+/// byte tells which, so that the characters are written where they stay; the interpreter's decoder
+/// begins with 1 and moves to wider ones as it meets them.
+#[cfg(not(any(PyPy, GraalPy)))]
+fn decode_valid<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let largest = if bytes.is_ascii() { 0 } else { bytes.iter().copied().max().unwrap_or(0) };
+    // SAFETY, for all four: the last argument is the largest character that the type can hold.
+    unsafe {
+        match largest {
+            ..0x80 => fill::<u8>(py, bytes, bytes.len(), 0x7F, |bytes, units| {
+                units.write_copy_of_slice(bytes);
+                true
+            }),
+            // Characters below U+0100.
+            0x80..0xC4 => fill::<u8>(py, bytes, characters(bytes), 0xFF, decode_units),
+            // Below U+10000, and one at least that is not below U+0100.
+            0xC4..0xF0 => fill::<u16>(py, bytes, characters(bytes), 0xFFFF, decode_units),
+            0xF0.. => fill::<u32>(py, bytes, characters(bytes), 0x10_FFFF, decode_units),
+        }
+    }
+}
+
+#[cfg(any(PyPy, GraalPy))]
+fn decode_valid<'py>(_: Python<'py>, _: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(None)
+}
+
+/// A new `str` of `length` characters up to `largest`, written by `write`; `None` if that returns
+/// `false`. When it returns `true` it has written all of them.
+///
+/// # Safety
+/// A `str` whose largest character is `largest` stores its characters as `T`.
+#[cfg(not(any(PyPy, GraalPy)))]
+unsafe fn fill<'py, T>(
+    py: Python<'py>,
+    bytes: &[u8],
+    length: usize,
+    largest: u32,
+    write: impl FnOnce(&[u8], &mut [MaybeUninit<T>]) -> bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    // SAFETY: attached; the call returns a new reference, or null with an exception set. Nobody
+    // else has seen the new object, whose characters are `length` values of `T` (the caller's
+    // promise), not yet initialised; it is dropped unless they all are.
+    unsafe {
+        let text = ffi::PyUnicode_New(ffi::Py_ssize_t::try_from(length)?, largest);
+        let text = Bound::from_owned_ptr_or_err(py, text)?;
+        let units = ffi::PyUnicode_DATA(text.as_ptr()).cast::<MaybeUninit<T>>();
+        let units = std::slice::from_raw_parts_mut(units, length);
+        Ok(write(bytes, units).then_some(text))
+    }
+}
+
+/// How many bytes begin a character.
+#[cfg(not(any(PyPy, GraalPy)))]
+fn characters(bytes: &[u8]) -> usize {
+    let begins = |&byte: &u8| u8::from(byte.cast_signed() >= -0x40);
+    // In blocks whose sum fits into a byte, which is what vectors add fastest.
+    bytes.chunks(128).map(|block| usize::from(block.iter().map(begins).sum::<u8>())).sum()
+}
+
+/// What the characters of a `str` are stored as.
+#[cfg(not(any(PyPy, GraalPy)))]
+trait Unit: From<u8> {
+    fn new(character: u32) -> Self;
+}
+
+#[cfg(not(any(PyPy, GraalPy)))]
+macro_rules! unit {
+    ($($unit:ty),*) => { $(impl Unit for $unit {
+        #[inline(always)]
+        fn new(character: u32) -> Self {
+            character as $unit
+        }
+    })* };
+}
+#[cfg(not(any(PyPy, GraalPy)))]
+unit!(u8, u16, u32);
+
+/// Writes the characters of `bytes` to `units`; `false` if `bytes` are not UTF-8, or not of as
+/// many characters as there are units. They must fit into the units.
+#[cfg(not(any(PyPy, GraalPy)))]
+fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
+    const ASCII: u64 = 0x8080_8080_8080_8080;
+    let mut rest = bytes;
+    let mut at = 0;
+    while let Some(&first) = rest.first() {
+        if first < 0x80
+            && let Some(block) = rest.first_chunk::<8>()
+            && u64::from_ne_bytes(*block) & ASCII == 0
+            && let Some(target) = units.get_mut(at..).and_then(<[_]>::first_chunk_mut::<8>)
+        {
+            for (target, &byte) in target.iter_mut().zip(block) {
+                target.write(T::from(byte));
+            }
+            at += 8;
+            rest = &rest[8..];
+            continue;
+        }
+        // Characters of three bytes come in runs. The last byte that is read is not looked at.
+        while let Some(block) = rest.first_chunk::<4>()
+            && let block = u32::from_le_bytes(*block)
+            && block & 0x00C0_C0F0 == 0x0080_80E0
+        {
+            let character = (block & 0x0F) << 12 | (block >> 2) & 0x0FC0 | (block >> 16) & 0x3F;
+            if character < 0x800 || character & 0xF800 == 0xD800 {
+                return false;
+            }
+            let Some(unit) = units.get_mut(at) else { return false };
+            unit.write(T::new(character));
+            at += 1;
+            rest = &rest[3..];
+        }
+        let Some((character, width)) = character(rest) else {
+            return rest.is_empty() && at == units.len();
+        };
+        let Some(unit) = units.get_mut(at) else { return false };
+        unit.write(T::new(character));
+        at += 1;
+        rest = &rest[width..];
+    }
+    at == units.len()
+}
+
+/// The first character and its number of bytes; `None` if it is not UTF-8.
+#[cfg(not(any(PyPy, GraalPy)))]
+#[inline(always)]
+fn character(bytes: &[u8]) -> Option<(u32, usize)> {
+    let tail = |byte: u8| (byte & 0xC0 == 0x80).then_some(u32::from(byte & 0x3F));
+    match *bytes {
+        [a @ ..0x80, ..] => Some((a.into(), 1)),
+        [a @ 0xE0..0xF0, b, c, ..] => {
+            let character = u32::from(a & 0x0F) << 12 | tail(b)? << 6 | tail(c)?;
+            (character >= 0x800 && character & 0xF800 != 0xD800).then_some((character, 3))
+        }
+        [a @ 0xC2..0xE0, b, ..] => Some((u32::from(a & 0x1F) << 6 | tail(b)?, 2)),
+        [a @ 0xF0..0xF5, b, c, d, ..] => {
+            let high = u32::from(a & 0x07) << 18 | tail(b)? << 12;
+            let character = high | tail(c)? << 6 | tail(d)?;
+            (0x1_0000..0x11_0000).contains(&character).then_some((character, 4))
+        }
+        _ => None,
+    }
+}
