@@ -6,6 +6,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use bpe_core::memory::prefetch;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -26,6 +27,7 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     // null items, or null with an exception set, which `from_owned_ptr_or_err` turns into `Err`.
     let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
     for (index, &id) in ids.iter().enumerate() {
+        bring_near(ids, index);
         let int = int(py, id)?;
         // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
         // length and its item there is null; `PyList_SET_ITEM` takes over our reference. If a
@@ -34,6 +36,26 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     }
     // SAFETY: `PyList_New` made it.
     Ok(unsafe { list.cast_into_unchecked() })
+}
+
+/// How many ids ahead an `int`'s pointer is asked for, and the `int` itself.
+const POINTER_AHEAD: usize = 32;
+const INT_AHEAD: usize = 16;
+
+/// Asks for what the ids after `ids[index]` will need: an `int` lies anywhere in memory, and so
+/// does its pointer.
+#[inline(always)]
+fn bring_near(ids: &[u32], index: usize) {
+    if let Some(slot) = ids.get(index + POINTER_AHEAD).and_then(|&id| INTS.get(id as usize)) {
+        prefetch(slot);
+    }
+    if let Some(slot) = ids.get(index + INT_AHEAD).and_then(|&id| INTS.get(id as usize)) {
+        let int = slot.load(Ordering::Relaxed);
+        if !int.is_null() {
+            // SAFETY: a pointer in the table is an `int` that lives until the process ends.
+            prefetch(unsafe { &*int });
+        }
+    }
 }
 
 /// A new reference to the `int` of `id`.

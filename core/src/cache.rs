@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::hint::select_unpredictable;
 
 use crate::hash::hash16;
-use crate::memory::Zeroed;
+use crate::memory::{Zeroed, prefetch};
 use crate::vocabulary::{Key, SHORT};
 
 /// Pieces of up to this many bytes are kept.
@@ -127,8 +127,8 @@ impl<const W: usize> View<'_, W> {
     /// The ids at this key. Which of the two entries is looked at is computed, not branched on:
     /// a branch would be mispredicted.
     #[inline(always)]
-    fn get(self, hash: u64, key: [u64; W], ids: &mut Ids<W>) {
-        let set = &self.0[set_of(hash, self.0.len())];
+    fn get(self, set: usize, key: [u64; W], ids: &mut Ids<W>) {
+        let set = &self.0[set];
         let older = usize::from(difference(set[0][0], key) != 0);
         let entry = &set[older];
         let is_known = difference(entry[0], key) == 0;
@@ -211,7 +211,8 @@ impl Cache {
     /// The ids of the piece with this key.
     pub(crate) fn get(&self, key: Key) -> Ids<2> {
         let mut ids = Ids::UNKNOWN;
-        self.short().get(key, &mut ids);
+        let short = self.short();
+        short.get(short.approach(key), key, &mut ids);
         ids
     }
 
@@ -235,7 +236,8 @@ impl Cache {
 
     pub(crate) fn get_long(&self, key: LongKey) -> Ids<4> {
         let mut ids = Ids::UNKNOWN;
-        self.long.view().get(self.hash_long(key), key.0, &mut ids);
+        let long = self.long.view();
+        long.get(set_of(self.hash_long(key), long.0.len()), key.0, &mut ids);
         ids
     }
 
@@ -254,8 +256,20 @@ pub(crate) struct ShortPieces<'a> {
 }
 
 impl ShortPieces<'_> {
+    /// Where to look for this key. What is there is brought near.
     #[inline(always)]
-    pub(crate) fn get(self, key: Key, ids: &mut Ids<2>) {
-        self.table.get(hash16(key, self.seeds), key, ids);
+    pub(crate) fn approach(self, key: Key) -> SetIndex {
+        let set = set_of(hash16(key, self.seeds), self.table.0.len());
+        prefetch(&self.table.0[set]);
+        SetIndex(set as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(self, SetIndex(set): SetIndex, key: Key, ids: &mut Ids<2>) {
+        self.table.get(set as usize, key, ids);
     }
 }
+
+/// A set of a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SetIndex(u32);

@@ -30,7 +30,7 @@ pub mod fit;
 pub(crate) mod hash;
 pub mod inspect;
 pub mod learn;
-pub(crate) mod memory;
+pub mod memory;
 pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;

@@ -1,6 +1,8 @@
 //! Pieces -> ids: a look-up in the cache, then in the vocabulary, then merging.
 
-use crate::cache::{Cache, Ids, LONGEST, LongKey, run_key};
+use std::ops::ControlFlow;
+
+use crate::cache::{Cache, Ids, LONGEST, LongKey, SetIndex, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
@@ -57,30 +59,34 @@ impl<'a> Merger<'a> {
     }
 
     /// Looks short pieces up, first all of them in the cache, then the rest of them in the
-    /// vocabulary: runs of look-ups without a branch keep many reads of memory under way at
-    /// once.
+    /// vocabulary. What is going to be read is asked for first, so that many reads of memory are
+    /// under way at once.
     #[inline(always)]
     fn look_up<const N: usize>(&mut self, text: &[u8], pieces: &[Piece], known: &mut [Ids<2>; N]) {
         let Some(cache) = self.cache.as_deref_mut() else { return };
+        let short = cache.short();
+        let mut sought = [([0; 2], SetIndex::default()); N];
+        for (piece, sought) in pieces.iter().zip(&mut sought) {
+            let key = key(text, piece.start, piece.end);
+            *sought = (key, short.approach(key));
+        }
         let mut unknown = [0; N];
         let mut count = 0;
-        let short = cache.short();
-        for (i, (piece, known)) in pieces.iter().zip(known.iter_mut()).enumerate() {
-            short.get(key(text, piece.start, piece.end), known);
+        for (i, (&(key, set), known)) in sought[..pieces.len()].iter().zip(&mut *known).enumerate()
+        {
+            short.get(set, key, known);
             unknown[count % N] = i as u8;
             count += usize::from(!known.are_known());
         }
         let tokens = self.vocabulary.tokens();
         for &i in &unknown[..count] {
-            let piece = pieces[usize::from(i)];
-            let rank = tokens.find_short(key(text, piece.start, piece.end));
+            let rank = tokens.find_short(sought[usize::from(i)].0);
             if rank != NONE {
                 known[usize::from(i)] = Ids::one(tokens.id(rank));
             }
         }
         for &i in &unknown[..count] {
-            let piece = pieces[usize::from(i)];
-            cache.put_packed(key(text, piece.start, piece.end), known[usize::from(i)]);
+            cache.put_packed(sought[usize::from(i)].0, known[usize::from(i)]);
         }
     }
 
@@ -107,8 +113,14 @@ impl<'a> Merger<'a> {
                     ids.push(vocabulary.id(rank));
                     return Ok(());
                 }
+                let bytes = &text[..piece.end];
+                let is_cut = three_byte_char(&bytes[piece.start..]).is_some()
+                    && vocabulary.cuts().any(bytes, piece.start, piece.end);
+                if is_cut {
+                    return merger.append_segments(text, piece, ids);
+                }
                 let from = ids.len();
-                merge(vocabulary, &text[piece.start..piece.end], ids);
+                merge(vocabulary, &bytes[piece.start..], ids);
                 merger.finish(ids, from)
             },
         )
@@ -161,27 +173,21 @@ impl<'a> Merger<'a> {
     /// Appends the ids of a long piece, cut apart where no token reaches across.
     fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let vocabulary = self.vocabulary;
-        let bytes = &text[..piece.end];
-        let mut segments = [Piece::default(); FEW];
-        let mut count = 0;
+        let mut segments = Segments { waiting: [Piece::default(); FEW], count: 0 };
         let mut start = piece.start;
-        while start < piece.end {
-            let end = vocabulary.cuts().next(bytes, start);
-            let is_short = end - start <= SHORT;
-            if is_short {
-                segments[count] = Piece { start, end };
-                count += 1;
+        let stopped = vocabulary.cuts().each(text, piece.start, piece.end, |cut| {
+            let segment = Piece { start, end: cut };
+            start = cut;
+            match segments.add(self, text, segment, ids) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
             }
-            if count == FEW || !is_short || end == piece.end {
-                self.append(text, &segments[..count], ids)?;
-                count = 0;
-            }
-            if !is_short {
-                self.append_uncut(&text[start..end], ids)?;
-            }
-            start = end;
+        });
+        if let ControlFlow::Break(error) = stopped {
+            return Err(error);
         }
-        Ok(())
+        segments.add(self, text, Piece { start, end: piece.end }, ids)?;
+        segments.flush(self, text, ids)
     }
 
     /// Appends the ids of more than [`SHORT`] bytes that no cut goes through.
@@ -211,5 +217,38 @@ impl<'a> Merger<'a> {
     #[inline(always)]
     fn cache(&mut self) -> Option<&mut Cache> {
         self.cache.as_deref_mut()
+    }
+}
+
+/// Segments of a long piece: short ones are looked up together, like pieces.
+struct Segments {
+    waiting: [Piece; FEW],
+    count: usize,
+}
+
+impl Segments {
+    #[inline(always)]
+    fn add(
+        &mut self,
+        merger: &mut Merger<'_>,
+        text: &[u8],
+        segment: Piece,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if segment.end - segment.start > SHORT {
+            self.flush(merger, text, ids)?;
+            return merger.append_uncut(&text[segment.start..segment.end], ids);
+        }
+        if self.count == FEW {
+            self.flush(merger, text, ids)?;
+        }
+        self.waiting[self.count] = segment;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn flush(&mut self, merger: &mut Merger<'_>, text: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        let count = std::mem::take(&mut self.count);
+        if count == 0 { Ok(()) } else { merger.append(text, &self.waiting[..count], ids) }
     }
 }

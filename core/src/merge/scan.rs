@@ -2,7 +2,7 @@
 //! and again, by looking at all of them.
 
 use super::SCAN_LIMIT;
-use crate::vocabulary::{NONE, Pairs};
+use crate::vocabulary::{NONE, Pairs, three_byte_char};
 
 /// Parts that are still there, and the ranks of their merges with the next one.
 struct Parts {
@@ -32,44 +32,39 @@ pub(super) fn scan(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) {
     out.extend_from_slice(&state.parts[..state.count]);
 }
 
-/// Single bytes, but for the pairs that are certain to merge with each other.
+/// Single bytes, but for what is certain to merge with each other: characters of three bytes
+/// that are complete before anything else can take a part of them, and pairs of bytes.
 ///
-/// Two neighbouring bytes are when their merge ranks before every merge that could take the
-/// first from the left, or the second from the right: both are still single bytes when the
-/// turn of their rank comes. To do it at once changes nothing, since whatever merges with the
-/// result ranks after it.
+/// Two neighbouring bytes are certain to when their merge ranks before every merge that could
+/// take the first from the left, or the second from the right: both are still single bytes when
+/// the turn of their rank comes. To do it at once changes nothing, since whatever merges with
+/// the result ranks after it.
 fn start(pairs: &Pairs, piece: &[u8]) -> Parts {
     let mut state =
         Parts { parts: [NONE; SCAN_LIMIT + 1], ranks: [NONE; SCAN_LIMIT + 1], count: 0 };
+    let next_to = |position: usize| {
+        let pair = piece.get(position..position + 2);
+        pair.map(|pair| pairs.neighbours(pair[0], pair[1]))
+    };
     let mut taken_left = NONE;
     let mut position = 0;
     while position < piece.len() {
-        let byte = piece[position];
-        let mut part = pairs.byte(byte);
+        let mut part = pairs.byte(piece[position]);
         let mut length = 1;
-        let mut left_of_next = NONE;
-        if position + 1 < piece.len() {
-            let pair = pairs.neighbours(byte, piece[position + 1]);
-            left_of_next = pair.taken_left;
-            let taken_right = if position + 2 < piece.len() {
-                pairs.neighbours(piece[position + 1], piece[position + 2]).taken_right
-            } else {
-                NONE
-            };
+        let character = three_byte_char(&piece[position..]);
+        let character = character.map_or(NONE, |code_point| pairs.character(code_point));
+        if character != NONE {
+            (part, length) = (character, 3);
+        } else if let Some(pair) = next_to(position) {
+            let taken_right = next_to(position + 1).map_or(NONE, |next| next.taken_right);
             if pair.rank < taken_left && pair.rank < taken_right {
-                part = pair.rank;
-                length = 2;
-                left_of_next = if position + 2 < piece.len() {
-                    pairs.neighbours(piece[position + 1], piece[position + 2]).taken_left
-                } else {
-                    NONE
-                };
+                (part, length) = (pair.rank, 2);
             }
         }
         state.parts[state.count] = part;
         state.count += 1;
-        taken_left = left_of_next;
         position += length;
+        taken_left = next_to(position - 1).map_or(NONE, |pair| pair.taken_left);
     }
     for i in 1..state.count {
         state.ranks[i - 1] = pairs.merged(state.parts[i - 1], state.parts[i]);

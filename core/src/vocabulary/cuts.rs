@@ -6,6 +6,8 @@
 //! side that is a token merges into it. (The last needs every token to be reachable; a vocabulary
 //! where some are not has no cuts.)
 
+use std::ops::ControlFlow;
+
 use super::Section;
 use super::tokens::Tokens;
 
@@ -29,10 +31,9 @@ pub(crate) struct Cuts {
 #[inline(always)]
 pub(crate) fn three_byte_char(bytes: &[u8]) -> Option<u32> {
     let &[first, second, third, ..] = bytes else { return None };
-    if first & 0xf0 != 0xe0 || second & 0xc0 != 0x80 || third & 0xc0 != 0x80 {
-        return None;
-    }
-    Some(u32::from(first & 0xf) << 12 | u32::from(second & 0x3f) << 6 | u32::from(third & 0x3f))
+    let word = u32::from_be_bytes([0, first, second, third]);
+    let is_char = word & 0xf0_c0c0 == 0xe0_8080;
+    is_char.then_some(word >> 4 & 0xf000 | word >> 2 & 0xfc0 | word & 0x3f)
 }
 
 #[inline(always)]
@@ -121,24 +122,33 @@ impl Cuts {
             | has(&self.open_before, after as usize))
     }
 
-    /// The first cut of `piece` after byte `from`, which starts a character; or the end.
-    #[inline]
-    pub(crate) fn next(&self, piece: &[u8], from: usize) -> usize {
-        let mut position = from;
-        while position < piece.len() {
-            let Some(mut before) = three_byte_char(&piece[position..]) else {
-                position += 1;
-                continue;
-            };
-            position += 3;
-            while let Some(here) = three_byte_char(&piece[position..]) {
-                if self.between(before, here) {
-                    return position;
-                }
-                before = here;
-                position += 3;
+    /// Calls `found` with every cut of `bytes[start..end]`, in order, until it breaks. `start`
+    /// begins a character.
+    #[inline(always)]
+    pub(crate) fn each<B>(
+        &self,
+        bytes: &[u8],
+        start: usize,
+        end: usize,
+        mut found: impl FnMut(usize) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let mut before = None;
+        let mut position = start;
+        while position < end {
+            let here = three_byte_char(&bytes[position..end]);
+            if let (Some(before), Some(here)) = (before, here)
+                && self.between(before, here)
+            {
+                found(position)?;
             }
+            position += if here.is_some() { 3 } else { 1 };
+            before = here;
         }
-        piece.len()
+        ControlFlow::Continue(())
+    }
+
+    /// Whether `bytes[start..end]` has a cut.
+    pub(crate) fn any(&self, bytes: &[u8], start: usize, end: usize) -> bool {
+        self.each(bytes, start, end, |_| ControlFlow::Break(())).is_break()
     }
 }

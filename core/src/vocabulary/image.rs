@@ -38,6 +38,7 @@ impl Vocabulary {
         image.section(&tokens.unreachable);
         image.section(&pairs.bytes);
         image.section(&pairs.neighbours);
+        image.section(&pairs.characters);
         image.section(&pairs.splits);
         image.places(&pairs.places);
         image.section(&cuts.pairs);
@@ -71,6 +72,7 @@ impl Vocabulary {
             bytes: image.section()?,
             every_byte: every_byte != 0,
             neighbours: image.section()?,
+            characters: image.section()?,
             splits: image.section()?,
             places: image.places()?,
         };

@@ -8,8 +8,11 @@
 //! merged, so that the two are always the same. A token whose bytes alone get stuck before that
 //! is never the result of a merge: it is *unreachable*.
 
+use std::collections::HashMap;
+
 use bytemuck::{Pod, Zeroable};
 
+use super::cuts::three_byte_char;
 use super::places::Places;
 use super::tokens::Tokens;
 use super::{NONE, Section};
@@ -45,6 +48,9 @@ pub(crate) struct Pairs {
     pub(super) every_byte: bool,
     /// By first byte * 256 + second byte.
     pub(super) neighbours: Section<Neighbours>,
+    /// By code point, for characters of three bytes: the token that the character is before it
+    /// merges with anything else, or [`NONE`] where that depends on what stands around it.
+    pub(super) characters: Section<u32>,
     /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
     pub(super) splits: Section<[u32; 2]>,
     pub(super) places: Places,
@@ -80,6 +86,7 @@ impl Pairs {
         Ok(Self {
             every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
             neighbours: neighbours(tokens, &splits).into(),
+            characters: characters(tokens).into(),
             bytes: bytes.into(),
             splits: splits.into(),
             places,
@@ -107,6 +114,13 @@ impl Pairs {
     #[inline(always)]
     pub(crate) fn neighbours(&self, first: u8, second: u8) -> &Neighbours {
         &self.neighbours[usize::from(first) << 8 | usize::from(second)]
+    }
+
+    /// The token that a three-byte character, given by its code point, is before it merges with
+    /// anything else; or [`NONE`].
+    #[inline(always)]
+    pub(crate) fn character(&self, code_point: u32) -> u32 {
+        self.characters[code_point as usize]
     }
 
     /// The two parts that this token is merged from.
@@ -173,4 +187,41 @@ fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
         }
     }
     table
+}
+
+/// The characters of three bytes that are complete before anything else can take a part of them:
+/// those that rank before every token that ends in the character's first bytes or starts with
+/// its last ones. (Merges inside a token rank before it, if merging is ordered.)
+fn characters(tokens: &Tokens) -> Vec<u32> {
+    let mut ends_in: HashMap<&[u8], u32> = HashMap::new();
+    let mut starts_with: HashMap<&[u8], u32> = HashMap::new();
+    for rank in 0..tokens.len() as u32 {
+        let token = tokens.bytes(rank);
+        for part in 1..token.len().min(3) {
+            let (end, start) = (&token[token.len() - part..], &token[..part]);
+            if end[0] & 0xf0 == 0xe0 {
+                ends_in.entry(end).or_insert(rank);
+            }
+            if start.iter().all(|byte| byte & 0xc0 == 0x80) {
+                starts_with.entry(start).or_insert(rank);
+            }
+        }
+    }
+    let before = |ranks: &HashMap<&[u8], u32>, parts: [&[u8]; 2], rank: u32| {
+        parts.iter().all(|part| ranks.get(part).is_none_or(|&other| rank < other))
+    };
+    let mut characters = vec![NONE; 1 << 16];
+    for rank in 0..tokens.len() as u32 {
+        let token = tokens.bytes(rank);
+        if token.len() != 3 || !tokens.is_reachable(rank) {
+            continue;
+        }
+        if let Some(code_point) = three_byte_char(token)
+            && before(&ends_in, [&token[..1], &token[..2]], rank)
+            && before(&starts_with, [&token[1..], &token[2..]], rank)
+        {
+            characters[code_point as usize] = rank;
+        }
+    }
+    characters
 }
