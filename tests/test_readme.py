@@ -23,9 +23,39 @@ def blocks(language: str) -> list[str]:
     return [body for found, body in BLOCKS if found == language]
 
 
-def test_python_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, one after the other, in one session."""
-    monkeypatch.chdir(ROOT)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where the examples may write, with the files that they read."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "data").symlink_to(ROOT / "data")
+    return folder
+
+
+def differs(expected: str, found: str) -> bool:
+    """Whether an output is another, where `...` stands for anything."""
+    checker = doctest.OutputChecker()
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return not checker.check_output(expected.strip(), found.strip(), options)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="examples for a POSIX shell")
+def test_examples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the shell first, then those of Python as one session."""
+    scripts = sysconfig.get_path("scripts")
+    examples = re.split(r"^\$ ", "".join(blocks("console")), flags=re.MULTILINE)[1:]
+    assert len(examples) > 6
+    for example in examples:
+        command, expected = example.split("\n", 1)
+        done = subprocess.run(
+            ["sh", "-c", command],
+            capture_output=True,
+            cwd=folder,
+            env={**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert not differs(expected, done.stdout.decode()), command
+
+    monkeypatch.chdir(folder)
     session = "\n".join(blocks("pycon"))
     saved = {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == "tiktoken"}
     try:
@@ -39,23 +69,6 @@ def test_python_examples(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken"]:
             del sys.modules[name]
         sys.modules.update(saved)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="examples for a POSIX shell")
-@pytest.mark.parametrize("block", blocks("console"))
-def test_shell_examples(block: str) -> None:
-    scripts = sysconfig.get_path("scripts")
-    for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, expected = example.split("\n", 1)
-        done = subprocess.run(
-            ["sh", "-c", command],
-            capture_output=True,
-            cwd=ROOT,
-            env={**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        # A terminal adds the newline that `decode` leaves out in a pipe.
-        assert done.stdout.decode().rstrip("\n") == expected.rstrip("\n"), command
 
 
 def test_no_other_kind_of_example() -> None:
