@@ -94,8 +94,8 @@ type Set<const W: usize> = [Entry<W>; 2];
 struct Table<const W: usize, const BYTES: usize>(Zeroed);
 
 impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
-    fn new() -> Self {
-        Self(Zeroed::new(BYTES))
+    fn new() -> Option<Self> {
+        Zeroed::new(BYTES).map(Self)
     }
 
     #[inline(always)]
@@ -189,17 +189,11 @@ pub struct Cache {
     long: Table<4, LONG_BYTES>,
 }
 
-impl Default for Cache {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Cache {
-    /// An empty cache with seeds of its own.
-    pub fn new() -> Self {
+    /// An empty cache with seeds of its own; `None` when there is no memory for it.
+    pub fn new() -> Option<Self> {
         let random = || RandomState::new().build_hasher().finish();
-        Self { seeds: [random(), random()], short: Table::new(), long: Table::new() }
+        Some(Self { seeds: [random(), random()], short: Table::new()?, long: Table::new()? })
     }
 
     /// For looking up many pieces of up to 15 bytes.

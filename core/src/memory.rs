@@ -15,14 +15,14 @@ pub(crate) struct Zeroed {
 }
 
 impl Zeroed {
-    /// `length` bytes. Panics where the allocator would abort: when there is no memory.
-    pub(crate) fn new(length: usize) -> Self {
-        let map = MmapMut::map_anon(length + HUGE_PAGE).expect("memory for a cache");
+    /// `length` bytes, or `None` when the system has no memory for them.
+    pub(crate) fn new(length: usize) -> Option<Self> {
+        let map = MmapMut::map_anon(length + HUGE_PAGE).ok()?;
         // A wish: systems without huge pages do without.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         let start = map.as_ptr().align_offset(HUGE_PAGE);
-        Self { map, start, length }
+        Some(Self { map, start, length })
     }
 
     #[inline(always)]

@@ -14,15 +14,17 @@ pub const WORKSPACES: usize = 16;
 /// What one call needs to work with.
 #[derive(Debug)]
 pub struct Workspace {
-    /// `None` when caching is off, or until it is first needed.
+    /// `None` when caching is off, or where there is no memory for it.
     cache: Option<Cache>,
+    /// The pool's generation that the cache belongs to.
+    generation: usize,
     /// Pieces that were cut and not yet looked up.
     pub(crate) batch: Batch,
 }
 
 impl Workspace {
     fn new() -> Box<Self> {
-        Box::new(Self { cache: None, batch: [Piece::default(); BATCH] })
+        Box::new(Self { cache: None, generation: 0, batch: [Piece::default(); BATCH] })
     }
 
     /// The batch, and the cache.
@@ -37,6 +39,8 @@ impl Workspace {
 pub struct Pool {
     workspaces: [Mutex<Option<Box<Workspace>>>; WORKSPACES],
     caching: AtomicBool,
+    /// Counts how often everything was forgotten. Caches of an earlier generation are not used.
+    generation: AtomicUsize,
 }
 
 /// A workspace that a call has for itself until it is dropped.
@@ -58,7 +62,11 @@ impl Lease<'_> {
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { workspaces: Default::default(), caching: AtomicBool::new(true) }
+        Self {
+            workspaces: Default::default(),
+            caching: AtomicBool::new(true),
+            generation: AtomicUsize::new(1),
+        }
     }
 }
 
@@ -79,29 +87,31 @@ impl Pool {
                 }
             };
             let workspace = guard.get_or_insert_with(Workspace::new);
-            match (&workspace.cache, self.is_caching()) {
-                (None, true) => workspace.cache = Some(Cache::new()),
-                (Some(_), false) => workspace.cache = None,
-                _ => {}
+            let generation = self.generation.load(Ordering::Relaxed);
+            if workspace.generation != generation {
+                workspace.generation = generation;
+                workspace.cache = if self.is_caching() { Cache::new() } else { None };
             }
             return Lease::Pooled(guard);
         }
         Lease::Own(Workspace::new())
     }
 
-    /// Forgets everything. Calls under way at the moment are waited for.
+    /// Forgets everything. A call under way keeps its cache to its end, and nobody uses it after.
+    /// Never waits: a lock may be held by a thread that a fork left behind.
     pub fn clear(&self) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
         for workspace in &self.workspaces {
-            *workspace.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+            if let Ok(mut workspace) = workspace.try_lock() {
+                *workspace = None;
+            }
         }
     }
 
-    /// Turns caching on or off; off forgets everything too.
+    /// Turns caching on or off, and forgets everything.
     pub fn set_caching(&self, caching: bool) {
         self.caching.store(caching, Ordering::Relaxed);
-        if !caching {
-            self.clear();
-        }
+        self.clear();
     }
 
     /// Whether caching is on.
