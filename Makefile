@@ -5,10 +5,10 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-rust lint format types fuzz bench goldens docs-check
+.PHONY: help build test test-rust test-thorough lint format types fuzz bench goldens docs-check
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build:  ## install the package, with all that the other targets need, into the active environment
 	$(PYTHON) -m pip install '.[test,lint]'
@@ -17,7 +17,10 @@ test: test-rust  ## run the Rust tests, then the Python tests on the installed p
 	$(PYTHON) -m pytest
 
 test-rust:  ## run the tests of the core, which need no Python
-	cargo test --release -p bpe-core $(CARGO_FLAGS)
+	cargo test --profile checked -p bpe-core $(CARGO_FLAGS)
+
+test-thorough:  ## run the Rust tests that take minutes and are left out otherwise
+	cargo test --profile checked -p bpe-core $(CARGO_FLAGS) --lib -- --ignored
 
 lint:  ## check formatting, lints and types of Rust and Python
 	cargo fmt --all -- --check
@@ -35,7 +38,7 @@ format:  ## format Rust and Python
 	$(PYTHON) -m ruff format .
 
 fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
-	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release -p bpe-core --test fuzz $(CARGO_FLAGS)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
 
 bench:  ## measure against the tokenizers that are installed, and write the table into README.md
 	$(PYTHON) -m benchmarks.run --quick --render README.md

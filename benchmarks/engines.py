@@ -112,18 +112,20 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
     import bpe_engine
 
     enc = bpe_engine.get_encoding(spec.name)
+
+    def batch_flat(texts: list[str], threads: int) -> FlatRows:
+        return FlatRows(
+            *enc.encode_batch_to_numpy(texts, num_threads=threads, disallowed_special=())
+        )
+
     return Engine(
         encode_list=enc.encode_ordinary,
         encode=enc.encode,
         encode_numpy=enc.encode_to_numpy,
         count=enc.count,
         batch_list=lambda texts, threads: enc.encode_ordinary_batch(texts, num_threads=threads),
-        batch_numpy=_each(enc.encode_to_numpy),
-        numpy_threads=lambda text, threads: (
-            enc.encode_to_numpy(text, num_threads=threads)
-            if threads > 1
-            else enc.encode_to_numpy(text)
-        ),
+        batch_numpy=batch_flat,
+        numpy_threads=lambda text, threads: enc.encode_to_numpy(text, num_threads=threads),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
     )

@@ -55,6 +55,21 @@ def timed(work: Callable[[], object], runs: int) -> float:
     return best
 
 
+def measured(count: int, ranks: dict[bytes, int], with_plain: bool) -> list[str]:
+    """The cells of the row for a list of ``count`` words."""
+    words = word_list(count, ranks)
+    result = vocab_tools.learn_merges(ranks, words)
+    rows = [(word.encode(), frequency) for word, frequency in words.items()]
+    whole = timed(lambda: vocab_tools.learn_merges(ranks, words), 3)
+    ours = timed(lambda: _core.learn_merges(ranks, rows), 3)
+    row = [f"{count:,}", f"{len(result.steps):,}", f"{whole:.2f}", f"{ours:.2f}"]
+    if not with_plain:
+        return [*row, "", "", ""]
+    plain = timed(lambda: vocab_oracle.extra_file(words, ranks, START_ID), 1)
+    same = vocab_oracle.extra_file(words, ranks, START_ID) == result.dump()
+    return [*row, f"{plain:.1f}", f"{plain / ours:.0f}", "yes" if same else "NO"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", type=Path, default=ROOT / "data" / "qwen.tiktoken")
@@ -65,19 +80,7 @@ def main() -> None:
     print("| words | merges | whole call, s | learning, s | plain Python, s | ratio | same bytes |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | --- |")
     for count in [*options.both, *options.ours]:
-        words = word_list(count, ranks)
-        result = vocab_tools.learn_merges(ranks, words)
-        rows = [(word.encode(), frequency) for word, frequency in words.items()]
-        whole = timed(lambda: vocab_tools.learn_merges(ranks, words), 3)
-        ours = timed(lambda: _core.learn_merges(ranks, rows), 3)
-        row = [f"{count:,}", f"{len(result.steps):,}", f"{whole:.2f}", f"{ours:.2f}"]
-        if count in options.both:
-            plain = timed(lambda: vocab_oracle.extra_file(words, ranks, START_ID), 1)
-            same = vocab_oracle.extra_file(words, ranks, START_ID) == result.dump()
-            row += [f"{plain:.1f}", f"{plain / ours:.0f}", "yes" if same else "NO"]
-        else:
-            row += ["", "", ""]
-        print("| " + " | ".join(row) + " |", flush=True)
+        print("| " + " | ".join(measured(count, ranks, count in options.both)) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,20 @@ class CoreBPE:
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
     ) -> list[list[int]]: ...
+    def encode_to_buffer_on_threads(
+        self,
+        text: str,
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> TokenBuffer: ...
+    def encode_batch_to_buffer(
+        self,
+        texts: Iterable[str],
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> tuple[TokenBuffer, bytearray]: ...
     def encode_with_unstable(
         self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
     ) -> tuple[list[int], list[list[int]]]: ...
@@ -109,6 +123,9 @@ class CoreBPE:
     def token_byte_values(self) -> list[bytes]: ...
     def mergeable_ranks(self) -> dict[bytes, int]: ...
     def clear_cache(self) -> None: ...
+    def set_caching(self, caching: bool) -> None: ...
+    @property
+    def is_caching(self) -> bool: ...
 
 @final
 class TokenBuffer:

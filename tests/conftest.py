@@ -8,21 +8,9 @@ import pytest
 import tiktoken
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from oracles import normalized, oracle
+from oracles import ENCODINGS, normalized, oracle
 
 import bpe_engine
-
-# Every encoding of the package. A row added here is tested everywhere.
-ENCODINGS = [
-    "gpt2",
-    "r50k_base",
-    "p50k_base",
-    "p50k_edit",
-    "cl100k_base",
-    "o200k_base",
-    "o200k_harmony",
-    "qwen",
-]
 
 # One encoding of each pattern, for tests that take long.
 FAMILIES = ["r50k_base", "cl100k_base", "o200k_base", "qwen"]

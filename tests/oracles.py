@@ -10,6 +10,18 @@ import unicodedata
 import tiktoken
 from tiktoken_ext import openai_public
 
+# Every encoding of the package. A row added here is tested everywhere.
+ENCODINGS = [
+    "gpt2",
+    "r50k_base",
+    "p50k_base",
+    "p50k_edit",
+    "cl100k_base",
+    "o200k_base",
+    "o200k_harmony",
+    "qwen",
+]
+
 DATA = pathlib.Path(__file__).parent.parent / "data"
 
 QWEN_PATTERN = (

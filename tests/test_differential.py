@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import ENCODINGS, SPECIAL_NAMES, Pair, pair, texts
+from conftest import SPECIAL_NAMES, Pair, pair, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import normalized
+from oracles import ENCODINGS, normalized
 
 allowed_sets = st.one_of(st.just("all"), st.sets(st.sampled_from(SPECIAL_NAMES)))
 disallowed_sets = st.one_of(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ENCODINGS, Pair, pair, texts
+from conftest import Pair, pair, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import repaired
+from oracles import ENCODINGS, repaired
 
 allowed_sets = st.sampled_from(["all", frozenset(), frozenset({"<|endoftext|>"})])
 

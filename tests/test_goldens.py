@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import ENCODINGS
+from oracles import ENCODINGS
 
 import bpe_engine
 

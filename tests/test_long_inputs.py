@@ -7,8 +7,8 @@ import string
 import time
 
 import pytest
-from conftest import ENCODINGS, Pair, pair
-from oracles import normalized
+from conftest import Pair, pair
+from oracles import ENCODINGS, normalized
 
 MILLION = 1_000_000
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ENCODINGS, Pair, pair, texts
+from conftest import Pair, pair, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import normalized, repaired
+from oracles import ENCODINGS, normalized, repaired
 
 
 def expected_offsets(both: Pair, text: str, ids: list[int]) -> list[tuple[int, int]]:

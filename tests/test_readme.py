@@ -23,52 +23,52 @@ def blocks(language: str) -> list[str]:
     return [body for found, body in BLOCKS if found == language]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder where the examples may write, with the files that they read."""
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "data").symlink_to(ROOT / "data")
-    return folder
-
-
-def differs(expected: str, found: str) -> bool:
-    """Whether an output is another, where `...` stands for anything."""
-    checker = doctest.OutputChecker()
-    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    return not checker.check_output(expected.strip(), found.strip(), options)
-
-
 @pytest.mark.skipif(os.name == "nt", reason="examples for a POSIX shell")
-def test_examples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the shell first, then those of Python as one session."""
+def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, in the order of the page, in one Python session and one directory."""
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
     scripts = sysconfig.get_path("scripts")
-    examples = re.split(r"^\$ ", "".join(blocks("console")), flags=re.MULTILINE)[1:]
-    assert len(examples) > 6
-    for example in examples:
-        command, expected = example.split("\n", 1)
-        done = subprocess.run(
-            ["sh", "-c", command],
-            capture_output=True,
-            cwd=folder,
-            env={**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        assert not differs(expected, done.stdout.decode()), command
-
-    monkeypatch.chdir(folder)
-    session = "\n".join(blocks("pycon"))
+    monkeypatch.setenv("PATH", f"{scripts}{os.pathsep}{os.environ['PATH']}")
     saved = {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == "tiktoken"}
+    session: dict[str, object] = {}
     try:
-        test = doctest.DocTestParser().get_doctest(session, {}, "README.md", "README.md", 0)
-        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-        report: list[str] = []
-        runner.run(test, out=report.append)
-        assert runner.summarize(verbose=False).failed == 0, "".join(report)
-        assert len(test.examples) > 20
+        for language, body in BLOCKS:
+            if language == "pycon":
+                run_python(body, session)
+            elif language == "console":
+                run_shell(body)
     finally:
         for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken"]:
             del sys.modules[name]
         sys.modules.update(saved)
+
+
+def run_python(body: str, session: dict[str, object]) -> None:
+    """Runs a block of a session, which knows the names of the blocks before it."""
+    test = doctest.DocTestParser().get_doctest(body, session, "README.md", "README.md", 0)
+    assert test.examples
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    report: list[str] = []
+    runner.run(test, out=report.append, clear_globs=False)
+    assert runner.summarize(verbose=False).failed == 0, "".join(report)
+    session.update(test.globs)
+
+
+def run_shell(body: str) -> None:
+    """Runs each command of a block; `...` stands for any output."""
+    for example in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, expected = example.split("\n", 1)
+        done = subprocess.run(
+            ["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        output = done.stdout.decode()
+        assert done.returncode == 0, output
+        # A terminal adds the newline that `decode` leaves out in a pipe.
+        got = "".join(f"{line.rstrip()}\n" for line in output.splitlines())
+        assert doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS), (
+            f"{command}\n{got}"
+        )
 
 
 def test_no_other_kind_of_example() -> None:
@@ -96,7 +96,7 @@ def test_table_of_encodings() -> None:
 
 
 def test_files_that_are_named_exist() -> None:
-    for path in re.findall(r"`((?:core|bpe_engine|data)/[\w./]*)`", README):
+    for path in re.findall(r"`((?:core|bpe_engine|benchmarks|data)/[\w./]*)`", README):
         assert (ROOT / path).exists(), path
     for path in re.findall(r"\]\(([\w./]+)\)", README):
         assert (ROOT / path).exists(), path
@@ -109,3 +109,10 @@ def test_versions_that_are_asked_for() -> None:
     least = re.search(r'requires-python = ">=([\d.]+)"', python)
     assert rust and f"Rust toolchain ({rust[1]} or later)" in README
     assert least and f"Python {least[1]} or later" in README
+
+
+def test_there_is_a_place_for_the_table_of_benchmarks() -> None:
+    source = (ROOT / "benchmarks" / "render.py").read_text(encoding="utf-8")
+    markers = re.findall(r"<!-- benchmarks:\w+ -->", source)
+    assert len(markers) == 2
+    assert all(README.count(marker) == 1 for marker in markers)

@@ -6,10 +6,10 @@ import functools
 
 import pytest
 import tiktoken
-from conftest import ENCODINGS, FAMILIES, SPECIAL_NAMES, pair, texts
+from conftest import FAMILIES, SPECIAL_NAMES, pair, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import normalized, ranks
+from oracles import ENCODINGS, normalized, ranks
 
 import bpe_engine
 from bpe_engine import builtin, reference

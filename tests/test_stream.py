@@ -6,9 +6,10 @@ import codecs
 
 import numpy as np
 import pytest
-from conftest import ENCODINGS, pair, texts
+from conftest import pair, texts
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import ENCODINGS
 
 from bpe_engine import StreamDecoder
 

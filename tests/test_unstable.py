@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ENCODINGS, Pair, pair
+from conftest import Pair, pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import normalized
+from oracles import ENCODINGS, normalized
 
 ENDINGS = [
     "", "a", "hello fanta", "hello ", " ", "  ", "a  ", "\n", "hello\n", "\n\n", " \n ", "\t",

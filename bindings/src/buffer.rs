@@ -1,11 +1,13 @@
 //! Token ids into numpy, without a copy.
 
 use std::ffi::{c_int, c_void};
-use std::ptr;
+use std::mem::ManuallyDrop;
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+
+use crate::spare;
 
 /// Token ids as memory that `numpy.frombuffer(buffer, dtype=numpy.uint32)` takes over.
 ///
@@ -16,6 +18,8 @@ pub struct TokenBuffer {
     ids: *mut u32,
     /// How many ids.
     length: usize,
+    /// How many the memory has room for.
+    capacity: usize,
 }
 
 // SAFETY: the fields never change after `new`, and the engine does not touch the memory that
@@ -26,17 +30,20 @@ unsafe impl Send for TokenBuffer {}
 unsafe impl Sync for TokenBuffer {}
 
 impl TokenBuffer {
-    pub fn new(ids: Vec<u32>) -> Self {
-        let ids = Box::into_raw(ids.into_boxed_slice());
-        Self { ids: ids.cast(), length: ids.len() }
+    pub fn new(mut ids: Vec<u32>) -> Self {
+        if ids.capacity() > 2 * ids.len() {
+            ids.shrink_to_fit();
+        }
+        let mut ids = ManuallyDrop::new(ids);
+        Self { ids: ids.as_mut_ptr(), length: ids.len(), capacity: ids.capacity() }
     }
 }
 
 impl Drop for TokenBuffer {
     fn drop(&mut self) {
-        // SAFETY: `new` took pointer and length from a boxed slice, and nobody else frees it.
-        // Exports hold a reference to this object, so none is left.
-        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.ids, self.length)) });
+        // SAFETY: `new` took pointer, length and capacity from a vector, and nobody else frees
+        // it. Exports hold a reference to this object, so none is left.
+        spare::give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
     }
 }
 

@@ -13,20 +13,23 @@ use bpe_core::{Encoding, Error, Normalization, Splitter, Vocabulary, inspect};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
-use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, text};
+use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, spare, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
 pub struct CoreBpe {
-    encoding: Encoding,
+    /// In a box, since Python's allocator aligns objects to 16 bytes only.
+    encoding: Box<Encoding>,
     normalization: Normalization,
     /// Made when `encode_with_unstable` is first called.
     by_bytes: OnceLock<ByBytes>,
 }
+
+const _: () = assert!(align_of::<CoreBpe>() <= 16);
 
 /// `(start, end)` of stretches of a Python string, in characters.
 type CharacterSpans = Vec<(usize, usize)>;
@@ -40,11 +43,15 @@ pub enum Stop {
 }
 
 impl Stop {
-    pub fn into_python(self, py: Python<'_>) -> PyErr {
+    pub fn as_python(&self, py: Python<'_>) -> PyErr {
         match self {
-            Stop::Disallowed(name) => special::disallowed(py, &name),
-            Stop::Core(error) => to_python(py, error),
+            Stop::Disallowed(name) => special::disallowed(py, name),
+            Stop::Core(error) => to_python(py, error.clone()),
         }
+    }
+
+    pub fn into_python(self, py: Python<'_>) -> PyErr {
+        self.as_python(py)
     }
 }
 
@@ -68,7 +75,10 @@ impl CoreBpe {
         let special = ranks::check_special(py, &vocabulary, ranks::special_tokens(special)?)?;
         let splitter = Splitter::new(pattern).or_raise(py)?;
         let encoding = Encoding::new(vocabulary, splitter, special).or_raise(py)?;
-        Ok(Self { encoding, normalization, by_bytes: OnceLock::new() })
+        if let Some(caching) = caching_of_environment()? {
+            encoding.workspaces().set_caching(caching);
+        }
+        Ok(Self { encoding: Box::new(encoding), normalization, by_bytes: OnceLock::new() })
     }
 
     /// The one walk behind every method that encodes: normalize, check, hand over to `work`.
@@ -86,12 +96,15 @@ impl CoreBpe {
     }
 
     /// The ids of a text.
-    pub fn ids(&self, text: &str, rules: &Rules) -> Result<Vec<u32>, Stop> {
-        self.walk(text, rules, |encoding, text, allowed| {
-            let mut ids = Vec::with_capacity(text.len() / 4 + 4);
-            encoding.encode(text, allowed, &mut ids)?;
-            Ok(ids)
-        })
+    fn ids(&self, text: &str, rules: &Rules) -> Result<Vec<u32>, Stop> {
+        let mut ids = spare::take(text.len() / 4 + 4);
+        self.append_ids(text, rules, &mut ids)?;
+        Ok(ids)
+    }
+
+    /// Appends the ids of a text.
+    pub fn append_ids(&self, text: &str, rules: &Rules, ids: &mut Vec<u32>) -> Result<(), Stop> {
+        self.walk(text, rules, |encoding, text, allowed| encoding.encode(text, allowed, ids))
     }
 
     /// [`CoreBpe::walk`] from Python, without the GIL for long texts.
@@ -109,6 +122,13 @@ impl CoreBpe {
 
     fn rules(&self, allowed: &Bound<'_, PyAny>, disallowed: &Bound<'_, PyAny>) -> PyResult<Rules> {
         Rules::read(self.encoding.special_tokens(), allowed, disallowed)
+    }
+
+    fn list<'py>(&self, text: &Bound<'py, PyAny>, rules: &Rules) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.run_ids(text, rules)?;
+        let list = ints::list(text.py(), &ids);
+        spare::give(ids);
+        list
     }
 
     fn run_ids(&self, text: &Bound<'_, PyAny>, rules: &Rules) -> PyResult<Vec<u32>> {
@@ -162,16 +182,29 @@ fn bytes_or_text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     })
 }
 
+/// What the environment variable `BPE_ENGINE_CACHE` wants, if it is set.
+fn caching_of_environment() -> PyResult<Option<bool>> {
+    const NAME: &str = "BPE_ENGINE_CACHE";
+    match std::env::var_os(NAME) {
+        None => Ok(None),
+        Some(value) if value == "on" || value.is_empty() => Ok(Some(true)),
+        Some(value) if value == "off" => Ok(Some(false)),
+        Some(value) => Err(PyValueError::new_err(format!(
+            "the environment variable {NAME} must be \"on\" or \"off\", not {value:?}"
+        ))),
+    }
+}
+
 /// `bytes.decode("utf-8", errors)`.
-fn decode_utf8<'py>(
+pub fn decode_utf8<'py>(
     py: Python<'py>,
     bytes: &[u8],
     errors: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Ok(PyString::new(py, text).into_any());
-    }
-    let errors = std::ffi::CString::new(errors.to_str()?)?;
+    let errors = match errors.to_str()? {
+        "replace" => Cow::Borrowed(c"replace"),
+        errors => Cow::Owned(std::ffi::CString::new(errors)?),
+    };
     // SAFETY: attached; pointer and length are those of a live slice, and `errors` ends with a
     // null byte. The call returns a new reference, or null with an exception set.
     unsafe {
@@ -243,11 +276,11 @@ impl CoreBpe {
         let py = text.py();
         let none = py.None().into_bound(py);
         let rules = self.rules(allowed_special, disallowed_special.unwrap_or(&none))?;
-        ints::list(py, &self.run_ids(text, &rules)?)
+        self.list(text, &rules)
     }
 
     fn encode_ordinary<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        ints::list(text.py(), &self.run_ids(text, &Rules::ORDINARY)?)
+        self.list(text, &Rules::ORDINARY)
     }
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
@@ -262,6 +295,24 @@ impl CoreBpe {
         Ok(TokenBuffer::new(self.run_ids(text, &rules)?))
     }
 
+    /// The same on up to `num_threads` threads.
+    fn encode_to_buffer_on_threads(
+        &self,
+        text: &Bound<'_, PyAny>,
+        num_threads: &Bound<'_, PyAny>,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<TokenBuffer> {
+        let threads = batch::threads(num_threads)?;
+        let rules = self.rules(allowed_special, disallowed_special)?;
+        let ids = self.run(text, &rules, |encoding, text, allowed| {
+            let mut ids = Vec::with_capacity(text.len() / 4 + 4);
+            encoding.encode_on_threads(text, allowed, threads, &mut ids)?;
+            Ok(ids)
+        })?;
+        Ok(TokenBuffer::new(ids))
+    }
+
     fn encode_batch<'py>(
         &self,
         texts: &Bound<'py, PyAny>,
@@ -270,6 +321,19 @@ impl CoreBpe {
         disallowed_special: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         batch::encode(self, texts, num_threads, &self.rules(allowed_special, disallowed_special)?)
+    }
+
+    /// All ids in one buffer, and the bytes of 64-bit numbers that say where each text begins and
+    /// the last one ends.
+    fn encode_batch_to_buffer<'py>(
+        &self,
+        texts: &Bound<'py, PyAny>,
+        num_threads: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'py, PyAny>,
+        disallowed_special: &Bound<'py, PyAny>,
+    ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
+        let rules = self.rules(allowed_special, disallowed_special)?;
+        batch::encode_flat(self, texts, num_threads, &rules)
     }
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
@@ -480,12 +544,7 @@ impl CoreBpe {
         errors: &Bound<'py, PyString>,
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = batch.py();
-        let texts: Vec<_> = batch::decode(self, batch, num_threads)?
-            .into_iter()
-            .map(|bytes| decode_utf8(py, &bytes.or_raise(py)?, errors))
-            .collect::<PyResult<_>>()?;
-        PyList::new(py, texts)
+        batch::decode(self, batch, num_threads, errors)
     }
 
     fn decode_bytes_batch<'py>(
@@ -493,12 +552,7 @@ impl CoreBpe {
         batch: &Bound<'py, PyAny>,
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = batch.py();
-        let texts: Vec<_> = batch::decode(self, batch, num_threads)?
-            .into_iter()
-            .map(|bytes| Ok(PyBytes::new(py, &bytes.or_raise(py)?)))
-            .collect::<PyResult<_>>()?;
-        PyList::new(py, texts)
+        batch::decode_bytes(self, batch, num_threads)
     }
 
     /// Whether encoding the text of `tokens` gives `tokens`, with the special tokens among them
@@ -531,8 +585,19 @@ impl CoreBpe {
     }
 
     /// Forgets the pieces of texts that came by.
-    fn clear_cache(&self) {
-        self.encoding.workspaces().clear();
+    fn clear_cache(&self, py: Python<'_>) {
+        py.detach(|| self.encoding.workspaces().clear());
+    }
+
+    /// Turns the cache on or off; off forgets what is in there.
+    fn set_caching(&self, py: Python<'_>, caching: bool) {
+        py.detach(|| self.encoding.workspaces().set_caching(caching));
+    }
+
+    /// Whether the pieces of texts that come by are remembered.
+    #[getter]
+    fn is_caching(&self) -> bool {
+        self.encoding.workspaces().is_caching()
     }
 
     /// The largest id of a token that is no special token.

@@ -24,6 +24,7 @@ mod ids;
 mod ints;
 mod learn;
 mod ranks;
+mod spare;
 mod special;
 mod text;
 

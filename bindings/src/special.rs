@@ -117,6 +117,10 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
 /// Whether the argument is `"all"`. Any other `str` would be read as a set of its characters,
 /// which nobody means.
 fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
+    // The literal in a program, and our own default, are this very object.
+    if value.is(pyo3::intern!(value.py(), "all")) {
+        return Ok(true);
+    }
     let Ok(text) = value.cast::<PyString>() else { return Ok(false) };
     if text.to_str().is_ok_and(|text| text == "all") {
         return Ok(true);

@@ -29,6 +29,7 @@ pub enum Utf8 {
 /// Why merging does not give a token back from its own bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merging {
+    /// It does.
     Reached,
     /// No two tokens of the vocabulary make it.
     NoParts,
@@ -49,6 +50,7 @@ pub enum Whole {
     Yes,
     /// Never as a piece of its own, but a longer piece holds it and is encoded with it.
     OnlyInside,
+    /// Neither as a piece nor inside one.
     Never,
 }
 
@@ -72,13 +74,17 @@ pub enum RoundTrip {
 /// The findings about one token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenAudit {
+    /// Whether its bytes are text.
     pub utf8: Utf8,
     /// Touches two characters or more, at least one of them cut.
     pub crosses: bool,
+    /// What merging makes of its bytes.
     pub merging: Merging,
     /// The ids at which merging stops, when it does not reach the token.
     pub merged: Vec<u32>,
+    /// Whether text can have it as one piece.
     pub whole: Whole,
+    /// What its text is encoded to.
     pub round_trip: RoundTrip,
     /// The ids that its text gives, when they are not the token; empty when it has no text.
     pub encoded: Vec<u32>,

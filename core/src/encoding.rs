@@ -39,14 +39,17 @@ impl Encoding {
         Ok(Self { vocabulary, splitter, special_tokens, workspaces: Pool::default() })
     }
 
+    /// Its mergeable tokens.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
+    /// What cuts its text into pieces.
     pub fn splitter(&self) -> &Splitter {
         &self.splitter
     }
 
+    /// Its special tokens.
     pub fn special_tokens(&self) -> &SpecialTokens {
         &self.special_tokens
     }
@@ -133,11 +136,21 @@ impl Encoding {
 
     /// The bytes that `ids` stand for.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(ids.len() * 5);
-        for &id in ids {
-            bytes.extend_from_slice(self.token_bytes(id).ok_or(Error::UnknownId(u64::from(id)))?);
-        }
+        let mut bytes = Vec::with_capacity(ids.len() * 5 + 32);
+        self.append_bytes(ids, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Appends the bytes that `ids` stand for.
+    pub fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+        let mut rest = ids;
+        loop {
+            rest = &rest[self.vocabulary.append_bytes(rest, bytes)..];
+            let Some((&id, after)) = rest.split_first() else { return Ok(()) };
+            let special = self.special_tokens.name(id).ok_or(Error::UnknownId(id.into()))?;
+            bytes.extend_from_slice(special.as_bytes());
+            rest = after;
+        }
     }
 }
 

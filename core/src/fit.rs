@@ -28,7 +28,9 @@ const TRY_BEYOND: usize = 32;
 /// Cuts texts to size for one encoding.
 #[derive(Debug, Clone, Copy)]
 pub struct Fitter<'a> {
+    /// What the tokens are of.
     pub encoding: &'a Encoding,
+    /// What text is brought into before it is encoded.
     pub normalization: Normalization,
     /// The special tokens that text may stand for.
     pub allowed: &'a Selection,

@@ -18,6 +18,7 @@ pub type Ranks = HashMap<Vec<u8>, u32>;
 /// A word to be made one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'a> {
+    /// Its bytes, UTF-8.
     pub bytes: &'a [u8],
     /// How often it occurs. Negative and zero are taken as they are.
     pub frequency: i64,
@@ -39,6 +40,7 @@ pub struct Options {
 /// Whether a merge gives a token that was not there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
+    /// It does.
     New,
     /// The base has the token already; its merges did not reach it here.
     InBase,
@@ -49,8 +51,11 @@ pub enum Novelty {
 /// One merge, in the order of learning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
+    /// The bytes of the first part.
     pub left: Vec<u8>,
+    /// The bytes of the second part.
     pub right: Vec<u8>,
+    /// Whether its token is new.
     pub novelty: Novelty,
     /// The frequency of the pair when it was merged.
     pub frequency: i128,
@@ -75,7 +80,9 @@ pub struct Path {
 /// The merges, and one path for each word.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Learned {
+    /// In the order of learning.
     pub merges: Vec<Merge>,
+    /// In the order of the words.
     pub paths: Vec<Path>,
 }
 
@@ -84,7 +91,9 @@ pub struct Learned {
 pub struct Progress {
     /// Words that are one piece, or took no part.
     pub finished: usize,
+    /// All words.
     pub words: usize,
+    /// Merges so far.
     pub merges: usize,
 }
 

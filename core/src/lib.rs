@@ -1,7 +1,7 @@
 //! Byte-level BPE. Text flows one way:
 //!
 //! ```text
-//! text ──> special_tokens ──> split ──> vocabulary / cache / merge ──> sink
+//! text ──> special_tokens ──> split ──> cache / vocabulary / merge ──> sink
 //! ```
 //!
 //! | room | what it does |
@@ -10,10 +10,11 @@
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
 //! | [`vocabulary`] | bytes of a token <-> its id |
-//! | [`cache`] | remembers the tokens of pieces that had to be merged |
+//! | [`cache`] | remembers the ids of pieces that came by |
 //! | `merge` | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
+//! | [`parallel`] | one text on several threads |
 //! | [`offsets`] | where in the text each token stands |
 //! | [`fit`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
@@ -34,6 +35,7 @@ pub mod memory;
 pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;
+pub mod parallel;
 pub(crate) mod pieces;
 pub mod pool;
 pub mod rank_file;

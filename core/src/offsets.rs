@@ -68,6 +68,7 @@ pub struct Characters<'a> {
 }
 
 impl<'a> Characters<'a> {
+    /// Starts at the beginning of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, byte: 0, character: 0 }
     }

@@ -14,7 +14,8 @@ pub const WORKSPACES: usize = 16;
 /// What one call needs to work with.
 #[derive(Debug)]
 pub struct Workspace {
-    /// `None` when caching is off, or where there is no memory for it.
+    /// `None` when caching is off, where there is no memory for it, and in a workspace that is
+    /// not of the pool.
     cache: Option<Cache>,
     /// The pool's generation that the cache belongs to.
     generation: usize,
@@ -46,7 +47,9 @@ pub struct Pool {
 /// A workspace that a call has for itself until it is dropped.
 #[derive(Debug)]
 pub enum Lease<'a> {
+    /// One of the pool.
     Pooled(MutexGuard<'a, Option<Box<Workspace>>>),
+    /// A new one, without a cache.
     Own(Box<Workspace>),
 }
 
@@ -74,23 +77,29 @@ impl Pool {
     /// A workspace that nobody uses at the moment, or a new one without a cache when all are in
     /// use. Never waits.
     pub fn borrow(&self) -> Lease<'_> {
-        let home = home();
+        let home = HOME.get();
         for i in 0..WORKSPACES {
-            let mut guard = match self.workspaces[(home + i) % WORKSPACES].try_lock() {
+            let place = (home + i) % WORKSPACES;
+            let workspace = &self.workspaces[place];
+            let mut guard = match workspace.try_lock() {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Poisoned(poisoned)) => {
                     // A panic under way may have left it half written.
+                    workspace.clear_poison();
                     let mut guard = poisoned.into_inner();
                     *guard = None;
                     guard
                 }
             };
             let workspace = guard.get_or_insert_with(Workspace::new);
-            let generation = self.generation.load(Ordering::Relaxed);
+            let generation = self.generation.load(Ordering::Acquire);
             if workspace.generation != generation {
                 workspace.generation = generation;
                 workspace.cache = if self.is_caching() { Cache::new() } else { None };
+            }
+            if i > 0 {
+                HOME.set(place);
             }
             return Lease::Pooled(guard);
         }
@@ -100,7 +109,7 @@ impl Pool {
     /// Forgets everything. A call under way keeps its cache to its end, and nobody uses it after.
     /// Never waits: a lock may be held by a thread that a fork left behind.
     pub fn clear(&self) {
-        self.generation.fetch_add(1, Ordering::Relaxed);
+        self.generation.fetch_add(1, Ordering::Release);
         for workspace in &self.workspaces {
             if let Ok(mut workspace) = workspace.try_lock() {
                 *workspace = None;
@@ -120,15 +129,9 @@ impl Pool {
     }
 }
 
-/// Where this thread looks first, so that threads seldom meet.
-#[inline]
-fn home() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static HOME: Cell<usize> = const { Cell::new(usize::MAX) });
-    HOME.with(|home| {
-        if home.get() == usize::MAX {
-            home.set(NEXT.fetch_add(1, Ordering::Relaxed) % WORKSPACES);
-        }
-        home.get()
-    })
+thread_local! {
+    /// Where this thread looks first: the workspace it had last, so that threads seldom meet. New
+    /// threads all begin at the same end, so that a short-lived one finds the cache that another
+    /// one filled, and there are no more workspaces than calls at once.
+    static HOME: Cell<usize> = const { Cell::new(0) };
 }

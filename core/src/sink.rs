@@ -64,6 +64,7 @@ impl Sink for Count {
 /// Keeps every id and where each piece starts.
 #[derive(Debug, Default)]
 pub struct Pieces {
+    /// All ids, in order.
     pub ids: Vec<u32>,
     /// `(byte offset of the piece in the text, index of its first id)`, ascending.
     pub starts: Vec<(usize, usize)>,

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+use memchr::memmem::Finder;
 
 use crate::error::{Error, Result};
 
@@ -17,7 +18,9 @@ pub struct SpecialTokens {
 /// Some of the special tokens of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
+    /// None of them.
     None,
+    /// Every one.
     All,
     /// One flag for each of [`SpecialTokens::all`]'s names.
     Some(Vec<bool>),
@@ -37,7 +40,9 @@ impl Selection {
 /// A span of text that is a special token's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
+    /// Its first byte in the text.
     pub start: usize,
+    /// The byte after its last one.
     pub end: usize,
     /// The name's place in [`Names::names`].
     pub name: usize,
@@ -47,7 +52,41 @@ pub struct Match {
 #[derive(Debug, Clone)]
 pub struct Names {
     names: Vec<String>,
-    searcher: Option<AhoCorasick>,
+    searcher: Option<Searcher>,
+}
+
+/// Looks for the bytes that all names begin with, nearly always `<|`, before it looks for names:
+/// most texts do not hold them, and then one fast scan is all.
+#[derive(Debug, Clone)]
+struct Searcher {
+    /// `None` where names do not begin alike.
+    beginning: Option<Finder<'static>>,
+    names: AhoCorasick,
+}
+
+impl Searcher {
+    /// A searcher for `names`, which are sorted and not empty.
+    fn new(names: &[String]) -> Result<Self> {
+        // What the first and the last begin with, those between them begin with too.
+        let (first, last) = (names[0].as_bytes(), names[names.len() - 1].as_bytes());
+        let alike = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let beginning = (alike > 0).then(|| Finder::new(&first[..alike]).into_owned());
+        let names = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(names)
+            .map_err(|error| Error::SpecialToken(error.to_string()))?;
+        Ok(Self { beginning, names })
+    }
+
+    /// The first match at or after byte `from`.
+    fn find(&self, bytes: &[u8], from: usize) -> Option<aho_corasick::Match> {
+        let rest = &bytes[from..];
+        let skipped = match &self.beginning {
+            Some(beginning) => beginning.find(rest)?,
+            None => 0,
+        };
+        self.names.find(Input::new(bytes).range(from + skipped..))
+    }
 }
 
 impl Names {
@@ -56,15 +95,7 @@ impl Names {
         let mut names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
         names.sort_unstable();
         names.dedup();
-        let searcher = if names.is_empty() {
-            None
-        } else {
-            let searcher = AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                .build(&names)
-                .map_err(|error| Error::SpecialToken(error.to_string()))?;
-            Some(searcher)
-        };
+        let searcher = if names.is_empty() { None } else { Some(Searcher::new(&names)?) };
         Ok(Self { names, searcher })
     }
 
@@ -75,12 +106,8 @@ impl Names {
 
     /// The first match at or after byte `from`.
     pub fn find(&self, text: &str, from: usize) -> Option<Match> {
-        let found = self.searcher.as_ref()?.find(&text.as_bytes()[from..])?;
-        Some(Match {
-            start: from + found.start(),
-            end: from + found.end(),
-            name: found.pattern().as_usize(),
-        })
+        let found = self.searcher.as_ref()?.find(text.as_bytes(), from)?;
+        Some(Match { start: found.start(), end: found.end(), name: found.pattern().as_usize() })
     }
 }
 
@@ -154,6 +181,8 @@ impl SpecialTokens {
                 self.all.names.iter().zip(flags).filter(|&(_, &taken)| !taken).map(|(name, _)| name)
             }
         };
+        // Making a searcher takes longer than finding out that there is nothing to find.
+        self.all.find(text, 0)?;
         let rest = Names::new(rest.cloned()).ok()?;
         let found = rest.find(text, 0)?;
         let name = &rest.names[found.name];
@@ -173,5 +202,68 @@ impl SpecialTokens {
     /// `(name, id)` of every special token, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
         self.by_name.iter().map(|(name, &id)| (name.as_str(), id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Names that begin alike, names that do not, one name, and names within names.
+    const SETS: [&[&str]; 6] = [
+        &["<|a|>", "<|ab|>", "<|a|>b", "<||>"],
+        &["<|a|>"],
+        &["<", "<|", "<|a"],
+        &["<|a|>", "[b]", "é"],
+        &["é|", "è|", "éé"],
+        &["aa", "aab", "aaa"],
+    ];
+
+    proptest! {
+        #[test]
+        fn matches_are_those_of_the_plain_automaton(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "<", "|", ">", "a", "b", "[b]", "<|a|>", "<|ab|>", "é", "è", " some text ", "<|",
+            ]), 0..30),
+        ) {
+            let text = parts.concat();
+            for set in SETS {
+                let names = Names::new(set.iter().map(|&name| name.to_owned())).unwrap();
+                let plain = AhoCorasick::builder()
+                    .match_kind(MatchKind::LeftmostLongest)
+                    .build(names.names())
+                    .unwrap();
+                for from in (0..=text.len()).filter(|&from| text.is_char_boundary(from)) {
+                    let expected = plain.find(&text.as_bytes()[from..]).map(|found| Match {
+                        start: from + found.start(),
+                        end: from + found.end(),
+                        name: found.pattern().as_usize(),
+                    });
+                    prop_assert_eq!(names.find(&text, from), expected, "{:?} {}", set, from);
+                }
+            }
+        }
+
+        #[test]
+        fn disallowed_names_are_the_leftmost_of_the_others(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "<|", "a", "b", "|>", "<|a|>", "<|ab|>", "é",
+            ]), 0..20),
+            flags in prop::collection::vec(any::<bool>(), 4),
+        ) {
+            let text = parts.concat();
+            let tokens = SETS[0].iter().zip(0..).map(|(&name, id)| (name.to_owned(), id));
+            let special = SpecialTokens::new(tokens).unwrap();
+            let names = special.all().names();
+            let others = names.iter().zip(&flags).filter(|&(_, &allowed)| !allowed);
+            let expected = others
+                .filter_map(|(name, _)| Some((text.find(name.as_str())?, name)))
+                .min_by_key(|&(at, name)| (at, usize::MAX - name.len()))
+                .map(|(_, name)| name.as_str());
+            let selection = Selection::Some(flags.clone());
+            prop_assert_eq!(special.find_disallowed(&text, &selection), expected);
+        }
     }
 }

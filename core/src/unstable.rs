@@ -16,6 +16,7 @@ pub struct ByBytes {
 }
 
 impl ByBytes {
+    /// Sorts the tokens of `encoding`.
     pub fn new(encoding: &Encoding) -> Self {
         let vocabulary = encoding.vocabulary();
         let mut order: Vec<u32> = (0..vocabulary.len() as u32).collect();

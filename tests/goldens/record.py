@@ -20,18 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from oracles import normalized, oracle  # noqa: E402
-
-ENCODINGS = [
-    "gpt2",
-    "r50k_base",
-    "p50k_base",
-    "p50k_edit",
-    "cl100k_base",
-    "o200k_base",
-    "o200k_harmony",
-    "qwen",
-]
+from oracles import ENCODINGS, normalized, oracle  # noqa: E402
 
 TEXTS = [
     "",

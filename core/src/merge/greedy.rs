@@ -39,7 +39,7 @@ fn walk(vocabulary: &Vocabulary, trie: &Trie, piece: &[u8], out: &mut Vec<u32>) 
         while token != NONE {
             let end = position + vocabulary.token(token).len();
             let fits = !given_up.has(end)
-                && out[from..].last().is_none_or(|&before| stand(vocabulary, pairs, before, token));
+                && out[from..].last().is_none_or(|&before| stand(pairs, before, token));
             if fits {
                 out.push(token);
                 position = end;
@@ -67,8 +67,7 @@ fn walk(vocabulary: &Vocabulary, trie: &Trie, piece: &[u8], out: &mut Vec<u32>) 
 /// Undoes the merges of both at their border, the latest first. `limit` is the rank of the merge
 /// undone last: a merge across the border had to rank before it to come first.
 #[inline]
-fn stand(vocabulary: &Vocabulary, pairs: &Pairs, first: u32, second: u32) -> bool {
-    let _ = vocabulary;
+fn stand(pairs: &Pairs, first: u32, second: u32) -> bool {
     let (mut left, mut right) = (first, second);
     let mut limit = NONE;
     loop {

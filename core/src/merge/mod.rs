@@ -95,3 +95,64 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) {
         greedy::greedy(vocabulary, piece, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::{Index, select};
+
+    use super::{SCAN_LIMIT, greedy, merge_parts, scan};
+    use crate::Vocabulary;
+
+    /// Ordered vocabularies: every token is made of two that rank before it.
+    fn learned() -> impl Strategy<Value = (Vocabulary, Vec<Vec<u8>>)> {
+        let bytes: &[&[u8]] =
+            &[b"ab", b"abc", b"\xe4\xb8\x80", b"\xe4\xb8\x80\x81a", b"\xd0\xb0\xd1"];
+        let missing = prop::option::of(any::<Index>());
+        let merges = vec(any::<(Index, Index)>(), 0..30);
+        let pieces = vec(vec(any::<Index>(), 1..60), 1..40);
+        (select(bytes), missing, merges, pieces).prop_map(|(bytes, missing, merges, pieces)| {
+            let mut tokens: Vec<Vec<u8>> = bytes.iter().map(|&byte| vec![byte]).collect();
+            for (left, right) in merges {
+                let token = [left.get(&tokens).clone(), right.get(&tokens).clone()].concat();
+                if token.len() < 60 && !tokens.contains(&token) {
+                    tokens.push(token);
+                }
+            }
+            let piece = |indexes: Vec<Index>| indexes.iter().map(|i| *i.get(bytes)).collect();
+            let pieces = pieces.into_iter().map(piece).collect();
+            if let Some(missing) = missing {
+                tokens.remove(missing.index(bytes.len()));
+            }
+            let vocabulary = Vocabulary::build(tokens.into_iter().zip(0..).collect());
+            (vocabulary.expect("a vocabulary"), pieces)
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..<_>::default() })]
+
+        #[test]
+        fn every_way_leads_to_the_same_parts((vocabulary, pieces) in learned()) {
+            prop_assume!(vocabulary.is_ordered());
+            let pairs = vocabulary.pairs();
+            for piece in pieces {
+                let by_the_letter = merge_parts(
+                    &piece,
+                    |byte| pairs.byte(byte),
+                    |join| pairs.merged(join.left, join.right),
+                );
+                // What is there already stays, and plays no part.
+                let mut parts = vec![0];
+                greedy::greedy(&vocabulary, &piece, &mut parts);
+                prop_assert_eq!(&parts[1..], &by_the_letter, "greedy {}", piece.escape_ascii());
+                if piece.len() <= SCAN_LIMIT {
+                    let mut parts = vec![0];
+                    scan::scan(pairs, &piece, &mut parts);
+                    prop_assert_eq!(&parts[1..], &by_the_letter, "scan {}", piece.escape_ascii());
+                }
+            }
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! Cuts text into pieces, the units that merging never crosses.
 //!
 //! A pattern that is exactly a published spelling of a family is cut by that family's rules:
-//! [`scan`] is the truth, [`blocks`] the fast way to the same pieces. Every other pattern is
-//! matched by a regex engine, in [`pattern`].
+//! `scan` is the truth, `blocks` the fast way to the same pieces. Every other pattern is
+//! matched by a regex engine, in `pattern`.
 
 mod blocks;
 mod char_table;
@@ -26,7 +26,9 @@ use rules::{Family, FamilyName, FamilyVisitor};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Piece {
+    /// The first byte.
     pub start: usize,
+    /// The byte after the last one.
     pub end: usize,
 }
 

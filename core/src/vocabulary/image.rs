@@ -1,8 +1,8 @@
 //! A vocabulary as one block of bytes: made when the package is built, read in place.
 //!
-//! Layout, all numbers little-endian: [`MAGIC`], the number of words in the head, the head
-//! (flags), then seeds and sections, each a `u64` length in bytes, padding to 64 bytes, the
-//! contents, and padding to 64 bytes. An image is made and read by the same version of this
+//! Layout, all numbers little-endian: a magic number, three flags, then the
+//! sections, each a `u64` length in bytes, padding to 64 bytes, the contents, and padding to 64
+//! bytes; the seeds of a hash table stand before its sections. An image is made and read by the same version of this
 //! crate; it is no file format.
 
 use bytemuck::Pod;
@@ -107,9 +107,7 @@ impl Writer {
         self.0.extend_from_slice(bytes);
         self.pad();
     }
-}
 
-impl Writer {
     fn places(&mut self, places: &Places) {
         self.words(&places.seeds);
         self.section(&places.displacements);

@@ -8,6 +8,7 @@
 //! built, and read in place ever after (see [`image`]).
 
 mod cuts;
+mod decode;
 pub mod image;
 mod pairs;
 mod places;
@@ -115,8 +116,8 @@ impl Vocabulary {
         self.id(self.len() as u32 - 1)
     }
 
-    /// The two tokens that merging joins last to make this one: `None` for a single byte and
-    /// for a token that merging cannot reach. Panics if `rank >= len()`.
+    /// The two parts that merging joins last to make this token: `None` for a single byte and
+    /// for a token that merging cannot reach. A part that is no rank is a byte without a token.
     pub fn split(&self, rank: u32) -> Option<(u32, u32)> {
         self.pairs.split(rank)
     }

@@ -123,10 +123,10 @@ impl Pairs {
         self.characters[code_point as usize]
     }
 
-    /// The two parts that this token is merged from.
+    /// The two parts that this part is merged from. None for a byte, token or not.
     #[inline(always)]
-    pub(crate) fn split(&self, rank: u32) -> Option<(u32, u32)> {
-        let [left, right] = self.splits[rank as usize];
+    pub(crate) fn split(&self, part: u32) -> Option<(u32, u32)> {
+        let [left, right] = *self.splits.get(part as usize)?;
         (left != NONE).then_some((left, right))
     }
 

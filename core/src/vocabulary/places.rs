@@ -22,6 +22,9 @@ pub(crate) struct Places {
 
 const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 const TAG_MASK: u32 = !RANK_MASK;
+/// Few keys in as few slots as many would get (7 in 8, say) can be without a place under any of
+/// the seeds that are tried, by bad luck alone.
+const FEWEST_SLOTS: usize = 256;
 /// No rank is this large.
 const EMPTY: u32 = u32::MAX;
 
@@ -74,7 +77,7 @@ impl Places {
 
 /// Displacements and slots, if there are some for these hashes.
 fn place(ranks: &[u32], hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
-    let table = (hashes.len() * 5 / 4).next_power_of_two();
+    let table = (hashes.len() * 5 / 4).next_power_of_two().max(FEWEST_SLOTS);
     let buckets = (hashes.len() / 3).next_power_of_two();
     let mut order: Vec<(usize, usize)> =
         (0..hashes.len()).map(|key| (bucket_of(hashes[key], buckets), key)).collect();
@@ -101,4 +104,31 @@ fn place(ranks: &[u32], hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
         }
     }
     Some((displacements, slots))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Places;
+    use crate::hash::fold;
+    use crate::vocabulary::NONE;
+
+    /// Few keys have few seeds that place them all; there have to be enough.
+    #[test]
+    fn there_are_places_for_any_few_keys() {
+        for count in 0..120u32 {
+            for salt in 0..if count < 30 { 2000 } else { 40 } {
+                let hash = |rank: u32, seeds: [u64; 2]| {
+                    fold(u64::from(rank) << 8 ^ salt << 40 ^ seeds[0], seeds[1])
+                };
+                let ranks: Vec<u32> = (0..count).collect();
+                let places = Places::build(&ranks, hash);
+                let places = places.unwrap_or_else(|| panic!("{count} keys, salt {salt}"));
+                for &rank in &ranks {
+                    assert_eq!(places.candidate(hash(rank, places.seeds)), rank);
+                }
+                let other = places.candidate(hash(count, places.seeds));
+                assert!(other == NONE || other < count);
+            }
+        }
+    }
 }

@@ -1,0 +1,160 @@
+//! Ids to bytes.
+
+use super::Vocabulary;
+use super::tokens::Tokens;
+use crate::memory::prefetch;
+
+/// Tokens of up to this many bytes are copied as if they had as many: most have fewer, and a copy
+/// of a known size is one load and one store. What was written too much is overwritten by the
+/// next token.
+const WIDE: usize = 16;
+
+/// How many tokens are copied before the room for them is looked at again.
+const BLOCK: usize = 64;
+
+/// How many ids ahead it is asked for where a token starts, and for the token itself.
+const START_AHEAD: usize = 32;
+const BYTES_AHEAD: usize = 16;
+
+impl Vocabulary {
+    /// Appends the bytes of `ids` to `bytes`, up to the first id that is no token of the
+    /// vocabulary. Returns how many ids that were.
+    pub(crate) fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> usize {
+        if !self.tokens.ids_are_ranks() {
+            for (done, &id) in ids.iter().enumerate() {
+                let Some(rank) = self.rank_of_id(id) else { return done };
+                bytes.extend_from_slice(self.token(rank));
+            }
+            return ids.len();
+        }
+        let mut end = bytes.len();
+        let mut done = 0;
+        for block in ids.chunks(BLOCK) {
+            let (copied, complete) = self.tokens.copy_block(block, &ids[done..], bytes, &mut end);
+            done += copied;
+            if !complete {
+                break;
+            }
+        }
+        bytes.truncate(end);
+        done
+    }
+}
+
+impl Tokens {
+    /// Copies the tokens of a block of ranks to `bytes[end..]` and moves `end`; `bytes` is made as
+    /// long as it has to be, and longer. `ahead` are the ids from the block on. Returns how many
+    /// were copied, and whether it was all of them.
+    fn copy_block(
+        &self,
+        block: &[u32],
+        ahead: &[u32],
+        bytes: &mut Vec<u8>,
+        end: &mut usize,
+    ) -> (usize, bool) {
+        let (arena, starts) = (&*self.arena, &*self.starts);
+        make_room(bytes, *end, block.len());
+        for (index, &rank) in block.iter().enumerate() {
+            bring_near(arena, starts, ahead, index);
+            let rank = rank as usize;
+            let Some(&[start, stop]) = starts.get(rank..).and_then(<[u32]>::first_chunk::<2>)
+            else {
+                return (index, false);
+            };
+            let (start, stop) = (start as usize, stop as usize);
+            let length = stop - start;
+            let source = arena.get(start..).and_then(<[u8]>::first_chunk::<WIDE>);
+            let target = bytes.get_mut(*end..).and_then(<[u8]>::first_chunk_mut::<WIDE>);
+            match (source, target) {
+                (Some(source), Some(target)) if length <= WIDE => *target = *source,
+                _ => {
+                    bytes.truncate(*end);
+                    bytes.extend_from_slice(&arena[start..stop]);
+                    make_room(bytes, stop - start + *end, block.len() - index);
+                }
+            }
+            *end += length;
+        }
+        (block.len(), true)
+    }
+}
+
+/// Makes `bytes` so long that `tokens` wide copies fit behind byte `end`.
+#[inline(always)]
+fn make_room(bytes: &mut Vec<u8>, end: usize, tokens: usize) {
+    let room = end + tokens * WIDE;
+    if bytes.len() < room {
+        bytes.resize(room, 0);
+    }
+}
+
+#[inline(always)]
+fn bring_near(arena: &[u8], starts: &[u32], ids: &[u32], index: usize) {
+    if let Some(start) = ids.get(index + START_AHEAD).and_then(|&id| starts.get(id as usize)) {
+        prefetch(start);
+    }
+    if let Some(&start) = ids.get(index + BYTES_AHEAD).and_then(|&id| starts.get(id as usize))
+        && let Some(byte) = arena.get(start as usize)
+    {
+        prefetch(byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every byte, and tokens of lengths around the wide copy, the longest last in the arena.
+    fn vocabulary(gap: u32) -> Vocabulary {
+        let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
+        let words = [2usize, 3, 7, 15, 16, 17, 31, 33, 200, 9];
+        let words = words
+            .iter()
+            .enumerate()
+            .map(|(index, &length)| (vec![b'a' + index as u8; length], 256 + gap + index as u32));
+        Vocabulary::build(bytes.chain(words).collect()).unwrap()
+    }
+
+    fn plainly(vocabulary: &Vocabulary, ids: &[u32]) -> (usize, Vec<u8>) {
+        let tokens = ids.iter().map_while(|&id| vocabulary.rank_of_id(id));
+        let tokens: Vec<_> = tokens.map(|rank| vocabulary.token(rank)).collect();
+        (tokens.len(), tokens.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_are_those_of_the_tokens(
+            ids in prop::collection::vec(0u32..267, 0..400),
+            gap in prop::sample::select(vec![0u32, 5]),
+        ) {
+            let vocabulary = vocabulary(gap);
+            let mut bytes = b"before".to_vec();
+            let done = vocabulary.append_bytes(&ids, &mut bytes);
+            let (expected, tail) = plainly(&vocabulary, &ids);
+            prop_assert_eq!(done, expected);
+            prop_assert_eq!(&bytes[..6], b"before");
+            prop_assert_eq!(&bytes[6..], tail);
+        }
+    }
+
+    #[test]
+    fn ids_beyond_the_vocabulary_end_it() {
+        let vocabulary = vocabulary(0);
+        for id in [266, 267, 1 << 20, u32::MAX] {
+            let mut bytes = Vec::new();
+            assert_eq!(vocabulary.append_bytes(&[97, id, 98], &mut bytes), 1);
+            assert_eq!(bytes, b"a");
+        }
+    }
+
+    #[test]
+    fn many_long_tokens() {
+        let vocabulary = vocabulary(0);
+        let ids: Vec<u32> = (0..5000).map(|index| [264, 97, 263, 261][index % 4]).collect();
+        let mut bytes = Vec::new();
+        assert_eq!(vocabulary.append_bytes(&ids, &mut bytes), ids.len());
+        assert_eq!(bytes, plainly(&vocabulary, &ids).1);
+    }
+}

@@ -1,0 +1,586 @@
+//! Every way from a piece to its ids, against the rule written down as plainly as it can be.
+//!
+//! The vocabularies are small and the alphabets tiny, so that every case meets every other:
+//! tokens that cross characters, tokens that merging cannot reach, bytes that are no token, ranks
+//! out of order, ids with gaps and ids near the end of their range.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bpe_core::pool::WORKSPACES;
+use bpe_core::special_tokens::Selection;
+use bpe_core::vocabulary::image::Aligned;
+use bpe_core::{Encoding, Error, SpecialTokens, Splitter, Vocabulary};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::Config;
+
+type Token = (Vec<u8>, u32);
+
+/// The rule, on bytes: a piece that is a token is that token; otherwise the two neighbours whose
+/// concatenation has the lowest rank merge, leftmost on ties, until none do. The error is the
+/// first byte that is left alone and is no token.
+fn by_the_rule(ids: &HashMap<Vec<u8>, u32>, piece: &[u8]) -> Result<Vec<u32>, u8> {
+    if let Some(&id) = ids.get(piece) {
+        return Ok(vec![id]);
+    }
+    let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
+    loop {
+        let joins = parts.windows(2).enumerate();
+        let ranked = joins.filter_map(|(at, pair)| Some((*ids.get(&pair.concat())?, at)));
+        let Some((_, at)) = ranked.min() else { break };
+        let right = parts.remove(at + 1);
+        parts[at].extend(right);
+    }
+    parts.iter().map(|part| ids.get(part).copied().ok_or(part[0])).collect()
+}
+
+/// What texts and tokens are made of. Some are no characters but parts of them.
+const ALPHABETS: &[&[&[u8]]] = &[
+    &[b"a", b"b"],
+    &[b"a", b"b", b"c"],
+    &[b"\0", b"\x01"],
+    &[b"\0", b"\xff", b"\x80"],
+    &[b"\xe4", b"\xb8", b"\x80"],
+    &[b"\xe4\xb8\x80", b"\xe4\xb8\x81"],
+    &[b"\xe4\xb8\x80", b"\xe4\xb8\x81", b"\xe4", b"\xb8", b"\x80", b"\x81"],
+    &[b"\xe4\xb8\x80", b"\xe5\x88\xb0", b"\xe5\x88", b"\xb8\x80", b"a"],
+    &[b"\xe5\x88\xb0", b"\xe5\xb0\x88", b"\xe5", b"\x88\xb0"],
+    &[b"\xd0\xb0", b"\xd1\x80", b"\xd0", b"\x80", b" "],
+    &[b"\xf0\x9f\x98\x80", b"\xf0\x9f\x98\x81", b"\xf0\x9f", b"\x98"],
+    &[b"\xf0\x9f\x98\x80", b"\xe4\xb8\x80", b"\xb8\x80\xe4", b"a"],
+];
+
+/// How the ids of a vocabulary lie.
+#[derive(Debug, Clone, Copy)]
+enum Numbers {
+    Ranks,
+    Gaps,
+    /// From some rank on, ids do not fit in 24 bits.
+    Large,
+    /// Ids end at the largest one there can be.
+    Last,
+}
+
+/// A small vocabulary, and pieces made of its tokens and of what its tokens are made of.
+#[derive(Debug, Clone)]
+struct Case {
+    tokens: Vec<Token>,
+    pieces: Vec<Vec<u8>>,
+}
+
+/// What the bytes of a vocabulary are like.
+#[derive(Debug, Clone)]
+struct Bytes {
+    all: bool,
+    missing: Vec<Index>,
+    /// Where each goes among the other tokens; all come first when there are none.
+    places: Vec<Index>,
+}
+
+const LONGEST_TOKEN: usize = 300;
+const LONGEST_PIECE: usize = 200;
+
+/// The tokens in the order of their ranks: bytes, then what is learned, then `extra` in places of
+/// their own, where they may rank before what they are made of.
+fn in_order(
+    alphabet: &[&[u8]],
+    bytes: &Bytes,
+    learned: &[(Index, Index)],
+    extra: &[(Vec<Index>, Index)],
+) -> Vec<Vec<u8>> {
+    let mut singles: Vec<u8> =
+        if bytes.all { (0..=255).collect() } else { alphabet.concat().to_vec() };
+    singles.sort_unstable();
+    singles.dedup();
+    let mut order: Vec<Vec<u8>> = singles.iter().map(|&byte| vec![byte]).collect();
+    let used = |order: &[Vec<u8>]| -> Vec<Vec<u8>> {
+        let of_alphabet = |token: &&Vec<u8>| {
+            token.len() > 1 || alphabet.iter().any(|atom| atom.contains(&token[0]))
+        };
+        order.iter().filter(of_alphabet).cloned().collect()
+    };
+    let add = |order: &mut Vec<Vec<u8>>, place: Option<Index>, token: Vec<u8>| {
+        if token.len() <= LONGEST_TOKEN && !order.contains(&token) {
+            let place = place.map_or(order.len(), |place| place.index(order.len() + 1));
+            order.insert(place, token);
+        }
+    };
+    for (left, right) in learned {
+        let parts = used(&order);
+        add(&mut order, None, [left.get(&parts).clone(), right.get(&parts).clone()].concat());
+    }
+    for (atoms, place) in extra {
+        let token: Vec<u8> = atoms.iter().flat_map(|atom| atom.get(alphabet).to_vec()).collect();
+        add(&mut order, Some(*place), token);
+    }
+    for missing in &bytes.missing {
+        let gone = missing.get(&singles);
+        if order.len() > 1 {
+            order.retain(|token| token != &[*gone]);
+        }
+    }
+    for (place, byte) in bytes.places.iter().zip(alphabet.concat()) {
+        if let Some(at) = order.iter().position(|token| token == &[byte]) {
+            let token = order.remove(at);
+            order.insert(place.index(order.len() + 1), token);
+        }
+    }
+    order
+}
+
+fn numbered(order: Vec<Vec<u8>>, numbers: Numbers) -> Vec<Token> {
+    let count = order.len() as u32;
+    let id = |rank: u32| match numbers {
+        Numbers::Ranks => rank,
+        Numbers::Gaps => rank * 3 + rank / 5 + 1,
+        Numbers::Large if rank < count / 2 => rank,
+        Numbers::Large => (1 << 24) - 2 + rank,
+        Numbers::Last => u32::MAX - count + rank,
+    };
+    order.into_iter().zip(0..).map(|(token, rank)| (token, id(rank))).collect()
+}
+
+fn cases(pieces: usize) -> impl Strategy<Value = Case> {
+    let bytes = (any::<bool>(), vec(any::<Index>(), 0..3), vec(any::<Index>(), 0..4), 0..4u8)
+        .prop_map(|(all, missing, places, kind)| Bytes {
+            all,
+            missing: if kind & 1 == 0 { vec![] } else { missing },
+            places: if kind & 2 == 0 { vec![] } else { places },
+        });
+    let learned = vec(any::<(Index, Index)>(), 0..40);
+    let extra = prop_oneof![
+        2 => Just(vec![]),
+        1 => vec((vec(any::<Index>(), 2..8), any::<Index>()), 0..8),
+        1 => vec((vec(any::<Index>(), 2..5), any::<Index>()), 8..40),
+    ];
+    let numbers = select(vec![Numbers::Ranks, Numbers::Gaps, Numbers::Large, Numbers::Last]);
+    // Atoms of the alphabet; tokens one after the other; a few atoms over and over.
+    let piece = prop_oneof![
+        vec(any::<Index>(), 1..20).prop_map(|indexes| (0, indexes)),
+        vec(any::<Index>(), 20..200).prop_map(|indexes| (0, indexes)),
+        vec(any::<Index>(), 1..30).prop_map(|indexes| (1, indexes)),
+        vec(any::<Index>(), 2..5).prop_map(|indexes| (2, indexes)),
+    ];
+    let vocabulary = (select(ALPHABETS), bytes, learned, extra, numbers);
+    (vocabulary, vec(piece, 1..pieces)).prop_map(|(vocabulary, pieces)| {
+        let (alphabet, bytes, learned, extra, numbers) = vocabulary;
+        let order = in_order(alphabet, &bytes, &learned, &extra);
+        let piece = |(kind, indexes): (u8, Vec<Index>)| {
+            let atoms = indexes.iter().map(|index| index.get(alphabet).to_vec());
+            let mut piece: Vec<u8> = match kind {
+                0 => atoms.flatten().collect(),
+                1 => indexes.iter().flat_map(|index| index.get(&order).clone()).collect(),
+                _ => {
+                    let few: Vec<u8> = atoms.skip(1).flatten().collect();
+                    few.repeat(1 + indexes[0].index(60))
+                }
+            };
+            piece.truncate(LONGEST_PIECE);
+            piece
+        };
+        let pieces = pieces.into_iter().map(piece).collect();
+        Case { tokens: numbered(order, numbers), pieces }
+    })
+}
+
+/// Each piece is the whole text, or words and the white space between them.
+const WHOLE: &str = r"(?s).+";
+const WORDS: &str = r"\S+|\s+";
+
+fn encoding(vocabulary: Vocabulary, pattern: &str) -> Encoding {
+    let none: [(String, u32); 0] = [];
+    let special_tokens = SpecialTokens::new(none).expect("no special tokens");
+    let splitter = Splitter::new(pattern).expect("a pattern");
+    Encoding::new(vocabulary, splitter, special_tokens).expect("an encoding")
+}
+
+/// Ids, or the byte that has none.
+fn outcome(result: bpe_core::Result<()>, ids: Vec<u32>) -> Result<Vec<u32>, u8> {
+    match result {
+        Ok(()) => Ok(ids),
+        Err(Error::MissingByte { byte }) => Err(byte),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn piece_ids(encoding: &Encoding, piece: &[u8]) -> Result<Vec<u32>, u8> {
+    let mut ids = Vec::new();
+    let result = encoding.encode_piece(piece, &mut ids);
+    outcome(result, ids)
+}
+
+fn text_ids(encoding: &Encoding, text: &str) -> Result<Vec<u32>, u8> {
+    let mut ids = Vec::new();
+    let result = encoding.encode(text, &Selection::None, &mut ids);
+    outcome(result, ids)
+}
+
+/// Pieces twice each, then all of them again.
+fn check_pieces(encoding: &Encoding, case: &Case) -> Result<(), TestCaseError> {
+    let ids: HashMap<Vec<u8>, u32> = case.tokens.iter().cloned().collect();
+    let wanted: Vec<_> = case.pieces.iter().map(|piece| by_the_rule(&ids, piece)).collect();
+    for round in 0..3 {
+        for (piece, wanted) in case.pieces.iter().zip(&wanted) {
+            for _ in 0..2 - round / 2 {
+                prop_assert_eq!(
+                    &piece_ids(encoding, piece),
+                    wanted,
+                    "round {}, piece b\"{}\"",
+                    round,
+                    piece.escape_ascii()
+                );
+            }
+        }
+        if round == 1 {
+            encoding.workspaces().set_caching(false);
+        }
+    }
+    encoding.workspaces().set_caching(true);
+    Ok(())
+}
+
+/// What cannot be read as text is left out of texts.
+fn as_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace(char::REPLACEMENT_CHARACTER, "")
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 1500, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn pieces_merge_by_the_rule(case in cases(24)) {
+        let vocabulary = Vocabulary::build(case.tokens.clone()).expect("a vocabulary");
+        check_pieces(&encoding(vocabulary, WHOLE), &case)?;
+    }
+
+    #[test]
+    fn texts_merge_by_the_rule(case in cases(40)) {
+        let ids: HashMap<Vec<u8>, u32> = case.tokens.iter().cloned().collect();
+        let vocabulary = Vocabulary::build(case.tokens.clone()).expect("a vocabulary");
+        let texts: Vec<String> = case.pieces.iter().map(|piece| as_text(piece)).collect();
+        let together = texts.join(" ");
+        let whole = encoding(vocabulary.clone(), WHOLE);
+        let words = encoding(vocabulary, WORDS);
+        let spaces = regex::Regex::new(WORDS).expect("a pattern");
+        for text in texts.iter().chain([&together]) {
+            let by_word = || {
+                spaces.find_iter(text).map(|piece| by_the_rule(&ids, piece.as_str().as_bytes()))
+            };
+            let by_word: Result<Vec<Vec<u32>>, u8> = by_word().collect();
+            let wanted = by_word.map(|ids| ids.concat());
+            for _ in 0..2 {
+                prop_assert_eq!(&text_ids(&words, text), &wanted, "words of {:?}", text);
+            }
+            if !text.is_empty() && text.len() <= LONGEST_PIECE {
+                let wanted = by_the_rule(&ids, text.as_bytes());
+                for _ in 0..2 {
+                    prop_assert_eq!(&text_ids(&whole, text), &wanted, "whole {:?}", text);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    // An image is never given back, and takes more than a megabyte.
+    #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn images_merge_by_the_rule(case in cases(24)) {
+        let built = Vocabulary::build(case.tokens.clone()).expect("a vocabulary");
+        let read = read_back(&built.to_image());
+        prop_assert_eq!(read.is_ordered(), built.is_ordered());
+        prop_assert_eq!(read.all_reachable(), built.all_reachable());
+        for rank in 0..built.len() as u32 {
+            prop_assert_eq!(read.token(rank), built.token(rank));
+            prop_assert_eq!(read.id(rank), built.id(rank));
+            prop_assert_eq!(read.split(rank), built.split(rank));
+            prop_assert_eq!(read.rank(built.token(rank)), Some(rank));
+            prop_assert_eq!(read.rank_of_id(built.id(rank)), Some(rank));
+        }
+        check_pieces(&encoding(read, WHOLE), &case)?;
+    }
+}
+
+/// `image` at an address that it can be read at, for good.
+fn read_back(image: &[u8]) -> Vocabulary {
+    Vocabulary::from_image(for_good(image)).expect("an image")
+}
+
+fn for_good(image: &[u8]) -> &'static [u8] {
+    let blocks: Vec<Aligned<[u8; 64]>> = image
+        .chunks(64)
+        .map(|chunk| {
+            let mut block = [0; 64];
+            block[..chunk.len()].copy_from_slice(chunk);
+            Aligned(block)
+        })
+        .collect();
+    let blocks: &'static [Aligned<[u8; 64]>] = Vec::leak(blocks);
+    // SAFETY: an `Aligned` of 64 bytes is those bytes and nothing else, and `image.len()` of the
+    // bytes that the blocks take are there.
+    unsafe { std::slice::from_raw_parts(blocks.as_ptr().cast(), image.len()) }
+}
+
+fn single_bytes() -> Vec<Vec<u8>> {
+    (0..=255u8).map(|byte| vec![byte]).collect()
+}
+
+fn ids_by_place(tokens: &[Vec<u8>]) -> Vec<Token> {
+    tokens.iter().cloned().zip(0..).collect()
+}
+
+/// A token of a byte that is no token itself can still be merged and taken apart.
+#[test]
+fn tokens_of_missing_bytes_stand_side_by_side() {
+    let tokens = ids_by_place(&[b"a".to_vec(), b"ab".to_vec(), b"ba".to_vec()]);
+    let ids: HashMap<Vec<u8>, u32> = tokens.iter().cloned().collect();
+    let encoding = encoding(Vocabulary::build(tokens).expect("a vocabulary"), WHOLE);
+    for piece in ["ab".repeat(8), "ab".repeat(40), "ba".repeat(40), "aab".repeat(20)] {
+        let piece = piece.as_bytes();
+        assert_eq!(piece_ids(&encoding, piece), by_the_rule(&ids, piece), "{piece:?}");
+    }
+    assert_eq!(piece_ids(&encoding, "b".repeat(20).as_bytes()), Err(b'b'));
+}
+
+/// Every length around the limits of the keys, every number of ids around the limits of the
+/// entries, with ids of every size first and later.
+#[test]
+fn the_cache_keeps_what_it_is_given() {
+    let mut order = single_bytes();
+    order.extend([b"aa".to_vec(), b"aaaa".to_vec(), b"bc".to_vec(), b"bcbc".to_vec()]);
+    for numbers in [Numbers::Ranks, Numbers::Gaps, Numbers::Large, Numbers::Last] {
+        let tokens = numbered(order.clone(), numbers);
+        let mut pieces = Vec::new();
+        for length in [1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 15, 16, 17, 30, 31, 32, 33, 47] {
+            for start in ["", "x", "\0", "\u{ff}", "xyzx", "xyzxyzx"] {
+                for fill in ["a", "bc", "\0", "xa", "bca"] {
+                    let fill = fill.bytes().cycle().take(length);
+                    pieces.push(start.bytes().chain(fill).take(length).collect());
+                }
+            }
+        }
+        let encoding = encoding(Vocabulary::build(tokens.clone()).expect("a vocabulary"), WHOLE);
+        check_pieces(&encoding, &Case { tokens, pieces }).expect("the ids of the rule");
+    }
+}
+
+/// Runs are known by their character and length alone.
+#[test]
+fn runs_are_told_apart() {
+    let mut order = single_bytes();
+    let characters: [&[u8]; 10] = [
+        b"\0",
+        b"a",
+        b"\x7f",
+        b"\x80",
+        b"\x80\0",
+        b"\xc3\xa9",
+        b"\xe4\xb8\x80",
+        b"\xe4\0\0",
+        b"\xf0\x9f\x98\x80",
+        b"\xff\0\0\0",
+    ];
+    for character in characters {
+        for length in [2, 3, 4, 7, 16, 40] {
+            let token = character.repeat(length)[..length].to_vec();
+            if !order.contains(&token) {
+                order.push(token);
+            }
+        }
+    }
+    let tokens = ids_by_place(&order);
+    let pieces = characters.iter().flat_map(|character| {
+        (1..90).map(|length| character.iter().copied().cycle().take(length).collect())
+    });
+    let case = Case { pieces: pieces.collect(), tokens };
+    let vocabulary = Vocabulary::build(case.tokens.clone()).expect("a vocabulary");
+    check_pieces(&encoding(vocabulary, WHOLE), &case).expect("the ids of the rule");
+}
+
+/// A vocabulary of letters in which most pieces come to several ids.
+fn letters() -> Vocabulary {
+    let mut order = single_bytes();
+    for first in b'a'..=b'z' {
+        order.extend((b'a'..=b'z').step_by(3).map(|second| vec![first, second]));
+    }
+    let pairs = order[256..].to_vec();
+    order.extend(pairs.windows(2).step_by(3).map(<[Vec<u8>]>::concat));
+    Vocabulary::build(ids_by_place(&order)).expect("a vocabulary")
+}
+
+/// The `number`th of pieces that are all different, of 4 to 27 letters.
+fn distinct_piece(number: u64) -> Vec<u8> {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut piece: Vec<u8> = (0..20 * (number % 2) + number / 2 % 4)
+        .map(|i| b'a' + (mixed.rotate_left(3 * i as u32) % 26) as u8)
+        .collect();
+    let mut rest = number;
+    for _ in 0..5 {
+        piece.push(b'a' + (rest % 26) as u8);
+        rest /= 26;
+    }
+    piece
+}
+
+#[test]
+fn pieces_that_push_each_other_out_keep_their_ids() {
+    const PIECES: u64 = 1_000_000;
+    let cached = encoding(letters(), WHOLE);
+    let plain = encoding(letters(), WHOLE);
+    plain.workspaces().set_caching(false);
+    let (mut ids, mut wanted) = (Vec::new(), Vec::new());
+    for number in 0..PIECES {
+        // Each comes three times: at once, after some others, after very many others.
+        for number in [number, number, number.saturating_sub(1000), number / 2] {
+            let piece = distinct_piece(number);
+            ids.clear();
+            cached.encode_piece(&piece, &mut ids).expect("ids");
+            if number % 7 == 0 {
+                wanted.clear();
+                plain.encode_piece(&piece, &mut wanted).expect("ids");
+                assert_eq!(ids, wanted, "{:?}", piece.escape_ascii().to_string());
+            }
+        }
+    }
+}
+
+/// More threads than workspaces, while others clear the caches and turn them off and on.
+#[test]
+fn threads_share_an_encoding() {
+    let encoding = encoding(letters(), WORDS);
+    let texts: Vec<String> = (0..40)
+        .map(|text| {
+            let words = (0..200).map(|word| distinct_piece(word * (text % 7 + 1) + text));
+            words.map(|word| String::from_utf8(word).expect("letters") + " ").collect()
+        })
+        .collect();
+    let wanted: Vec<_> = texts.iter().map(|text| text_ids(&encoding, text)).collect();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKSPACES + 8)
+            .map(|worker| {
+                let (encoding, texts, wanted) = (&encoding, &texts, &wanted);
+                scope.spawn(move || {
+                    for round in 0..3 * texts.len() {
+                        let text = (round * 7 + worker) % texts.len();
+                        assert_eq!(text_ids(encoding, &texts[text]), wanted[text]);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                encoding.workspaces().clear();
+                encoding.workspaces().set_caching(false);
+                encoding.workspaces().set_caching(true);
+                std::thread::yield_now();
+            }
+        });
+        let failed = workers.into_iter().filter_map(|worker| worker.join().err()).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(failed, 0, "threads got other ids");
+    });
+}
+
+/// A sink that gives up on the way.
+struct Panics(Vec<u32>);
+
+impl bpe_core::Sink for Panics {
+    const WANTS_PIECES: bool = true;
+
+    fn ids(&mut self) -> &mut Vec<u32> {
+        &mut self.0
+    }
+
+    fn piece(&mut self, start: usize) {
+        assert!(start < 20, "enough");
+    }
+}
+
+#[test]
+fn a_panic_in_a_sink_leaves_the_encoding_sound() {
+    let encoding = encoding(letters(), WORDS);
+    let text = "one two three four five six seven eight nine ten";
+    let wanted = text_ids(&encoding, text);
+    for _ in 0..2 * WORKSPACES {
+        let walk = std::panic::AssertUnwindSafe(|| {
+            encoding.encode(text, &Selection::None, &mut Panics(Vec::new()))
+        });
+        assert!(std::panic::catch_unwind(walk).is_err());
+        assert_eq!(text_ids(&encoding, text), wanted);
+    }
+    encoding.workspaces().clear();
+    assert_eq!(text_ids(&encoding, text), wanted);
+}
+
+/// Every vocabulary of one to three tokens of up to three bytes out of two, in every order, on
+/// every piece of up to five bytes and some that are longer.
+#[test]
+fn vocabularies_of_very_few_tokens() {
+    let strings = |longest: usize| {
+        let mut strings: Vec<Vec<u8>> = vec![vec![]];
+        for from in 0..(1 << longest) - 1 {
+            let shorter: Vec<u8> = strings[from].clone();
+            strings.extend([b'a', b'b'].map(|byte| [&shorter[..], &[byte]].concat()));
+        }
+        strings.split_off(1)
+    };
+    let tokens: Vec<Vec<u8>> = strings(2).into_iter().chain([b"aab".to_vec()]).collect();
+    let mut pieces = strings(4);
+    pieces.extend([b"ab".repeat(9), b"aab".repeat(9), b"a".repeat(17), b"b".repeat(17)]);
+    let count = tokens.len() as u32;
+    for order in 0..(count + 1).pow(3) {
+        let digits =
+            [order % (count + 1), order / (count + 1) % (count + 1), order / (count + 1).pow(2)];
+        let chosen: Vec<Vec<u8>> =
+            digits.into_iter().filter_map(|digit| tokens.get(digit as usize).cloned()).collect();
+        let distinct: BTreeMap<_, _> = chosen.iter().map(|token| (token, ())).collect();
+        if chosen.is_empty() || distinct.len() < chosen.len() {
+            continue;
+        }
+        let tokens = ids_by_place(&chosen);
+        let encoding = encoding(Vocabulary::build(tokens.clone()).expect("a vocabulary"), WHOLE);
+        let case = Case { tokens, pieces: pieces.clone() };
+        check_pieces(&encoding, &case).unwrap_or_else(|error| panic!("{chosen:?}: {error}"));
+    }
+}
+
+/// Tokens longer than what fits in a byte, found and merged.
+#[test]
+fn tokens_of_many_bytes() {
+    let mut order = single_bytes();
+    let mut token = b"ab".to_vec();
+    while token.len() <= 4096 {
+        order.push(token.clone());
+        token = token.repeat(2);
+    }
+    // Merging never comes to these.
+    order.extend([15, 16, 17, 127, 128, 129, 254, 255, 256, 257, 999].map(|n| b"ba".repeat(n)));
+    let tokens = ids_by_place(&order);
+    let mut pieces: Vec<Vec<u8>> = order[256..].to_vec();
+    pieces.extend([1, 2, 127, 128, 255, 256, 300].map(|n| b"ab".repeat(n + 1)));
+    pieces.extend([15, 128, 255].map(|n| [&b"x"[..], &b"ba".repeat(n)].concat()));
+    pieces.retain(|piece| piece.len() <= 1100);
+    let encoding = encoding(Vocabulary::build(tokens.clone()).expect("a vocabulary"), WHOLE);
+    check_pieces(&encoding, &Case { tokens, pieces }).expect("the ids of the rule");
+}
+
+/// What is no whole image is refused wherever it is cut off.
+#[test]
+fn images_that_are_cut_off_are_refused() {
+    let order = [b"a".to_vec(), b"b".to_vec(), b"ab".to_vec(), b"abababababababab".to_vec()];
+    let vocabulary = Vocabulary::build(ids_by_place(&order)).expect("a vocabulary");
+    let image = for_good(&vocabulary.to_image());
+    assert!(Vocabulary::from_image(image).is_ok());
+    let some = (0..4096).chain((4096..image.len()).step_by(4093)).filter(|&end| end < image.len());
+    for end in some {
+        assert!(Vocabulary::from_image(&image[..end]).is_err(), "{end} bytes");
+    }
+    // At an address that is not a multiple of what its numbers need.
+    let mut shifted = vec![0];
+    shifted.extend_from_slice(image);
+    assert!(Vocabulary::from_image(&for_good(&shifted)[1..]).is_err());
+}

@@ -1,0 +1,95 @@
+"""Caches: results do not depend on them, and they can be turned off."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import FAMILIES, pair
+
+import bpe_engine
+
+TEXT = "".join(f"word{i} unfathomableness{i % 97} 汉字{i} don't\n" for i in range(3000))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ids_do_not_depend_on_it(name: str) -> None:
+    both = pair(name)
+    expected = both.expected(TEXT)
+    assert both.ours.is_caching
+    try:
+        both.ours.set_caching(False)
+        assert not both.ours.is_caching
+        assert both.ours.encode(TEXT) == both.ours.encode(TEXT) == expected
+        assert both.ours.encode_batch([TEXT, "a"], num_threads=2)[0] == expected
+    finally:
+        both.ours.set_caching(True)
+    assert both.ours.is_caching
+    assert both.ours.encode(TEXT) == both.ours.encode(TEXT) == expected
+
+
+def test_it_can_be_turned_off_while_others_encode() -> None:
+    enc = bpe_engine.get_encoding("cl100k_base")
+    expected, wrong = enc.encode(TEXT), []
+
+    def encode() -> None:
+        wrong.extend(1 for _ in range(10) if enc.encode(TEXT) != expected)
+
+    threads = [threading.Thread(target=encode) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for caching in [False, True] * 10:
+        enc.set_caching(caching)
+        enc.clear_cache()
+    for thread in threads:
+        thread.join()
+    assert not wrong and enc.is_caching
+
+
+def run(program: str, value: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={"BPE_ENGINE_CACHE": value, "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(("value", "caching"), [("off", False), ("on", True), ("", True)])
+def test_environment(value: str, caching: bool) -> None:
+    program = """
+import bpe_engine
+for name in "gpt2", "o200k_base":
+    enc = bpe_engine.get_encoding(name)
+    print(enc.is_caching, enc.decode(enc.encode("some words")))
+"""
+    result = run(program, value)
+    assert result.stdout == f"{caching} some words\n" * 2, result.stderr
+
+
+def test_environment_that_makes_no_sense() -> None:
+    result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", "maybe")
+    assert 'BPE_ENGINE_CACHE must be "on" or "off", not "maybe"' in result.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_memory_is_given_back() -> None:
+    program = f"""
+import bpe_engine, resource
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+text = "".join(f"word{{i}} unfathomableness{{i % 97}} " for i in range(60_000))
+enc = bpe_engine.get_encoding("o200k_base")
+enc.count(text)
+before = resident()
+enc.set_caching(False)
+print(before - resident())
+enc.count(text)
+assert not enc.is_caching
+"""
+    result = run(program, "on")
+    assert result.stdout and float(result.stdout) > 2, result
