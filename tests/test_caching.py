@@ -77,12 +77,12 @@ def test_environment_that_makes_no_sense() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 def test_memory_is_given_back() -> None:
-    program = f"""
+    program = """
 import bpe_engine, resource
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
-text = "".join(f"word{{i}} unfathomableness{{i % 97}} " for i in range(60_000))
+text = "".join(f"word{i} unfathomableness{i % 97} " for i in range(60_000))
 enc = bpe_engine.get_encoding("o200k_base")
 enc.count(text)
 before = resident()
