@@ -59,7 +59,7 @@ def learn(words: Mapping[str, int], ranks: Mapping[bytes, int]) -> list[PairOfPi
         def order(pair: PairOfPieces) -> tuple[int, int, int, str, bytes]:
             joined = pair[0] + pair[1]
             text = joined.decode(errors="replace")
-            count = frequencies[pair]  # noqa: B023  # called in this turn only
+            count = frequencies[pair]
             return -count, len(text), len(joined), text, joined
 
         best = min(frequencies, key=order)
