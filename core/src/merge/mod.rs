@@ -3,11 +3,13 @@
 //! The rule: starting from single bytes, the two neighbouring parts whose concatenation has the
 //! lowest rank merge, leftmost on ties, until no two neighbours make a token.
 //!
-//! Three ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
+//! Four ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
 //! vocabulary, in O(n log n). For ordered vocabularies (see [`Vocabulary::is_ordered`]) `scan`
-//! is faster on short pieces, and `greedy`, which never merges anything, on long ones.
+//! is faster on short pieces, `runs` on one character over and over, and `greedy`, which never
+//! merges anything, on other long ones.
 
 mod greedy;
+mod runs;
 mod scan;
 
 use std::cmp::Reverse;
@@ -91,7 +93,7 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) {
         ));
     } else if piece.len() <= SCAN_LIMIT {
         scan::scan(vocabulary.pairs(), piece, out);
-    } else {
+    } else if !runs::merge_run(vocabulary.pairs(), piece, out) {
         greedy::greedy(vocabulary, piece, out);
     }
 }
@@ -102,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    use super::{SCAN_LIMIT, greedy, merge_parts, scan};
+    use super::{SCAN_LIMIT, greedy, merge_parts, runs, scan};
     use crate::Vocabulary;
 
     /// Ordered vocabularies: every token is made of two that rank before it.
@@ -151,6 +153,29 @@ mod tests {
                     let mut parts = vec![0];
                     scan::scan(pairs, &piece, &mut parts);
                     prop_assert_eq!(&parts[1..], &by_the_letter, "scan {}", piece.escape_ascii());
+                }
+            }
+        }
+
+        #[test]
+        fn runs_have_the_same_parts((vocabulary, pieces) in learned(), count in 2..400usize) {
+            prop_assume!(vocabulary.is_ordered());
+            let pairs = vocabulary.pairs();
+            for piece in pieces {
+                for width in [1, 3] {
+                    let Some(character) = piece.get(..width) else { continue };
+                    let run = character.repeat(count);
+                    let mut parts = vec![0];
+                    if !runs::merge_run(pairs, &run, &mut parts) {
+                        prop_assert_eq!(parts, [0]);
+                        continue;
+                    }
+                    let by_the_letter = merge_parts(
+                        &run,
+                        |byte| pairs.byte(byte),
+                        |join| pairs.merged(join.left, join.right),
+                    );
+                    prop_assert_eq!(&parts[1..], &by_the_letter, "{}", run.escape_ascii());
                 }
             }
         }
