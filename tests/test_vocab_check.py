@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,40 @@ def test_gaps_that_special_tokens_fill_are_none() -> None:
     base = {**BYTES, b"ab": 257}
     assert "ID_GAP" not in codes(check_vocabulary(base, special_tokens={"<x>": 256}))
     assert codes(check_vocabulary(base, special_tokens={}))["ID_GAP"] == 1
+
+
+def test_an_id_far_off_costs_no_memory(tmp_path: Path) -> None:
+    far = 2**32 - 2
+    tracemalloc.start()
+    try:
+        result = check_vocabulary({**BYTES, b"ab": far}, pattern="gpt2", special_tokens={})
+        extended = check_vocabulary(BYTES, {b"ab": far}, pattern="gpt2", special_tokens={})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000_000
+    assert codes(result)["ID_GAP"] == codes(extended)["EXTRA_GAP"] == far - 256
+    assert examples(result, "ID_GAP") == f"256 to {far - 1} ({far - 256} ids)"
+    assert result.sizes["unused_ids"] == far - 256
+    row = {"first": 256, "last": far - 1, "count": far - 256}
+    assert extended.to_plain()["unused_ids"] == [row]
+    for number in (-1, 2**32 - 1, 2**70, 1.5, True):
+        with pytest.raises(ValueError, match="no id from 0 to 4294967294"):
+            check_vocabulary({**BYTES, b"ab": number})  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="'<x>': 4294967295 is no id"):
+        check_vocabulary(BYTES, special_tokens={"<x>": 2**32 - 1})
+    path = write(tmp_path / "base.tiktoken", [*BYTES.items(), (b"ab", 2**32 - 1)])
+    assert "line 257: 4294967295 is above" in examples(check_vocabulary(path), "BAD_LINE")
+
+
+def test_one_extra_needs_no_list(tmp_path: Path) -> None:
+    path = write(tmp_path / "extra.tiktoken", [(b"ab", 256)])
+    for extra in (path, str(path), {b"ab": 256}, [path], iter([{b"ab": 256}])):
+        result = check_vocabulary(BYTES, extra, special_tokens={})  # type: ignore[arg-type]
+        assert result.ok and result.sizes["extra_ranks"] == 1
+    for wrong in (None, 3, b"ab", [3]):
+        with pytest.raises(TypeError, match="no source of ranks"):
+            check_vocabulary(BYTES, wrong)  # type: ignore[arg-type]
 
 
 def test_merging_has_reasons() -> None:

@@ -47,7 +47,7 @@ def test_the_plan_of_a_loaded_base(example: Path) -> None:
     plan = embedding_plan(ranks, load_ranks(example), special_tokens="qwen")
     assert plan == embedding_plan(QWEN, example)
     # Without the special tokens there are ids that stand for nothing.
-    assert len(embedding_plan(ranks, example).gaps) == 208
+    assert embedding_plan(ranks, example).gaps == [(151643, 151850)]
 
 
 @given(word_lists, trained_bases())
@@ -59,7 +59,7 @@ def test_plans_spell_the_tokens(words: dict[str, int], base: dict[bytes, int]) -
     for token, number in extra.items():
         assert b"".join(tokens[part] for part in plan[number]) == token
     if extra:
-        assert plan.gaps == list(range(len(base), len(base) + 5))
+        assert plan.gaps == [(len(base), len(base) + 4)]
 
 
 def test_rows_have_the_mean_norm_of_the_table() -> None:
@@ -128,6 +128,29 @@ def test_bad_input() -> None:
         embedding_plan(BYTES, {b"a": 256})
     with pytest.raises(ValueError, match="no token"):
         embedding_plan({b"a": 0}, {b"ab": 1})
+
+
+def test_an_id_far_off_costs_no_memory() -> None:
+    far = 2**32 - 2
+    plan = embedding_plan(BYTES, {b"ab": far})
+    assert dict(plan) == {far: [97, 98]}
+    assert plan.gaps == [(256, far - 1)] and plan.sizes["rows"] == 2**32 - 1
+    with pytest.raises(ValueError, match=f"{far}.*256 rows.*number the new tokens from 256 on"):
+        extend_embeddings(table(256), plan)
+    # Rows that are there already are not appended.
+    near = embedding_plan(BYTES, {b"ab": 2**20 + 256})
+    assert extend_embeddings(numpy.ones((256, 1), "float16"), near).shape == (2**20 + 257, 1)
+    with pytest.raises(ValueError, match="no id from 0 to 4294967294"):
+        embedding_plan(BYTES, {b"ab": 2**32 - 1})
+    with pytest.raises(ValueError, match="'<x>': -1 is no id"):
+        embedding_plan(BYTES, {b"ab": 256}, special_tokens={"<x>": -1})
+
+
+def test_a_plain_dict_is_no_plan() -> None:
+    with pytest.raises(TypeError, match="is a dict; make one with embedding_plan"):
+        extend_embeddings(table(256), {256: [1]})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="no source of ranks"):
+        embedding_plan(BYTES, 3)  # type: ignore[arg-type]
 
 
 def test_several_extras_and_none() -> None:

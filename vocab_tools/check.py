@@ -22,9 +22,16 @@ from .ranks import (
     Pattern,
     RankFile,
     RankSource,
+    as_sources,
+    check_special_tokens,
+    check_token,
+    count_ids,
+    encoding_pattern,
     find_pattern,
+    free_ranges,
     read_rank_file,
     read_special_tokens,
+    shorten,
     show,
 )
 from .words import word_lines
@@ -107,6 +114,8 @@ class CheckResult:
     #: Ids that are never a piece of their own: "never", or "only inside" a longer piece.
     never_whole: dict[int, str] = field(repr=False)
     corpus: CorpusEffect | None = None
+    #: Ids below the largest that stand for nothing: ranges of first and last id.
+    unused: list[tuple[int, int]] = field(default_factory=list, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -136,6 +145,10 @@ class CheckResult:
             "sizes": self.sizes,
             "findings": [asdict(finding) for finding in self.findings],
             "round_trip": {"counts": self.round_trip_counts, "ids": ids},
+            "unused_ids": [
+                {"first": first, "last": last, "count": last - first + 1}
+                for first, last in self.unused
+            ],
             "unreached": [
                 {"id": number, "why": why, "stops_at": stops}
                 for number, (why, stops) in self.unreached.items()
@@ -150,7 +163,7 @@ class CheckResult:
 
 def check_vocabulary(
     base: RankSource,
-    extra: Sequence[RankSource] = (),
+    extra: RankSource | Sequence[RankSource] = (),
     *,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | str | os.PathLike[str] | None = None,
@@ -162,7 +175,7 @@ def check_vocabulary(
 
     Args:
         base: a rank file, ranks, or an encoding. Rank files may be defective: that is reported.
-        extra: what extends it, in the order of loading.
+        extra: what extends it: one source, or several in the order of loading.
         pattern: the name of an encoding, or a regular expression. By default the encoding whose
             published file ``base`` is, or else ``qwen``.
         special_tokens: names and ids, or a file of them; by default those of the named encoding.
@@ -171,7 +184,9 @@ def check_vocabulary(
         progress: called now and then with tokens done and tokens in all.
 
     Raises:
-        ValueError: a pattern, a special token or the corpus is not usable.
+        ValueError: a pattern, a special token, the corpus or an id of a mapping is not usable;
+            ids are 0 to 2**32 - 2.
+        TypeError: ``base`` or ``extra`` is no source of ranks.
         OSError: a file cannot be read.
 
     >>> base = {bytes([byte]): byte for byte in range(256)} | {b"xyz": 256}
@@ -181,16 +196,18 @@ def check_vocabulary(
     >>> result.finding("UNREACHABLE_BY_MERGING").examples
     ["256 'xyz': no two tokens make it; merging stops at 'x' 'y' 'z'"]
     """
-    files = [_rank_file(source) for source in (base, *extra)]
+    extras = as_sources(extra)
+    files = [_rank_file(source) for source in (*as_sources([base]), *extras)]
     name = pattern or files[0].encoding_name
     if name is None and isinstance(base, bpe_engine.Encoding):
-        name = base._pat_str
+        name = encoding_pattern(base)
         special_tokens = base._special_tokens if special_tokens is None else special_tokens
     name = name or "qwen"
     found = find_pattern(name, {token: number for token, number, _ in files[0].tokens})
     if isinstance(special_tokens, (str, os.PathLike)):
         special_tokens = read_special_tokens(special_tokens)
     specials = dict(found.special_tokens if special_tokens is None else special_tokens)
+    check_special_tokens(specials)
     check = _Check(files, found, specials)
     check.files_and_ids()
     check.special_tokens()
@@ -198,7 +215,7 @@ def check_vocabulary(
         check.tokens(progress)
         if words is not None:
             check.words(words)
-        if extra:
+        if extras:
             check.extension()
         if corpus is not None:
             check.corpus(corpus)
@@ -210,6 +227,8 @@ def _rank_file(source: RankSource) -> RankFile:
         return read_rank_file(source)
     if isinstance(source, bpe_engine.Encoding):
         source = source._mergeable_ranks
+    for token, number in source.items():
+        check_token(token, number)
     rows = enumerate(source.items(), 1)
     return RankFile("the ranks", [(token, number, line) for line, (token, number) in rows])
 
@@ -262,6 +281,7 @@ class _Check:
             self.unreached,
             self.never_whole,
             self.effect,
+            free_ranges(ids, 0, size),
         )
 
     def files_and_ids(self) -> None:
@@ -311,11 +331,11 @@ class _Check:
     def _gaps(self) -> None:
         used = {*self.by_id, *self.specials.values()}
         base_end = max(self.base.values(), default=-1) + 1
-        gaps = [number for number in range(base_end) if number not in used]
-        self.add("ID_GAP", _ranges(gaps), count=len(gaps))
+        gaps = free_ranges(used, 0, base_end)
+        self.add("ID_GAP", _named_ranges(gaps), count=count_ids(gaps))
         extra_end = max(self.extra.values(), default=-1) + 1
-        gaps = [number for number in range(base_end, extra_end) if number not in used]
-        self.add("EXTRA_GAP", _ranges(gaps), count=len(gaps))
+        gaps = free_ranges(used, base_end, extra_end)
+        self.add("EXTRA_GAP", _named_ranges(gaps), count=count_ids(gaps))
         below = [row for row in self.extra.items() if row[1] < base_end]
         self.add("BELOW_BASE", [f"{number} {show(token)}" for token, number in below])
 
@@ -524,16 +544,13 @@ class _Check:
         self.add("CORPUS_CHANGES", examples)
 
 
-def _ranges(numbers: list[int]) -> list[str]:
-    """Ascending numbers as ranges.
+def _named_ranges(ranges: list[tuple[int, int]]) -> list[str]:
+    """Ranges for people.
 
-    >>> _ranges([1, 2, 3, 7])
-    ['1 to 3', '7']
+    >>> _named_ranges([(1, 3), (7, 7)])
+    ['1 to 3 (3 ids)', '7']
     """
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return [str(first) if first == last else f"{first} to {last}" for first, last in ranges]
+    return [
+        str(first) if first == last else f"{first} to {last} ({last - first + 1} ids)"
+        for first, last in ranges
+    ]

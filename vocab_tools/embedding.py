@@ -14,10 +14,23 @@ from typing import Any
 import bpe_engine
 from bpe_engine import _core
 
-from .ranks import RankSource, find_pattern, load_ranks, read_rank_file
+from .ranks import (
+    RankSource,
+    as_sources,
+    check_special_tokens,
+    count_ids,
+    find_pattern,
+    free_ranges,
+    load_ranks,
+    read_rank_file,
+)
 
 #: How :func:`extend_embeddings` makes a row.
 METHODS = ("mean", "mean-raw", "zeros")
+
+#: The most rows without a token that :func:`extend_embeddings` appends: a table of 4096 numbers a
+#: row grows by 8 GiB in half precision.
+MOST_UNUSED_ROWS = 2**20
 
 
 class EmbeddingPlan(dict[int, list[int]]):
@@ -25,8 +38,9 @@ class EmbeddingPlan(dict[int, list[int]]):
 
     #: What the vocabulary has before and after; see :func:`embedding_plan`.
     sizes: dict[str, int]
-    #: Ids from the base's maximum to the new maximum that stand for no token.
-    gaps: list[int]
+    #: Ids from the base's maximum to the new maximum that stand for no token: ranges of first and
+    #: last id.
+    gaps: list[tuple[int, int]]
     #: The ids of the base's tokens, whose rows are trained.
     base_ids: list[int]
 
@@ -49,20 +63,23 @@ def embedding_plan(
         A mapping of new id to base ids, in the order of ids. Its ``sizes`` are ``base_ranks``,
         ``extra_ranks``, ``special_tokens``, ``base_max_id_plus_one`` and ``max_id_plus_one``
         (special tokens included), and ``rows``, how many rows the table needs. Its ``gaps`` are
-        the ids between the two maxima that stand for nothing; they get rows too.
+        the ids between the two maxima that stand for nothing, as ranges of first and last id;
+        they get rows too.
 
     Raises:
         ValueError: a token has two ids, or an id two tokens, or a byte of a new token is no token
-            of the base.
+            of the base, or an id is not from 0 to 2**32 - 2.
+        TypeError: ``extra`` is no source of ranks.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
     >>> plan = embedding_plan({**base, b"ab": 256}, {b"abc": 260})
     >>> dict(plan), plan.gaps, plan.sizes["rows"]
-    ({260: [256, 99]}, [257, 258, 259], 261)
+    ({260: [256, 99]}, [(257, 259)], 261)
     """
-    extras: list[Any] = list(extra) if isinstance(extra, (list, tuple)) else [extra]
+    extras = as_sources(extra)
     ranks = load_ranks(base)
     specials = _special_tokens(base, special_tokens, ranks)
+    check_special_tokens(specials)
     both = load_ranks(ranks, *extras)
     taken = {number: name for name, number in specials.items()}
     new = {token: number for token, number in both.items() if token not in ranks}
@@ -82,8 +99,7 @@ def embedding_plan(
         plan[number] = parts
     base_size = max([*ranks.values(), *specials.values()]) + 1
     size = max([base_size, *(number + 1 for number in plan)])
-    used = {*plan, *ranks.values(), *specials.values()}
-    plan.gaps = [number for number in range(base_size, size) if number not in used]
+    plan.gaps = free_ranges(plan, base_size, size)
     plan.base_ids = list(ranks.values())
     plan.sizes = {
         "base_ranks": len(ranks),
@@ -130,8 +146,9 @@ def extend_embeddings(matrix: Any, plan: EmbeddingPlan, method: str = "mean") ->
 
     Raises:
         ValueError: the method is none of these, the table has not two dimensions, or it lacks
-            rows of the base.
-        TypeError: the table does not hold floating-point numbers.
+            rows of the base; or ids far above the others would append more than 2**20 rows
+            that stand for no token.
+        TypeError: the table does not hold floating-point numbers, or the plan is none.
 
     >>> import numpy
     >>> base = {bytes([byte]): byte for byte in range(256)}
@@ -141,6 +158,11 @@ def extend_embeddings(matrix: Any, plan: EmbeddingPlan, method: str = "mean") ->
     """
     if method not in METHODS:
         raise ValueError(f"{method!r} is no method; the methods are {', '.join(METHODS)}")
+    if not isinstance(plan, EmbeddingPlan):
+        raise TypeError(
+            f"the plan is a {type(plan).__name__}; make one with embedding_plan(base, extra), which "
+            f"also knows the ids of the base"
+        )
     arrays: Any = _Torch() if _is_torch(matrix) else _Numpy()
     matrix = arrays.check(matrix)
     if len(matrix.shape) != 2:
@@ -152,19 +174,30 @@ def extend_embeddings(matrix: Any, plan: EmbeddingPlan, method: str = "mean") ->
             f"table that belongs to the base"
         )
     size = max(rows, plan.sizes["rows"])
+    unused = free_ranges(plan, rows, size)
+    if count_ids(unused) > MOST_UNUSED_ROWS:
+        raise ValueError(
+            f"the largest id is {size - 1}, so the table of {rows} rows would get {size - rows} "
+            f"more, {count_ids(unused)} of them for no new token (at most {MOST_UNUSED_ROWS} are "
+            f"made); number the new tokens from {plan.sizes['base_max_id_plus_one']} on"
+        )
     table = arrays.grown(matrix, size)
     trained = arrays.wide(matrix[plan.base_ids])
     norm = float(arrays.norms(trained).mean())
     average = trained.mean(0)
-    appended_gaps = [number for number in range(rows, size) if number not in plan]
-    for number in [*plan, *appended_gaps]:
-        row = arrays.wide(matrix[plan[number]]).mean(0) if number in plan else average
+
+    def made(row: Any) -> Any:
         if method == "zeros":
             row = row * 0
         elif method == "mean":
             length = float(arrays.norms(row[None])[0])
             row = row * (norm / length) if length > 0 else row
-        table[number] = arrays.narrow(row, table)
+        return arrays.narrow(row, table)
+
+    for number, parts in plan.items():
+        table[number] = made(arrays.wide(matrix[parts]).mean(0))
+    for first, last in unused:
+        table[first : last + 1] = made(average)
     return table
 
 

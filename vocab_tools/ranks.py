@@ -25,8 +25,8 @@ from bpe_engine.builtin import BUILTIN
 #: A rank file, or ranks that are loaded already, or an encoding that has them.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]
 
-#: Ids are unsigned 32-bit numbers.
-MAX_ID = 2**32 - 1
+#: Ids are unsigned 32-bit numbers; the engine keeps the largest of them for "no token".
+MAX_ID = 2**32 - 2
 
 #: The published rank files, by the SHA-256 of their contents.
 KNOWN_FILES = {
@@ -36,6 +36,12 @@ KNOWN_FILES = {
     "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": "o200k_base",
     "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186": "qwen",
 }
+
+#: How many tokens those files have.
+KNOWN_SIZES = frozenset({50256, 50280, 100256, 151643, 199998})
+
+#: How many ids those files leave out, at most.
+MOST_PUBLISHED_GAPS = 16
 
 
 @dataclass
@@ -61,6 +67,15 @@ def show(token: bytes, limit: int = 60) -> str:
         text = repr(token.decode())
     except UnicodeDecodeError:
         text = repr(token)
+    return shorten(text, limit)
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Text of at most ``limit`` characters, for messages.
+
+    >>> shorten("abcdef", 4)
+    'abc…'
+    """
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -78,7 +93,95 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
     ranks = RankFile(os.fspath(path))
     ranks.encoding_name = KNOWN_FILES.get(hashlib.sha256(contents).hexdigest())
     ranks.tokens, ranks.bad_lines = _core.parse_rank_lines(contents)
+    if any(number > MAX_ID for _, number, _ in ranks.tokens):
+        large = [row for row in ranks.tokens if row[1] > MAX_ID]
+        ranks.tokens = [row for row in ranks.tokens if row[1] <= MAX_ID]
+        ranks.bad_lines += [(line, f"{number} is above {MAX_ID}") for _, number, line in large]
+        ranks.bad_lines.sort()
     return ranks
+
+
+def check_token(token: Any, number: Any) -> None:
+    """Raises ValueError unless these are a token and an id that the engine takes."""
+    if not isinstance(token, bytes) or not token:
+        raise ValueError(f"{token!r} is no token: tokens are bytes, and not empty")
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
+        raise ValueError(f"{show(token)}: {number!r} is no id from 0 to {MAX_ID}")
+
+
+def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
+    """Raises ValueError unless these are names and ids."""
+    for name, number in special_tokens.items():
+        if not isinstance(name, str):
+            raise ValueError(f"{name!r} is no special token: their names are text")
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
+            raise ValueError(f"special token {name!r}: {number!r} is no id from 0 to {MAX_ID}")
+
+
+def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
+    """One source, or several, as a list.
+
+    Raises TypeError for anything else.
+
+    >>> as_sources({b"ab": 256}), as_sources(["a.tiktoken", "b.tiktoken"])
+    ([{b'ab': 256}], ['a.tiktoken', 'b.tiktoken'])
+    """
+    kinds = (str, os.PathLike, Mapping, bpe_engine.Encoding)
+    several = isinstance(extra, Iterable) and not isinstance(extra, (*kinds, bytes, bytearray))
+    sources: list[Any] = list(extra) if several else [extra]  # type: ignore[arg-type]
+    for source in sources:
+        if not isinstance(source, kinds):
+            raise TypeError(
+                f"{shorten(repr(source))} is no source of ranks; give the path of a rank file, a "
+                f"mapping of bytes to ids, an encoding, or a list of these"
+            )
+    return sources
+
+
+def free_ranges(used: Iterable[int], start: int, end: int) -> list[tuple[int, int]]:
+    """The ids from ``start`` up to, not including, ``end`` that are not used.
+
+    They come as ranges of first and last id: there may be billions of them, but no more ranges
+    than used ids.
+
+    >>> free_ranges([3, 4, 9], 0, 4_000_000_000)
+    [(0, 2), (5, 8), (10, 3999999999)]
+    """
+    ranges = []
+    for number in sorted({number for number in used if start <= number < end}):
+        if number > start:
+            ranges.append((start, number - 1))
+        start = number + 1
+    if start < end:
+        ranges.append((start, end - 1))
+    return ranges
+
+
+def count_ids(ranges: Iterable[tuple[int, int]]) -> int:
+    """How many ids the ranges hold."""
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def recognise(ranks: Mapping[bytes, int]) -> str | None:
+    """The encoding whose published ranks these are, or begin with; None when there is none.
+
+    >>> recognise(bpe_engine.get_encoding("p50k_base")._mergeable_ranks)
+    'p50k_base'
+    """
+    digest = hashlib.sha256()
+    place = 0
+    ordered = sorted(ranks.items(), key=lambda row: row[1])
+    for size in sorted(KNOWN_SIZES):
+        if size > len(ordered):
+            break
+        # Every published file numbers its tokens in order, nearly without gaps.
+        if ordered[size - 1][1] > size + MOST_PUBLISHED_GAPS:
+            break
+        digest.update(dump_ranks(dict(ordered[place:size])))
+        place = size
+        if name := KNOWN_FILES.get(digest.hexdigest()):
+            return name
+    return None
 
 
 def load_ranks(*sources: RankSource) -> dict[bytes, int]:
@@ -125,10 +228,7 @@ def _rows(source: RankSource) -> Iterable[tuple[bytes, int, str]]:
         source = source._mergeable_ranks
     if isinstance(source, Mapping):
         for token, number in source.items():
-            if not isinstance(token, bytes) or not token:
-                raise ValueError(f"{token!r} is no token: tokens are bytes, and not empty")
-            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
-                raise ValueError(f"{show(token)}: {number!r} is no id from 0 to {MAX_ID}")
+            check_token(token, number)
             yield token, number, "the ranks"
         return
     ranks = read_rank_file(source)
@@ -199,6 +299,14 @@ def find_pattern(pattern: str, ranks: Mapping[bytes, int]) -> Pattern:
     if all(number in used for number in named.special_tokens.values()):
         return replace(named, special_tokens={})
     return named
+
+
+def encoding_pattern(encoding: bpe_engine.Encoding) -> str:
+    """What :func:`find_pattern` takes for the pattern of this encoding: its name, if it can."""
+    builtin = BUILTIN.get(encoding.name)
+    if builtin is not None and builtin.pattern == encoding._pat_str:
+        return encoding.name
+    return encoding._pat_str
 
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
