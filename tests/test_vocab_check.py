@@ -7,6 +7,7 @@ import json
 import random
 import time
 import tracemalloc
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,29 @@ def test_one_extra_needs_no_list(tmp_path: Path) -> None:
     for wrong in (None, 3, b"ab", [3]):
         with pytest.raises(TypeError, match="no source of ranks"):
             check_vocabulary(BYTES, wrong)  # type: ignore[arg-type]
+
+
+def test_new_parts_of_characters_change_other_text() -> None:
+    part = b"\xf0\xa0\x80"
+    result = check_vocabulary(QWEN, {part: 151851})
+    finding = result.finding("OTHER_TEXT_CHANGES")
+    assert finding is not None and finding.count == 1
+    assert "has [151851] in place of [" in finding.examples[0]
+    assert "xa0" in finding.examples[0]
+    # Merging never gives this one, and it is no piece of its own.
+    assert "OTHER_TEXT_CHANGES" not in codes(check_vocabulary(BYTES, {part: 151851}))
+
+
+@pytest.mark.parametrize("pattern", ["qwen", "gpt2"])
+def test_the_corpus_is_normalised_when_the_encoding_does_so(tmp_path: Path, pattern: str) -> None:
+    extra = learn_merges(QWEN, {"cafébazé": 1}).tokens
+    counts = []
+    for form in ("NFC", "NFD"):
+        corpus = tmp_path / f"{form}.txt"
+        corpus.write_text(unicodedata.normalize(form, "café bazé cafébazé bar"), encoding="utf-8")
+        counts.append(check_vocabulary(QWEN, extra, pattern=pattern, corpus=corpus).corpus)
+    assert (counts[0] == counts[1]) == (pattern == "qwen")
+    assert counts[0] is not None and counts[0].tokens_after < counts[0].tokens_before
 
 
 def test_merging_has_reasons() -> None:

@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from vocab_bases import BYTES, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN
+from vocab_bases import BYTES, DATA, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN
 
 from vocab_tools import dump_ranks
 
@@ -135,6 +136,27 @@ def test_start_ids(tmp_path: Path, words: Path, base: Path) -> None:
     specials.write_text("<|x|>\n")
     done = run("learn", base, path, "-o", "-", "--special-tokens", specials)
     assert done.returncode == 1 and "line 1" in done.stderr
+
+
+def test_learn_on_another_published_base(tmp_path: Path) -> None:
+    path = listed(tmp_path, "qwertzuiopasdf\t3")
+    output = tmp_path / "extra.tiktoken"
+    done = run("learn", DATA / "o200k_base.tiktoken", path, "-o", output)
+    assert done.returncode == 0 and "the base is o200k_base" in done.stderr
+    assert run("check", DATA / "o200k_base.tiktoken", output).returncode == 0
+
+
+def test_the_corpus_is_normalised(tmp_path: Path) -> None:
+    path = listed(tmp_path, "cafébazé\t3")
+    effects = []
+    for form in ("NFC", "NFD"):
+        corpus = tmp_path / f"{form}.txt"
+        corpus.write_text(unicodedata.normalize(form, "café bazé cafébazé bar"), encoding="utf-8")
+        report = tmp_path / f"{form}.json"
+        done = run("learn", QWEN, path, "-o", "-", "--corpus", corpus, "--report", report)
+        assert done.returncode == 0, done.stderr
+        effects.append(json.loads(report.read_text(encoding="utf-8"))["corpus"])
+    assert effects[0] == effects[1] and effects[0]["changed"] == 1
 
 
 def test_an_extension_of_an_extension(tmp_path: Path, base: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vocab_bases import (
     BYTES,
+    DATA,
     EXAMPLE_EXTRA,
     EXAMPLE_WORDS,
     QWEN,
@@ -211,6 +212,38 @@ def test_default_start_ids() -> None:
     result = vocab_tools.learn_merges(wide, words)
     assert list(result.tokens.values()) == [200_001]
     assert any("200001" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
+def test_a_published_base_brings_its_pattern_and_special_tokens(name: str) -> None:
+    words = {"qwertzuiopasdf": 3, "lorem猫ipsum猫dolor": 2}
+    published = bpe_engine.get_encoding(name)
+    specials = set(published._special_tokens.values())
+    ranks = vocab_tools.load_ranks(DATA / f"{name}.tiktoken")
+    extended = vocab_tools.load_ranks(ranks, {b"zqzqzqzq": 210_000})
+    for base in (DATA / f"{name}.tiktoken", ranks, published, extended):
+        result = vocab_tools.learn_merges(base, words)
+        assert result.pattern.pat_str == published._pat_str
+        assert result.special_tokens == published._special_tokens
+        assert specials.isdisjoint(result.tokens.values())
+        assert any("its pattern and its special tokens are used" in note for note in result.notes)
+    # Another pattern is taken, with a warning; the ids of the base stay its own.
+    result = vocab_tools.learn_merges(ranks, words, pattern="qwen")
+    assert result.pattern.name == "qwen"
+    assert specials.isdisjoint(result.tokens.values())
+    assert any("the pattern qwen is not the one of" in note for note in result.notes)
+    taken = max(specials)
+    with pytest.raises(ValueError, match="special token"):
+        vocab_tools.learn_merges(ranks, words, pattern="qwen", start_id=taken)
+
+
+def test_qwen_as_a_base_needs_no_remark() -> None:
+    for base in (QWEN, bpe_engine.get_encoding("qwen")):
+        result = vocab_tools.learn_merges(base, {"一只猫": 1})
+        assert result.tokens == {"一只猫".encode(): 151851} and result.notes == []
+        assert result.pattern.nfc
+    asked = vocab_tools.learn_merges(QWEN, {"一只猫": 1}, pattern="qwen")
+    assert asked.tokens == {"一只猫".encode(): 151851} and asked.notes == []
 
 
 def test_like_add_merges_keeps_defects() -> None:

@@ -48,6 +48,15 @@ def test_bad_lines_are_named(line: str, message: str, lenient: dict[str, int]) -
     assert read_words(["ok\t1", line], lenient=True) == lenient
 
 
+@pytest.mark.parametrize("line", ["\t5", " \t5", "\t 5 "])
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_line_without_a_word(line: str, lenient: bool) -> None:
+    with pytest.raises(WordListError, match="line 2: there is no word before the tab"):
+        read_words(["ok\t1", line], lenient=lenient)
+    # A tab before a sound line is stripped, as add_merges.py strips it.
+    assert read_words(["\tok\t5"], lenient=lenient) == {"ok": 5}
+
+
 def test_many_bad_lines_are_counted() -> None:
     with pytest.raises(WordListError) as caught:
         read_words(["x"] * 25)

@@ -504,9 +504,10 @@ class _Check:
         if self.new_words is None:
             self.new_words = self._guessed_words()
         others = []
-        for token in self.extra:
-            text = token.decode(errors="ignore")
-            if text.encode() == token and text not in self.new_words:
+        for token, number in self.extra.items():
+            text = _text(token)
+            # A part of characters is no piece by itself: only merging can give it.
+            if text not in self.new_words if text is not None else number not in self.unreached:
                 others.append(token)
         before = _core.merge_bytes(self.base, others) if others and self.base else []
         examples = [
@@ -523,13 +524,15 @@ class _Check:
                 left, right = token[:cut], token[cut:]
                 if left in self.ranks and right in self.ranks:
                     parts.update((left, right))
-        return {token.decode(errors="replace") for token in self.extra if token not in parts}
+        texts = (_text(token) for token in self.extra if token not in parts)
+        return {text for text in texts if text is not None}
 
     def corpus(self, path: str | os.PathLike[str]) -> None:
         """Text before and after."""
         base = self.pattern.encoding(self.base, {})
         extended = self.pattern.encoding(self.ranks, {})
-        effect = corpus_effect(path, base, extended, self.new_words or set())
+        words = self.new_words or set()
+        effect = corpus_effect(path, base, extended, words, nfc=self.pattern.nfc)
         self.effect = effect
         self.add(
             "CORPUS",
@@ -542,6 +545,14 @@ class _Check:
             for change in effect.unexpected
         ]
         self.add("CORPUS_CHANGES", examples)
+
+
+def _text(token: bytes) -> str | None:
+    """The text of a token, or None when it is no valid UTF-8."""
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _named_ranges(ranges: list[tuple[int, int]]) -> list[str]:

@@ -120,16 +120,15 @@ def _special_tokens(path: str | None) -> dict[str, int] | None:
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @click.option(
     "--pattern",
-    default="qwen",
-    show_default=True,
-    help="Name of an encoding, or a regular expression: how text is cut before merging.",
+    help="Name of an encoding, or a regular expression: how text is cut before merging. "
+    "[default: the encoding whose published ranks BASE has, else qwen]",
 )
 @click.option(
     "--special-tokens",
     "specials",
     metavar="FILE",
     help="Names and ids that are taken: JSON, or 'name id' a line; 'none' for none. "
-    "[default: those of the named encoding]",
+    "[default: those of the encoding that BASE is, else of the named encoding]",
 )
 @click.option("--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable.")
 @click.option(
@@ -165,7 +164,7 @@ def learn(
     base: str,
     words: str,
     output: str,
-    pattern: str,
+    pattern: str | None,
     specials: str | None,
     extra: tuple[str, ...],
     start_id: int | None,
@@ -236,7 +235,7 @@ def _effect(path: str, result: LearnResult) -> CorpusEffect:
     base = result.pattern.encoding(result.base, {})
     extended = result.pattern.encoding(result.extended, {})
     new_words = [word.word for word in result.words if word.id is not None]
-    return corpus_effect(path, base, extended, new_words)
+    return corpus_effect(path, base, extended, new_words, nfc=result.pattern.nfc)
 
 
 def _write(path: str, contents: bytes) -> None:

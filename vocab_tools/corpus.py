@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -42,14 +43,27 @@ def corpus_effect(
     base: bpe_engine.Encoding,
     extended: bpe_engine.Encoding,
     new_words: Collection[str],
+    *,
+    nfc: bool = False,
 ) -> CorpusEffect:
     """Encodes a file with two vocabularies that share a pattern, and compares piece by piece.
 
-    Raises ValueError when the file is not UTF-8, and OSError when it cannot be read.
+    Args:
+        path: a text file in UTF-8.
+        base: the encoding without the new tokens.
+        extended: the encoding with them.
+        new_words: the words that became tokens.
+        nfc: bring the text into Unicode normalization form C first, as Qwen's encoding does.
+
+    Raises:
+        ValueError: the file is not UTF-8.
+        OSError: the file cannot be read.
     """
     pieces: Counter[str] = Counter()
     for block in _blocks(path):
-        pieces.update(base.split(block))
+        # Nothing composes across the newline between two blocks.
+        text = unicodedata.normalize("NFC", block) if nfc else block
+        pieces.update(base.split(text))
     words = frozenset(new_words)
     lengths = sorted({len(word) for word in words})
     tokens_before = tokens_after = changed = 0

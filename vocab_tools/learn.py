@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import bpe_engine
@@ -14,10 +14,14 @@ from .ranks import (
     MAX_ID,
     Pattern,
     RankSource,
+    check_special_tokens,
     dump_ranks,
+    encoding_pattern,
     find_pattern,
     load_ranks,
     read_ranks_like_add_merges,
+    recognise,
+    shorten,
     show,
 )
 from .words import is_spaced
@@ -191,7 +195,7 @@ def learn_merges(
     base: RankSource,
     words: Mapping[str, int],
     *,
-    pattern: str = "qwen",
+    pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
     start_id: int | None = None,
     max_merges: int | None = None,
@@ -209,17 +213,22 @@ def learn_merges(
     Args:
         base: a rank file, ranks, or an encoding.
         words: frequency of each word, as from :func:`vocab_tools.read_words`.
-        pattern: the name of an encoding, or a regular expression: how text is cut into pieces.
-        special_tokens: names and ids that are taken; those of the named encoding by default.
+        pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
+            default that of ``base``, when it is an encoding or has the ranks of a published one,
+            and else ``qwen``.
+        special_tokens: names and ids that are taken; by default those of the encoding that
+            ``base`` is, or else those of the named encoding.
         start_id: the id of the first new token. By default 151851 for the pattern ``qwen``, and
-            otherwise, or when that is taken, the first id that is free behind everything.
+            otherwise, or when that is taken, the first id behind all ranks from which on enough
+            ids are free of special tokens.
         max_merges: the most tokens to learn.
         min_frequency: pairs with a lower frequency are not merged.
         whole_characters: learn no token that cuts a character or crosses into one; pairs that
             complete a character come first. Words with a character that the base cuts into three
             pieces or more are left out.
         like_add_merges: number the merges as Qwen's add_merges.py does, even where that gives a
-            token that the base has, or leaves out ids; a start id that is too small is raised.
+            token that the base has, or leaves out ids; a start id that is too small is raised,
+            and the default pattern is ``qwen`` for any base.
         progress: called now and then with words done and words in all.
 
     Raises:
@@ -238,9 +247,10 @@ def learn_merges(
         if limit is not None and limit < 0:
             raise ValueError(f"{name} is {limit}; it cannot be negative")
     ranks = read_ranks_like_add_merges(base) if like_add_merges else load_ranks(base)
-    found = find_pattern(pattern, ranks)
-    specials = dict(found.special_tokens if special_tokens is None else special_tokens)
     notes: list[str] = []
+    found, own = _choose_pattern(base, ranks, pattern, like_add_merges, notes)
+    specials = dict(own if special_tokens is None else special_tokens)
+    check_special_tokens(specials)
     kept, refused, skipped = _sort_words(words, ranks, found, like_add_merges, notes)
     merges, paths = _core.learn_merges(
         _distinct(ranks),
@@ -251,7 +261,8 @@ def learn_merges(
         count_repeats=like_add_merges,
         progress=progress,
     )
-    steps = _number(merges, ranks, specials, start_id, pattern, like_add_merges, notes)
+    is_qwen = found.name == "qwen" and own == found.special_tokens
+    steps = _number(merges, ranks, specials, start_id, is_qwen, like_add_merges, notes)
     result = LearnResult(
         tokens=_tokens(steps),
         steps=steps,
@@ -267,6 +278,41 @@ def learn_merges(
     result.words = _follow(result, kept, paths, limits)
     _note_results(result)
     return result
+
+
+def _choose_pattern(
+    base: RankSource,
+    ranks: Mapping[bytes, int],
+    pattern: str | None,
+    like_add_merges: bool,
+    notes: list[str],
+) -> tuple[Pattern, Mapping[str, int]]:
+    """The pattern to cut words by, and the special tokens that belong to the base."""
+    own: Pattern | None = None
+    if isinstance(base, bpe_engine.Encoding):
+        own = replace(find_pattern(encoding_pattern(base), {}), special_tokens=base._special_tokens)
+        name = base.name
+    elif known := recognise(ranks):
+        own = find_pattern(known, {})
+        name = known
+    if own is None:
+        found = find_pattern(pattern or "qwen", ranks)
+        return found, found.special_tokens
+    if pattern is None and not like_add_merges:
+        if own.name != "qwen":
+            notes.append(
+                f"the base is {name}, so its pattern and its special tokens are used; give "
+                f"--pattern for another pattern"
+            )
+        return own, own.special_tokens
+    found = find_pattern(pattern or "qwen", ranks)
+    if (found.pat_str, found.nfc) == (own.pat_str, own.nfc):
+        return own, own.special_tokens
+    notes.append(
+        f"the base is {name}, and the pattern {shorten(pattern or 'qwen')} is not the one of "
+        f"{name}: words that are one piece here may be several there; its special tokens are kept"
+    )
+    return found, own.special_tokens
 
 
 def _distinct(ranks: dict[bytes, int]) -> dict[bytes, int]:
@@ -337,7 +383,7 @@ def _number(
     ranks: Mapping[bytes, int],
     special_tokens: Mapping[str, int],
     start_id: int | None,
-    pattern: str,
+    is_qwen: bool,
     like_add_merges: bool,
     notes: list[str],
 ) -> list[Step]:
@@ -345,7 +391,7 @@ def _number(
     count = len(merges) if like_add_merges else sum(merge[2] == "new" for merge in merges)
     asked = start_id
     if asked is None:
-        asked = QWEN_START_ID if pattern == "qwen" else 0
+        asked = QWEN_START_ID if is_qwen else 0
     if like_add_merges:
         first = asked
         if asked < len(ranks):
@@ -356,7 +402,7 @@ def _number(
         first = first_free_id(ranks, special_tokens, asked, count)
         if start_id is not None and first != start_id:
             raise ValueError(_collision(ranks, special_tokens, start_id, count, first))
-        if start_id is None and pattern == "qwen" and first != QWEN_START_ID:
+        if start_id is None and is_qwen and first != QWEN_START_ID:
             notes.append(f"the ids from {QWEN_START_ID} are taken; the new tokens start at {first}")
     if first + count - 1 > MAX_ID:
         raise ValueError(f"the last id would be {first + count - 1}, above {MAX_ID}")

@@ -168,6 +168,7 @@ def recognise(ranks: Mapping[bytes, int]) -> str | None:
     >>> recognise(bpe_engine.get_encoding("p50k_base")._mergeable_ranks)
     'p50k_base'
     """
+    found = None
     digest = hashlib.sha256()
     place = 0
     ordered = sorted(ranks.items(), key=lambda row: row[1])
@@ -179,9 +180,9 @@ def recognise(ranks: Mapping[bytes, int]) -> str | None:
             break
         digest.update(dump_ranks(dict(ordered[place:size])))
         place = size
-        if name := KNOWN_FILES.get(digest.hexdigest()):
-            return name
-    return None
+        # The longest counts: one published file may begin with another.
+        found = KNOWN_FILES.get(digest.hexdigest(), found)
+    return found
 
 
 def load_ranks(*sources: RankSource) -> dict[bytes, int]:

@@ -65,7 +65,7 @@ def read_words(
         fields = (line.rstrip() if keep_space else line.strip()).split("\t")
         word = unicodedata.normalize("NFC", fields[0])
         frequency, problem = _frequency(fields, lenient, like_add_merges)
-        if not word:
+        if not word or _lacks_word(line):
             problem = "there is no word before the tab"
         elif word.isspace() and keep_space:
             problem = "the word is all spaces"
@@ -107,6 +107,11 @@ def _lines(
         ) from error
     # Only these end a line: str.splitlines would cut at form feeds and the like, too.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _lacks_word(line: str) -> bool:
+    """Whether the only tab of a line has nothing before it; stripping takes such a tab away."""
+    return line.lstrip(" ").startswith("\t") and "\t" not in line.strip()
 
 
 def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple[int, str | None]:
