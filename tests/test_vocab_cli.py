@@ -156,7 +156,7 @@ def test_the_corpus_is_normalised(tmp_path: Path) -> None:
         done = run("learn", QWEN, path, "-o", "-", "--corpus", corpus, "--report", report)
         assert done.returncode == 0, done.stderr
         effects.append(json.loads(report.read_text(encoding="utf-8"))["corpus"])
-    assert effects[0] == effects[1] and effects[0]["changed"] == 1
+    assert effects[0] == effects[1] and effects[0]["changed"] == 2
 
 
 def test_an_extension_of_an_extension(tmp_path: Path, base: Path) -> None:
@@ -236,6 +236,29 @@ def test_reports_escape_what_they_show(tmp_path: Path, base: Path) -> None:
     path = listed(tmp_path, "<script>\t1", "a|b\t1")
     assert run("learn", base, path, "-o", "-", "--report", report).returncode == 0
     assert "<script>" not in report.read_text(encoding="utf-8")
+
+
+def test_markdown_escapes_what_it_shows(tmp_path: Path, base: Path) -> None:
+    report = tmp_path / "r.md"
+    path = listed(tmp_path, *(f"{word}\t1" for word in ("<b>&amp;", "`*_|`", "[x](y)", "__~~")))
+    done = run("learn", base, path, "-o", "-", "--report", report, "--pattern", "(?s).+")
+    assert done.returncode == 0, done.stderr
+    text = report.read_text(encoding="utf-8")
+    for cell in ("&lt;b&gt;&amp;amp;", r"\`\*\_\|\`", r"\[x\](y)", r"\_\_\~\~"):
+        assert f"| {cell} | 1 | " in text, cell
+    assert "<b>" not in text
+
+
+def test_warnings_shorten_words(tmp_path: Path, base: Path) -> None:
+    long = "x" * 5000
+    path = listed(tmp_path, f"{long} {long}\t1", f"{long}\t1", f" {long}\t1", f"{'y' * 5000}\tz")
+    done = run("learn", base, path, "-o", tmp_path / "e", "-q", "--max-merges", "1", "--lenient")
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert sum("x" * 50 in line for line in lines) >= 3
+    assert all(len(line) < 500 for line in lines), max(map(len, lines))
+    found = run("check", base, "--words", path).stdout
+    assert all(len(line) < 500 for line in found.splitlines())
 
 
 def test_help_shows_examples() -> None:

@@ -31,10 +31,9 @@ from .ranks import (
     free_ranges,
     read_rank_file,
     read_special_tokens,
-    shorten,
     show,
 )
-from .words import word_lines
+from .words import shorten, word_lines
 
 #: Code, severity, and what it means.
 CODES = {
@@ -83,6 +82,9 @@ MERGING_REASONS = {
 
 #: How many examples a finding keeps.
 MOST_EXAMPLES = 20
+
+#: How many characters of a list of pieces or ids an example shows.
+MOST_LIST = 200
 
 Words = Union[str, "os.PathLike[str]", Iterable[str]]
 
@@ -486,12 +488,13 @@ class _Check:
         self.new_words = set()
         for word, form, ids in zip(listed, normal, merged):
             if word != form:
-                odd.append(f"{word!r}: NFC is {form!r}")
+                odd.append(f"{shorten(word)!r}: NFC is {shorten(form)!r}")
             pieces = splitter.split(form)
             if pieces != [form]:
-                split.append(f"{form!r} is cut into {pieces}")
+                split.append(f"{shorten(form)!r} is cut into {shorten(str(pieces), MOST_LIST)}")
             elif form.encode() not in self.ranks:
-                several.append(f"{form!r}: {ids if ids is not None else 'a byte is no token'}")
+                parts = "a byte is no token" if ids is None else shorten(str(ids), MOST_LIST)
+                several.append(f"{shorten(form)!r}: {parts}")
             if form.encode() not in self.base:
                 self.new_words.add(form)
         found = self.found.get("NOT_NFC", (0, "", []))
@@ -541,7 +544,8 @@ class _Check:
             effect.tokens_after,
         )
         examples = [
-            f"{change.text!r}: {change.before} becomes {change.after}, {change.count} times"
+            f"{shorten(change.text)!r}: {shorten(str(change.before), MOST_LIST)} becomes "
+            f"{shorten(str(change.after), MOST_LIST)}, {change.count} times"
             for change in effect.unexpected
         ]
         self.add("CORPUS_CHANGES", examples)

@@ -21,13 +21,15 @@ from .ranks import (
     load_ranks,
     read_ranks_like_add_merges,
     recognise,
-    shorten,
     show,
 )
-from .words import is_spaced
+from .words import is_spaced, shorten
 
 #: The first id after Qwen's special tokens: the default start for its pattern.
 QWEN_START_ID = 151851
+
+#: How many characters a warning shows of the pieces of a word.
+MOST_PIECES = 200
 
 #: Called with how much is done and how much there is.
 ProgressFunction = Callable[[int, int], None]
@@ -91,7 +93,7 @@ class ByProduct:
     @property
     def why(self) -> str:
         """One sentence for people."""
-        words = ", ".join(self.words[:5]) + (", …" if len(self.words) > 5 else "")
+        words = _few(self.words)
         return (
             f"{show(self.left)} + {show(self.right)} was the most frequent pair left, with "
             f"{self.frequency}; it is a step on the way to {words}"
@@ -168,6 +170,11 @@ class LearnResult:
             pieces = _join(pieces, step.left, step.right)
             stages.append(pieces)
         return " → ".join(" ".join(_bare(piece) for piece in stage) for stage in stages)
+
+
+def _few(words: list[str]) -> str:
+    """The first words of a list, for a sentence."""
+    return ", ".join(map(shorten, words[:5])) + (", …" if len(words) > 5 else "")
 
 
 def _bare(token: bytes) -> str:
@@ -352,11 +359,15 @@ def _sort_words(
         pieces = splitter.split(word)
         if pieces != [word]:
             if word not in refused:
-                notes.append(f"{word} would be pre-tokenized to {pieces}; it cannot become a token")
+                cut = shorten(str(pieces), MOST_PIECES)
+                notes.append(
+                    f"{shorten(word)} would be pre-tokenized to {cut}; it cannot become a token"
+                )
             refused[word] = pieces
         elif word.encode() in ranks:
             if word not in skipped:
-                notes.append(f"{word} is already a token, with id {ranks[word.encode()]}; skipped")
+                number = ranks[word.encode()]
+                notes.append(f"{shorten(word)} is already a token, with id {number}; skipped")
             skipped[word] = ranks[word.encode()]
         else:
             kept[word] = kept.get(word, 0) + frequency
@@ -521,22 +532,22 @@ def _note_results(result: LearnResult) -> None:
     ]
     spaced = _one_piece_with_space(result.pattern, spaced)
     if spaced:
-        named = ", ".join(spaced[:5]) + (", …" if len(spaced) > 5 else "")
+        named = _few(spaced)
         result.notes.append(
             f"running text has {named} with a space before it, and that form is another piece, "
-            f"which stays several tokens; list {' ' + spaced[0]!r} too, with --keep-space "
+            f"which stays several tokens; list {shorten(' ' + spaced[0])!r} too, with --keep-space "
             f"({len(spaced)} such words)"
         )
     unreached = [path.word for path in result.words if path.id is not None and not path.reached]
     if unreached:
         result.notes.append(
             f"{len(unreached)} words are one token only as a piece of their own, since merging "
-            f"their bytes takes another way: {', '.join(unreached[:5])}"
+            f"their bytes takes another way: {_few(unreached)}"
         )
     if result.not_one_token:
         result.notes.append(
             f"{len(result.not_one_token)} words do not become one token: "
-            + ", ".join(path.word for path in result.not_one_token[:5])
+            + _few([path.word for path in result.not_one_token])
         )
 
 

@@ -22,6 +22,8 @@ import bpe_engine
 from bpe_engine import _core
 from bpe_engine.builtin import BUILTIN
 
+from .words import shorten
+
 #: A rank file, or ranks that are loaded already, or an encoding that has them.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]
 
@@ -68,15 +70,6 @@ def show(token: bytes, limit: int = 60) -> str:
     except UnicodeDecodeError:
         text = repr(token)
     return shorten(text, limit)
-
-
-def shorten(text: str, limit: int = 60) -> str:
-    """Text of at most ``limit`` characters, for messages.
-
-    >>> shorten("abcdef", 4)
-    'abc…'
-    """
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def read_rank_file(path: str | os.PathLike[str]) -> RankFile:

@@ -133,12 +133,15 @@ def as_json(result: LearnResult, effect: CorpusEffect | None = None) -> str:
     return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
 
 
+#: What Markdown would take as markup in the cell of a table; HTML is escaped before.
+_MARKDOWN = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_|[]~"}, "\n": "⏎", "\r": "␍"})
+
+
 def as_markdown(result: LearnResult, effect: CorpusEffect | None = None) -> str:
     """The sections, as Markdown."""
 
     def cell(text: str) -> str:
-        text = text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-        return text.replace("\n", "⏎").replace("\r", "␍")
+        return escape(text, quote=False).translate(_MARKDOWN)
 
     lines = ["# New tokens", ""]
     for part in sections(result, effect):

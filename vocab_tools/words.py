@@ -17,6 +17,15 @@ SPACELESS_SCRIPTS = frozenset(
 )
 
 
+def shorten(text: str, limit: int = 60) -> str:
+    """Text of at most ``limit`` characters, for messages.
+
+    >>> shorten("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 class WordListError(ValueError):
     """A word list has lines that cannot be used. Its text names them by number."""
 
@@ -70,15 +79,15 @@ def read_words(
         elif word.isspace() and keep_space:
             problem = "the word is all spaces"
         if problem:
-            bad.append(f"line {number}: {problem}: {line.strip()[:60]!r}")
+            bad.append(f"line {number}: {problem}: {shorten(line.strip())!r}")
             continue
         if line[:1] == " " and not keep_space:
             notes.append(
-                f"line {number}: the space before {word!r} is stripped; "
+                f"line {number}: the space before {shorten(word)!r} is stripped; "
                 f"give --keep-space to learn the form with the space"
             )
         if word in words:
-            notes.append(f"line {number}: {word!r} is repeated; the frequencies add up")
+            notes.append(f"line {number}: {shorten(word)!r} is repeated; the frequencies add up")
         words[word] = words.get(word, 0) + frequency
     if bad:
         named = bad[:MOST_LINES_NAMED]
