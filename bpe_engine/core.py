@@ -772,8 +772,10 @@ def _copied_specials(special_tokens: Mapping[str, int]) -> dict[str, int]:
 
 def _shown(value: object) -> str:
     """A value of the wrong type for a message: the type, and the value if it is short."""
+    if value is None:
+        return "None"
     kind, shown = type(value).__name__, repr(value)
-    return kind if value is None or len(shown) > 60 else f"{kind}: {shown}"
+    return kind if len(shown) > 60 else f"{kind}: {shown}"
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:

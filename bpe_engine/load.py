@@ -194,8 +194,8 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
         ValueError: The hash is another, a line is malformed, or a token or a rank comes twice.
             The message names the line or the token.
     """
-    contents = _read_ranks(tiktoken_bpe_file, expected_hash)
-    return _core.parse_ranks(contents, os.fspath(tiktoken_bpe_file))
+    path = _file_name("tiktoken_bpe_file", tiktoken_bpe_file)
+    return _core.parse_ranks(_read_ranks(path, expected_hash), path)
 
 
 def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> None:
