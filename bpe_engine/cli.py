@@ -7,6 +7,7 @@ its encoding in the same three (``--encoding``, ``--model``, ``--ranks``); see `
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -134,6 +135,8 @@ _FILE = click.option(
     type=click.Path(allow_dash=True),
     help="Read the input from this file; - is standard input.",
 )
+# So many lines are written in one go: few calls, and the first lines come soon.
+_PIECES_AT_ONCE = 4096
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
@@ -200,9 +203,16 @@ def _allowed(encoding: Encoding, names: Sequence[str]) -> set[str]:
 
 def _read_bytes(path: str | None) -> bytes:
     if path is None or path == "-":
-        if sys.stdin is not None and sys.stdin.isatty():
+        if sys.stdin is None:
+            raise click.ClickException("cannot read standard input: it is closed.")
+        if sys.stdin.isatty():
             print("bpe-engine: reading from the terminal; Ctrl-D ends the input", file=sys.stderr)
-        return sys.stdin.buffer.read()
+        try:
+            return sys.stdin.buffer.read()
+        except OSError as error:
+            raise click.ClickException(
+                f"cannot read standard input: {error.strerror or error}."
+            ) from None
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -481,7 +491,9 @@ def split(
     if as_json:
         _print_json(pieces)
     else:
-        _write("".join(display.visible(piece) + "\n" for piece in pieces).encode())
+        for start in range(0, len(pieces), _PIECES_AT_ONCE):
+            some = pieces[start : start + _PIECES_AT_ONCE]
+            _write("".join(display.visible(piece) + "\n" for piece in some).encode())
 
 
 @cli.command()
@@ -506,8 +518,12 @@ def encodings(as_json: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command and exits: with 0; 1 when the input will not do; 2 when the command line
-    will not; 130 after Ctrl-C; 141 when whoever reads the output has gone away."""
+    """Runs the command and exits: with 0; 1 when the input will not do or the output cannot be
+    written; 2 when the command line will not do; 130 after Ctrl-C; 141 when whoever reads the
+    output has gone away."""
+    # Python has no object for a standard stream that was closed before it started.
+    if sys.stdout is None:
+        sys.exit(_complain("cannot write: standard output is closed", 1))
     try:
         # Not `cli.main`: it spreads messages over several lines and hides a closed pipe.
         words = sys.argv[1:] if arguments is None else arguments
@@ -528,20 +544,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         status = 130
     except BrokenPipeError:
-        status = _drop_output()
+        _drop_output()
+        status = 141
+    except OSError as error:
+        # What cannot be read is a ClickException already.
+        _drop_output()
+        status = _complain(f"cannot write: {error.strerror or error}", 1)
     sys.exit(status)
 
 
 def _complain(message: str, status: int) -> int:
     """Prints an error in one line."""
-    print("bpe-engine:", " ".join(message.split()), file=sys.stderr)
+    # With nowhere to print it, the status has to do. (None would be standard output.)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print("bpe-engine:", " ".join(message.split()), file=sys.stderr)
     return status
 
 
-def _drop_output() -> int:
+def _drop_output() -> None:
     """Sends what is still in a buffer nowhere, so that closing it does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 141
 
 
 if __name__ == "__main__":

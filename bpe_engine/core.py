@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
+from collections.abc import Mapping
 from typing import (
     TYPE_CHECKING,
     AbstractSet,
@@ -13,6 +15,7 @@ from typing import (
     NoReturn,
     Sequence,
     SupportsIndex,
+    TypeVar,
 )
 
 from ._core import CoreBPE, disallowed_special_message
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from .stream import StreamDecoder
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
+
+_Key = TypeVar("_Key", str, bytes)
+# No text has so many tokens, so that a larger limit means no more than this one.
+_NO_LIMIT = sys.maxsize
 
 
 class Encoding:
@@ -52,11 +59,13 @@ class Encoding:
                 lowest first. Ids may have gaps.
             special_tokens: The names of special tokens and their ids.
             explicit_n_vocab: How many ids there should be. If given, ids must run from 0 to
-                ``explicit_n_vocab - 1`` without a gap.
+                ``explicit_n_vocab - 1`` without a gap. 0 is the same as None: nothing is checked.
 
         Raises:
-            ValueError: An id comes twice, a special token's name is empty or its id is taken, the
-                pattern does not compile, or ``explicit_n_vocab`` does not add up.
+            TypeError: An argument has another type; the message names it.
+            ValueError: An id comes twice, a special token's name is empty, holds a surrogate or
+                its id is taken, the pattern does not compile, or ``explicit_n_vocab`` does not
+                add up.
 
         >>> letters = Encoding(
         ...     "letters",
@@ -67,6 +76,10 @@ class Encoding:
         >>> letters.encode("ab ba")
         [3, 2, 1, 0]
         """
+        _check_pattern("pat_str", pat_str)
+        # Copies: what the caller does to the dicts later must not show here.
+        mergeable_ranks = _copied_dict("mergeable_ranks", mergeable_ranks)
+        special_tokens = _copied_specials(special_tokens)
         self._init(
             name,
             CoreBPE(mergeable_ranks, special_tokens, pat_str),
@@ -75,7 +88,7 @@ class Encoding:
             normalization=None,
         )
         self._mergeable_ranks = mergeable_ranks
-        if explicit_n_vocab is not None:
+        if explicit_n_vocab:
             self._check_n_vocab(explicit_n_vocab)
 
     def _init(
@@ -362,7 +375,7 @@ class Encoding:
         >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
         (2, None)
         """
-        limit = _whole("limit", limit)
+        limit = min(_whole("limit", limit), _NO_LIMIT)
         total = self._core_bpe.count(text, limit, allowed_special, disallowed_special)
         return total if total <= limit else None
 
@@ -399,7 +412,7 @@ class Encoding:
             text: The text.
             max_tokens: How many tokens the result may have when it is encoded.
             side: Where text is cut off: ``"right"`` returns the longest prefix that fits,
-                ``"left"`` the longest suffix.
+                ``"left"`` the longest suffix. Surrogate pairs are not cut apart.
             allowed_special, disallowed_special: As in `count`. The result may end inside the name
                 of an allowed special token, which is ordinary text then.
 
@@ -411,7 +424,7 @@ class Encoding:
         >>> gpt2.truncate("one two three", 2), gpt2.truncate("one two three", 2, side="left")
         ('one two', ' two three')
         """
-        max_tokens = _whole("max_tokens", max_tokens)
+        max_tokens = min(_whole("max_tokens", max_tokens), _NO_LIMIT)
         if side not in ("right", "left"):
             raise ValueError(f"side must be 'right' or 'left', not {side!r}")
         start, end = self._core_bpe.truncate(
@@ -458,6 +471,7 @@ class Encoding:
             raise ValueError(
                 f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
             )
+        max_tokens, overlap = min(max_tokens, _NO_LIMIT), min(overlap, _NO_LIMIT - 1)
         spans = self._core_bpe.chunk(text, max_tokens, overlap, allowed_special, disallowed_special)
         return [text[start:end] for start, end in spans]
 
@@ -520,6 +534,7 @@ class Encoding:
         >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
         'hello world'
         """
+        _check_errors(errors)
         return self._core_bpe.decode(tokens, errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
@@ -567,6 +582,7 @@ class Encoding:
         >>> bpe_engine.get_encoding("gpt2").decode_batch([[31373, 995], [11274, 16390]])
         ['hello world', 'goodbye']
         """
+        _check_errors(errors)
         return self._core_bpe.decode_batch(batch, errors, num_threads)
 
     def decode_bytes_batch(
@@ -580,12 +596,15 @@ class Encoding:
         """
         return self._core_bpe.decode_bytes_batch(batch, num_threads)
 
-    def stream_decoder(self, errors: str = "replace", prompt: Sequence[int] = ()) -> StreamDecoder:
+    def stream_decoder(
+        self, errors: str = "replace", prompt: int | Sequence[int] = ()
+    ) -> StreamDecoder:
         """A decoder for ids that arrive one by one; see `StreamDecoder`.
 
         Args:
             errors: As in `decode`.
-            prompt: The ids before the first of the stream. Their text is not part of the stream.
+            prompt: The id or ids before the first of the stream. Their text is not part of the
+                stream.
 
         >>> import bpe_engine
         >>> decoder = bpe_engine.get_encoding("gpt2").stream_decoder()
@@ -721,6 +740,42 @@ def _whole(name: str, value: SupportsIndex, at_least: int = 0) -> int:
     if number < at_least:
         raise ValueError(f"{name} must be at least {at_least}, but is {number}")
     return number
+
+
+def _check_pattern(name: str, pattern: object) -> None:
+    if not isinstance(pattern, str):
+        raise TypeError(f"{name} must be a str with a regular expression, not {_shown(pattern)}")
+
+
+def _check_errors(errors: object) -> None:
+    if not isinstance(errors, str):
+        raise TypeError(f'errors must be a str such as "replace", not {_shown(errors)}')
+
+
+def _copied_dict(name: str, value: Mapping[_Key, int]) -> dict[_Key, int]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a dict, not {_shown(value)}")
+    return dict(value)
+
+
+def _copied_specials(special_tokens: Mapping[str, int]) -> dict[str, int]:
+    """A copy, in which every name is known to be one that text can hold."""
+    copy = _copied_dict("special_tokens", special_tokens)
+    for name in copy:
+        if isinstance(name, str) and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise ValueError(
+                f"the name {name!r} in special_tokens holds a surrogate, which no text can have "
+                "in UTF-8; take another name"
+            )
+    return copy
+
+
+def _shown(value: object) -> str:
+    """A value of the wrong type for a message: the type, and the value if it is short."""
+    if value is None:
+        return "None"
+    kind, shown = type(value).__name__, repr(value)
+    return kind if len(shown) > 60 else f"{kind}: {shown}"
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:

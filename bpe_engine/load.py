@@ -14,12 +14,15 @@ import os
 import tempfile
 import uuid
 import zlib
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
 
 if TYPE_CHECKING:
     from .core import Encoding
+
+_Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 __all__ = [
     "check_hash",
@@ -191,8 +194,8 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
         ValueError: The hash is another, a line is malformed, or a token or a rank comes twice.
             The message names the line or the token.
     """
-    contents = _read_ranks(tiktoken_bpe_file, expected_hash)
-    return _core.parse_ranks(contents, os.fspath(tiktoken_bpe_file))
+    path = _file_name("tiktoken_bpe_file", tiktoken_bpe_file)
+    return _core.parse_ranks(_read_ranks(path, expected_hash), path)
 
 
 def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> None:
@@ -278,11 +281,33 @@ def data_gym_to_mergeable_bpe_ranks(
     return ranks
 
 
+def _file_name(argument: str, path: _Path) -> str:
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise TypeError(
+            f"{argument} must be the path of a file, not {type(path).__name__}: {path!r}"
+        ) from None
+
+
+def _blame_files(files: list[tuple[str, bytes]]) -> None:
+    """Raises the ValueError that rank files cause by themselves, with their names in it."""
+    names = " and ".join(name for name, _ in files)
+    try:
+        _core.CoreBPE.from_rank_files(files, {}, r"\w+|\W+")
+    except ValueError as error:
+        message = str(error)
+        # What is wrong with one line comes with the file and the number of the line.
+        if not any(message.startswith(f"{name}, line ") for name, _ in files):
+            message = f"{names}: {message}"
+        raise ValueError(message) from None
+
+
 def load_encoding(
-    path: str | os.PathLike[str],
+    path: _Path,
     pattern: str = "cl100k_base",
     special_tokens: Mapping[str, int] | None = None,
-    extra: Iterable[str | os.PathLike[str]] = (),
+    extra: _Path | Iterable[_Path] = (),
     name: str | None = None,
     expected_hash: str | None = None,
 ) -> Encoding:
@@ -293,12 +318,14 @@ def load_encoding(
         pattern: The pattern that cuts text into pieces: the name of an encoding of this package,
             to take its pattern, or a regular expression.
         special_tokens: Names and ids. Ids must not be taken by tokens of the files.
-        extra: Files whose tokens come after those of the first: an extended vocabulary.
+        extra: A file, or several, whose tokens come after those of the first: an extended
+            vocabulary.
         name: The name of the encoding; by default the file's, without what follows the first dot.
         expected_hash: The sha256 of the first file, in hexadecimal; for a packed file, of the
             file or of its contents.
 
     Raises:
+        TypeError: An argument has another type; the message names it.
         ValueError: The hash is another, a line is malformed, a token or a rank comes twice, the
             pattern does not compile, or an id is taken. The message names the value.
         OSError: A file cannot be read.
@@ -312,15 +339,24 @@ def load_encoding(
     [2, 1, 0, 3]
     """
     from .builtin import BUILTIN
-    from .core import Encoding
+    from .core import Encoding, _check_pattern, _copied_specials
 
-    path = os.fspath(path)
+    _check_pattern("pattern", pattern)
+    special = _copied_specials({} if special_tokens is None else special_tokens)
+    path = _file_name("path", path)
+    more = [extra] if isinstance(extra, (str, bytes, os.PathLike)) else extra
+    if not isinstance(more, Iterable):
+        raise TypeError(f"extra must be a path or several, not {type(extra).__name__}: {extra!r}")
+    names = [_file_name("extra", file) for file in more]
     files = [(path, _read_ranks(path, expected_hash))]
-    files += [(os.fspath(file), _read_ranks(file, None)) for file in extra]
+    files += [(file, _read_ranks(file, None)) for file in names]
     known = BUILTIN.get(pattern)
     pat_str = pattern if known is None else known.pattern
-    special = dict(special_tokens or {})
-    core_bpe = _core.CoreBPE.from_rank_files(files, special, pat_str)
+    try:
+        core_bpe = _core.CoreBPE.from_rank_files(files, special, pat_str)
+    except ValueError as error:
+        _blame_files(files)
+        raise error
     if name is None:
         name = os.path.basename(path).split(".")[0]
     return Encoding._from_core(name, core_bpe, pat_str=pat_str, special_tokens=special)

@@ -26,7 +26,7 @@ class StreamDecoder:
         errors: What to do with bytes that are not UTF-8, as for ``bytes.decode``. A handler of
             your own, registered with `codecs.register_error`, sees a part of the stream: it must
             go by ``error.object[error.start:error.end]`` and resume at ``error.end``.
-        prompt: Ids before the first of the stream.
+        prompt: The id or ids before the first of the stream.
 
     >>> import bpe_engine
     >>> decoder = bpe_engine.get_encoding("qwen").stream_decoder()
@@ -34,15 +34,14 @@ class StreamDecoder:
     (' ', '根', '')
     """
 
-    def __init__(self, encoding: Encoding, errors: str = "replace", prompt: Sequence[int] = ()):
+    def __init__(
+        self, encoding: Encoding, errors: str = "replace", prompt: int | Sequence[int] = ()
+    ):
         self._core_bpe = encoding._core_bpe
         self._errors = errors
         # Bytes of a character that is not complete yet, and whether its first came from the prompt.
-        self._pending = b""
-        self._from_prompt = False
-        if len(prompt):
-            self._pending = _unfinished(self._core_bpe.decode_bytes(prompt), errors)
-            self._from_prompt = bool(self._pending)
+        self._pending = _unfinished(self._bytes_of(prompt), errors)
+        self._from_prompt = bool(self._pending)
 
     def push(self, tokens: int | Sequence[int]) -> str:
         """Takes the next id, or the next ids in a sequence.
@@ -54,12 +53,7 @@ class StreamDecoder:
             KeyError, OverflowError, TypeError: As in `Encoding.decode`; the ids are not taken.
             UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
         """
-        # Arrays of numpy have an index and a length, its integers an index only.
-        if hasattr(tokens, "__index__") and not hasattr(tokens, "__len__"):
-            data = self._core_bpe.decode_single_token_bytes(tokens)
-        else:
-            data = self._core_bpe.decode_bytes(tokens)  # type: ignore[arg-type]
-        return self._decode(data, final=False)
+        return self._decode(self._bytes_of(tokens), final=False)
 
     def finish(self) -> str:
         """Ends the stream.
@@ -69,6 +63,12 @@ class StreamDecoder:
             of it. The decoder can be used again for another stream, which has no prompt.
         """
         return self._decode(b"", final=True)
+
+    def _bytes_of(self, tokens: int | Sequence[int]) -> bytes:
+        # Arrays of numpy have an index and a length, its integers an index only.
+        if hasattr(tokens, "__index__") and not hasattr(tokens, "__len__"):
+            return self._core_bpe.decode_single_token_bytes(tokens)
+        return self._core_bpe.decode_bytes(tokens)  # type: ignore[arg-type]
 
     def _decode(self, data: bytes, final: bool) -> str:
         data = self._pending + data

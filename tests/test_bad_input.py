@@ -241,6 +241,7 @@ def test_constructor():
 
 
 def test_explicit_n_vocab():
+    assert make(explicit_n_vocab=0).n_vocab == 256  # not given, as in tiktoken
     assert make(explicit_n_vocab=256).n_vocab == 256
     assert make(explicit_n_vocab=257, special_tokens={"<|x|>": 256}).n_vocab == 257
     with pytest.raises(ValueError, match="explicit_n_vocab is 257, but there are 256 tokens"):
@@ -307,3 +308,61 @@ def test_overlapping_names():
     both = make(special_tokens={"<|a|>": 300, "<|a|><|b|>": 301, "|><|": 302})
     assert both.encode("<|a|><|b|><|a|>", allowed_special="all") == [301, 300]
     assert both.encode("x|><|a|>", allowed_special="all") == [120, 302, *b"a|>"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pat_str": None}, "pat_str must be a str with a regular expression, not None"),
+        ({"pat_str": b"."}, "pat_str must be a str with a regular expression, not bytes: b'.'"),
+        ({"mergeable_ranks": None}, "mergeable_ranks must be a dict, not None"),
+        ({"mergeable_ranks": [b"a"]}, r"mergeable_ranks must be a dict, not list: \[b'a'\]"),
+        ({"special_tokens": None}, "special_tokens must be a dict, not None"),
+        (
+            {"special_tokens": [("x", 1)]},
+            r"special_tokens must be a dict, not list: \[\('x', 1\)\]",
+        ),
+    ],
+)
+def test_arguments_of_another_type(changes, message):
+    with pytest.raises(TypeError, match=message + "$"):
+        make(**changes)
+
+
+def test_a_special_token_that_no_text_can_hold():
+    with pytest.raises(ValueError, match=r"the name '<\\ud800>' in special_tokens holds a surr"):
+        make(special_tokens={"<\ud800>": 300})
+
+
+def test_later_changes_to_the_arguments_do_not_show():
+    ranks, special = dict(RANKS), {"<|x|>": 300}
+    mine = make(mergeable_ranks=ranks, special_tokens=special)
+    ranks[b"ab"] = 256
+    special["<|y|>"] = 301
+    special.pop("<|x|>")
+    assert mine._mergeable_ranks == RANKS
+    assert mine._special_tokens == {"<|x|>": 300}
+    assert mine.special_tokens_set == {"<|x|>"}
+
+
+def test_errors_of_another_type(gpt2):
+    with pytest.raises(TypeError, match='errors must be a str such as "replace", not None'):
+        gpt2.decode([31373], errors=None)
+    with pytest.raises(TypeError, match='errors must be a str such as "replace", not int: 5'):
+        gpt2.decode_batch([[31373]], errors=5)
+
+
+@pytest.mark.parametrize("huge", [2**63 - 1, 2**63, 2**64, 2**70])
+def test_a_huge_limit_is_no_limit(gpt2, huge):
+    text = "hello world " * 5
+    assert gpt2.truncate(text, huge) == gpt2.truncate(text, huge, side="left") == text
+    assert gpt2.chunk(text, huge) == gpt2.chunk(text, huge, overlap=huge - 1) == [text]
+    assert gpt2.chunk(text, 2 * huge, overlap=huge) == [text]
+    assert gpt2.count_till_limit(text, huge) == gpt2.count(text)
+    with pytest.raises(ValueError, match="overlap must be smaller than max_tokens"):
+        gpt2.chunk(text, huge, overlap=huge)
+
+
+def test_no_names_as_an_empty_str(gpt2):
+    with pytest.raises(TypeError, match=r"not the string ''; for no names pass .*special=\(\)$"):
+        gpt2.encode("a", disallowed_special="")

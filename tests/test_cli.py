@@ -384,3 +384,79 @@ def test_the_package_needs_neither_click_nor_rich() -> None:
     code = "import sys, bpe_engine; bpe_engine.get_encoding('gpt2').encode('a'); "
     code += "assert not {'click', 'rich', 'numpy'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
+def _in_shell(redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "bpe_engine"]
+        + list(arguments),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parent,
+    )
+
+
+WRITERS = [
+    ["encode", "a b"],
+    ["decode", "13225"],
+    ["count", "a"],
+    ["show", "a b"],
+    ["show", "--json", "a b"],
+    ["split", "a b"],
+    ["encodings"],
+    ["--help"],
+    ["--version"],
+]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", WRITERS)
+def test_output_that_cannot_be_written(arguments):
+    done = _in_shell(">/dev/full", *arguments)
+    assert done.stderr == "bpe-engine: cannot write: No space left on device\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", WRITERS)
+def test_closed_output(arguments):
+    done = _in_shell(">&-", *arguments)
+    assert done.stderr == "bpe-engine: cannot write: standard output is closed\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("command", ["encode", "decode", "count", "show", "split"])
+def test_input_that_cannot_be_read(command):
+    done = _in_shell("<&-", command)
+    assert done.stderr == "bpe-engine: cannot read standard input: it is closed.\n"
+    assert (done.stdout, done.returncode) == ("", 1)
+
+
+def test_input_that_fails(monkeypatch, capfdbinary):
+    class Failing:
+        buffer = property(lambda self: self)
+
+        def isatty(self):
+            return False
+
+        def read(self):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(sys, "stdin", Failing())
+    assert run(capfdbinary, "encode") == (
+        1,
+        "",
+        "bpe-engine: cannot read standard input: Input/output error.\n",
+    )
+
+
+def test_errors_with_nowhere_to_print_them():
+    assert _in_shell("<&- 2>&-", "encode").stdout == ""
+    assert _in_shell("<&- 2>&-", "encode").returncode == 1
+
+
+def test_split_of_more_than_one_batch(capfdbinary):
+    text = " a" * (3 * cli._PIECES_AT_ONCE + 5)
+    status, out, _ = run(capfdbinary, "split", text)
+    assert status == 0
+    assert out == "·a\n" * (3 * cli._PIECES_AT_ONCE + 5)

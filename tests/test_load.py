@@ -6,8 +6,10 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import sys
 import types
+from pathlib import Path
 
 import pytest
 import tiktoken.load
@@ -327,3 +329,48 @@ def test_data_gym_of_nonsense(tmp_path):
     (tmp_path / "bad.bpe").write_text("#version\na 根\n", encoding="utf-8")
     with pytest.raises(ValueError, match="'根', which stands for no byte"):
         load.data_gym_to_mergeable_bpe_ranks(str(tmp_path / "bad.bpe"), encoder)
+
+
+def test_paths_of_every_kind(write, tmp_path):
+    first, more = write(BYTES), write(line(b"ab", 256), "more.tiktoken")
+    for kind in (str, os.fsencode, Path):
+        extended = load_encoding(kind(first), extra=kind(more))
+        assert extended.name == "mine"
+        assert extended.encode("ab") == [256]
+        assert load_encoding(first, extra=[kind(more)]).encode("ab") == [256]
+        assert load.load_tiktoken_bpe(kind(more)) == {b"ab": 256}
+
+
+def test_arguments_of_another_type(write):
+    path = write(BYTES)
+    for arguments, message in [
+        ({"path": 5}, "path must be the path of a file, not int: 5"),
+        ({"extra": 5}, "extra must be a path or several, not int: 5"),
+        ({"extra": [None]}, "extra must be the path of a file, not NoneType: None"),
+        ({"pattern": None}, "pattern must be a str with a regular expression, not None"),
+        ({"special_tokens": ["x"]}, r"special_tokens must be a dict, not list: \['x'\]"),
+    ]:
+        with pytest.raises(TypeError, match=message + "$"):
+            load_encoding(**{"path": path, **arguments})
+    with pytest.raises(ValueError, match="holds a surrogate"):
+        load_encoding(path, special_tokens={"\ud800": 300})
+
+
+def test_errors_of_a_vocabulary_name_its_files(write):
+    first, again = write(BYTES), write(line(b"a", 300), "again.tiktoken")
+    taken, empty = write(line(b"ab", 7), "taken.tiktoken"), write(b"", "empty.tiktoken")
+    for path, extra, message in [
+        (first, again, f'{first} and {again}: the token b"a" has two ranks, 97 and 300'),
+        (first, taken, f"{first} and {taken}: the tokens "),
+        (empty, (), f"{empty}: a vocabulary needs at least one token"),
+    ]:
+        with pytest.raises(ValueError) as error:
+            load_encoding(path, extra=extra)
+        assert str(error.value).startswith(message)
+    # What the files are not to blame for does not name them.
+    with pytest.raises(ValueError) as error:
+        load_encoding(first, special_tokens={"<|x|>": 7})
+    assert first not in str(error.value)
+    with pytest.raises(ValueError) as error:
+        load_encoding(first, pattern="(")
+    assert first not in str(error.value)

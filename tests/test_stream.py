@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import ENCODINGS
 
-from bpe_engine import StreamDecoder
+from bpe_engine import StreamDecoder, get_encoding
 
 
 def brackets(error: UnicodeDecodeError) -> tuple[str, int]:
@@ -144,3 +144,12 @@ def test_a_bad_id_changes_nothing():
     with pytest.raises(UnicodeDecodeError):
         decoder.push(qwen.encode("hello"))
     assert decoder.push(117) == "根"
+
+
+def test_a_prompt_of_one_id():
+    qwen = get_encoding("qwen")
+    decoder = qwen.stream_decoder(prompt=51461)
+    assert decoder.push(117) + decoder.finish() == "根"
+    assert qwen.stream_decoder(prompt=117).push([51461, 117]) == " 根"
+    with pytest.raises(TypeError, match="float"):
+        qwen.stream_decoder(prompt=1.5)

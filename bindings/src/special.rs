@@ -126,6 +126,12 @@ fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
         return Ok(true);
     }
     let repr = text.repr()?;
+    if text.is_empty()? {
+        return Err(PyTypeError::new_err(format!(
+            "{argument} must be \"all\" or a set of names, not the string {repr}; \
+             for no names pass {argument}=()"
+        )));
+    }
     Err(PyTypeError::new_err(format!(
         "{argument} must be \"all\" or a set of names, not the string {repr}; \
          for this one name pass {argument}={{{repr}}}"
