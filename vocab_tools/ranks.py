@@ -39,11 +39,8 @@ KNOWN_FILES = {
     "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186": "qwen",
 }
 
-#: How many tokens those files have.
-KNOWN_SIZES = frozenset({50256, 50280, 100256, 151643, 199998})
-
-#: How many ids those files leave out, at most.
-MOST_PUBLISHED_GAPS = 16
+#: An id that all of those have, with different tokens in most: it rules out the others at once.
+PROBE_ID = 50000
 
 
 @dataclass
@@ -161,21 +158,16 @@ def recognise(ranks: Mapping[bytes, int]) -> str | None:
     >>> recognise(bpe_engine.get_encoding("p50k_base")._mergeable_ranks)
     'p50k_base'
     """
-    found = None
-    digest = hashlib.sha256()
-    place = 0
-    ordered = sorted(ranks.items(), key=lambda row: row[1])
-    for size in sorted(KNOWN_SIZES):
-        if size > len(ordered):
-            break
-        # Every published file numbers its tokens in order, nearly without gaps.
-        if ordered[size - 1][1] > size + MOST_PUBLISHED_GAPS:
-            break
-        digest.update(dump_ranks(dict(ordered[place:size])))
-        place = size
-        # The longest counts: one published file may begin with another.
-        found = KNOWN_FILES.get(digest.hexdigest(), found)
-    return found
+    found: tuple[int, str | None] = (0, None)
+    for name in KNOWN_FILES.values():
+        encoding = bpe_engine.get_encoding(name)
+        if ranks.get(encoding.decode_single_token_bytes(PROBE_ID)) != PROBE_ID:
+            continue
+        published = encoding._mergeable_ranks
+        # The longest counts: one published vocabulary begins with another.
+        if len(published) > found[0] and published.items() <= ranks.items():
+            found = (len(published), name)
+    return found[1]
 
 
 def load_ranks(*sources: RankSource) -> dict[bytes, int]:
