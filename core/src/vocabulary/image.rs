@@ -1,8 +1,8 @@
 //! A vocabulary as one block of bytes: made when the package is built, read in place.
 //!
-//! Layout, all numbers little-endian: a magic number, three flags, then the
-//! sections, each a `u64` length in bytes, padding to 64 bytes, the contents, and padding to 64
-//! bytes; the seeds of a hash table stand before its sections. An image is made and read by the same version of this
+//! Layout, all numbers little-endian: a magic number, three flags, then the sections, each a `u64`
+//! length in bytes, padding to 64 bytes, the contents, and padding to 64 bytes; the seeds of a
+//! hash table stand before its sections. An image is made and read by the same version of this
 //! crate; it is no file format.
 
 use bytemuck::Pod;
