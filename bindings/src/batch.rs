@@ -1,6 +1,5 @@
 //! Many texts on many threads.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use bpe_core::parallel::{cores, in_order};
@@ -13,7 +12,8 @@ use crate::encoding::{CoreBpe, Stop};
 use crate::errors::to_python;
 use crate::special::Rules;
 use crate::strings::decode_utf8;
-use crate::{gil, ids, ints, text};
+use crate::text::{self, Text};
+use crate::{gil, ids, ints};
 
 /// Bytes (or ids) that are worth a thread of their own; starting one takes some 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
@@ -138,12 +138,12 @@ fn encode_each(
     let threads = threads(num_threads)?;
     // Holding the objects keeps their text alive, whatever other threads do to the list.
     let texts = texts.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-    let texts: Vec<Cow<'_, str>> = texts.iter().map(text::read).collect::<PyResult<_>>()?;
-    let row = |text: &Cow<'_, str>, ids: &mut Vec<u32>| core.append_ids(text, rules, ids);
+    let texts: Vec<Text<'_>> = texts.iter().map(text::read).collect::<PyResult<_>>()?;
+    let row = |text: &Text<'_>, ids: &mut Vec<u32>| core.append_ids(&text.utf8(), rules, ids);
     map(
         py,
         &texts,
-        |text| text.len(),
+        |text| text.size(),
         threads,
         row,
         |part| {

@@ -43,7 +43,7 @@ impl Drop for TokenBuffer {
     fn drop(&mut self) {
         // SAFETY: `new` took pointer, length and capacity from a vector, and nobody else frees
         // it. Exports hold a reference to this object, so none is left.
-        spare::give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
+        spare::IDS.give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
     }
 }
 

@@ -97,7 +97,7 @@ impl CoreBpe {
 
     /// The ids of a text.
     fn ids(&self, text: &str, rules: &Rules) -> Result<Vec<u32>, Stop> {
-        let mut ids = spare::take(text.len() / 4 + 4);
+        let mut ids = spare::IDS.take(text.len() / 4 + 4);
         self.append_ids(text, rules, &mut ids)?;
         Ok(ids)
     }
@@ -116,7 +116,7 @@ impl CoreBpe {
     ) -> PyResult<T> {
         let py = text.py();
         let text = text::read(text)?;
-        gil::run(py, text.len(), || self.walk(&text, rules, work))
+        gil::run(py, text.size(), || self.walk(&text.utf8(), rules, work))
             .map_err(|stop| stop.into_python(py))
     }
 
@@ -127,14 +127,15 @@ impl CoreBpe {
     fn list<'py>(&self, text: &Bound<'py, PyAny>, rules: &Rules) -> PyResult<Bound<'py, PyList>> {
         let ids = self.run_ids(text, rules)?;
         let list = ints::list(text.py(), &ids);
-        spare::give(ids);
+        spare::IDS.give(ids);
         list
     }
 
     fn run_ids(&self, text: &Bound<'_, PyAny>, rules: &Rules) -> PyResult<Vec<u32>> {
         let py = text.py();
         let text = text::read(text)?;
-        gil::run(py, text.len(), || self.ids(&text, rules)).map_err(|stop| stop.into_python(py))
+        gil::run(py, text.size(), || self.ids(&text.utf8(), rules))
+            .map_err(|stop| stop.into_python(py))
     }
 
     /// Cuts the text to size; the spans are in characters, starts and ends each ascending.
@@ -145,7 +146,7 @@ impl CoreBpe {
         work: impl FnOnce(&Fitter<'_>, &str) -> bpe_core::Result<Vec<Range<usize>>> + Send,
     ) -> PyResult<CharacterSpans> {
         let py = text.py();
-        let original = text::read(text)?;
+        let original = text::read(text)?.utf8();
         let spans = gil::run(py, original.len(), || {
             self.walk(&original, rules, |encoding, _, allowed| {
                 let fitter = Fitter { encoding, normalization: self.normalization, allowed };
@@ -176,10 +177,7 @@ fn bytes_or_text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
             value.get_type().name()?
         )));
     }
-    Ok(match text::read(value)? {
-        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-    })
+    Ok(Cow::Owned(text::read(value)?.utf8().as_bytes().to_vec()))
 }
 
 /// What the environment variable `BPE_ENGINE_CACHE` wants, if it is set.
@@ -284,7 +282,7 @@ impl CoreBpe {
         let threads = batch::threads(num_threads)?;
         let rules = self.rules(allowed_special, disallowed_special)?;
         let ids = self.run(text, &rules, |encoding, text, allowed| {
-            let mut ids = Vec::with_capacity(text.len() / 4 + 4);
+            let mut ids = spare::IDS.take(text.len() / 4 + 4);
             encoding.encode_on_threads(text, allowed, threads, &mut ids)?;
             Ok(ids)
         })?;
@@ -341,7 +339,7 @@ impl CoreBpe {
     ) -> PyResult<(Bound<'py, PyList>, CharacterSpans)> {
         let py = text.py();
         let rules = self.rules(allowed_special, disallowed_special)?;
-        let original = text::read(text)?;
+        let original = text::read(text)?.utf8();
         let (ids, spans) = gil::run(py, original.len(), || {
             let (normal, alignment) = self.normalization.align(&original);
             let mut walk = Pieces::default();
@@ -449,7 +447,7 @@ impl CoreBpe {
 
     /// `(name, start, end)` of every special token in the text, in characters.
     fn find_special(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(String, usize, usize)>> {
-        let original = text::read(text)?;
+        let original = text::read(text)?.utf8();
         let (normal, alignment) = self.normalization.align(&original);
         let all = self.encoding.special_tokens().all();
         let (mut names, mut spans) = (Vec::new(), Vec::new());

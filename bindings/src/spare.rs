@@ -1,34 +1,58 @@
-//! Memory for ids that was used before. Fresh memory is slow when it is first touched: for a long
-//! text that takes a good part of the time that encoding does.
+//! Memory for texts and ids that was used before. Fresh memory is slow when it is first touched:
+//! for a long text that takes a good part of the time that encoding does.
 
 use std::sync::Mutex;
 
-/// How many buffers are kept, and how many ids each may have room for: 16 MiB in all.
+use bpe_core::memory::{HUGE_PAGE, wish_for_huge_pages};
+
+/// The ids of long texts.
+pub static IDS: Spare<u32> = Spare::new();
+/// Long texts as UTF-8.
+pub static TEXT: Spare<u8> = Spare::new();
+
+/// How many buffers of a kind are kept, and how many bytes each may have room for: 32 MiB in all
+/// for the two kinds.
 const BUFFERS: usize = 2;
-const LARGEST: usize = 2 << 20;
+const LARGEST: usize = 8 << 20;
 /// Below this the allocator is as fast.
-const SMALLEST: usize = 1 << 14;
+const SMALLEST: usize = 1 << 16;
+/// From this size on, room for one more huge page is worth it: wherever the memory begins, most
+/// of it then lies on whole ones.
+const LARGE: usize = HUGE_PAGE / 2;
 
-static SPARE: Mutex<Vec<Vec<u32>>> = Mutex::new(Vec::new());
+/// Buffers for items of one type.
+pub struct Spare<T>(Mutex<Vec<Vec<T>>>);
 
-/// An empty vector with room for about `capacity` ids.
-pub fn take(capacity: usize) -> Vec<u32> {
-    if (SMALLEST..=LARGEST).contains(&capacity)
-        && let Ok(mut spare) = SPARE.try_lock()
-        && let Some(place) = spare.iter().position(|ids| ids.capacity() >= capacity / 4 * 3)
-    {
-        return spare.swap_remove(place);
+impl<T> Spare<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
     }
-    Vec::with_capacity(capacity)
-}
 
-/// Keeps a vector that is no longer needed, or frees it.
-pub fn give(mut ids: Vec<u32>) {
-    if (SMALLEST..=LARGEST).contains(&ids.capacity())
-        && let Ok(mut spare) = SPARE.try_lock()
-        && spare.len() < BUFFERS
-    {
-        ids.clear();
-        spare.push(ids);
+    /// An empty vector with room for about `capacity` items.
+    pub fn take(&self, capacity: usize) -> Vec<T> {
+        let bytes = capacity.saturating_mul(size_of::<T>());
+        if bytes < SMALLEST {
+            return Vec::with_capacity(capacity);
+        }
+        if let Ok(mut spare) = self.0.try_lock()
+            && let Some(place) = spare.iter().position(|items| items.capacity() >= capacity / 4 * 3)
+        {
+            return spare.swap_remove(place);
+        }
+        let more = if bytes < LARGE { 0 } else { HUGE_PAGE / size_of::<T>() };
+        let mut items = Vec::with_capacity(capacity + more);
+        wish_for_huge_pages(items.spare_capacity_mut());
+        items
+    }
+
+    /// Keeps a vector that is no longer needed, or frees it.
+    pub fn give(&self, mut items: Vec<T>) {
+        if (SMALLEST..=LARGEST).contains(&(items.capacity() * size_of::<T>()))
+            && let Ok(mut spare) = self.0.try_lock()
+            && spare.len() < BUFFERS
+        {
+            items.clear();
+            spare.push(items);
+        }
     }
 }

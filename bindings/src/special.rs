@@ -156,7 +156,7 @@ fn names(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<String>> {
         if !name.is_instance_of::<PyString>() {
             return Err(wrong(&name, "one that holds "));
         }
-        names.push(crate::text::read(&name)?.into_owned());
+        names.push(crate::text::read(&name)?.utf8().to_string());
     }
     Ok(names)
 }

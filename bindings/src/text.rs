@@ -1,52 +1,153 @@
 //! A Python `str` as UTF-8. Every path that takes text comes through [`read`].
 
-use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
+use bpe_core::code_points::CodePoints;
 use bpe_core::offsets::Characters;
-use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyString;
+use pyo3::types::string::PyStringData;
 
-/// The text of a `str`. Surrogates, which UTF-8 cannot hold, are repaired as by
-/// `text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")`: valid pairs are joined,
-/// lone ones become U+FFFD.
-pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, str>> {
+use crate::spare;
+
+/// What a `str` holds. May be read on any thread, whoever holds the interpreter.
+#[derive(Debug, Clone, Copy)]
+pub enum Text<'a> {
+    /// There as UTF-8 already.
+    Utf8(&'a str),
+    /// Not there as UTF-8. The interpreter could make it, but holds on to it for as long as the
+    /// `str` lives, and takes fresh memory every time.
+    CodePoints(CodePoints<'a>),
+}
+
+/// The text of a `str`.
+pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Text<'a>> {
     let text = cast(text)?;
-    match text.to_str() {
-        Ok(utf8) => Ok(Cow::Borrowed(utf8)),
-        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
-            Ok(Cow::Owned(String::from_utf16_lossy(&utf16(text)?)))
+    // SAFETY: attached, and `text` is a live `str`. Its memory stays as it is while somebody
+    // holds a reference: a `str` with more than one owner never changes. How it is stored is
+    // told by bit fields, which compilers lay out; tests read strings stored in every way.
+    let stored = unsafe { text.data()? };
+    if let PyStringData::Ucs1(units) = stored {
+        // SAFETY: a `str` begins with such a header, so the end of it is in or behind the object.
+        let behind = unsafe { text.as_ptr().byte_add(size_of::<ffi::PyASCIIObject>()) };
+        // Characters directly behind this header, which is the short one, are ASCII.
+        if units.as_ptr() == behind.cast_const().cast() {
+            // SAFETY: ASCII is UTF-8.
+            return Ok(Text::Utf8(unsafe { str::from_utf8_unchecked(units) }));
         }
-        Err(error) => Err(error),
+    }
+    Ok(match kept_utf8(text) {
+        Some(utf8) => Text::Utf8(utf8),
+        None => Text::CodePoints(match stored {
+            PyStringData::Ucs1(units) => CodePoints::Latin1(units),
+            PyStringData::Ucs2(units) => CodePoints::Ucs2(units),
+            PyStringData::Ucs4(units) => CodePoints::Ucs4(units),
+        }),
+    })
+}
+
+/// The UTF-8 of a `str` that somebody asked the interpreter for before. Not for ASCII with the
+/// short header.
+fn kept_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<&'a str> {
+    let header: *mut ffi::PyCompactUnicodeObject = text.as_ptr().cast();
+    // SAFETY: attached, and a live `str` that is not ASCII with the short header begins with
+    // this one. What `utf8` points to stays until the `str` is freed, and its length is written
+    // before it; another thread may be just doing that if there is no GIL.
+    unsafe {
+        let utf8 = AtomicPtr::from_ptr(&raw mut (*header).utf8).load(Ordering::Acquire);
+        if utf8.is_null() {
+            return None;
+        }
+        let length = usize::try_from((*header).utf8_length).ok()?;
+        Some(str::from_utf8_unchecked(std::slice::from_raw_parts(utf8.cast(), length)))
     }
 }
 
-/// Byte spans of `repaired`, what [`read`] made of `text`, as character spans of `text`. Starts
-/// and ends must each ascend.
+impl<'a> Text<'a> {
+    /// How many bytes or code points: a measure of the work.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Utf8(text) => text.len(),
+            Self::CodePoints(code_points) => code_points.len(),
+        }
+    }
+
+    /// The text as UTF-8. Surrogates, which UTF-8 cannot hold, are repaired as by
+    /// `text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")`: valid pairs are
+    /// joined, lone ones become U+FFFD.
+    pub fn utf8(self) -> Utf8<'a> {
+        match self {
+            Self::Utf8(text) => Utf8::There(text),
+            Self::CodePoints(code_points) => {
+                let buffer = spare::TEXT.take(code_points.utf8_length());
+                let mut text = String::from_utf8(buffer).unwrap_or_default();
+                let is_repaired = code_points.append_to(&mut text);
+                Utf8::Made { text, is_repaired }
+            }
+        }
+    }
+}
+
+/// Text as UTF-8.
+#[derive(Debug)]
+pub enum Utf8<'a> {
+    There(&'a str),
+    Made { text: String, is_repaired: bool },
+}
+
+impl Utf8<'_> {
+    /// Whether there were surrogates.
+    fn is_repaired(&self) -> bool {
+        matches!(self, Self::Made { is_repaired: true, .. })
+    }
+}
+
+impl Deref for Utf8<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::There(text) => text,
+            Self::Made { text, .. } => text,
+        }
+    }
+}
+
+impl Drop for Utf8<'_> {
+    fn drop(&mut self) {
+        if let Self::Made { text, .. } = self {
+            spare::TEXT.give(std::mem::take(text).into_bytes());
+        }
+    }
+}
+
+/// Byte spans of `utf8`, the UTF-8 of `text`, as character spans of `text`. Starts and ends must
+/// each ascend.
 pub fn character_spans(
     text: &Bound<'_, PyAny>,
-    repaired: &str,
+    utf8: &Utf8<'_>,
     spans: Vec<Range<usize>>,
 ) -> PyResult<Vec<(usize, usize)>> {
-    let pairs = joined_pairs(text, repaired)?;
+    let pairs = joined_pairs(text, utf8)?;
     let in_text = |character| character + pairs.partition_point(|&pair| pair < character);
-    let (mut starts, mut ends) = (Characters::new(repaired), Characters::new(repaired));
+    let (mut starts, mut ends) = (Characters::new(utf8), Characters::new(utf8));
     let place =
         |span: Range<usize>| (in_text(starts.index(span.start)), in_text(ends.index(span.end)));
     Ok(spans.into_iter().map(place).collect())
 }
 
-/// The characters of `repaired`, by index, that stand for two surrogates of `text`.
-fn joined_pairs(text: &Bound<'_, PyAny>, repaired: &str) -> PyResult<Vec<usize>> {
-    let text = cast(text)?;
-    if text.to_str().is_ok() {
+/// The characters of `utf8`, by index, that stand for two surrogates of `text`.
+fn joined_pairs(text: &Bound<'_, PyAny>, utf8: &Utf8<'_>) -> PyResult<Vec<usize>> {
+    if !utf8.is_repaired() {
         return Ok(Vec::new());
     }
     // An astral character of the repaired text was either the same one before, or a pair.
     let mut pairs = Vec::new();
-    let mut characters = text.try_iter()?;
-    for (index, character) in repaired.chars().enumerate() {
+    let mut characters = cast(text)?.try_iter()?;
+    for (index, character) in utf8.chars().enumerate() {
         let Some(original) = characters.next().transpose()? else { break };
         if character.len_utf16() == 2 && original.cast::<PyString>()?.to_str().is_err() {
             pairs.push(index);
@@ -66,10 +167,4 @@ fn cast<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyStrin
         };
         PyTypeError::new_err(format!("text must be a str, not {kind}{hint}"))
     })
-}
-
-fn utf16(text: &Bound<'_, PyString>) -> PyResult<Vec<u16>> {
-    let encoded = text.call_method1("encode", ("utf-16-le", "surrogatepass"))?;
-    let encoded = encoded.cast::<PyBytes>()?.as_bytes();
-    Ok(encoded.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect())
 }

@@ -8,7 +8,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bpe_core::split::{BATCH, Batch, Piece, Splitter, Tier};
+use bpe_core::split::{BATCH, Batch, Piece, Splitter};
+use bpe_core::tier::Tier;
 
 /// A spelling of each family, by its name.
 const PATTERNS: &[(&str, &str)] = &[

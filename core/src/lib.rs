@@ -6,6 +6,7 @@
 //!
 //! | room | what it does |
 //! |---|---|
+//! | [`code_points`] | text as interpreters store it, into UTF-8 |
 //! | [`normalize`] | rewrites the text first, for encodings that ask for it |
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
@@ -21,10 +22,12 @@
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
 //! | [`learn`] | the merges that make given words one token each |
+//! | [`tier`] | which vector instructions are used |
 //! | [`audit`] | what is wrong with a vocabulary, token by token |
 
 pub mod audit;
 pub mod cache;
+pub mod code_points;
 pub mod encoding;
 pub mod error;
 pub mod fit;
@@ -42,6 +45,7 @@ pub mod rank_file;
 pub mod sink;
 pub mod special_tokens;
 pub mod split;
+pub mod tier;
 pub mod unstable;
 pub mod vocabulary;
 

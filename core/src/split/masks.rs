@@ -1,23 +1,20 @@
-//! Classifies 64 bytes of text at once: the only SIMD of the crate.
+//! Classifies 64 bytes of text at once.
 //!
 //! A window is 64 bytes from a character boundary on. Asked for a set of classes it gives a mask
 //! with one bit per byte, bit 0 for the first; all bytes of a character have its class. A
 //! character that does not end in the window is left out of it.
 //!
-//! There are three tiers: AVX-512 with VBMI, AVX2, and a portable one. Each is a [`Classifier`],
-//! a value that exists only where the processor has what it needs.
+//! Each tier has a [`Classifier`], a value that exists only where the processor has what it needs.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use super::{Piece, chars};
+use crate::tier::{Kind, Tier};
 
 /// How many bytes a window has at most.
 pub(super) const WINDOW: usize = 64;
-
-/// The name of the environment variable that lowers the tier.
-const TIER_VARIABLE: &str = "BPE_ENGINE_TIER";
 
 /// A classified stretch of text.
 pub(super) trait Window: Copy {
@@ -64,68 +61,12 @@ pub(super) trait Kernel {
     fn run<C: Classifier>(self, classifier: C) -> Self::Output;
 }
 
-/// A tier that this processor has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tier(Kind);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Portable,
-    Avx2,
-    Avx512,
-}
-
 impl Tier {
-    /// The best tier of this processor, or a lower one if the environment variable
-    /// `BPE_ENGINE_TIER` names it: `portable`, `avx2` or `avx512`. Other values change nothing.
-    pub fn from_environment() -> Self {
-        Self::chosen(std::env::var(TIER_VARIABLE).ok().as_deref())
-    }
-
-    /// The tier for a value of the environment variable.
-    pub(super) fn chosen(name: Option<&str>) -> Self {
-        name.and_then(Self::named).unwrap_or_else(Self::best)
-    }
-
-    /// The best tier of this processor.
-    pub fn best() -> Self {
-        Self(best())
-    }
-
-    /// The tier `name`, or the best one below it that this processor has; `None` if there is no
-    /// such name.
-    ///
-    /// ```
-    /// use bpe_core::split::Tier;
-    ///
-    /// assert_eq!(Tier::named("portable").unwrap().name(), "portable");
-    /// assert_eq!(Tier::named("avx1024"), None);
-    /// ```
-    pub fn named(name: &str) -> Option<Self> {
-        let kind = match name {
-            "portable" => Kind::Portable,
-            "avx2" => Kind::Avx2,
-            "avx512" => Kind::Avx512,
-            _ => return None,
-        };
-        Some(Self(kind.min(best())))
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self.0 {
-            Kind::Portable => "portable",
-            Kind::Avx2 => "avx2",
-            Kind::Avx512 => "avx512",
-        }
-    }
-
     /// Runs `kernel` on this tier.
     #[inline]
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        match self.0 {
-            // SAFETY: a tier is made by `best` and `named` only, and never above what the
-            // processor was found to have.
+        match self.kind() {
+            // SAFETY: the processor has what the kind of a tier asks for.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { x86::run_avx512(kernel) },
             // SAFETY: as above.
@@ -134,22 +75,6 @@ impl Tier {
             _ => kernel.run(portable::Portable),
         }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn best() -> Kind {
-    if x86::has_avx512() {
-        Kind::Avx512
-    } else if x86::has_avx2() {
-        Kind::Avx2
-    } else {
-        Kind::Portable
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn best() -> Kind {
-    Kind::Portable
 }
 
 /// The classes of the characters of more than one byte, for the tiers that look them up one by

@@ -18,7 +18,8 @@ mod tests;
 use std::marker::PhantomData;
 
 use crate::error::Result;
-pub use masks::Tier;
+use crate::tier::Tier;
+
 use pattern::{Pattern, PatternPieces};
 use rules::{Family, FamilyName, FamilyVisitor};
 

@@ -3,7 +3,8 @@
 use super::{ALPHABET, Random, exhaustive, matched, random_text, scanned};
 use crate::split::pattern::Pattern;
 use crate::split::rules::{FamilyName, SPELLINGS};
-use crate::split::{BATCH, Method, Piece, Splitter, Tier};
+use crate::split::{BATCH, Method, Piece, Splitter};
+use crate::tier::Tier;
 
 #[test]
 fn the_time_is_linear_and_nothing_overflows() {

@@ -1,0 +1,270 @@
+//! Code points, as interpreters store text, into UTF-8.
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use bytemuck::Pod;
+
+use crate::tier::{Kind, Tier};
+
+/// Text as code points of one, two or four bytes each, surrogates perhaps among them.
+#[derive(Debug, Clone, Copy)]
+pub enum CodePoints<'a> {
+    /// None above U+00FF.
+    Latin1(&'a [u8]),
+    /// None above U+FFFF.
+    Ucs2(&'a [u16]),
+    /// Any.
+    Ucs4(&'a [u32]),
+}
+
+impl CodePoints<'_> {
+    /// How many code points there are.
+    pub fn len(self) -> usize {
+        match self {
+            Self::Latin1(units) => units.len(),
+            Self::Ucs2(units) => units.len(),
+            Self::Ucs4(units) => units.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes they take as UTF-8.
+    pub fn utf8_length(self) -> usize {
+        match self {
+            Self::Latin1(units) => utf8_length(units, [0x80]),
+            Self::Ucs2(units) => utf8_length(units, [0x80, 0x800]),
+            Self::Ucs4(units) => utf8_length(units, [0x80, 0x800, 0x1_0000]),
+        }
+    }
+
+    /// Appends them to `text` as UTF-8. Surrogates, which UTF-8 cannot hold, are repaired: valid
+    /// pairs are joined, lone ones become U+FFFD. True when that was necessary.
+    ///
+    /// ```
+    /// use bpe_core::code_points::CodePoints;
+    ///
+    /// let mut text = String::new();
+    /// assert!(!CodePoints::Ucs2(&[0x41, 0x4e00]).append_to(&mut text));
+    /// assert!(CodePoints::Ucs2(&[0xd83d, 0xde00, 0xd83d]).append_to(&mut text));
+    /// assert_eq!(text, "A一😀\u{fffd}");
+    /// ```
+    pub fn append_to(self, text: &mut String) -> bool {
+        static TIER: OnceLock<Tier> = OnceLock::new();
+        self.append_on(*TIER.get_or_init(Tier::from_environment), text)
+    }
+
+    /// [`CodePoints::append_to`] on a tier of choice.
+    fn append_on(self, tier: Tier, text: &mut String) -> bool {
+        let from = text.len();
+        let is_sound = match self {
+            Self::Latin1(units) => append(tier, units, text),
+            Self::Ucs2(units) => append(tier, units, text),
+            Self::Ucs4(units) => append(tier, units, text),
+        };
+        if is_sound {
+            return false;
+        }
+        text.truncate(from);
+        match self {
+            Self::Latin1(units) => append_repaired(units, text),
+            Self::Ucs2(units) => append_repaired(units, text),
+            Self::Ucs4(units) => append_repaired(units, text),
+        }
+        true
+    }
+}
+
+/// A code point in 1, 2 or 4 bytes.
+trait Unit: Pod + Into<u32> {}
+impl<T: Pod + Into<u32>> Unit for T {}
+
+/// How many units are written at once.
+const BLOCK: usize = 16;
+/// No character takes more bytes.
+const WIDEST: usize = 4;
+/// Room for a block as UTF-8.
+type Room = [MaybeUninit<u8>; WIDEST * BLOCK];
+
+/// One byte for each unit, and one more for each of `steps` that it reaches.
+fn utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
+    let more = |unit: &U| -> u32 {
+        let unit: u32 = (*unit).into();
+        steps.iter().map(|&step| u32::from(unit >= step)).sum()
+    };
+    // Sums of 32 bits, which are twice as fast, in chunks too small for them to overflow.
+    let chunks = units.chunks(1 << 16);
+    units.len() + chunks.map(|units| units.iter().map(more).sum::<u32>() as usize).sum::<usize>()
+}
+
+/// Appends units as UTF-8. False at one that is no character; those before it may have been
+/// appended then.
+fn append<U: Unit>(tier: Tier, units: &[U], text: &mut String) -> bool {
+    match tier.kind() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has what the kind of a tier asks for.
+        Kind::Avx512 => unsafe { x86::append(units, text) },
+        // SAFETY: `write` writes whole characters.
+        _ => unsafe { append_blocks(units, text, write) },
+    }
+}
+
+/// Appends units block by block.
+///
+/// # Safety
+/// `write` writes UTF-8 to the beginning of the room, and returns how many bytes. (Or `None`.)
+#[inline(always)]
+unsafe fn append_blocks<U: Unit>(
+    units: &[U],
+    text: &mut String,
+    write: impl Fn(&[U; BLOCK], &mut Room) -> Option<usize>,
+) -> bool {
+    let mut append = |block: &[U; BLOCK], padding: usize| {
+        text.reserve(size_of::<Room>());
+        // SAFETY: `write` writes UTF-8. A unit of padding is the last of a block, and one byte.
+        unsafe {
+            let bytes = text.as_mut_vec();
+            let room = bytes.spare_capacity_mut().first_chunk_mut().expect("it was reserved");
+            let Some(length) = write(block, room) else { return false };
+            bytes.set_len(bytes.len() + length - padding);
+        }
+        true
+    };
+    let (blocks, rest) = units.as_chunks();
+    if !blocks.iter().all(|block| append(block, 0)) {
+        return false;
+    }
+    let mut last = [U::zeroed(); BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    rest.is_empty() || append(&last, BLOCK - rest.len())
+}
+
+/// Writes units as UTF-8. Returns how many bytes, or `None` if one of them is no character.
+#[inline(always)]
+fn write<U: Unit>(units: &[U; BLOCK], room: &mut Room) -> Option<usize> {
+    if units.iter().fold(0, |all, &unit| all | unit.into()) < 0x80 {
+        for (byte, &unit) in room.iter_mut().zip(units) {
+            byte.write(unit.into() as u8);
+        }
+        return Some(BLOCK);
+    }
+    let mut length = 0;
+    for &unit in units {
+        let unit = unit.into();
+        char::from_u32(unit)?;
+        let (code, width) = utf8(unit);
+        room[length..length + WIDEST].write_copy_of_slice(&code.to_le_bytes());
+        length += width;
+    }
+    Some(length)
+}
+
+/// The bytes of a character, the first one lowest, and how many they are. Without branches, which
+/// would be mispredicted wherever letters and spaces differ in width.
+#[inline(always)]
+fn utf8(character: u32) -> (u32, usize) {
+    let group = |shift: u32| character >> shift & 0x3f | 0x80;
+    let four = character >> 18 | 0xf0 | group(12) << 8 | group(6) << 16 | group(0) << 24;
+    let width = 1
+        + usize::from(character >= 0x80)
+        + usize::from(character >= 0x800)
+        + usize::from(character >= 0x1_0000);
+    // What marks the first byte, beside the 0x80 that it has like every other one.
+    let mark = [0, 0, 0x40, 0x60, 0][width];
+    let code = four >> (8 * (WIDEST - width)) | mark;
+    (if width == 1 { character } else { code }, width)
+}
+
+fn append_repaired<U: Unit>(units: &[U], text: &mut String) {
+    let utf16 = units.iter().flat_map(|&unit| {
+        let unit: u32 = unit.into();
+        match unit.checked_sub(0x1_0000) {
+            None => [Some(unit as u16), None],
+            Some(rest) => [Some(0xd800 | (rest >> 10) as u16), Some(0xdc00 | rest as u16 & 0x3ff)],
+        }
+    });
+    let characters = char::decode_utf16(utf16.flatten());
+    text.extend(characters.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER)));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::CodePoints;
+    use crate::tier::Tier;
+
+    /// The text, whether it was repaired, and how long it was expected to be, on every tier.
+    fn check(code_points: CodePoints<'_>, expected: &str, repaired: bool) {
+        for tier in ["portable", "avx2", "avx512"] {
+            let mut text = "before".to_owned();
+            let tier = Tier::named(tier).expect("a tier");
+            assert_eq!(code_points.append_on(tier, &mut text), repaired, "{tier:?}");
+            assert_eq!(text.strip_prefix("before"), Some(expected), "{tier:?}");
+        }
+        if !repaired {
+            assert_eq!(code_points.utf8_length(), expected.len());
+        }
+    }
+
+    #[test]
+    fn every_character() {
+        let all: Vec<char> = ('\0'..=char::MAX).collect();
+        for count in [1, 7, 16, 300] {
+            for characters in all.chunks(count).step_by(1 + 300 / count / 8) {
+                let text: String = characters.iter().collect();
+                let units: Vec<u32> = characters.iter().map(|&c| c.into()).collect();
+                check(CodePoints::Ucs4(&units), &text, false);
+                let units: Vec<u16> = units.iter().filter_map(|&c| c.try_into().ok()).collect();
+                if units.len() == characters.len() {
+                    check(CodePoints::Ucs2(&units), &text, false);
+                }
+            }
+        }
+        let latin: Vec<u8> = (0..=255).collect();
+        check(
+            CodePoints::Latin1(&latin),
+            &latin.iter().map(|&c| char::from(c)).collect::<String>(),
+            false,
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..<_>::default() })]
+
+        /// Surrogates alone, in pairs, and astral characters among them.
+        #[test]
+        fn surrogates_are_repaired(
+            units in vec(select(&[0x41u16, 0xe9, 0x4e00, 0xd83d, 0xdbff, 0xdc00, 0xdfff][..]), 0..50)
+        ) {
+            let expected = String::from_utf16_lossy(&units);
+            let repaired = units.iter().any(|unit| (0xd800..0xe000).contains(unit));
+            check(CodePoints::Ucs2(&units), &expected, repaired);
+            let wide: Vec<u32> = units.iter().map(|&unit| unit.into()).collect();
+            check(CodePoints::Ucs4(&wide), &expected, repaired);
+            let wide: Vec<u32> = wide.into_iter().chain([0x1_f600]).collect();
+            check(CodePoints::Ucs4(&wide), &(expected + "😀"), repaired);
+        }
+
+        #[test]
+        fn text_stays_what_it_is(text in ".{0,80}") {
+            let units: Vec<u32> = text.chars().map(u32::from).collect();
+            check(CodePoints::Ucs4(&units), &text, false);
+            if let Ok(units) = units.iter().map(|&c| c.try_into()).collect::<Result<Vec<u16>, _>>() {
+                check(CodePoints::Ucs2(&units), &text, false);
+            }
+            if let Ok(units) = units.iter().map(|&c| c.try_into()).collect::<Result<Vec<u8>, _>>() {
+                check(CodePoints::Latin1(&units), &text, false);
+            }
+        }
+    }
+}

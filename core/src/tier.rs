@@ -1,0 +1,109 @@
+//! Which vector instructions are used: AVX-512 with VBMI2, AVX2, or none.
+
+/// The name of the environment variable that lowers the tier.
+const TIER_VARIABLE: &str = "BPE_ENGINE_TIER";
+
+/// A tier that this processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tier(Kind);
+
+/// Which instructions a tier is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Portable,
+    /// [`has_avx2`].
+    Avx2,
+    /// [`has_avx512`].
+    Avx512,
+}
+
+impl Tier {
+    /// The best tier of this processor, or a lower one if the environment variable
+    /// `BPE_ENGINE_TIER` names it: `portable`, `avx2` or `avx512`. Other values change nothing.
+    pub fn from_environment() -> Self {
+        Self::chosen(std::env::var(TIER_VARIABLE).ok().as_deref())
+    }
+
+    /// The tier for a value of the environment variable.
+    pub(crate) fn chosen(name: Option<&str>) -> Self {
+        name.and_then(Self::named).unwrap_or_else(Self::best)
+    }
+
+    /// The best tier of this processor.
+    pub fn best() -> Self {
+        Self(best())
+    }
+
+    /// The tier `name`, or the best one below it that this processor has; `None` if there is no
+    /// such name.
+    ///
+    /// ```
+    /// use bpe_core::tier::Tier;
+    ///
+    /// assert_eq!(Tier::named("portable").unwrap().name(), "portable");
+    /// assert_eq!(Tier::named("avx1024"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Self> {
+        let kind = match name {
+            "portable" => Kind::Portable,
+            "avx2" => Kind::Avx2,
+            "avx512" => Kind::Avx512,
+            _ => return None,
+        };
+        Some(Self(kind.min(best())))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kind::Portable => "portable",
+            Kind::Avx2 => "avx2",
+            Kind::Avx512 => "avx512",
+        }
+    }
+
+    /// Which instructions: those of its kind are there.
+    #[inline(always)]
+    pub(crate) fn kind(self) -> Kind {
+        self.0
+    }
+}
+
+fn best() -> Kind {
+    if has_avx512() {
+        Kind::Avx512
+    } else if has_avx2() {
+        Kind::Avx2
+    } else {
+        Kind::Portable
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx2() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx512() -> bool {
+    false
+}
