@@ -7,7 +7,8 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::hint::select_unpredictable;
+
+use bytemuck::{Pod, Zeroable};
 
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
@@ -27,7 +28,8 @@ pub const CACHE_BYTES: usize = SHORT_BYTES + LONG_BYTES;
 
 /// The ids of a piece, two in each word: the first id has their number in its highest byte.
 /// All zero: not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
+#[repr(transparent)]
 pub(crate) struct Ids<const W: usize>([u64; W]);
 
 const COUNT_SHIFT: u32 = 24;
@@ -84,8 +86,41 @@ impl<const W: usize> Ids<W> {
     }
 }
 
+/// Appends the ids of pieces up to the first unknown one. Returns how many pieces those are.
+#[inline(always)]
+pub(crate) fn append_known<const W: usize>(pieces: &[Ids<W>], out: &mut Vec<u32>) -> usize {
+    out.reserve(Ids::<W>::CAPACITY * pieces.len());
+    let spare = out.spare_capacity_mut().as_mut_ptr().cast::<u32>();
+    let mut count = 0;
+    let mut known = 0;
+    for Ids(words) in pieces {
+        let more = (words[0] >> COUNT_SHIFT & 0xff) as usize;
+        if more == 0 {
+            break;
+        }
+        let mut words = *words;
+        words[0] &= !(0xff << COUNT_SHIFT);
+        // SAFETY: no piece has more than `CAPACITY` ids (`Ids` are made with that many at most),
+        // and for so many each of them room was reserved.
+        unsafe { spare.add(count).cast::<[u64; W]>().write_unaligned(words) };
+        count += more;
+        known += 1;
+    }
+    // SAFETY: the `count` elements behind the length have been written.
+    unsafe { out.set_len(out.len() + count) };
+    known
+}
+
 /// A piece of up to `8 * W - 1` bytes, and its ids.
-type Entry<const W: usize> = [[u64; W]; 2];
+#[derive(Debug, Clone, Copy, Zeroable)]
+#[repr(C)]
+struct Entry<const W: usize> {
+    key: [u64; W],
+    ids: Ids<W>,
+}
+
+// SAFETY: two arrays of the same type, one behind the other.
+unsafe impl<const W: usize> Pod for Entry<W> {}
 
 /// Two entries, the newer one first.
 type Set<const W: usize> = [Entry<W>; 2];
@@ -104,11 +139,11 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
     }
 
     #[inline(always)]
-    fn put(&mut self, hash: u64, key: [u64; W], Ids(ids): Ids<W>) {
+    fn put(&mut self, hash: u64, key: [u64; W], ids: Ids<W>) {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
         let set = &mut sets[set_of(hash, BYTES / size_of::<Set<W>>())];
-        if set[0][0] != key {
-            *set = [[key, ids], set[0]];
+        if set[0].key != key {
+            *set = [Entry { key, ids }, set[0]];
         }
     }
 }
@@ -123,19 +158,15 @@ fn set_of(hash: u64, sets: usize) -> usize {
 #[derive(Debug, Clone, Copy)]
 struct View<'a, const W: usize>(&'a [Set<W>]);
 
-impl<const W: usize> View<'_, W> {
+impl<'a, const W: usize> View<'a, W> {
     /// The ids at this key. Which of the two entries is looked at is computed, not branched on:
     /// a branch would be mispredicted.
     #[inline(always)]
-    fn get(self, set: usize, key: [u64; W], ids: &mut Ids<W>) {
-        let set = &self.0[set];
-        let older = usize::from(difference(set[0][0], key) != 0);
+    fn get(self, set: usize, key: [u64; W]) -> Option<&'a Ids<W>> {
+        let set = &self.0[set & (self.0.len() - 1)];
+        let older = usize::from(difference(set[0].key, key) != 0);
         let entry = &set[older];
-        let is_known = difference(entry[0], key) == 0;
-        // Word by word: words that are put together in memory are slow to read at once.
-        for (word, known) in ids.0.iter_mut().zip(&entry[1]) {
-            *word = select_unpredictable(is_known, *known, 0);
-        }
+        (difference(entry.key, key) == 0).then_some(&entry.ids)
     }
 }
 
@@ -203,11 +234,9 @@ impl Cache {
     }
 
     /// The ids of the piece with this key.
-    pub(crate) fn get(&self, key: Key) -> Ids<2> {
-        let mut ids = Ids::UNKNOWN;
+    pub(crate) fn get(&self, key: Key) -> Option<&Ids<2>> {
         let short = self.short();
-        short.get(short.approach(key), key, &mut ids);
-        ids
+        short.get(short.approach(key), key)
     }
 
     pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
@@ -228,11 +257,9 @@ impl Cache {
         hash16([hash16([a, b], self.seeds) ^ c, d], self.seeds)
     }
 
-    pub(crate) fn get_long(&self, key: LongKey) -> Ids<4> {
-        let mut ids = Ids::UNKNOWN;
+    pub(crate) fn get_long(&self, key: LongKey) -> Option<&Ids<4>> {
         let long = self.long.view();
-        long.get(set_of(self.hash_long(key), long.0.len()), key.0, &mut ids);
-        ids
+        long.get(set_of(self.hash_long(key), long.0.len()), key.0)
     }
 
     pub(crate) fn put_long(&mut self, key: LongKey, ids: &[u32]) {
@@ -249,7 +276,7 @@ pub(crate) struct ShortPieces<'a> {
     table: View<'a, 2>,
 }
 
-impl ShortPieces<'_> {
+impl<'a> ShortPieces<'a> {
     /// Where to look for this key. What is there is brought near.
     #[inline(always)]
     pub(crate) fn approach(self, key: Key) -> SetIndex {
@@ -259,8 +286,8 @@ impl ShortPieces<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn get(self, SetIndex(set): SetIndex, key: Key, ids: &mut Ids<2>) {
-        self.table.get(set as usize, key, ids);
+    pub(crate) fn get(self, SetIndex(set): SetIndex, key: Key) -> Option<&'a Ids<2>> {
+        self.table.get(set as usize, key)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, Ids, LONGEST, LongKey, SetIndex, run_key};
+use crate::cache::{Cache, Ids, LONGEST, LongKey, SetIndex, append_known, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
-use crate::vocabulary::{NONE, SHORT, Vocabulary, key, three_byte_char};
+use crate::vocabulary::{Candidate, NONE, SHORT, Vocabulary, key, three_byte_char};
 
 /// How many pieces are looked up before the first of them is dealt with, and the same for texts
 /// that are short.
@@ -49,10 +49,12 @@ impl<'a> Merger<'a> {
         let mut known = [Ids::UNKNOWN; N];
         for pieces in pieces.chunks(N) {
             self.look_up(text, pieces, &mut known);
-            for (piece, known) in pieces.iter().zip(&known) {
-                if !known.append_to(ids) {
-                    self.append_unknown(text, *piece, ids)?;
-                }
+            let mut next = 0;
+            loop {
+                next += append_known(&known[next..pieces.len()], ids);
+                let Some(unknown) = pieces.get(next) else { break };
+                self.append_unknown(text, *unknown, ids)?;
+                next += 1;
             }
         }
         Ok(())
@@ -74,13 +76,22 @@ impl<'a> Merger<'a> {
         let mut count = 0;
         for (i, (&(key, set), known)) in sought[..pieces.len()].iter().zip(&mut *known).enumerate()
         {
-            short.get(set, key, known);
-            unknown[count % N] = i as u8;
-            count += usize::from(!known.are_known());
+            match short.get(set, key) {
+                Some(ids) => *known = *ids,
+                None => {
+                    *known = Ids::UNKNOWN;
+                    unknown[count % N] = i as u8;
+                    count += 1;
+                }
+            }
         }
         let tokens = self.vocabulary.tokens();
-        for &i in &unknown[..count] {
-            let rank = tokens.find_short(sought[usize::from(i)].0);
+        let mut candidates = [Candidate::NONE; N];
+        for (&i, candidate) in unknown[..count].iter().zip(&mut candidates) {
+            *candidate = tokens.candidate(sought[usize::from(i)].0);
+        }
+        for (&i, candidate) in unknown[..count].iter().zip(candidates) {
+            let rank = tokens.confirm(candidate, sought[usize::from(i)].0);
             if rank != NONE {
                 known[usize::from(i)] = Ids::one(tokens.id(rank));
             }
@@ -155,11 +166,12 @@ impl<'a> Merger<'a> {
     fn append_remembered<const W: usize>(
         &mut self,
         ids: &mut Vec<u32>,
-        get: impl FnOnce(&Cache) -> Ids<W>,
+        get: impl FnOnce(&Cache) -> Option<&Ids<W>>,
         put: impl FnOnce(&mut Cache, &[u32]),
         find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
     ) -> Result<()> {
-        if self.cache().is_some_and(|cache| get(cache).append_to(ids)) {
+        if let Some(known) = self.cache().and_then(|cache| get(cache)) {
+            known.append_to(ids);
             return Ok(());
         }
         let from = ids.len();

@@ -80,7 +80,7 @@ pub(crate) fn merge_parts(
 
 /// Pieces of up to this many bytes are scanned. Above it `greedy` is faster, and its time is
 /// linear where that of the scan is quadratic.
-pub const SCAN_LIMIT: usize = 15;
+pub const SCAN_LIMIT: usize = 31;
 
 /// Appends the parts of `piece` to `out`.
 pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) {

@@ -15,7 +15,7 @@ use super::trie::Trie;
 use super::{Section, Vocabulary};
 use crate::error::{Error, Result};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg01");
+const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg02");
 const ALIGNMENT: usize = 64;
 
 /// Bytes at an address that an image can be read at.
@@ -110,7 +110,7 @@ impl Writer {
 
     fn places(&mut self, places: &Places) {
         self.words(&places.seeds);
-        self.section(&places.displacements);
+        self.section(&places.buckets);
         self.section(&places.slots);
     }
 }
@@ -155,6 +155,6 @@ impl Reader {
     }
 
     fn places(&mut self) -> Result<Places> {
-        Ok(Places { seeds: self.words()?, displacements: self.section()?, slots: self.section()? })
+        Ok(Places { seeds: self.words()?, buckets: self.section()?, slots: self.section()? })
     }
 }

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 pub(crate) use cuts::{Cuts, three_byte_char};
 pub(crate) use pairs::Pairs;
-pub(crate) use tokens::{Key, SHORT, Tokens, key};
+pub(crate) use tokens::{Candidate, Key, SHORT, Tokens, key};
 pub(crate) use trie::Trie;
 
 /// No rank.
@@ -28,6 +28,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// Ranks, and the stand-ins for single bytes that are no token, fit in this many bits.
 pub(crate) const RANK_BITS: u32 = 21;
+const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 
 /// How many tokens a vocabulary may have: the rest of the range stands for missing bytes.
 pub const MAX_TOKENS: usize = (1 << RANK_BITS) - 512;

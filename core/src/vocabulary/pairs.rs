@@ -15,7 +15,7 @@ use bytemuck::{Pod, Zeroable};
 use super::cuts::three_byte_char;
 use super::places::Places;
 use super::tokens::Tokens;
-use super::{NONE, Section};
+use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::fold;
 use crate::merge::merge_parts;
@@ -53,17 +53,21 @@ pub(crate) struct Pairs {
     pub(super) characters: Section<u32>,
     /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
     pub(super) splits: Section<[u32; 2]>,
+    /// The rank of each pair, below the pair itself.
     pub(super) places: Places,
 }
+
+const _: () = assert!(3 * RANK_BITS < u64::BITS);
 
 #[inline(always)]
 fn hash_pair(pair: u64, seeds: [u64; 2]) -> u64 {
     fold(pair ^ seeds[0], seeds[1])
 }
 
+/// A pair as a number of two times [`RANK_BITS`].
 #[inline(always)]
 fn pack(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+    u64::from(left) << RANK_BITS | u64::from(right)
 }
 
 impl Pairs {
@@ -76,10 +80,15 @@ impl Pairs {
 
         let merged: Vec<u32> =
             (0..tokens.len() as u32).filter(|&rank| splits[rank as usize][0] != NONE).collect();
-        let places = Places::build(&merged, |rank, seeds| {
+        let pair = |rank: u32| {
             let [left, right] = splits[rank as usize];
-            hash_pair(pack(left, right), seeds)
-        })
+            pack(left, right)
+        };
+        let places = Places::build(
+            &merged,
+            |rank, seeds| hash_pair(pair(rank), seeds),
+            |rank, _| pair(rank) << RANK_BITS | u64::from(rank),
+        )
         .ok_or_else(|| {
             Error::Vocabulary("the tokens were made so that their pairs cannot be hashed".into())
         })?;
@@ -96,8 +105,9 @@ impl Pairs {
     /// What two parts merge into, or [`NONE`].
     #[inline(always)]
     pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
-        let rank = self.places.candidate(hash_pair(pack(left, right), self.places.seeds));
-        if rank != NONE && self.splits[rank as usize] == [left, right] { rank } else { NONE }
+        let pair = pack(left, right);
+        let word = self.places.word(hash_pair(pair, self.places.seeds));
+        if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
     }
 
     /// The part that a byte is.

@@ -1,9 +1,10 @@
 //! Bytes -> rank and id, and back.
 
-use super::places::Places;
-use super::{NONE, Section};
+use super::places::{EMPTY, Places};
+use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
+use crate::memory::prefetch;
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
@@ -57,6 +58,23 @@ fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     bytemuck::cast(block)
 }
 
+/// What a table of tokens says about one: from the lowest bit on its rank, where it starts in the
+/// arena, its length ([`LONG`] for more than [`SHORT`] bytes), and bits of its hash that places make
+/// no use of. The last two tell most keys apart that are not there.
+fn word(rank: u32, start: u32, length: usize, hash: u64) -> u64 {
+    let length = if length <= SHORT { length } else { LONG };
+    u64::from(rank) | u64::from(start) << RANK_BITS | marks(length, hash)
+}
+
+const LONG: usize = 0;
+const LENGTH_SHIFT: u32 = RANK_BITS + 32;
+const TAG_SHIFT: u32 = LENGTH_SHIFT + 4;
+
+#[inline(always)]
+fn marks(length: usize, hash: u64) -> u64 {
+    (length as u64) << LENGTH_SHIFT | hash >> 31 << TAG_SHIFT
+}
+
 /// The tokens of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
@@ -89,11 +107,15 @@ impl Tokens {
 
         let is_short = |rank: &u32| tokens[*rank as usize].0.len() <= SHORT;
         let (short, long): (Vec<u32>, Vec<u32>) = (0..tokens.len() as u32).partition(is_short);
-        let short = Places::build(&short, |rank, seeds| {
-            let bytes = &tokens[rank as usize].0;
-            hash16(key(bytes, 0, bytes.len()), seeds)
-        });
-        let long = Places::build(&long, |rank, seeds| hash_bytes(&tokens[rank as usize].0, seeds));
+        let bytes = |rank: u32| &*tokens[rank as usize].0;
+        let word =
+            |rank: u32, hash: u64| word(rank, starts[rank as usize], bytes(rank).len(), hash);
+        let short = Places::build(
+            &short,
+            |rank, seeds| hash16(key(bytes(rank), 0, bytes(rank).len()), seeds),
+            word,
+        );
+        let long = Places::build(&long, |rank, seeds| hash_bytes(bytes(rank), seeds), word);
         let (Some(short), Some(long)) = (short, long) else {
             return Err(Error::Vocabulary(
                 "the tokens were made so that they cannot be hashed".into(),
@@ -168,18 +190,60 @@ impl Tokens {
     /// The rank of the token with this key, or [`NONE`].
     #[inline(always)]
     pub(crate) fn find_short(&self, wanted: Key) -> u32 {
-        let rank = self.short.candidate(hash16(wanted, self.short.seeds));
-        if rank == NONE {
+        self.confirm(self.candidate(wanted), wanted)
+    }
+
+    /// The only token that can have this key. Its bytes are brought near.
+    #[inline(always)]
+    pub(crate) fn candidate(&self, wanted: Key) -> Candidate {
+        let hash = hash16(wanted, self.short.seeds);
+        let word = self.short.word(hash);
+        let length = (wanted[1] >> 56) as usize;
+        if (word ^ marks(length, hash)) >> LENGTH_SHIFT != 0 {
+            return Candidate(EMPTY);
+        }
+        let candidate = Candidate(word);
+        if let Some(start) = self.arena.get(candidate.start()) {
+            prefetch(start);
+        }
+        candidate
+    }
+
+    /// The rank of a candidate for this key, or [`NONE`] if it is not the one.
+    #[inline(always)]
+    pub(crate) fn confirm(&self, candidate: Candidate, wanted: Key) -> u32 {
+        if candidate.0 == EMPTY {
             return NONE;
         }
-        let start = self.starts[rank as usize] as usize;
-        let end = self.starts[rank as usize + 1] as usize;
-        if key(&self.arena, start, end) == wanted { rank } else { NONE }
+        let start = candidate.start();
+        let length = (wanted[1] >> 56) as usize;
+        if key(&self.arena, start, start + length) == wanted { candidate.rank() } else { NONE }
     }
 
     /// The rank of the token with these bytes, more than [`SHORT`] of them.
     pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
-        let rank = self.long.candidate(hash_bytes(bytes, self.long.seeds));
-        (rank != NONE && self.bytes(rank) == bytes).then_some(rank)
+        let hash = hash_bytes(bytes, self.long.seeds);
+        let word = self.long.word(hash);
+        let is_candidate = (word ^ marks(LONG, hash)) >> LENGTH_SHIFT == 0 && word != EMPTY;
+        let rank = Candidate(word).rank();
+        (is_candidate && self.bytes(rank) == bytes).then_some(rank)
+    }
+}
+
+/// What a table says about a token, which may or may not be the one that was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate(u64);
+
+impl Candidate {
+    pub(crate) const NONE: Self = Self(EMPTY);
+
+    #[inline(always)]
+    fn rank(self) -> u32 {
+        self.0 as u32 & RANK_MASK
+    }
+
+    #[inline(always)]
+    fn start(self) -> usize {
+        (self.0 >> RANK_BITS) as u32 as usize
     }
 }
