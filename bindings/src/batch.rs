@@ -13,7 +13,7 @@ use crate::errors::to_python;
 use crate::special::Rules;
 use crate::strings::decode_utf8;
 use crate::text::{self, Text};
-use crate::{gil, ids, ints};
+use crate::{gil, ids, ints, spare};
 
 /// Bytes (or ids) that are worth a thread of their own; starting one takes some 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
@@ -31,7 +31,7 @@ pub fn encode<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let py = texts.py();
     let mut lists = Vec::new();
-    encode_each(core, texts, num_threads, rules, |part| {
+    encode_each(core, texts, num_threads, rules, |part, _| {
         for ids in part.rows() {
             lists.push(ints::list(py, ids)?);
         }
@@ -50,7 +50,10 @@ pub fn encode_flat<'py>(
 ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
     let mut ids = Vec::new();
     let mut splits = 0i64.to_ne_bytes().to_vec();
-    encode_each(core, texts, num_threads, rules, |part| {
+    encode_each(core, texts, num_threads, rules, |part, size| {
+        if ids.capacity() == 0 {
+            ids = spare::IDS.take(spare::likely_ids(size));
+        }
         for &end in &part.ends {
             splits.extend_from_slice(&((ids.len() + end) as i64).to_ne_bytes());
         }
@@ -127,18 +130,20 @@ impl<T, E> Part<T, E> {
     }
 }
 
+/// `take` gets the ids share by share, and the size of all texts.
 fn encode_each(
     core: &CoreBpe,
     texts: &Bound<'_, PyAny>,
     num_threads: &Bound<'_, PyAny>,
     rules: &Rules,
-    mut take: impl FnMut(&Part<u32, Stop>) -> PyResult<()>,
+    mut take: impl FnMut(&Part<u32, Stop>, usize) -> PyResult<()>,
 ) -> PyResult<()> {
     let py = texts.py();
     let threads = threads(num_threads)?;
     // Holding the objects keeps their text alive, whatever other threads do to the list.
     let texts = texts.try_iter()?.collect::<PyResult<Vec<_>>>()?;
     let texts: Vec<Text<'_>> = texts.iter().map(text::read).collect::<PyResult<_>>()?;
+    let size = texts.iter().map(|text| text.size()).sum();
     let row = |text: &Text<'_>, ids: &mut Vec<u32>| core.append_ids(&text.utf8(), rules, ids);
     map(
         py,
@@ -147,7 +152,7 @@ fn encode_each(
         threads,
         row,
         |part| {
-            take(part)?;
+            take(part, size)?;
             part.error.as_ref().map_or(Ok(()), |stop| Err(stop.as_python(py)))
         },
     )

@@ -31,7 +31,7 @@ unsafe impl Sync for TokenBuffer {}
 
 impl TokenBuffer {
     pub fn new(mut ids: Vec<u32>) -> Self {
-        if ids.capacity() > 2 * ids.len() {
+        if ids.capacity() > 4 * ids.len() {
             ids.shrink_to_fit();
         }
         let mut ids = ManuallyDrop::new(ids);

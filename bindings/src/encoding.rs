@@ -97,7 +97,7 @@ impl CoreBpe {
 
     /// The ids of a text.
     fn ids(&self, text: &str, rules: &Rules) -> Result<Vec<u32>, Stop> {
-        let mut ids = spare::IDS.take(text.len() / 4 + 4);
+        let mut ids = spare::IDS.take(spare::likely_ids(text.len()));
         self.append_ids(text, rules, &mut ids)?;
         Ok(ids)
     }
@@ -282,7 +282,7 @@ impl CoreBpe {
         let threads = batch::threads(num_threads)?;
         let rules = self.rules(allowed_special, disallowed_special)?;
         let ids = self.run(text, &rules, |encoding, text, allowed| {
-            let mut ids = spare::IDS.take(text.len() / 4 + 4);
+            let mut ids = spare::IDS.take(spare::likely_ids(text.len()));
             encoding.encode_on_threads(text, allowed, threads, &mut ids)?;
             Ok(ids)
         })?;

@@ -3,7 +3,6 @@
 //! A list of ids is filled with pointers to `int` objects that already exist: making an `int`
 //! costs more than finding the token it stands for.
 
-use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -27,9 +26,9 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`
     // null items, or null with an exception set, which `from_owned_ptr_or_err` turns into `Err`.
     let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
-    // SAFETY: the list was made with room for `length` items, null or not written yet; nobody
-    // else has seen it.
-    wish_for_huge_pages(unsafe { items(&list, ids.len()) });
+    // SAFETY: `PyList_New` made it; the items are not looked at.
+    let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
+    wish_for_huge_pages(ptr::slice_from_raw_parts(items, ids.len()));
     for (index, &id) in ids.iter().enumerate() {
         bring_near(ids, index);
         let int = int(py, id)?;
@@ -40,24 +39,6 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     }
     // SAFETY: `PyList_New` made it.
     Ok(unsafe { list.cast_into_unchecked() })
-}
-
-/// The memory of a list's items.
-///
-/// # Safety
-/// The list has room for `length` items, and nobody else looks at them meanwhile.
-unsafe fn items<'a>(
-    list: &'a Bound<'_, PyAny>,
-    length: usize,
-) -> &'a mut [MaybeUninit<*mut ffi::PyObject>] {
-    if length == 0 {
-        return &mut [];
-    }
-    // SAFETY: the caller's promise; a list that is not empty has memory.
-    unsafe {
-        let list: *mut ffi::PyListObject = list.as_ptr().cast();
-        std::slice::from_raw_parts_mut((*list).ob_item.cast(), length)
-    }
 }
 
 /// How many ids ahead an `int`'s pointer is asked for, and the `int` itself.

@@ -16,9 +16,17 @@ const BUFFERS: usize = 2;
 const LARGEST: usize = 8 << 20;
 /// Below this the allocator is as fast.
 const SMALLEST: usize = 1 << 16;
-/// From this size on, room for one more huge page is worth it: wherever the memory begins, most
-/// of it then lies on whole ones.
-const LARGE: usize = HUGE_PAGE / 2;
+/// From this size on, memory is taken in whole huge pages, less what allocators add to it: some
+/// systems only then align it so that it lies on them. Smaller memory would leave much of them
+/// unused.
+const LARGE: usize = 2 * HUGE_PAGE;
+const ADDED: usize = 64;
+
+/// Room for the ids of this many bytes of text. For long texts it is more than most need, since
+/// memory that is not touched costs nothing, and moving what is there does.
+pub fn likely_ids(bytes: usize) -> usize {
+    if bytes < SMALLEST { bytes / 4 + 4 } else { bytes / 2 }
+}
 
 /// Buffers for items of one type.
 pub struct Spare<T>(Mutex<Vec<Vec<T>>>);
@@ -39,8 +47,11 @@ impl<T> Spare<T> {
         {
             return spare.swap_remove(place);
         }
-        let more = if bytes < LARGE { 0 } else { HUGE_PAGE / size_of::<T>() };
-        let mut items = Vec::with_capacity(capacity + more);
+        if bytes < LARGE {
+            return Vec::with_capacity(capacity);
+        }
+        let bytes = bytes.saturating_add(ADDED).next_multiple_of(HUGE_PAGE) - ADDED;
+        let mut items = Vec::with_capacity(bytes / size_of::<T>());
         wish_for_huge_pages(items.spare_capacity_mut());
         items
     }

@@ -82,7 +82,7 @@ impl<'a> Text<'a> {
         match self {
             Self::Utf8(text) => Utf8::There(text),
             Self::CodePoints(code_points) => {
-                let buffer = spare::TEXT.take(code_points.utf8_length());
+                let buffer = spare::TEXT.take(code_points.likely_utf8_length());
                 let mut text = String::from_utf8(buffer).unwrap_or_default();
                 let is_repaired = code_points.append_to(&mut text);
                 Utf8::Made { text, is_repaired }

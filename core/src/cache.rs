@@ -36,6 +36,12 @@ const COUNT_SHIFT: u32 = 24;
 
 impl<const W: usize> Ids<W> {
     pub(crate) const UNKNOWN: Self = Self([0; W]);
+    /// Known, but too many for this table.
+    const ELSEWHERE: Self = {
+        let mut words = [0; W];
+        words[W - 1] = 1;
+        Self(words)
+    };
     /// How many ids fit in.
     pub(crate) const CAPACITY: usize = 2 * W;
 
@@ -176,11 +182,12 @@ fn difference<const W: usize>(a: [u64; W], b: [u64; W]) -> u64 {
     (0..W).fold(0, |difference, i| difference | (a[i] ^ b[i]))
 }
 
-/// The key of a piece of 16 to [`LONGEST`] bytes.
+/// The key of a piece in the table of longer ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LongKey([u64; 4]);
 
 impl LongKey {
+    /// Of a piece of 16 to [`LONGEST`] bytes.
     pub(crate) fn new(piece: &[u8]) -> Self {
         debug_assert!((SHORT + 1..=LONGEST).contains(&piece.len()));
         let mut block = [0; 32];
@@ -191,6 +198,12 @@ impl LongKey {
         block[16..].copy_from_slice(&rest.to_le_bytes());
         block[31] = piece.len() as u8;
         Self(bytemuck::cast(block))
+    }
+
+    /// Of a shorter piece with more ids than the table of short ones has room for. The last byte,
+    /// which is zero, tells it from others.
+    pub(crate) fn short(key: Key) -> Self {
+        Self([key[0], key[1], 0, 0])
     }
 }
 
@@ -233,16 +246,20 @@ impl Cache {
         ShortPieces { seeds: self.seeds, table: self.short.view() }
     }
 
-    /// The ids of the piece with this key.
-    pub(crate) fn get(&self, key: Key) -> Option<&Ids<2>> {
+    /// Appends the ids of the piece with this key. False when they are not known.
+    pub(crate) fn append(&self, key: Key, out: &mut Vec<u32>) -> bool {
         let short = self.short();
-        short.get(short.approach(key), key)
+        let Some(ids) = short.get(short.approach(key), key) else { return false };
+        ids.append_to(out) || *ids == Ids::ELSEWHERE && self.append_long(LongKey::short(key), out)
     }
 
+    /// Remembers the ids of the piece with this key, in the table of longer ones if they are many.
     pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
-        if let Some(ids) = Ids::new(ids) {
-            self.short.put(hash16(key, self.seeds), key, ids);
-        }
+        let kept = Ids::new(ids).unwrap_or_else(|| {
+            self.put_long(LongKey::short(key), ids);
+            Ids::ELSEWHERE
+        });
+        self.short.put(hash16(key, self.seeds), key, kept);
     }
 
     /// Like [`Cache::put`], unless the ids are unknown.
@@ -253,13 +270,22 @@ impl Cache {
         }
     }
 
+    /// Brings near what [`Cache::append_long`] will read.
+    #[inline(always)]
+    pub(crate) fn approach_long(&self, key: LongKey) {
+        let long = self.long.view();
+        prefetch(&long.0[set_of(self.hash_long(key), long.0.len())]);
+    }
+
     fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
         hash16([hash16([a, b], self.seeds) ^ c, d], self.seeds)
     }
 
-    pub(crate) fn get_long(&self, key: LongKey) -> Option<&Ids<4>> {
+    /// [`Cache::append`] for longer pieces.
+    pub(crate) fn append_long(&self, key: LongKey, out: &mut Vec<u32>) -> bool {
         let long = self.long.view();
-        long.get(set_of(self.hash_long(key), long.0.len()), key.0)
+        let ids = long.get(set_of(self.hash_long(key), long.0.len()), key.0);
+        ids.is_some_and(|ids| ids.append_to(out))
     }
 
     pub(crate) fn put_long(&mut self, key: LongKey, ids: &[u32]) {

@@ -1,7 +1,5 @@
 //! Memory that is read and written fast.
 
-use std::mem::MaybeUninit;
-
 use memmap2::MmapMut;
 
 /// How large huge pages are, and what they are aligned to, on the machines that have them.
@@ -37,19 +35,20 @@ impl Zeroed {
     }
 }
 
-/// Asks the system to put memory on huge pages as it is first touched, as far as it covers whole
-/// ones: 512 times fewer interruptions than with small ones. A wish: systems without huge pages
-/// do without.
-pub fn wish_for_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
+/// Asks the system to put large memory on huge pages as it is first touched: 512 times fewer
+/// interruptions than with small ones. A wish: systems without huge pages do without.
+pub fn wish_for_huge_pages<T>(memory: *const [T]) {
     #[cfg(target_os = "linux")]
     {
-        let start = memory.as_mut_ptr().cast::<u8>();
-        let skipped = start.align_offset(HUGE_PAGE);
-        let length = size_of_val(memory).saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
-        if length > 0 {
-            // SAFETY: the `length` bytes from `skipped` on are inside `memory`, and the advice
-            // changes neither what is in them nor whether they may be used.
-            unsafe { libc::madvise(start.add(skipped).cast(), length, libc::MADV_HUGEPAGE) };
+        const PAGE: usize = 4096;
+        let bytes = memory.len().saturating_mul(size_of::<T>());
+        let start = memory.cast::<libc::c_void>().cast_mut();
+        let before = start.addr() % PAGE;
+        if bytes >= HUGE_PAGE {
+            let (start, length) = (start.wrapping_byte_sub(before), (before + bytes) / PAGE * PAGE);
+            // SAFETY: the advice changes neither what is in memory nor whether it may be used,
+            // whoever it belongs to; where there is none, it is refused.
+            unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) };
         }
     }
     #[cfg(not(target_os = "linux"))]

@@ -91,9 +91,15 @@ impl<'a> Merger<'a> {
             *candidate = tokens.candidate(sought[usize::from(i)].0);
         }
         for (&i, candidate) in unknown[..count].iter().zip(candidates) {
-            let rank = tokens.confirm(candidate, sought[usize::from(i)].0);
+            let key = sought[usize::from(i)].0;
+            let rank = tokens.confirm(candidate, key);
             if rank != NONE {
                 known[usize::from(i)] = Ids::one(tokens.id(rank));
+                continue;
+            }
+            let Piece { start, end } = pieces[usize::from(i)];
+            if (SHORT + 1..=LONGEST).contains(&(end - start)) {
+                cache.approach_long(LongKey::new(&text[start..end]));
             }
         }
         for &i in &unknown[..count] {
@@ -115,7 +121,7 @@ impl<'a> Merger<'a> {
         let key = key(text, piece.start, piece.end);
         self.append_remembered(
             ids,
-            |cache| cache.get(key),
+            |cache, ids| cache.append(key, ids),
             |cache, ids| cache.put(key, ids),
             |merger, ids| {
                 let vocabulary = merger.vocabulary;
@@ -144,7 +150,7 @@ impl<'a> Merger<'a> {
         if let Some(key) = run_key(bytes) {
             return self.append_remembered(
                 ids,
-                |cache| cache.get(key),
+                |cache, ids| cache.append(key, ids),
                 |cache, ids| cache.put(key, ids),
                 |merger, ids| merger.append_uncut(bytes, ids),
             );
@@ -155,7 +161,7 @@ impl<'a> Merger<'a> {
         let key = LongKey::new(bytes);
         self.append_remembered(
             ids,
-            |cache| cache.get_long(key),
+            |cache, ids| cache.append_long(key, ids),
             |cache, ids| cache.put_long(key, ids),
             |merger, ids| merger.append_segments(text, piece, ids),
         )
@@ -163,15 +169,14 @@ impl<'a> Merger<'a> {
 
     /// Appends what the cache knows, or else what `find` finds, which the cache then learns.
     #[inline(always)]
-    fn append_remembered<const W: usize>(
+    fn append_remembered(
         &mut self,
         ids: &mut Vec<u32>,
-        get: impl FnOnce(&Cache) -> Option<&Ids<W>>,
+        get: impl FnOnce(&Cache, &mut Vec<u32>) -> bool,
         put: impl FnOnce(&mut Cache, &[u32]),
         find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
     ) -> Result<()> {
-        if let Some(known) = self.cache().and_then(|cache| get(cache)) {
-            known.append_to(ids);
+        if self.cache().is_some_and(|cache| get(cache, ids)) {
             return Ok(());
         }
         let from = ids.len();

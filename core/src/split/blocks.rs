@@ -12,6 +12,7 @@ use super::masks::{Classifier, Kernel, WINDOW, Window};
 use super::rules::{Contraction, Family, Prefix, Rules};
 use super::scan;
 use super::{BATCH, Batch, Piece};
+use crate::memory::prefetch;
 
 /// Fills a batch; the kernel that the tiers run. Returns how many pieces were written.
 pub(super) struct Fill<'a, F> {
@@ -32,6 +33,9 @@ impl<F: Family> Kernel for Fill<'_, F> {
         // A window begins at most 64 pieces.
         while at < text.len() {
             let Some(out) = self.batch[count..].first_chunk_mut::<WINDOW>() else { break };
+            if let Some(ahead) = text.get(at + AHEAD) {
+                prefetch(ahead);
+            }
             let window = classifier.window(text, at);
             let block = Block { text, at, is_last: text.len() - at <= WINDOW };
             let cut = block.cut::<F, _>(&window);
@@ -57,6 +61,9 @@ impl<F: Family> Kernel for Fill<'_, F> {
         count
     }
 }
+
+/// How many bytes ahead text is asked for: the processor asks by itself, but not beyond a page.
+const AHEAD: usize = 1024;
 
 /// Where a window is.
 #[derive(Clone, Copy)]
