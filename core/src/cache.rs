@@ -274,7 +274,9 @@ impl Cache {
     #[inline(always)]
     pub(crate) fn approach_long(&self, key: LongKey) {
         let long = self.long.view();
-        prefetch(&long.0[set_of(self.hash_long(key), long.0.len())]);
+        let [newer, older] = &long.0[set_of(self.hash_long(key), long.0.len())];
+        prefetch(newer);
+        prefetch(older);
     }
 
     fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
