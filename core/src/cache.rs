@@ -77,18 +77,7 @@ impl<const W: usize> Ids<W> {
     /// Appends the ids to `out`. False when there are none.
     #[inline(always)]
     pub(crate) fn append_to(&self, out: &mut Vec<u32>) -> bool {
-        let count = (self.0[0] >> COUNT_SHIFT & 0xff) as usize;
-        out.reserve(Self::CAPACITY);
-        let length = out.len();
-        let spare = &mut out.spare_capacity_mut()[..Self::CAPACITY];
-        for (i, word) in self.0.iter().enumerate() {
-            let word = if i == 0 { word & !(0xff << COUNT_SHIFT) } else { *word };
-            spare[2 * i].write(word as u32);
-            spare[2 * i + 1].write((word >> 32) as u32);
-        }
-        // SAFETY: the `CAPACITY` elements after `length` have just been written.
-        unsafe { out.set_len(length + count.min(Self::CAPACITY)) };
-        count != 0
+        append_known(std::slice::from_ref(self), out) == 1
     }
 }
 
@@ -104,15 +93,19 @@ pub(crate) fn append_known<const W: usize>(pieces: &[Ids<W>], out: &mut Vec<u32>
         if more == 0 {
             break;
         }
-        let mut words = *words;
-        words[0] &= !(0xff << COUNT_SHIFT);
-        // SAFETY: no piece has more than `CAPACITY` ids (`Ids` are made with that many at most),
-        // and for so many each of them room was reserved.
-        unsafe { spare.add(count).cast::<[u64; W]>().write_unaligned(words) };
+        for (i, word) in words.iter().enumerate() {
+            let word = if i == 0 { word & !(0xff << COUNT_SHIFT) } else { *word };
+            // SAFETY: no piece has more than `CAPACITY` ids (`Ids` are made with that many at
+            // most), and for so many each of them room was reserved.
+            unsafe {
+                spare.add(count + 2 * i).write(word as u32);
+                spare.add(count + 2 * i + 1).write((word >> 32) as u32);
+            }
+        }
         count += more;
         known += 1;
     }
-    // SAFETY: the `count` elements behind the length have been written.
+    // SAFETY: as above; so many behind the length have been written.
     unsafe { out.set_len(out.len() + count) };
     known
 }
@@ -322,3 +315,53 @@ impl<'a> ShortPieces<'a> {
 /// A set of a table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SetIndex(u32);
+
+#[cfg(test)]
+mod tests {
+    use super::{Cache, LongKey};
+    use crate::vocabulary::key;
+
+    /// As many ids as there can be, in short pieces and in long ones, of the same and of other
+    /// bytes.
+    #[test]
+    fn ids_come_back_or_are_unknown() {
+        let mut cache = Cache::new().expect("memory");
+        let piece = b"abcdefghijklmnopqrstuvwxyzabcde";
+        let ids = |length: usize, count: usize| -> Vec<u32> {
+            (0..count as u32).map(|i| 1000 * length as u32 + i).collect()
+        };
+        for count in 1..12 {
+            for length in 1..=15 {
+                cache.put(key(piece, 0, length), &ids(length, count));
+            }
+            for length in 16..=31 {
+                cache.put_long(LongKey::new(&piece[..length]), &ids(length, count));
+            }
+            for length in 1..=31 {
+                let mut found = vec![7];
+                let is_known = if length <= 15 {
+                    cache.append(key(piece, 0, length), &mut found)
+                } else {
+                    cache.append_long(LongKey::new(&piece[..length]), &mut found)
+                };
+                assert_eq!(is_known, count <= 8, "{length} bytes, {count} ids");
+                let expected = if is_known { ids(length, count) } else { vec![] };
+                assert_eq!(found[1..], expected);
+            }
+            cache = Cache::new().expect("memory");
+        }
+    }
+
+    #[test]
+    fn ids_that_need_more_bits_are_not_kept() {
+        let mut cache = Cache::new().expect("memory");
+        let key = key(b"abc", 0, 3);
+        for ids in [vec![1 << 24], vec![1 << 24, 1, 2, 3, 4]] {
+            cache.put(key, &ids);
+            assert!(!cache.append(key, &mut vec![]));
+        }
+        cache.put(key, &[1, u32::MAX, 1 << 24]);
+        let mut found = vec![];
+        assert!(!cache.append(key, &mut found), "an entry is not written over");
+    }
+}
