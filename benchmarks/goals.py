@@ -11,7 +11,7 @@ from .engines import OURS
 Row = dict[str, Any]
 Index = dict[tuple[str, str, str | None, str, str], Row]
 HIGHER_IS_BETTER = {"MB/s"}
-STREAM_BOUND_MB = 48.0  # the caches of one thread, with room for what the allocator keeps
+STREAM_BOUND_MB = 48.0  # as the README has it, under "Memory and caches"
 
 
 @dataclass(frozen=True)

@@ -161,8 +161,20 @@ impl CoreBpe {
         &self.encoding
     }
 
-    pub fn bytes_of(&self, py: Python<'_>, ids: &[u32]) -> PyResult<Vec<u8>> {
-        gil::run(py, ids.len(), || self.encoding.decode_bytes(ids)).or_raise(py)
+    /// What `work` makes of the bytes that ids stand for.
+    fn decoded<T>(
+        &self,
+        tokens: &Bound<'_, PyAny>,
+        work: impl FnOnce(&[u8]) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let py = tokens.py();
+        let ids = ids::read(tokens)?;
+        let mut bytes = spare::TEXT.take(spare::likely_bytes(ids.len()));
+        gil::run(py, ids.len(), || self.encoding.append_bytes(&ids, &mut bytes)).or_raise(py)?;
+        spare::IDS.give(ids);
+        let made = work(&bytes);
+        spare::TEXT.give(bytes);
+        made
     }
 }
 
@@ -465,7 +477,7 @@ impl CoreBpe {
 
     fn decode_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = tokens.py();
-        Ok(PyBytes::new(py, &self.bytes_of(py, &ids::read(tokens)?)?))
+        self.decoded(tokens, |bytes| Ok(PyBytes::new(py, bytes)))
     }
 
     fn decode<'py>(
@@ -474,7 +486,7 @@ impl CoreBpe {
         errors: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = tokens.py();
-        decode_utf8(py, &self.bytes_of(py, &ids::read(tokens)?)?, errors)
+        self.decoded(tokens, |bytes| decode_utf8(py, bytes, errors))
     }
 
     fn decode_single_token_bytes<'py>(
@@ -536,7 +548,7 @@ impl CoreBpe {
     fn is_canonical(&self, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
         let ids = ids::read(tokens)?;
         let py = tokens.py();
-        let bytes = self.bytes_of(py, &ids)?;
+        let bytes = gil::run(py, ids.len(), || self.encoding.decode_bytes(&ids)).or_raise(py)?;
         let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(false) };
         if matches!(self.normalization.apply(text), Cow::Owned(normal) if normal != text) {
             return Ok(false);

@@ -28,6 +28,11 @@ pub fn likely_ids(bytes: usize) -> usize {
     if bytes < SMALLEST { bytes / 4 + 4 } else { bytes / 2 }
 }
 
+/// Room for the bytes of this many ids.
+pub fn likely_bytes(ids: usize) -> usize {
+    ids.saturating_mul(5).saturating_add(32)
+}
+
 /// Buffers for items of one type.
 pub struct Spare<T>(Mutex<Vec<Vec<T>>>);
 
