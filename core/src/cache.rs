@@ -35,7 +35,6 @@ pub(crate) struct Ids<const W: usize>([u64; W]);
 const COUNT_SHIFT: u32 = 24;
 
 impl<const W: usize> Ids<W> {
-    pub(crate) const UNKNOWN: Self = Self([0; W]);
     /// Known, but too many for this table.
     const ELSEWHERE: Self = {
         let mut words = [0; W];
@@ -44,21 +43,6 @@ impl<const W: usize> Ids<W> {
     };
     /// How many ids fit in.
     pub(crate) const CAPACITY: usize = 2 * W;
-
-    /// One id; none when it is too large.
-    #[inline(always)]
-    pub(crate) fn one(id: u32) -> Self {
-        let mut words = [0; W];
-        if id >> COUNT_SHIFT == 0 {
-            words[0] = u64::from(id) | 1 << COUNT_SHIFT;
-        }
-        Self(words)
-    }
-
-    #[inline(always)]
-    pub(crate) fn are_known(self) -> bool {
-        self.0[0] != 0
-    }
 
     /// `None` when they do not fit.
     fn new(ids: &[u32]) -> Option<Self> {
@@ -77,18 +61,22 @@ impl<const W: usize> Ids<W> {
     /// Appends the ids to `out`. False when there are none.
     #[inline(always)]
     pub(crate) fn append_to(&self, out: &mut Vec<u32>) -> bool {
-        append_known(std::slice::from_ref(self), out) == 1
+        append_known(std::iter::once(Some(self)), out) == 1
     }
 }
 
-/// Appends the ids of pieces up to the first unknown one. Returns how many pieces those are.
+/// Appends ids up to the first that are not known. Returns how many pieces they are of.
 #[inline(always)]
-pub(crate) fn append_known<const W: usize>(pieces: &[Ids<W>], out: &mut Vec<u32>) -> usize {
+pub(crate) fn append_known<'a, const W: usize>(
+    pieces: impl ExactSizeIterator<Item = Option<&'a Ids<W>>>,
+    out: &mut Vec<u32>,
+) -> usize {
     out.reserve(Ids::<W>::CAPACITY * pieces.len());
     let spare = out.spare_capacity_mut().as_mut_ptr().cast::<u32>();
     let mut count = 0;
     let mut known = 0;
-    for Ids(words) in pieces {
+    for ids in pieces {
+        let Some(Ids(words)) = ids else { break };
         let more = (words[0] >> COUNT_SHIFT & 0xff) as usize;
         if more == 0 {
             break;
@@ -158,8 +146,10 @@ fn set_of(hash: u64, sets: usize) -> usize {
 struct View<'a, const W: usize>(&'a [Set<W>]);
 
 impl<'a, const W: usize> View<'a, W> {
-    /// The ids at this key. Which of the two entries is looked at is computed, not branched on:
-    /// a branch would be mispredicted.
+    /// The ids at this key. (An empty entry has the key that stands for no piece, and no ids.)
+    ///
+    /// Which of the two entries is looked at is computed, not branched on: a branch would be
+    /// mispredicted.
     #[inline(always)]
     fn get(self, set: usize, key: [u64; W]) -> Option<&'a Ids<W>> {
         let set = &self.0[set & (self.0.len() - 1)];
@@ -255,23 +245,6 @@ impl Cache {
         self.short.put(hash16(key, self.seeds), key, kept);
     }
 
-    /// Like [`Cache::put`], unless the ids are unknown.
-    #[inline(always)]
-    pub(crate) fn put_packed(&mut self, key: Key, ids: Ids<2>) {
-        if ids.are_known() {
-            self.short.put(hash16(key, self.seeds), key, ids);
-        }
-    }
-
-    /// Brings near what [`Cache::append_long`] will read.
-    #[inline(always)]
-    pub(crate) fn approach_long(&self, key: LongKey) {
-        let long = self.long.view();
-        let [newer, older] = &long.0[set_of(self.hash_long(key), long.0.len())];
-        prefetch(newer);
-        prefetch(older);
-    }
-
     fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
         hash16([hash16([a, b], self.seeds) ^ c, d], self.seeds)
     }
@@ -307,8 +280,15 @@ impl<'a> ShortPieces<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn get(self, SetIndex(set): SetIndex, key: Key) -> Option<&'a Ids<2>> {
+    fn get(self, SetIndex(set): SetIndex, key: Key) -> Option<&'a Ids<2>> {
         self.table.get(set as usize, key)
+    }
+
+    /// Appends the ids of the pieces with these keys, up to the first that is unknown. Returns how
+    /// many pieces were known.
+    #[inline(always)]
+    pub(crate) fn append_known(self, sought: &[(Key, SetIndex)], out: &mut Vec<u32>) -> usize {
+        append_known(sought.iter().map(|&(key, set)| self.get(set, key)), out)
     }
 }
 

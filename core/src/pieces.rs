@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, Ids, LONGEST, LongKey, SetIndex, append_known, run_key};
+use crate::cache::{Cache, LONGEST, LongKey, SetIndex, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
-use crate::vocabulary::{Candidate, NONE, SHORT, Vocabulary, key, three_byte_char};
+use crate::vocabulary::{NONE, SHORT, Vocabulary, key, three_byte_char};
 
 /// How many pieces are looked up before the first of them is dealt with, and the same for texts
 /// that are short.
@@ -38,7 +38,8 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Looks up to `N` pieces up before the first of them is dealt with.
+    /// Asks for what the look-ups of `N` pieces will read before the first of them, so that many
+    /// reads of memory are under way at once.
     #[inline(always)]
     fn append_ahead<const N: usize>(
         &mut self,
@@ -46,65 +47,26 @@ impl<'a> Merger<'a> {
         pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let mut known = [Ids::UNKNOWN; N];
+        let mut sought = [([0; 2], SetIndex::default()); N];
         for pieces in pieces.chunks(N) {
-            self.look_up(text, pieces, &mut known);
+            if let Some(cache) = self.cache() {
+                let short = cache.short();
+                for (piece, sought) in pieces.iter().zip(&mut sought) {
+                    let key = key(text, piece.start, piece.end);
+                    *sought = (key, short.approach(key));
+                }
+            }
             let mut next = 0;
             loop {
-                next += append_known(&known[next..pieces.len()], ids);
-                let Some(unknown) = pieces.get(next) else { break };
-                self.append_unknown(text, *unknown, ids)?;
+                if let Some(cache) = self.cache() {
+                    next += cache.short().append_known(&sought[next..pieces.len()], ids);
+                }
+                let Some(&unknown) = pieces.get(next) else { break };
+                self.append_unknown(text, unknown, ids)?;
                 next += 1;
             }
         }
         Ok(())
-    }
-
-    /// Looks short pieces up, first all of them in the cache, then the rest of them in the
-    /// vocabulary. What is going to be read is asked for first, so that many reads of memory are
-    /// under way at once.
-    #[inline(always)]
-    fn look_up<const N: usize>(&mut self, text: &[u8], pieces: &[Piece], known: &mut [Ids<2>; N]) {
-        let Some(cache) = self.cache.as_deref_mut() else { return };
-        let short = cache.short();
-        let mut sought = [([0; 2], SetIndex::default()); N];
-        for (piece, sought) in pieces.iter().zip(&mut sought) {
-            let key = key(text, piece.start, piece.end);
-            *sought = (key, short.approach(key));
-        }
-        let mut unknown = [0; N];
-        let mut count = 0;
-        for (i, (&(key, set), known)) in sought[..pieces.len()].iter().zip(&mut *known).enumerate()
-        {
-            match short.get(set, key) {
-                Some(ids) => *known = *ids,
-                None => {
-                    *known = Ids::UNKNOWN;
-                    unknown[count % N] = i as u8;
-                    count += 1;
-                }
-            }
-        }
-        let tokens = self.vocabulary.tokens();
-        let mut candidates = [Candidate::NONE; N];
-        for (&i, candidate) in unknown[..count].iter().zip(&mut candidates) {
-            *candidate = tokens.candidate(sought[usize::from(i)].0);
-        }
-        for (&i, candidate) in unknown[..count].iter().zip(candidates) {
-            let key = sought[usize::from(i)].0;
-            let rank = tokens.confirm(candidate, key);
-            if rank != NONE {
-                known[usize::from(i)] = Ids::one(tokens.id(rank));
-                continue;
-            }
-            let Piece { start, end } = pieces[usize::from(i)];
-            if (SHORT + 1..=LONGEST).contains(&(end - start)) {
-                cache.approach_long(LongKey::new(&text[start..end]));
-            }
-        }
-        for &i in &unknown[..count] {
-            cache.put_packed(sought[usize::from(i)].0, known[usize::from(i)]);
-        }
     }
 
     #[inline(never)]
@@ -116,7 +78,7 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// A piece of up to [`SHORT`] bytes. An equal piece may have come by since the look-up.
+    /// A piece of up to [`SHORT`] bytes.
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let key = key(text, piece.start, piece.end);
         self.append_remembered(

@@ -4,7 +4,6 @@ use super::places::{EMPTY, Places};
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
-use crate::memory::prefetch;
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
@@ -190,34 +189,14 @@ impl Tokens {
     /// The rank of the token with this key, or [`NONE`].
     #[inline(always)]
     pub(crate) fn find_short(&self, wanted: Key) -> u32 {
-        self.confirm(self.candidate(wanted), wanted)
-    }
-
-    /// The only token that can have this key. Its bytes are brought near.
-    #[inline(always)]
-    pub(crate) fn candidate(&self, wanted: Key) -> Candidate {
         let hash = hash16(wanted, self.short.seeds);
         let word = self.short.word(hash);
         let length = (wanted[1] >> 56) as usize;
-        if (word ^ marks(length, hash)) >> LENGTH_SHIFT != 0 {
-            return Candidate(EMPTY);
-        }
-        let candidate = Candidate(word);
-        if let Some(start) = self.arena.get(candidate.start()) {
-            prefetch(start);
-        }
-        candidate
-    }
-
-    /// The rank of a candidate for this key, or [`NONE`] if it is not the one.
-    #[inline(always)]
-    pub(crate) fn confirm(&self, candidate: Candidate, wanted: Key) -> u32 {
-        if candidate.0 == EMPTY {
+        if (word ^ marks(length, hash)) >> LENGTH_SHIFT != 0 || word == EMPTY {
             return NONE;
         }
-        let start = candidate.start();
-        let length = (wanted[1] >> 56) as usize;
-        if key(&self.arena, start, start + length) == wanted { candidate.rank() } else { NONE }
+        let start = start_of(word);
+        if key(&self.arena, start, start + length) == wanted { rank_of(word) } else { NONE }
     }
 
     /// The rank of the token with these bytes, more than [`SHORT`] of them.
@@ -225,25 +204,17 @@ impl Tokens {
         let hash = hash_bytes(bytes, self.long.seeds);
         let word = self.long.word(hash);
         let is_candidate = (word ^ marks(LONG, hash)) >> LENGTH_SHIFT == 0 && word != EMPTY;
-        let rank = Candidate(word).rank();
+        let rank = rank_of(word);
         (is_candidate && self.bytes(rank) == bytes).then_some(rank)
     }
 }
 
-/// What a table says about a token, which may or may not be the one that was asked for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate(u64);
+#[inline(always)]
+fn rank_of(word: u64) -> u32 {
+    word as u32 & RANK_MASK
+}
 
-impl Candidate {
-    pub(crate) const NONE: Self = Self(EMPTY);
-
-    #[inline(always)]
-    fn rank(self) -> u32 {
-        self.0 as u32 & RANK_MASK
-    }
-
-    #[inline(always)]
-    fn start(self) -> usize {
-        (self.0 >> RANK_BITS) as u32 as usize
-    }
+#[inline(always)]
+fn start_of(word: u64) -> usize {
+    (word >> RANK_BITS) as u32 as usize
 }
