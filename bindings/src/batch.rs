@@ -144,6 +144,7 @@ fn encode_each(
     let texts = texts.try_iter()?.collect::<PyResult<Vec<_>>>()?;
     let texts: Vec<Text<'_>> = texts.iter().map(text::read).collect::<PyResult<_>>()?;
     let size = texts.iter().map(|text| text.size()).sum();
+    core.expect(size);
     let row = |text: &Text<'_>, ids: &mut Vec<u32>| core.append_ids(&text.utf8(), rules, ids);
     map(
         py,

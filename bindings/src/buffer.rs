@@ -9,6 +9,9 @@ use pyo3::prelude::*;
 
 use crate::spare;
 
+/// How many ids are many.
+const LARGE: usize = 1 << 16;
+
 /// Token ids as memory that `numpy.frombuffer(buffer, dtype=numpy.uint32)` takes over.
 ///
 /// The memory is made for one call and belongs to whoever holds the buffer, so it is writable:
@@ -31,7 +34,8 @@ unsafe impl Sync for TokenBuffer {}
 
 impl TokenBuffer {
     pub fn new(mut ids: Vec<u32>) -> Self {
-        if ids.capacity() > 4 * ids.len() {
+        // Of large memory only what was touched counts, and it is used again.
+        if ids.capacity() > 2 * ids.len() && ids.capacity() < LARGE {
             ids.shrink_to_fit();
         }
         let mut ids = ManuallyDrop::new(ids);

@@ -23,8 +23,8 @@ static IMAGES: [(&str, &Aligned<[u8]>); 5] = [
     image!("qwen"),
 ];
 
-/// The vocabulary of the rank file `name` (without `.tiktoken`).
-pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<Vocabulary> {
+/// The vocabulary of the rank file `name` (without `.tiktoken`), and the image it lies in.
+pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<(Vocabulary, &'static [u8])> {
     let Some((_, image)) = IMAGES.iter().find(|(known, _)| *known == name) else {
         let known: Vec<_> = IMAGES.iter().map(|(known, _)| *known).collect();
         return Err(PyValueError::new_err(format!(
@@ -32,5 +32,5 @@ pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<Vocabulary> {
             known.join(", ")
         )));
     };
-    Vocabulary::from_image(&image.0).or_raise(py)
+    Ok((Vocabulary::from_image(&image.0).or_raise(py)?, &image.0))
 }

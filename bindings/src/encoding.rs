@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use bpe_core::fit::Fitter;
+use bpe_core::memory::map_at_once;
 use bpe_core::offsets::{lossy_characters, spans};
 use bpe_core::sink::{Count, Pieces};
 use bpe_core::special_tokens::Selection;
@@ -25,6 +26,9 @@ pub struct CoreBpe {
     /// In a box, since Python's allocator aligns objects to 16 bytes only.
     encoding: Box<Encoding>,
     normalization: Normalization,
+    /// Where a built-in vocabulary lies.
+    image: Option<&'static [u8]>,
+    image_mapped: Once,
     /// Made when `encode_with_unstable` is first called.
     by_bytes: OnceLock<ByBytes>,
 }
@@ -78,7 +82,24 @@ impl CoreBpe {
         if let Some(caching) = caching_of_environment()? {
             encoding.workspaces().set_caching(caching);
         }
-        Ok(Self { encoding: Box::new(encoding), normalization, by_bytes: OnceLock::new() })
+        Ok(Self {
+            encoding: Box::new(encoding),
+            normalization,
+            image: None,
+            image_mapped: Once::new(),
+            by_bytes: OnceLock::new(),
+        })
+    }
+
+    /// Prepares for so many bytes of text. Much of it will need most of the vocabulary, which is
+    /// soonest there when it is mapped at once.
+    pub fn expect(&self, bytes: usize) {
+        const MUCH: usize = 1 << 18;
+        if bytes >= MUCH
+            && let Some(image) = self.image
+        {
+            self.image_mapped.call_once(|| map_at_once(image));
+        }
     }
 
     /// The one walk behind every method that encodes: normalize, check, hand over to `work`.
@@ -88,6 +109,7 @@ impl CoreBpe {
         rules: &Rules,
         work: impl FnOnce(&Encoding, &str, &Selection) -> bpe_core::Result<T>,
     ) -> Result<T, Stop> {
+        self.expect(text.len());
         let text = self.normalization.apply(text);
         if let Some(name) = rules.find_disallowed(self.encoding.special_tokens(), &text) {
             return Err(Stop::Disallowed(name));
@@ -248,8 +270,9 @@ impl CoreBpe {
         pattern: &str,
         normalization: Option<&str>,
     ) -> PyResult<Self> {
-        let vocabulary = builtin::builtin_vocabulary(py, vocabulary)?;
-        Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
+        let (vocabulary, image) = builtin::builtin_vocabulary(py, vocabulary)?;
+        let core = Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)?;
+        Ok(Self { image: Some(image), ..core })
     }
 
     // ---- Encoding ----

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use bpe_core::memory::{HUGE_PAGE, wish_for_huge_pages};
+use bpe_core::memory::wish_for_huge_pages;
 
 /// The ids of long texts.
 pub static IDS: Spare<u32> = Spare::new();
@@ -16,14 +16,11 @@ const BUFFERS: usize = 2;
 const LARGEST: usize = 8 << 20;
 /// Below this the allocator is as fast.
 const SMALLEST: usize = 1 << 16;
-/// From this size on, memory is taken in whole huge pages, less what allocators add to it: some
-/// systems only then align it so that it lies on them. Smaller memory would leave much of them
-/// unused.
-const LARGE: usize = 2 * HUGE_PAGE;
+/// What allocators add at most: memory of whole huge pages less that much is aligned to them.
 const ADDED: usize = 64;
 
-/// Room for the ids of this many bytes of text. For long texts it is more than most need, since
-/// memory that is not touched costs nothing, and moving what is there does.
+/// Room for the ids of this many bytes of text. For long texts it is more than most need: moving
+/// what is there would take time.
 pub fn likely_ids(bytes: usize) -> usize {
     if bytes < SMALLEST { bytes / 4 + 4 } else { bytes / 2 }
 }
@@ -41,29 +38,28 @@ impl<T> Spare<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// An empty vector with room for about `capacity` items.
+    /// An empty vector with room for `capacity` items or more.
     pub fn take(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
         if bytes < SMALLEST {
             return Vec::with_capacity(capacity);
         }
         if let Ok(mut spare) = self.0.try_lock()
-            && let Some(place) = spare.iter().position(|items| items.capacity() >= capacity / 4 * 3)
+            && let Some(place) = spare.iter().position(|items| items.capacity() >= capacity)
         {
             return spare.swap_remove(place);
         }
-        if bytes < LARGE {
-            return Vec::with_capacity(capacity);
-        }
-        let bytes = bytes.saturating_add(ADDED).next_multiple_of(HUGE_PAGE) - ADDED;
-        let mut items = Vec::with_capacity(bytes / size_of::<T>());
+        // Of few different sizes, so that the next text fits in as well. Memory that is not
+        // touched costs nothing.
+        let bytes = bytes.checked_next_power_of_two().unwrap_or(bytes) - ADDED;
+        let mut items = Vec::with_capacity(capacity.max(bytes / size_of::<T>()));
         wish_for_huge_pages(items.spare_capacity_mut());
         items
     }
 
     /// Keeps a vector that is no longer needed, or frees it.
     pub fn give(&self, mut items: Vec<T>) {
-        if (SMALLEST..=LARGEST).contains(&(items.capacity() * size_of::<T>()))
+        if (SMALLEST / 2..=LARGEST).contains(&(items.capacity() * size_of::<T>()))
             && let Ok(mut spare) = self.0.try_lock()
             && spare.len() < BUFFERS
         {
