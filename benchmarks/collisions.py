@@ -141,13 +141,13 @@ def piece_cache_place(piece: bytes, seeds: tuple[int, int] = (0, 0)) -> int:
     """Where the piece cache of this project looks for a piece of up to 15 bytes.
 
     The algebra of core/src/hash.rs and cache.rs: the bytes and their number make two words of 64
-    bits, each is xored with a seed, the product's halves are xored, and bits 20 to 34 choose the
+    bits, each is xored with a seed, the product's halves are xored, and bits 20 to 35 choose the
     set. The seeds are drawn anew for each cache, so (0, 0) is an attacker's guess.
     """
     block = piece.ljust(15, b"\0") + bytes([len(piece)])
     low, high = (int.from_bytes(block[at : at + 8], "little") for at in (0, 8))
     product = (low ^ seeds[0]) * (high ^ seeds[1])
-    return (product ^ product >> 64) >> 20 & 0x7FFF
+    return (product ^ product >> 64) >> 20 & 0xFFFF
 
 
 def varied_words(letters: int, places: range, count: int) -> list[str]:
@@ -186,7 +186,7 @@ ATTACKS = {
     for attack in (
         Attack(
             "one place of the piece cache", 14,
-            lambda count: searched_collisions(piece_cache_place, 14, 16, 0x7FFF),
+            lambda count: searched_collisions(piece_cache_place, 14, 16, 0xFFFF),
         ),
         Attack(
             "a constant second half", 14, lambda count: varied_words(14, range(2, 7), count)
