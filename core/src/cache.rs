@@ -1,9 +1,10 @@
 //! Remembers the ids of pieces.
 //!
 //! Two tables of fixed size: pieces of up to 15 bytes, and pieces of 16 to 31. Both are
-//! set-associative: a piece can be in two places of one cache line or pair of lines, and what is
-//! new pushes out what is older, so that no text makes a table grow. Places come from a hash
-//! with a random seed, so that nobody can choose texts whose pieces push each other out.
+//! set-associative: a piece can be in two places of one cache line or pair of lines. What is new
+//! pushes out what is older, which goes to another set if that has room, and is lost otherwise, so
+//! that no text makes a table grow. Places come from a hash with a random seed, so that nobody can
+//! choose texts whose pieces push each other out.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -12,6 +13,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
+use crate::pieces::Unit;
 use crate::vocabulary::{Key, SHORT};
 
 /// Pieces of up to this many bytes are kept.
@@ -33,6 +35,9 @@ pub const CACHE_BYTES: usize = SHORT_BYTES + LONG_BYTES;
 pub(crate) struct Ids<const W: usize>([u64; W]);
 
 const COUNT_SHIFT: u32 = 24;
+const COUNT_MASK: u64 = 0x7f;
+/// In the newest entry of a set: an entry of the set has become a guest of another.
+const MARK: u64 = 1 << 31;
 
 impl<const W: usize> Ids<W> {
     /// Known, but too many for this table.
@@ -43,6 +48,21 @@ impl<const W: usize> Ids<W> {
     };
     /// How many ids fit in.
     pub(crate) const CAPACITY: usize = 2 * W;
+
+    #[inline(always)]
+    fn is_marked(&self) -> bool {
+        self.0[0] & MARK != 0
+    }
+
+    fn with_mark(mut self) -> Self {
+        self.0[0] |= MARK;
+        self
+    }
+
+    fn without_mark(mut self) -> Self {
+        self.0[0] &= !MARK;
+        self
+    }
 
     /// `None` when they do not fit.
     fn new(ids: &[u32]) -> Option<Self> {
@@ -77,7 +97,7 @@ pub(crate) fn append_known<'a, const W: usize>(
     let mut known = 0;
     for ids in pieces {
         let Some(Ids(words)) = ids else { break };
-        let more = (words[0] >> COUNT_SHIFT & 0xff) as usize;
+        let more = (words[0] >> COUNT_SHIFT & COUNT_MASK) as usize;
         if more == 0 {
             break;
         }
@@ -109,7 +129,14 @@ struct Entry<const W: usize> {
 // SAFETY: two arrays of the same type, one behind the other.
 unsafe impl<const W: usize> Pod for Entry<W> {}
 
-/// Two entries, the newer one first.
+impl<const W: usize> Entry<W> {
+    fn is_empty(&self) -> bool {
+        self.key == [0; W]
+    }
+}
+
+/// Two entries, the newer one first. The second may be a guest, an entry that was pushed out of the
+/// set where it belongs.
 type Set<const W: usize> = [Entry<W>; 2];
 
 #[derive(Debug)]
@@ -125,20 +152,65 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
         View(bytemuck::cast_slice(self.0.bytes()))
     }
 
-    #[inline(always)]
-    fn put(&mut self, hash: u64, key: [u64; W], ids: Ids<W>) {
+    /// Puts an entry into its set. The one that this pushes out becomes a guest of its other set,
+    /// if no entry has a better right to the place.
+    fn put(&mut self, key: [u64; W], ids: Ids<W>, hash: impl Fn([u64; W]) -> u64) {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
-        let set = &mut sets[set_of(hash, BYTES / size_of::<Set<W>>())];
-        if set[0].key != key {
-            *set = [Entry { key, ids }, set[0]];
+        let count = BYTES / size_of::<Set<W>>();
+        let home = set_of(hash(key), count);
+        let set = &mut sets[home];
+        if set[0].key == key {
+            return;
         }
+        if set[0].is_empty() {
+            set[0] = Entry { key, ids };
+            return;
+        }
+        let pushed_out = set[1];
+        set[1] = Entry { key: set[0].key, ids: set[0].ids.without_mark() };
+        set[0] = Entry { key, ids: if set[0].ids.is_marked() { ids.with_mark() } else { ids } };
+        let pushed_hash = hash(pushed_out.key);
+        let is_guest = set_of(pushed_hash, count) != home;
+        if pushed_out.is_empty() || pushed_out.key == key || is_guest {
+            return;
+        }
+        let other = other_set_of(pushed_hash, count);
+        let place = &sets[other][1];
+        if place.is_empty() || set_of(hash(place.key), count) != other {
+            sets[other][1] = pushed_out;
+            let newest = &mut sets[home][0].ids;
+            *newest = newest.with_mark();
+        }
+    }
+
+    /// Moves a guest back to its set. False if there is none with this key.
+    fn recall(&mut self, key: [u64; W], hash: impl Fn([u64; W]) -> u64) -> bool {
+        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+        let count = BYTES / size_of::<Set<W>>();
+        if !sets[set_of(hash(key), count)][0].ids.is_marked() {
+            return false;
+        }
+        let place = &mut sets[other_set_of(hash(key), count)][1];
+        if place.key != key {
+            return false;
+        }
+        let ids = place.ids;
+        *place = Entry::zeroed();
+        self.put(key, ids, hash);
+        true
     }
 }
 
-/// `sets` is a power of two.
+/// The set where an entry belongs. `sets` is a power of two.
 #[inline(always)]
 fn set_of(hash: u64, sets: usize) -> usize {
     (hash >> 20) as usize & (sets - 1)
+}
+
+/// The set that it may be a guest of.
+#[inline(always)]
+fn other_set_of(hash: u64, sets: usize) -> usize {
+    (hash >> 40) as usize & (sets - 1)
 }
 
 /// A table to look up many pieces in.
@@ -230,10 +302,28 @@ impl Cache {
     }
 
     /// Appends the ids of the piece with this key. False when they are not known.
-    pub(crate) fn append(&self, key: Key, out: &mut Vec<u32>) -> bool {
+    pub(crate) fn append(&mut self, key: Key, out: &mut Vec<u32>) -> bool {
+        self.recall(key);
         let short = self.short();
         let Some(ids) = short.get(short.approach(key), key) else { return false };
-        ids.append_to(out) || *ids == Ids::ELSEWHERE && self.append_long(LongKey::short(key), out)
+        ids.append_to(out)
+            || ids.without_mark() == Ids::ELSEWHERE && self.append_long(LongKey::short(key), out)
+    }
+
+    /// Brings near what [`Cache::recall`] reads.
+    #[inline(always)]
+    pub(crate) fn approach_other(&self, key: Key) {
+        let sets = self.short.view().0;
+        if sets[set_of(hash16(key, self.seeds), sets.len())][0].ids.is_marked() {
+            prefetch(&sets[other_set_of(hash16(key, self.seeds), sets.len())]);
+        }
+    }
+
+    /// Whether the piece with this key came by and was pushed aside; it is back where it belongs
+    /// then.
+    pub(crate) fn recall(&mut self, key: Key) -> bool {
+        let seeds = self.seeds;
+        self.short.recall(key, |key| hash16(key, seeds))
     }
 
     /// Remembers the ids of the piece with this key, in the table of longer ones if they are many.
@@ -242,25 +332,45 @@ impl Cache {
             self.put_long(LongKey::short(key), ids);
             Ids::ELSEWHERE
         });
-        self.short.put(hash16(key, self.seeds), key, kept);
+        let seeds = self.seeds;
+        self.short.put(key, kept, |key| hash16(key, seeds));
     }
 
-    fn hash_long(&self, LongKey([a, b, c, d]): LongKey) -> u64 {
-        hash16([hash16([a, b], self.seeds) ^ c, d], self.seeds)
+    /// Brings near what [`Cache::append_long`] reads.
+    pub(crate) fn approach_long(&self, key: LongKey) {
+        let [one, other] = &self.long.view().0[self.long_set(key)];
+        prefetch(one);
+        prefetch(other);
+    }
+
+    /// Whether the longer piece with this key came by.
+    pub(crate) fn knows_long(&self, key: LongKey) -> bool {
+        self.long.view().get(self.long_set(key), key.0).is_some()
+    }
+
+    fn long_set(&self, key: LongKey) -> usize {
+        set_of(hash_long(key.0, self.seeds), self.long.view().0.len())
     }
 
     /// [`Cache::append`] for longer pieces.
-    pub(crate) fn append_long(&self, key: LongKey, out: &mut Vec<u32>) -> bool {
-        let long = self.long.view();
-        let ids = long.get(set_of(self.hash_long(key), long.0.len()), key.0);
+    pub(crate) fn append_long(&mut self, key: LongKey, out: &mut Vec<u32>) -> bool {
+        let seeds = self.seeds;
+        self.long.recall(key.0, |key| hash_long(key, seeds));
+        let ids = self.long.view().get(self.long_set(key), key.0);
         ids.is_some_and(|ids| ids.append_to(out))
     }
 
     pub(crate) fn put_long(&mut self, key: LongKey, ids: &[u32]) {
         if let Some(ids) = Ids::new(ids) {
-            self.long.put(self.hash_long(key), key.0, ids);
+            let seeds = self.seeds;
+            self.long.put(key.0, ids, |key| hash_long(key, seeds));
         }
     }
+}
+
+#[inline(always)]
+fn hash_long([a, b, c, d]: [u64; 4], seeds: [u64; 2]) -> u64 {
+    hash16([hash16([a, b], seeds) ^ c, d], seeds)
 }
 
 /// The pieces of up to 15 bytes in a cache.
@@ -284,11 +394,17 @@ impl<'a> ShortPieces<'a> {
         self.table.get(set as usize, key)
     }
 
+    /// Whether the piece with this key came by.
+    #[inline(always)]
+    pub(crate) fn knows(self, set: SetIndex, key: Key) -> bool {
+        self.get(set, key).is_some()
+    }
+
     /// Appends the ids of the pieces with these keys, up to the first that is unknown. Returns how
     /// many pieces were known.
     #[inline(always)]
-    pub(crate) fn append_known(self, sought: &[(Key, SetIndex)], out: &mut Vec<u32>) -> usize {
-        append_known(sought.iter().map(|&(key, set)| self.get(set, key)), out)
+    pub(crate) fn append_known(self, units: &[Unit], out: &mut Vec<u32>) -> usize {
+        append_known(units.iter().map(|unit| self.get(unit.set, unit.key)), out)
     }
 }
 
@@ -330,6 +446,43 @@ mod tests {
             }
             cache = Cache::new().expect("memory");
         }
+    }
+
+    /// More than two pieces in a set: those that are pushed out are found in their other sets as
+    /// long as there is room, and no look-up gives the ids of another piece.
+    #[test]
+    fn pieces_that_are_pushed_out_come_back() {
+        let mut cache = Cache::new().expect("memory");
+        let name = |i: u32| format!("{i:06}");
+        let piece = |i: u32| key(name(i).as_bytes(), 0, 6);
+        let long = |i: u32| LongKey::new(format!("{i:024}").as_bytes());
+        // A third of what there is room for.
+        let (short_count, long_count) = (131_072 / 3, 32_768 / 3);
+        for i in 0..short_count {
+            cache.put(piece(i), &[i, i + 1][..1 + i as usize % 2]);
+        }
+        for i in 0..long_count {
+            cache.put_long(long(i), &[i; 3]);
+        }
+        let mut kept = [0, 0];
+        for i in 0..short_count {
+            let mut found = vec![];
+            if cache.append(piece(i), &mut found) {
+                assert_eq!(found, [i, i + 1][..1 + i as usize % 2]);
+                kept[0] += 1;
+            }
+        }
+        for i in 0..long_count {
+            let mut found = vec![];
+            if cache.append_long(long(i), &mut found) {
+                assert_eq!(found, [i; 3]);
+                kept[1] += 1;
+            }
+        }
+        // With one set each, 95 of 100 would be there: of a Poisson distribution with mean 2/3, two
+        // at most of each set.
+        assert!(kept[0] > short_count * 96 / 100, "{} of {short_count}", kept[0]);
+        assert!(kept[1] > long_count * 96 / 100, "{} of {long_count}", kept[1]);
     }
 
     #[test]

@@ -59,8 +59,7 @@ impl Encoding {
     pub fn encode<S: Sink>(&self, text: &str, allowed: &Selection, sink: &mut S) -> Result<()> {
         let mut position = 0;
         let mut lease = self.workspaces.borrow();
-        let (batch, cache) = lease.workspace().parts();
-        let mut merger = Merger::new(&self.vocabulary, cache);
+        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
         loop {
             let special = self.special_tokens.find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
@@ -117,7 +116,7 @@ impl Encoding {
             return Ok(());
         }
         let mut lease = self.workspaces.borrow();
-        let mut merger = Merger::new(&self.vocabulary, lease.workspace().parts().1);
+        let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
         merger.append(piece, &[Piece { start: 0, end: piece.len() }], ids)
     }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::cache::Cache;
+use crate::pieces::{Ahead, Merger};
 use crate::split::{BATCH, Batch, Piece};
+use crate::vocabulary::Vocabulary;
 
 /// How many calls at once find a workspace with a cache. More calls than that go without, and
 /// lose nothing but time.
@@ -21,17 +23,26 @@ pub struct Workspace {
     generation: usize,
     /// Pieces that were cut and not yet looked up.
     pub(crate) batch: Batch,
+    ahead: Ahead,
 }
 
 impl Workspace {
     fn new() -> Box<Self> {
-        Box::new(Self { cache: None, generation: 0, batch: [Piece::default(); BATCH] })
+        Box::new(Self {
+            cache: None,
+            generation: 0,
+            batch: [Piece::default(); BATCH],
+            ahead: Ahead::default(),
+        })
     }
 
-    /// The batch, and the cache.
+    /// The batch, and what turns pieces into ids.
     #[inline(always)]
-    pub(crate) fn parts(&mut self) -> (&mut Batch, Option<&mut Cache>) {
-        (&mut self.batch, self.cache.as_mut())
+    pub(crate) fn parts<'a>(
+        &'a mut self,
+        vocabulary: &'a Vocabulary,
+    ) -> (&'a mut Batch, Merger<'a>) {
+        (&mut self.batch, Merger::new(vocabulary, self.cache.as_mut(), &mut self.ahead))
     }
 }
 

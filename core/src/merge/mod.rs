@@ -6,11 +6,14 @@
 //! Four ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
 //! vocabulary, in O(n log n). For ordered vocabularies (see [`Vocabulary::is_ordered`]) `scan`
 //! is faster on short pieces, `runs` on one character over and over, and `greedy`, which never
-//! merges anything, on other long ones.
+//! merges anything, on other long ones. `together` scans many short pieces at once.
 
 mod greedy;
 mod runs;
 mod scan;
+mod together;
+
+pub(crate) use together::Together;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -104,8 +107,9 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    use super::{SCAN_LIMIT, greedy, merge_parts, runs, scan};
+    use super::{SCAN_LIMIT, Together, greedy, merge_parts, runs, scan};
     use crate::Vocabulary;
+    use crate::split::Piece;
 
     /// Ordered vocabularies: every token is made of two that rank before it.
     fn learned() -> impl Strategy<Value = (Vocabulary, Vec<Vec<u8>>)> {
@@ -154,6 +158,29 @@ mod tests {
                     scan::scan(pairs, &piece, &mut parts);
                     prop_assert_eq!(&parts[1..], &by_the_letter, "scan {}", piece.escape_ascii());
                 }
+            }
+        }
+
+        #[test]
+        fn many_pieces_at_once_have_the_same_ids((vocabulary, pieces) in learned()) {
+            prop_assume!(vocabulary.is_ordered());
+            let mut text = Vec::new();
+            let mut places = Vec::new();
+            for piece in pieces.iter().cycle().take(80).filter(|piece| piece.len() < 16) {
+                let place = Piece { start: text.len(), end: text.len() + piece.len() };
+                text.extend_from_slice(piece);
+                places.push((place, places.len()));
+            }
+            let mut found = vec![None; places.len()];
+            Together::<16>::default().merge(&vocabulary, &text, &places, |i, ids| {
+                assert_eq!(found[i].replace(ids.to_vec()), None, "told once");
+            });
+            for ((place, i), found) in places.iter().zip(&found) {
+                let piece = &text[place.start..place.end];
+                let mut ids = Vec::new();
+                super::merge(&vocabulary, piece, &mut ids);
+                let expected = vocabulary.turn_into_ids(&mut ids).is_ok().then_some(ids);
+                prop_assert_eq!(found, &expected, "piece {}: {}", i, piece.escape_ascii());
             }
         }
 

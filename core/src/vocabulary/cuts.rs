@@ -146,9 +146,4 @@ impl Cuts {
         }
         ControlFlow::Continue(())
     }
-
-    /// Whether `bytes[start..end]` has a cut.
-    pub(crate) fn any(&self, bytes: &[u8], start: usize, end: usize) -> bool {
-        self.each(bytes, start, end, |_| ControlFlow::Break(())).is_break()
-    }
 }

@@ -141,16 +141,22 @@ impl Vocabulary {
 
     /// Whether parts can be given out as they are: ids are ranks, and every byte is a token.
     #[inline(always)]
-    pub(crate) fn every_rank_is_an_id(&self) -> bool {
+    fn every_rank_is_an_id(&self) -> bool {
         self.tokens.ids_are_ranks() && self.pairs.every_byte_is_a_token()
     }
 
-    /// The id of a part, unless it is a byte that is no token.
-    pub(crate) fn part_id(&self, part: u32) -> Result<u32> {
-        match (part as usize).checked_sub(self.len()) {
-            None => Ok(self.id(part)),
-            Some(byte) => Err(Error::MissingByte { byte: byte as u8 }),
+    /// Turns parts into ids, unless one is a byte that is no token.
+    #[inline(always)]
+    pub(crate) fn turn_into_ids(&self, parts: &mut [u32]) -> Result<()> {
+        if !self.every_rank_is_an_id() {
+            for part in parts {
+                *part = match (*part as usize).checked_sub(self.len()) {
+                    None => self.id(*part),
+                    Some(byte) => return Err(Error::MissingByte { byte: byte as u8 }),
+                };
+            }
         }
+        Ok(())
     }
 
     #[inline(always)]

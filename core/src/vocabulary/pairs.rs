@@ -18,6 +18,7 @@ use super::tokens::Tokens;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::fold;
+use crate::memory::prefetch;
 use crate::merge::merge_parts;
 
 /// What stands for a single byte that is no token.
@@ -108,6 +109,26 @@ impl Pairs {
         let pair = pack(left, right);
         let word = self.places.word(hash_pair(pair, self.places.seeds));
         if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
+    }
+
+    /// Brings near what [`Pairs::neighbours`] reads for all neighbours of a piece.
+    #[inline(always)]
+    pub(crate) fn approach_bytes(&self, piece: &[u8]) {
+        for &[first, second] in piece.array_windows() {
+            prefetch(self.neighbours(first, second));
+        }
+    }
+
+    /// Brings near what [`Pairs::approach_slot`] reads.
+    #[inline(always)]
+    pub(crate) fn approach(&self, left: u32, right: u32) {
+        self.places.approach(hash_pair(pack(left, right), self.places.seeds));
+    }
+
+    /// Brings near what [`Pairs::merged`] reads, after [`Pairs::approach`].
+    #[inline(always)]
+    pub(crate) fn approach_slot(&self, left: u32, right: u32) {
+        self.places.approach_slot(hash_pair(pack(left, right), self.places.seeds));
     }
 
     /// The part that a byte is.

@@ -12,6 +12,7 @@ use std::hint::select_unpredictable;
 
 use super::Section;
 use crate::hash::{FIXED_SEEDS, fold};
+use crate::memory::prefetch;
 
 /// Slots for words that their owner makes, by a hash that it computes from the key and
 /// [`Places::seeds`].
@@ -77,12 +78,29 @@ impl Places {
     /// The only word that the key with this hash can have, or [`EMPTY`], or that of another key.
     #[inline(always)]
     pub(crate) fn word(&self, hash: u64) -> u64 {
+        self.slots[self.slot(hash)]
+    }
+
+    /// Brings near what [`Places::approach_slot`] reads.
+    #[inline(always)]
+    pub(crate) fn approach(&self, hash: u64) {
+        prefetch(&self.buckets[bucket_of(hash, self.buckets.len())]);
+    }
+
+    /// Brings near what [`Places::word`] reads, after [`Places::approach`].
+    #[inline(always)]
+    pub(crate) fn approach_slot(&self, hash: u64) {
+        prefetch(&self.slots[self.slot(hash)]);
+    }
+
+    #[inline(always)]
+    fn slot(&self, hash: u64) -> usize {
         let bucket = self.buckets[bucket_of(hash, self.buckets.len())];
         let last = self.slots.len() - 1;
         let marks = marks(hash);
         let slot = slot_of(hash, bucket & DISPLACEMENT_MASK, last);
         // Not branched on: a branch would be mispredicted.
-        self.slots[select_unpredictable(bucket & marks == marks, slot, last)]
+        select_unpredictable(bucket & marks == marks, slot, last)
     }
 }
 

@@ -4,6 +4,7 @@ use super::places::{EMPTY, Places};
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
+use crate::memory::prefetch;
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
@@ -190,13 +191,49 @@ impl Tokens {
     #[inline(always)]
     pub(crate) fn find_short(&self, wanted: Key) -> u32 {
         let hash = hash16(wanted, self.short.seeds);
-        let word = self.short.word(hash);
-        let length = (wanted[1] >> 56) as usize;
-        if (word ^ marks(length, hash)) >> LENGTH_SHIFT != 0 || word == EMPTY {
+        let word = self.candidate(hash, wanted);
+        if word == EMPTY {
             return NONE;
         }
         let start = start_of(word);
+        let length = (wanted[1] >> 56) as usize;
         if key(&self.arena, start, start + length) == wanted { rank_of(word) } else { NONE }
+    }
+
+    /// The word of the only token that may have this key, or [`EMPTY`].
+    #[inline(always)]
+    fn candidate(&self, hash: u64, wanted: Key) -> u64 {
+        let word = self.short.word(hash);
+        let length = (wanted[1] >> 56) as usize;
+        if (word ^ marks(length, hash)) >> LENGTH_SHIFT == 0 { word } else { EMPTY }
+    }
+
+    /// Brings near what [`Tokens::approach_slot`] reads.
+    #[inline(always)]
+    pub(crate) fn approach(&self, wanted: Key) {
+        self.short.approach(hash16(wanted, self.short.seeds));
+    }
+
+    /// Brings near what [`Tokens::approach_bytes`] reads, after [`Tokens::approach`].
+    #[inline(always)]
+    pub(crate) fn approach_slot(&self, wanted: Key) {
+        self.short.approach_slot(hash16(wanted, self.short.seeds));
+    }
+
+    /// Brings near what else [`Tokens::find_short`] reads, after [`Tokens::approach_slot`]. False
+    /// if it is clear that no token has this key.
+    #[inline(always)]
+    pub(crate) fn approach_bytes(&self, wanted: Key) -> bool {
+        let word = self.candidate(hash16(wanted, self.short.seeds), wanted);
+        if word != EMPTY {
+            prefetch(&self.arena[start_of(word)]);
+        }
+        word != EMPTY
+    }
+
+    /// [`Tokens::approach`] for more than [`SHORT`] bytes.
+    pub(crate) fn approach_long(&self, bytes: &[u8]) {
+        self.long.approach(hash_bytes(bytes, self.long.seeds));
     }
 
     /// The rank of the token with these bytes, more than [`SHORT`] of them.

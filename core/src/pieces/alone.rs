@@ -1,0 +1,144 @@
+//! One piece -> its ids: a look-up in the cache, then in the vocabulary, then merging.
+
+use std::ops::ControlFlow;
+
+use crate::cache::{Cache, LONGEST, LongKey, run_key};
+use crate::error::Result;
+use crate::merge::merge;
+use crate::split::Piece;
+use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
+
+/// Deals with pieces one by one.
+pub(super) struct Alone<'a> {
+    pub(super) vocabulary: &'a Vocabulary,
+    pub(super) cache: Option<&'a mut Cache>,
+    /// How many pieces the cache did not know.
+    pub(super) misses: usize,
+}
+
+impl Alone<'_> {
+    /// Appends the ids of a piece of `text`, not an empty one.
+    #[inline(never)]
+    pub(super) fn append(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        if piece.end - piece.start <= SHORT {
+            self.append_short(text, piece, ids)
+        } else {
+            self.append_long(text, piece, ids)
+        }
+    }
+
+    /// A piece of up to [`SHORT`] bytes.
+    fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let key = key(text, piece.start, piece.end);
+        self.append_remembered(
+            ids,
+            |cache, ids| cache.append(key, ids),
+            |cache, ids| cache.put(key, ids),
+            |alone, ids| {
+                let rank = alone.vocabulary.tokens().find_short(key);
+                let rank = (rank != NONE).then_some(rank);
+                alone.append_token_or_merge(rank, &text[piece.start..piece.end], ids)
+            },
+        )
+    }
+
+    /// A piece of more than [`SHORT`] bytes.
+    fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let bytes = &text[piece.start..piece.end];
+        if let Some(key) = run_key(bytes) {
+            return self.append_remembered(
+                ids,
+                |cache, ids| cache.append(key, ids),
+                |cache, ids| cache.put(key, ids),
+                |alone, ids| alone.append_uncut(bytes, ids),
+            );
+        }
+        if bytes.len() > LONGEST {
+            return self.append_segments(text, piece, ids);
+        }
+        let key = LongKey::new(bytes);
+        self.append_remembered(
+            ids,
+            |cache, ids| cache.append_long(key, ids),
+            |cache, ids| cache.put_long(key, ids),
+            |alone, ids| alone.append_segments(text, piece, ids),
+        )
+    }
+
+    /// Appends what the cache knows, or else what `find` finds, which the cache then learns.
+    #[inline(always)]
+    fn append_remembered(
+        &mut self,
+        ids: &mut Vec<u32>,
+        get: impl FnOnce(&mut Cache, &mut Vec<u32>) -> bool,
+        put: impl FnOnce(&mut Cache, &[u32]),
+        find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
+    ) -> Result<()> {
+        if self.cache().is_some_and(|cache| get(cache, ids)) {
+            return Ok(());
+        }
+        self.misses += 1;
+        let from = ids.len();
+        find(self, ids)?;
+        if let Some(cache) = self.cache() {
+            put(cache, &ids[from..]);
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of a piece, cut apart where no token reaches across.
+    fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let vocabulary = self.vocabulary;
+        let mut start = piece.start;
+        let stopped = vocabulary.cuts().each(text, piece.start, piece.end, |cut| {
+            let segment = Piece { start, end: cut };
+            start = cut;
+            match self.append_segment(text, segment, ids) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            }
+        });
+        match stopped {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => {
+                self.append_segment(text, Piece { start, end: piece.end }, ids)
+            }
+        }
+    }
+
+    /// Appends the ids of bytes that no cut goes through.
+    fn append_segment(&mut self, text: &[u8], segment: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        if segment.end - segment.start <= SHORT {
+            self.append_short(text, segment, ids)
+        } else {
+            self.append_uncut(&text[segment.start..segment.end], ids)
+        }
+    }
+
+    /// Appends the ids of more than [`SHORT`] bytes that no cut goes through.
+    fn append_uncut(&mut self, bytes: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        self.append_token_or_merge(self.vocabulary.tokens().find_long(bytes), bytes, ids)
+    }
+
+    /// Appends the id of the token that these bytes are, or else the ids that they merge into.
+    #[inline(always)]
+    fn append_token_or_merge(
+        &self,
+        token: Option<u32>,
+        bytes: &[u8],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let from = ids.len();
+        if let Some(rank) = token {
+            ids.push(self.vocabulary.id(rank));
+            return Ok(());
+        }
+        merge(self.vocabulary, bytes, ids);
+        self.vocabulary.turn_into_ids(&mut ids[from..])
+    }
+
+    #[inline(always)]
+    fn cache(&mut self) -> Option<&mut Cache> {
+        self.cache.as_deref_mut()
+    }
+}
