@@ -2,7 +2,7 @@
 //! and again, by looking at all of them.
 
 use super::SCAN_LIMIT;
-use crate::vocabulary::{NONE, Pairs, three_byte_char};
+use crate::vocabulary::{NONE, Neighbours, Pairs, three_byte_char};
 
 /// Parts that are still there, and the ranks of their merges with the next one, of a piece of less
 /// than `N` bytes.
@@ -48,31 +48,37 @@ impl<const N: usize> Parts<N> {
     /// The ranks are not known yet.
     #[inline(always)]
     pub(super) fn start(&mut self, pairs: &Pairs, piece: &[u8]) {
-        self.count = 0;
-        let next_to = |position: usize| {
-            let pair = piece.get(position..position + 2);
-            pair.map(|pair| pairs.neighbours(pair[0], pair[1]))
+        let next_to = |position: usize| match piece.get(position..position + 2) {
+            Some(pair) => *pairs.neighbours(pair[0], pair[1]),
+            None => Neighbours::NONE,
         };
-        let mut taken_left = NONE;
+        let mut count = 0;
         let mut position = 0;
+        let mut taken_left = NONE;
+        let mut here = next_to(0);
         while position < piece.len() {
-            let mut part = pairs.byte(piece[position]);
-            let mut length = 1;
             let character = three_byte_char(&piece[position..]);
             let character = character.map_or(NONE, |code_point| pairs.character(code_point));
+            let next = next_to(position + 1);
             if character != NONE {
-                (part, length) = (character, 3);
-            } else if let Some(pair) = next_to(position) {
-                let taken_right = next_to(position + 1).map_or(NONE, |next| next.taken_right);
-                if pair.rank < taken_left && pair.rank < taken_right {
-                    (part, length) = (pair.rank, 2);
-                }
+                self.parts[count] = character;
+                position += 3;
+                taken_left = next_to(position - 1).taken_left;
+                here = next_to(position);
+            } else if here.rank < taken_left && here.rank < next.taken_right {
+                self.parts[count] = here.rank;
+                position += 2;
+                taken_left = next.taken_left;
+                here = next_to(position);
+            } else {
+                self.parts[count] = pairs.byte(piece[position]);
+                position += 1;
+                taken_left = here.taken_left;
+                here = next;
             }
-            self.parts[self.count] = part;
-            self.count += 1;
-            position += length;
-            taken_left = next_to(position - 1).map_or(NONE, |pair| pair.taken_left);
+            count += 1;
         }
+        self.count = count;
         // Behind the last part there is none to merge with.
         self.ranks[self.count - 1] = NONE;
     }

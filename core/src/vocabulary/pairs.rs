@@ -41,6 +41,12 @@ pub(crate) struct Neighbours {
     padding: u32,
 }
 
+impl Neighbours {
+    /// Where nothing stands beside the other: they do not merge, nor with anything else.
+    pub(crate) const NONE: Self =
+        Self { rank: NONE, taken_left: NONE, taken_right: NONE, padding: 0 };
+}
+
 /// The pairs of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {
