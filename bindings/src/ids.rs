@@ -125,7 +125,7 @@ fn read_ints(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
 }
 
 /// How many items ahead an `int` is asked for: they lie anywhere in memory.
-const AHEAD: usize = 16;
+const AHEAD: usize = 48;
 
 /// The item at `index`, borrowed.
 ///

@@ -42,8 +42,8 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
 }
 
 /// How many ids ahead an `int`'s pointer is asked for, and the `int` itself.
-const POINTER_AHEAD: usize = 32;
-const INT_AHEAD: usize = 16;
+const POINTER_AHEAD: usize = 128;
+const INT_AHEAD: usize = 48;
 
 /// Asks for what the ids after `ids[index]` will need: an `int` lies anywhere in memory, and so
 /// does its pointer.

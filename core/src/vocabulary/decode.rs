@@ -13,8 +13,8 @@ const WIDE: usize = 16;
 const BLOCK: usize = 64;
 
 /// How many ids ahead it is asked for where a token starts, and for the token itself.
-const START_AHEAD: usize = 32;
-const BYTES_AHEAD: usize = 16;
+const START_AHEAD: usize = 96;
+const BYTES_AHEAD: usize = 48;
 
 impl Vocabulary {
     /// Appends the bytes of `ids` to `bytes`, up to the first id that is no token of the
