@@ -262,22 +262,35 @@ impl LongKey {
     }
 }
 
-/// The key of a piece of more than 15 bytes that is one character over and over (a ruler of
-/// dashes, a row of dots): the character and the length say it all.
+/// The key of a piece of more than 15 bytes that is one character over and over, or one byte but
+/// for what is before and behind it (rows of dots, rulers with a space or a line end): those and
+/// the length say it all.
 pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
-    let width = match piece[0] {
-        0..0x80 => 1,
-        0x80..0xe0 => 2,
-        0xe0..0xf0 => 3,
-        0xf0.. => 4,
+    let [first, inner @ .., last, end] = piece else { return None };
+    let what = if is_repeated(inner, 1) {
+        // Above any character, so that the two kinds are told apart.
+        1 << 32 | u64::from(u32::from_le_bytes([*first, inner[0], *last, *end]))
+    } else {
+        let width = match first {
+            0xc0..0xe0 => 2,
+            0xe0..0xf0 => 3,
+            0xf0.. => 4,
+            _ => return None,
+        };
+        if !is_repeated(piece, width) {
+            return None;
+        }
+        let mut character = [0; 8];
+        character[..width].copy_from_slice(&piece[..width]);
+        u64::from_le_bytes(character)
     };
-    if piece[width..2 * width] != piece[..width] || piece[width..] != piece[..piece.len() - width] {
-        return None;
-    }
-    let mut character = [0; 8];
-    character[..width].copy_from_slice(&piece[..width]);
     // Longer than any short piece, so that no short piece has this key.
-    Some([u64::from_le_bytes(character), piece.len() as u64 | 0xff << 56])
+    Some([what, piece.len() as u64 | 0xff << 56])
+}
+
+/// Whether the first `width` of many bytes come over and over.
+fn is_repeated(bytes: &[u8], width: usize) -> bool {
+    bytes[width..2 * width] == bytes[..width] && bytes[width..] == bytes[..bytes.len() - width]
 }
 
 /// The ids of pieces that came by.
@@ -414,7 +427,7 @@ pub(crate) struct SetIndex(u32);
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, LongKey};
+    use super::{Cache, LongKey, run_key};
     use crate::vocabulary::key;
 
     /// As many ids as there can be, in short pieces and in long ones, of the same and of other
@@ -483,6 +496,38 @@ mod tests {
         // at most of each set.
         assert!(kept[0] > short_count * 96 / 100, "{} of {short_count}", kept[0]);
         assert!(kept[1] > long_count * 96 / 100, "{} of {long_count}", kept[1]);
+    }
+
+    #[test]
+    fn runs_have_keys_of_their_own() {
+        let mut seen = std::collections::HashMap::new();
+        let mut pieces: Vec<Vec<u8>> = vec![];
+        for length in 16..40 {
+            for run in [b'=', b'-', 0, 0xff] {
+                for before in [run, b' ', 0] {
+                    for behind in [[run; 2], [run, b'\n'], [b'\r', b'\n'], [0, 0]] {
+                        let middle = vec![run; length - 3];
+                        pieces.push([&[before][..], &middle, &behind].concat());
+                    }
+                }
+            }
+        }
+        for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
+            pieces.extend((16..40).map(|count| character.repeat(count).into_bytes()));
+        }
+        pieces.sort();
+        pieces.dedup();
+        for piece in pieces {
+            let key = run_key(&piece).unwrap_or_else(|| panic!("{}", piece.escape_ascii()));
+            assert_eq!(seen.insert(key, piece.clone()), None, "{}", piece.escape_ascii());
+        }
+        for other in [
+            "--------+-------",
+            "abababababababab",
+            "\u{4e00}\u{4e00}\u{4e00}\u{4e00}\u{4e00}\u{4e01}",
+        ] {
+            assert_eq!(run_key(other.as_bytes()), None, "{other}");
+        }
     }
 
     #[test]

@@ -143,15 +143,17 @@ impl Ahead {
     }
 
     fn push(&mut self, cache: &Cache, text: &[u8], piece: Piece) {
-        if (SHORT + 1..=LONGEST).contains(&(piece.end - piece.start)) {
-            let bytes = &text[piece.start..piece.end];
-            if run_key(bytes).is_none() {
+        let bytes = &text[piece.start..piece.end];
+        let mut key = key(text, piece.start, piece.end);
+        if bytes.len() > SHORT {
+            if let Some(run) = run_key(bytes) {
+                key = run;
+            } else if bytes.len() <= LONGEST {
                 let key = LongKey::new(bytes);
                 cache.approach_long(key);
                 self.long.push((piece, key));
             }
         }
-        let key = key(text, piece.start, piece.end);
         self.units[self.count] = Unit { key, set: cache.short().approach(key), piece };
         self.count += 1;
     }
