@@ -102,7 +102,12 @@ impl<const N: usize> Parts<N> {
     #[inline(always)]
     pub(super) fn find_rank(&mut self, pairs: &Pairs, right: usize) {
         let (left, part) = self.pair(right);
-        self.ranks[right - 1] = pairs.merged(left, part);
+        self.set_rank(right, pairs.merged(left, part));
+    }
+
+    #[inline(always)]
+    pub(super) fn set_rank(&mut self, right: usize, rank: u32) {
+        self.ranks[right - 1] = rank;
     }
 
     /// Merges the two parts that come first, all ranks being known. Returns which part they

@@ -3,11 +3,9 @@
 //! Which pair is looked up next depends on what the last look-up found, so that a piece on its own
 //! waits for memory again and again.
 
-use std::ops::Range;
-
 use super::scan::Parts;
 use crate::split::Piece;
-use crate::vocabulary::{Pairs, Vocabulary};
+use crate::vocabulary::{Pairs, Sought, Vocabulary};
 
 /// How many pieces are merged at once.
 const TOGETHER: usize = 32;
@@ -21,8 +19,17 @@ struct Merging<const N: usize> {
     /// Which piece.
     index: usize,
     parts: Parts<N>,
-    /// The part that two were last merged into.
-    at: usize,
+    /// The pairs that the last merged part is in: two at most.
+    pending: [Pending; 2],
+    pending_count: usize,
+}
+
+/// A pair that is looked up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pending {
+    /// Its right part.
+    right: usize,
+    sought: Sought,
 }
 
 impl<const N: usize> Default for Together<N> {
@@ -60,14 +67,17 @@ fn merge<const N: usize>(
     mut done: impl FnMut(usize, &[u32]),
 ) {
     let pairs = vocabulary.pairs();
-    find_ranks(pairs, merging, |merging| 1..merging.parts.count());
+    find_first_ranks(pairs, merging);
     let mut count = merging.len();
     while count > 0 {
         let mut next = 0;
         while next < count {
             let this = &mut merging[next];
+            for Pending { right, sought } in this.pending[..this.pending_count].iter().copied() {
+                this.parts.set_rank(right, pairs.found(sought));
+            }
             if let Some(at) = this.parts.merge_lowest() {
-                this.at = at;
+                this.seek_beside(pairs, at);
                 next += 1;
                 continue;
             }
@@ -78,40 +88,46 @@ fn merge<const N: usize>(
             count -= 1;
             merging.swap(next, count);
         }
-        find_ranks(pairs, &mut merging[..count], Merging::beside);
+        for this in &mut merging[..count] {
+            for pending in &mut this.pending[..this.pending_count] {
+                pairs.approach_slot(&mut pending.sought);
+            }
+        }
     }
 }
 
-/// Looks up the pairs that `rights` says, each by its right part.
+/// Looks up the pairs that pieces start with.
 #[inline(always)]
-fn find_ranks<const N: usize>(
-    pairs: &Pairs,
-    merging: &mut [Merging<N>],
-    rights: impl Fn(&Merging<N>) -> Range<usize>,
-) {
-    for merging in &*merging {
-        for right in rights(merging) {
-            let (left, right) = merging.parts.pair(right);
-            pairs.approach(left, right);
+fn find_first_ranks<const N: usize>(pairs: &Pairs, merging: &mut [Merging<N>]) {
+    for Merging { parts, .. } in &*merging {
+        for right in 1..parts.count() {
+            let (left, right) = parts.pair(right);
+            pairs.seek(left, right);
         }
     }
-    for merging in &*merging {
-        for right in rights(merging) {
-            let (left, right) = merging.parts.pair(right);
-            pairs.approach_slot(left, right);
+    for Merging { parts, .. } in &*merging {
+        for right in 1..parts.count() {
+            let (left, right) = parts.pair(right);
+            pairs.approach_slot(&mut pairs.seek(left, right));
         }
     }
-    for merging in merging {
-        for right in rights(merging) {
-            merging.parts.find_rank(pairs, right);
+    for Merging { parts, pending_count, .. } in merging {
+        for right in 1..parts.count() {
+            parts.find_rank(pairs, right);
         }
+        *pending_count = 0;
     }
 }
 
 impl<const N: usize> Merging<N> {
-    /// The right parts of the pairs that the last merged part is in.
+    /// Seeks the pairs that part `at` is in.
     #[inline(always)]
-    fn beside(&self) -> Range<usize> {
-        self.at.max(1)..(self.at + 2).min(self.parts.count())
+    fn seek_beside(&mut self, pairs: &Pairs, at: usize) {
+        self.pending_count = 0;
+        for right in at.max(1)..(at + 2).min(self.parts.count()) {
+            let (left, part) = self.parts.pair(right);
+            self.pending[self.pending_count] = Pending { right, sought: pairs.seek(left, part) };
+            self.pending_count += 1;
+        }
     }
 }

@@ -77,6 +77,20 @@ fn pack(left: u32, right: u32) -> u64 {
     u64::from(left) << RANK_BITS | u64::from(right)
 }
 
+/// The rank in a word, if it is that of `pair`, or [`NONE`].
+#[inline(always)]
+fn rank_in(word: u64, pair: u64) -> u32 {
+    if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
+}
+
+/// A pair on the way to being found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sought {
+    pair: u64,
+    /// Its hash, and after the second step its slot.
+    hash_or_slot: u64,
+}
+
 impl Pairs {
     pub(super) fn build(tokens: &Tokens) -> Result<Self> {
         let bytes: Vec<u32> = (0..=255u8)
@@ -113,8 +127,7 @@ impl Pairs {
     #[inline(always)]
     pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
         let pair = pack(left, right);
-        let word = self.places.word(hash_pair(pair, self.places.seeds));
-        if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
+        rank_in(self.places.word(hash_pair(pair, self.places.seeds)), pair)
     }
 
     /// Brings near what [`Pairs::neighbours`] reads for all neighbours of a piece.
@@ -125,16 +138,26 @@ impl Pairs {
         }
     }
 
-    /// Brings near what [`Pairs::approach_slot`] reads.
+    /// The first of three steps that find what two parts merge into, each of which brings near what
+    /// the next one reads: for those who have something else to do meanwhile.
     #[inline(always)]
-    pub(crate) fn approach(&self, left: u32, right: u32) {
-        self.places.approach(hash_pair(pack(left, right), self.places.seeds));
+    pub(crate) fn seek(&self, left: u32, right: u32) -> Sought {
+        let pair = pack(left, right);
+        let hash = hash_pair(pair, self.places.seeds);
+        self.places.approach(hash);
+        Sought { pair, hash_or_slot: hash }
     }
 
-    /// Brings near what [`Pairs::merged`] reads, after [`Pairs::approach`].
+    /// The second step.
     #[inline(always)]
-    pub(crate) fn approach_slot(&self, left: u32, right: u32) {
-        self.places.approach_slot(hash_pair(pack(left, right), self.places.seeds));
+    pub(crate) fn approach_slot(&self, sought: &mut Sought) {
+        sought.hash_or_slot = self.places.approach_slot(sought.hash_or_slot) as u64;
+    }
+
+    /// What the two merge into, or [`NONE`], after the second step.
+    #[inline(always)]
+    pub(crate) fn found(&self, Sought { pair, hash_or_slot }: Sought) -> u32 {
+        rank_in(self.places.at(hash_or_slot as usize), pair)
     }
 
     /// The part that a byte is.

@@ -87,10 +87,18 @@ impl Places {
         prefetch(&self.buckets[bucket_of(hash, self.buckets.len())]);
     }
 
-    /// Brings near what [`Places::word`] reads, after [`Places::approach`].
+    /// Brings near what [`Places::word`] reads, after [`Places::approach`], and returns where it is.
     #[inline(always)]
-    pub(crate) fn approach_slot(&self, hash: u64) {
-        prefetch(&self.slots[self.slot(hash)]);
+    pub(crate) fn approach_slot(&self, hash: u64) -> usize {
+        let slot = self.slot(hash);
+        prefetch(&self.slots[slot]);
+        slot
+    }
+
+    /// The word in this slot.
+    #[inline(always)]
+    pub(crate) fn at(&self, slot: usize) -> u64 {
+        self.slots[slot]
     }
 
     #[inline(always)]
