@@ -1,7 +1,9 @@
 //! Byte-level BPE. Text flows one way:
 //!
 //! ```text
-//! text ──> special_tokens ──> split ──> cache / vocabulary / merge ──> sink
+//! text ──> special_tokens ──> split ──> pieces ──> sink
+//!                                         │
+//!                             cache / vocabulary / merge
 //! ```
 //!
 //! | room | what it does |
@@ -10,6 +12,7 @@
 //! | [`normalize`] | rewrites the text first, for encodings that ask for it |
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
+//! | `pieces` | finds the ids of pieces, of many at once |
 //! | [`vocabulary`] | bytes of a token <-> its id |
 //! | [`cache`] | remembers the ids of pieces that came by |
 //! | `merge` | the tokens of a piece that is no token itself |
