@@ -19,10 +19,10 @@ const SMALLEST: usize = 1 << 16;
 /// What allocators add at most: memory of whole huge pages less that much is aligned to them.
 const ADDED: usize = 64;
 
-/// Room for the ids of this many bytes of text. For long texts it is more than most need: moving
-/// what is there would take time.
+/// Room for the ids of this many bytes of text. Mostly it is more than they need: moving what is
+/// there would take time.
 pub fn likely_ids(bytes: usize) -> usize {
-    if bytes < SMALLEST { bytes / 4 + 4 } else { bytes / 2 }
+    if bytes < SMALLEST { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
 }
 
 /// Room for the bytes of this many ids.

@@ -1,10 +1,11 @@
 //! Remembers the ids of pieces.
 //!
-//! Two tables of fixed size: pieces of up to 15 bytes, and pieces of 16 to 31. Both are
-//! set-associative: a piece can be in two places of one cache line or pair of lines. What is new
-//! pushes out what is older, which goes to another set if that has room, and is lost otherwise, so
-//! that no text makes a table grow. Places come from a hash with a random seed, so that nobody can
-//! choose texts whose pieces push each other out.
+//! Two tables of fixed size: for pieces with a [`Key`], those of up to 15 bytes and runs, and for
+//! other pieces of up to 31 bytes, and what has too many ids for the first. Both are
+//! set-associative: a piece belongs into one of two places of one cache line or pair of lines. What
+//! is new pushes out what is older, which goes to another set if that has room, and is lost
+//! otherwise, so that no text makes a table grow. Places come from a hash with a random seed, so
+//! that nobody can choose texts whose pieces push each other out.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -16,7 +17,7 @@ use crate::memory::{Zeroed, prefetch};
 use crate::pieces::Unit;
 use crate::vocabulary::{Key, SHORT};
 
-/// Pieces of up to this many bytes are kept.
+/// Pieces of up to this many bytes are kept, and longer runs.
 pub const LONGEST: usize = 31;
 
 /// How many bytes the table of short pieces takes: 131,072 of them. A larger one would keep more
@@ -28,8 +29,8 @@ const LONG_BYTES: usize = 2 << 20;
 /// How much memory one cache takes, in bytes.
 pub const CACHE_BYTES: usize = SHORT_BYTES + LONG_BYTES;
 
-/// The ids of a piece, two in each word: the first id has their number in its highest byte.
-/// All zero: not known.
+/// The ids of a piece, two in each word: the highest byte of the first id has their number, and
+/// [`MARK`]. No ids: not known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(crate) struct Ids<const W: usize>([u64; W]);
@@ -91,11 +92,12 @@ pub(crate) fn append_known<'a, const W: usize>(
     pieces: impl ExactSizeIterator<Item = Option<&'a Ids<W>>>,
     out: &mut Vec<u32>,
 ) -> usize {
-    out.reserve(Ids::<W>::CAPACITY * pieces.len());
+    let most = pieces.len();
+    out.reserve(Ids::<W>::CAPACITY * most);
     let spare = out.spare_capacity_mut().as_mut_ptr().cast::<u32>();
     let mut count = 0;
     let mut known = 0;
-    for ids in pieces {
+    for ids in pieces.take(most) {
         let Some(Ids(words)) = ids else { break };
         let more = (words[0] >> COUNT_SHIFT & COUNT_MASK) as usize;
         if more == 0 {
@@ -255,7 +257,7 @@ impl LongKey {
         Self(bytemuck::cast(block))
     }
 
-    /// Of a shorter piece with more ids than the table of short ones has room for. The last byte,
+    /// Of a piece with a key, but more ids than the table of those has room for. The last byte,
     /// which is zero, tells it from others.
     pub(crate) fn short(key: Key) -> Self {
         Self([key[0], key[1], 0, 0])
@@ -266,6 +268,7 @@ impl LongKey {
 /// for what is before and behind it (rows of dots, rulers with a space or a line end): those and
 /// the length say it all.
 pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
+    debug_assert!(piece.len() > SHORT);
     let [first, inner @ .., last, end] = piece else { return None };
     let what = if is_repeated(inner, 1) {
         // Above any character, so that the two kinds are told apart.
@@ -308,7 +311,7 @@ impl Cache {
         Some(Self { seeds: [random(), random()], short: Table::new()?, long: Table::new()? })
     }
 
-    /// For looking up many pieces of up to 15 bytes.
+    /// For looking up many pieces with keys.
     #[inline(always)]
     pub(crate) fn short(&self) -> ShortPieces<'_> {
         ShortPieces { seeds: self.seeds, table: self.short.view() }
@@ -356,11 +359,6 @@ impl Cache {
         prefetch(other);
     }
 
-    /// Whether the longer piece with this key came by.
-    pub(crate) fn knows_long(&self, key: LongKey) -> bool {
-        self.long.view().get(self.long_set(key), key.0).is_some()
-    }
-
     fn long_set(&self, key: LongKey) -> usize {
         set_of(hash_long(key.0, self.seeds), self.long.view().0.len())
     }
@@ -386,7 +384,7 @@ fn hash_long([a, b, c, d]: [u64; 4], seeds: [u64; 2]) -> u64 {
     hash16([hash16([a, b], seeds) ^ c, d], seeds)
 }
 
-/// The pieces of up to 15 bytes in a cache.
+/// The pieces with keys in a cache.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShortPieces<'a> {
     seeds: [u64; 2],

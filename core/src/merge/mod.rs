@@ -3,10 +3,10 @@
 //! The rule: starting from single bytes, the two neighbouring parts whose concatenation has the
 //! lowest rank merge, leftmost on ties, until no two neighbours make a token.
 //!
-//! Four ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
+//! Five ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
 //! vocabulary, in O(n log n). For ordered vocabularies (see [`Vocabulary::is_ordered`]) `scan`
 //! is faster on short pieces, `runs` on one character over and over, and `greedy`, which never
-//! merges anything, on other long ones. `together` scans many short pieces at once.
+//! merges anything, on other long ones. `together` scans many pieces at once.
 
 mod greedy;
 mod runs;

@@ -37,8 +37,9 @@ impl<const N: usize> Default for Parts<N> {
 }
 
 impl<const N: usize> Parts<N> {
-    /// Starts with single bytes, but for what is certain to merge with each other: characters of three bytes
-    /// that are complete before anything else can take a part of them, and pairs of bytes.
+    /// Starts with single bytes, but for what is certain to merge with each other: characters of
+    /// three bytes that are complete before anything else can take a part of them, and pairs of
+    /// bytes.
     ///
     /// Two neighbouring bytes are certain to when their merge ranks before every merge that could
     /// take the first from the left, or the second from the right: both are still single bytes when

@@ -40,14 +40,12 @@ pub(crate) struct Ahead {
     /// The first `count` are of this lot.
     units: Vec<Unit>,
     count: usize,
-    /// Those that the cache keeps in its table of longer pieces; later the unknown ones.
-    long: Vec<(Piece, LongKey)>,
-    /// The unknown ones among the others.
-    short: Vec<(Piece, Key)>,
-    /// Whether nearly all units of the lot before were known.
+    /// The unknown ones of up to [`SHORT`] bytes. Longer ones take so long to merge that waiting for
+    /// memory matters less; they are dealt with one by one.
+    unknown: Vec<(Piece, Key)>,
+    /// Whether few of the lot before were unknown.
     settled: bool,
-    merge_short: Together<{ SHORT + 1 }>,
-    merge_long: Together<{ LONGEST + 1 }>,
+    together: Together<{ SHORT + 1 }>,
 }
 
 impl Ahead {
@@ -66,7 +64,6 @@ impl Ahead {
         stream: &mut Stream<'_>,
     ) -> bool {
         self.count = 0;
-        self.long.clear();
         if self.units.is_empty() {
             self.units = vec![Unit::default(); UNITS];
         }
@@ -149,23 +146,21 @@ impl Ahead {
             if let Some(run) = run_key(bytes) {
                 key = run;
             } else if bytes.len() <= LONGEST {
-                let key = LongKey::new(bytes);
-                cache.approach_long(key);
-                self.long.push((piece, key));
+                cache.approach_long(LongKey::new(bytes));
             }
         }
         self.units[self.count] = Unit { key, set: cache.short().approach(key), piece };
         self.count += 1;
     }
 
-    /// Whether it pays to [`Ahead::learn`] the units of this lot, some of which are unknown. In a
-    /// text that was seen before they are few, and are sooner dealt with one by one.
-    pub(super) fn is_new(&self) -> bool {
+    /// Whether to [`Ahead::learn`] this lot, to judge by the one before. In a text that was seen
+    /// before few units are unknown, and they are sooner dealt with one by one.
+    pub(super) fn expects_news(&self) -> bool {
         !self.settled
     }
 
-    /// So many units of this lot were new.
-    pub(super) fn note_new(&mut self, count: usize) {
+    /// So many units of this lot were unknown.
+    pub(super) fn note_unknown(&mut self, count: usize) {
         self.settled = count * FEW < self.count;
     }
 
@@ -180,56 +175,44 @@ impl Ahead {
         text: &[u8],
         first: usize,
     ) {
-        self.short.clear();
+        self.unknown.clear();
         let known = cache.short();
         for &Unit { key, set, piece } in &self.units[first..self.count] {
             if piece.end - piece.start <= SHORT && !known.knows(set, key) {
-                self.short.push((piece, key));
+                self.unknown.push((piece, key));
                 cache.approach_other(key);
             }
         }
-        self.long.retain(|&(_, key)| !cache.knows_long(key));
-        if self.short.len() + self.long.len() < 2 || !vocabulary.is_ordered() {
-            return self.note_new(self.short.len());
+        if self.unknown.len() < 2 || !vocabulary.is_ordered() {
+            return self.note_unknown(self.unknown.len());
         }
         self.approach_vocabulary(vocabulary, text);
-        let mut new = 0;
-        self.short.retain(|&(_, key)| {
+        let mut count = 0;
+        self.unknown.retain(|&(_, key)| {
             if cache.recall(key) {
                 return false;
             }
-            new += 1;
+            count += 1;
             let rank = vocabulary.tokens().find_short(key);
             if rank != NONE {
                 cache.put(key, &[vocabulary.id(rank)]);
             }
             rank == NONE
         });
-        self.note_new(new);
-        self.merge_short.merge(vocabulary, text, &self.short, |key, ids| cache.put(key, ids));
-        self.long.retain(|&(piece, key)| {
-            let rank = vocabulary.tokens().find_long(&text[piece.start..piece.end]);
-            if let Some(rank) = rank {
-                cache.put_long(key, &[vocabulary.id(rank)]);
-            }
-            rank.is_none()
-        });
-        self.merge_long.merge(vocabulary, text, &self.long, |key, ids| cache.put_long(key, ids));
+        self.note_unknown(count);
+        self.together.merge(vocabulary, text, &self.unknown, |key, ids| cache.put(key, ids));
     }
 
     /// Brings near what looking for tokens reads, and what merging reads first.
     fn approach_vocabulary(&self, vocabulary: &Vocabulary, text: &[u8]) {
         let tokens = vocabulary.tokens();
-        for &(_, key) in &self.short {
+        for &(_, key) in &self.unknown {
             tokens.approach(key);
         }
-        for &(piece, _) in &self.long {
-            tokens.approach_long(&text[piece.start..piece.end]);
-        }
-        for &(_, key) in &self.short {
+        for &(_, key) in &self.unknown {
             tokens.approach_slot(key);
         }
-        for &(piece, key) in &self.short {
+        for &(piece, key) in &self.unknown {
             if !tokens.approach_bytes(key) {
                 vocabulary.pairs().approach_bytes(&text[piece.start..piece.end]);
             }

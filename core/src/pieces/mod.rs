@@ -49,14 +49,14 @@ impl<'a> Merger<'a> {
         {
             let known = cache.short().append_known(ahead.units(), ids);
             if known < ahead.units().len() {
-                let is_new = ahead.is_new();
-                if is_new {
+                let expects_news = ahead.expects_news();
+                if expects_news {
                     ahead.learn(vocabulary, cache, text, known);
                 }
                 let misses = alone.misses;
                 append_rest(alone, text, &ahead.units()[known..], ids)?;
-                if !is_new {
-                    ahead.note_new(alone.misses - misses);
+                if !expects_news {
+                    ahead.note_unknown(alone.misses - misses);
                 }
             }
         }

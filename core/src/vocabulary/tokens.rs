@@ -231,11 +231,6 @@ impl Tokens {
         word != EMPTY
     }
 
-    /// [`Tokens::approach`] for more than [`SHORT`] bytes.
-    pub(crate) fn approach_long(&self, bytes: &[u8]) {
-        self.long.approach(hash_bytes(bytes, self.long.seeds));
-    }
-
     /// The rank of the token with these bytes, more than [`SHORT`] of them.
     pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
         let hash = hash_bytes(bytes, self.long.seeds);
