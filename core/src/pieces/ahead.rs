@@ -9,7 +9,7 @@ use crate::vocabulary::{Key, NONE, SHORT, Vocabulary, key, three_byte_char};
 
 /// How many units are sought at once. Of more, the first would be far away again when their turn
 /// comes.
-const UNITS: usize = 512;
+const UNITS: usize = 1024;
 /// One unknown unit in so many is few.
 const FEW: usize = 128;
 
@@ -139,16 +139,13 @@ impl Ahead {
         }
     }
 
+    #[inline(always)]
     fn push(&mut self, cache: &Cache, text: &[u8], piece: Piece) {
-        let bytes = &text[piece.start..piece.end];
-        let mut key = key(text, piece.start, piece.end);
-        if bytes.len() > SHORT {
-            if let Some(run) = run_key(bytes) {
-                key = run;
-            } else if bytes.len() <= LONGEST {
-                cache.approach_long(LongKey::new(bytes));
-            }
-        }
+        let key = if piece.end - piece.start <= SHORT {
+            key(text, piece.start, piece.end)
+        } else {
+            long_key(cache, &text[piece.start..piece.end])
+        };
         self.units[self.count] = Unit { key, set: cache.short().approach(key), piece };
         self.count += 1;
     }
@@ -218,6 +215,18 @@ impl Ahead {
             }
         }
     }
+}
+
+/// The key of a longer piece: that of none, unless it is a run. What the cache knows of other ones
+/// is brought near.
+#[inline(never)]
+fn long_key(cache: &Cache, bytes: &[u8]) -> Key {
+    run_key(bytes).unwrap_or_else(|| {
+        if bytes.len() <= LONGEST {
+            cache.approach_long(LongKey::new(bytes));
+        }
+        key(bytes, 0, bytes.len())
+    })
 }
 
 /// Whether a character with this first byte is, in all likelihood, Chinese: U+4000 to U+9FFF.
