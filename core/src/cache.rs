@@ -425,7 +425,8 @@ pub(crate) struct SetIndex(u32);
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, LongKey, run_key};
+    use super::{Cache, LongKey, hash_long, other_set_of, run_key, set_of};
+    use crate::hash::hash16;
     use crate::vocabulary::key;
 
     /// As many ids as there can be, in short pieces and in long ones, of the same and of other
@@ -459,41 +460,49 @@ mod tests {
         }
     }
 
-    /// More than two pieces in a set: those that are pushed out are found in their other sets as
-    /// long as there is room, and no look-up gives the ids of another piece.
+    /// Five numbers of those whose key belongs into the same set, and into others as guests.
+    fn of_one_set(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32> {
+        let mut by_set = std::collections::HashMap::<usize, Vec<u32>>::new();
+        for i in 0.. {
+            let home = set_of(hash(i), sets);
+            let others = by_set.entry(home).or_default();
+            let other = other_set_of(hash(i), sets);
+            if other != home && others.iter().all(|&i| other_set_of(hash(i), sets) != other) {
+                others.push(i);
+            }
+            if others.len() == 5 {
+                return others.clone();
+            }
+        }
+        unreachable!("there are numbers enough for every set")
+    }
+
+    /// A set has two places. Pieces that are pushed out are found where they are guests, again and
+    /// again, with their own ids, and so are those that push them out.
     #[test]
     fn pieces_that_are_pushed_out_come_back() {
         let mut cache = Cache::new().expect("memory");
-        let name = |i: u32| format!("{i:06}");
-        let piece = |i: u32| key(name(i).as_bytes(), 0, 6);
+        let seeds = cache.seeds;
+        let short = |i: u32| key(format!("{i:08}").as_bytes(), 0, 8);
         let long = |i: u32| LongKey::new(format!("{i:024}").as_bytes());
-        // A third of what there is room for.
-        let (short_count, long_count) = (131_072 / 3, 32_768 / 3);
-        for i in 0..short_count {
-            cache.put(piece(i), &[i, i + 1][..1 + i as usize % 2]);
+        let shorts = of_one_set(cache.short.view().0.len(), |i| hash16(short(i), seeds));
+        let longs = of_one_set(cache.long.view().0.len(), |i| hash_long(long(i).0, seeds));
+        for (i, n) in (0..).zip(&shorts) {
+            cache.put(short(*n), &[*n, i, 7, 8][..3 + i as usize % 2]);
         }
-        for i in 0..long_count {
-            cache.put_long(long(i), &[i; 3]);
+        for (i, n) in (0..).zip(&longs) {
+            cache.put_long(long(*n), &[*n, i]);
         }
-        let mut kept = [0, 0];
-        for i in 0..short_count {
+        for turn in 0..20 {
+            let i = turn * 3 % 5;
             let mut found = vec![];
-            if cache.append(piece(i), &mut found) {
-                assert_eq!(found, [i, i + 1][..1 + i as usize % 2]);
-                kept[0] += 1;
-            }
-        }
-        for i in 0..long_count {
+            assert!(cache.append(short(shorts[i]), &mut found), "short {i}, turn {turn}");
+            assert_eq!(found, [shorts[i], i as u32, 7, 8][..3 + i % 2]);
             let mut found = vec![];
-            if cache.append_long(long(i), &mut found) {
-                assert_eq!(found, [i; 3]);
-                kept[1] += 1;
-            }
+            assert!(cache.append_long(long(longs[i]), &mut found), "long {i}, turn {turn}");
+            assert_eq!(found, [longs[i], i as u32]);
         }
-        // With one set each, 95 of 100 would be there: of a Poisson distribution with mean 2/3, two
-        // at most of each set.
-        assert!(kept[0] > short_count * 96 / 100, "{} of {short_count}", kept[0]);
-        assert!(kept[1] > long_count * 96 / 100, "{} of {long_count}", kept[1]);
+        assert!(!cache.append(short(u32::MAX), &mut vec![]));
     }
 
     #[test]
