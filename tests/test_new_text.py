@@ -30,7 +30,8 @@ def words(seed: int, count: int, alphabets: list[str] | None = None) -> list[str
     found = []
     for _ in range(count):
         letters = "".join(
-            ALPHABETS[draw.choice(alphabets or list(ALPHABETS))] for _ in range(draw.choice([1, 1, 1, 2]))
+            ALPHABETS[draw.choice(alphabets or list(ALPHABETS))]
+            for _ in range(draw.choice([1, 1, 1, 2]))
         )
         length = draw.choice([*range(1, 17), 40])
         found.append(draw.choice(LEADS) + "".join(draw.choices(letters, k=length)))
@@ -88,7 +89,9 @@ def test_rulers_are_told_apart(family: Pair) -> None:
 
 def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
     """Ids stay right while pieces push each other out, and come back."""
-    texts = [" ".join(format(i * 7919 + 1_000_003 * j, "x") for i in range(60_000)) for j in range(4)]
+    texts = [
+        " ".join(format(i * 7919 + 1_000_003 * j, "x") for i in range(60_000)) for j in range(4)
+    ]
     both = pair("gpt2")
     expected = [both.expected(text) for text in texts]
     for turn in (0, 1, 2, 3, 0, 3, 1):
