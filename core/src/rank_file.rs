@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::error::{Error, Result};
+use crate::vocabulary::MAX_ID;
 
 /// Parses a rank file into `(token bytes, rank)`, in the order of its lines.
 ///
@@ -36,6 +37,7 @@ fn parse_line(line: &[u8]) -> std::result::Result<(Vec<u8>, u32), String> {
     let rank = std::str::from_utf8(rank)
         .ok()
         .and_then(|digits| digits.parse::<u32>().ok())
-        .ok_or("the rank is not a whole number from 0 to 4294967295")?;
+        .filter(|&rank| rank <= MAX_ID)
+        .ok_or_else(|| format!("the rank is not a whole number from 0 to {MAX_ID}"))?;
     Ok((token, rank))
 }

@@ -33,6 +33,9 @@ const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 /// How many tokens a vocabulary may have: the rest of the range stands for missing bytes.
 pub const MAX_TOKENS: usize = (1 << RANK_BITS) - 512;
 
+/// The largest id that a token may have.
+pub const MAX_ID: u32 = NONE - 1;
+
 /// A flat array that is made here or lies in an image.
 pub(crate) type Section<T> = Cow<'static, [T]>;
 
@@ -194,11 +197,10 @@ fn sorted(mut tokens: Vec<(Vec<u8>, u32)>) -> Result<Vec<(Vec<u8>, u32)>> {
     if let Some((_, id)) = tokens.iter().find(|(bytes, _)| bytes.is_empty()) {
         return Err(Error::Vocabulary(format!("the token with rank {id} is empty; remove it")));
     }
-    if let Some((bytes, id)) = tokens.iter().find(|&&(_, id)| id == NONE) {
+    if let Some((bytes, id)) = tokens.iter().find(|&&(_, id)| id > MAX_ID) {
         return Err(Error::Vocabulary(format!(
-            "the rank {id} of the token b\"{}\" is too large; the largest is {}",
-            bytes.escape_ascii(),
-            NONE - 1
+            "the rank {id} of the token b\"{}\" is too large; the largest is {MAX_ID}",
+            bytes.escape_ascii()
         )));
     }
     tokens.sort_unstable_by(|a, b| a.0.cmp(&b.0));
