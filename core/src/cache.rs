@@ -1,11 +1,11 @@
 //! Remembers the ids of pieces.
 //!
-//! Two tables of fixed size: for pieces with a [`Key`], those of up to 15 bytes and runs, and for
-//! other pieces of up to 31 bytes, and what has too many ids for the first. Both are
-//! set-associative: a piece belongs into one of two places of one cache line or pair of lines. What
-//! is new pushes out what is older, which goes to another set if that has room, and is lost
-//! otherwise, so that no text makes a table grow. Places come from a hash with a random seed, so
-//! that nobody can choose texts whose pieces push each other out.
+//! Three tables of fixed size: for pieces with a [`Key`], those of up to 15 bytes and runs; for other
+//! pieces of up to 31 bytes; and for those of up to 127. What has too many ids for one table is kept
+//! in the next. All are set-associative: a piece belongs into one of two places that lie side by
+//! side. What is new pushes out what is older, which goes to another set if that has room, and is
+//! lost otherwise, so that no text makes a table grow. Places come from a hash with a random seed,
+//! so that nobody can choose texts whose pieces push each other out.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -17,17 +17,21 @@ use crate::memory::{Zeroed, prefetch};
 use crate::pieces::Unit;
 use crate::vocabulary::{Key, SHORT};
 
+/// Up to how many bytes the second table takes.
+pub(crate) const LONG: usize = 31;
 /// Pieces of up to this many bytes are kept, and longer runs.
-pub const LONGEST: usize = 31;
+pub const LONGEST: usize = 127;
 
 /// How many bytes the table of short pieces takes: 131,072 of them. A larger one would keep more
 /// pieces, but further away.
 const SHORT_BYTES: usize = 4 << 20;
 /// The same for longer pieces: 32,768 of them.
 const LONG_BYTES: usize = 2 << 20;
+/// The same for the longest: 8,192 of them.
+const LONGEST_BYTES: usize = 2 << 20;
 
 /// How much memory one cache takes, in bytes.
-pub const CACHE_BYTES: usize = SHORT_BYTES + LONG_BYTES;
+pub const CACHE_BYTES: usize = SHORT_BYTES + LONG_BYTES + LONGEST_BYTES;
 
 /// The ids of a piece, two in each word: the highest byte of the first id has their number, and
 /// [`MARK`]. No ids: not known here.
@@ -41,7 +45,7 @@ const COUNT_MASK: u64 = 0x7f;
 const MARK: u64 = 1 << 31;
 
 impl<const W: usize> Ids<W> {
-    /// Known, but too many for this table.
+    /// Known, but too many for this table: the next one has them.
     const ELSEWHERE: Self = {
         let mut words = [0; W];
         words[W - 1] = 1;
@@ -154,12 +158,40 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
         View(bytemuck::cast_slice(self.0.bytes()))
     }
 
+    /// Appends the ids of the piece with this key.
+    fn append(&mut self, key: [u64; W], seeds: [u64; 2], out: &mut Vec<u32>) -> Found {
+        self.recall(key, seeds);
+        let view = self.view();
+        match view.get(set_of(hash(key, seeds), view.0.len()), key) {
+            None => Found::Unknown,
+            Some(ids) if ids.append_to(out) => Found::Here,
+            Some(ids) if ids.without_mark() == Ids::ELSEWHERE => Found::Elsewhere,
+            Some(_) => Found::Unknown,
+        }
+    }
+
+    /// Remembers the ids of the piece with this key. False when they are too many; the entry
+    /// says so then.
+    fn remember(&mut self, key: [u64; W], seeds: [u64; 2], ids: &[u32]) -> bool {
+        let kept = Ids::new(ids);
+        self.put(key, seeds, kept.unwrap_or(Ids::ELSEWHERE));
+        kept.is_some()
+    }
+
+    /// Brings near what [`Table::append`] reads.
+    fn approach(&self, key: [u64; W], seeds: [u64; 2]) {
+        let sets = self.view().0;
+        for entry in &sets[set_of(hash(key, seeds), sets.len())] {
+            prefetch(entry);
+        }
+    }
+
     /// Puts an entry into its set. The one that this pushes out becomes a guest of its other set,
     /// if no entry has a better right to the place.
-    fn put(&mut self, key: [u64; W], ids: Ids<W>, hash: impl Fn([u64; W]) -> u64) {
+    fn put(&mut self, key: [u64; W], seeds: [u64; 2], ids: Ids<W>) {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
         let count = BYTES / size_of::<Set<W>>();
-        let home = set_of(hash(key), count);
+        let home = set_of(hash(key, seeds), count);
         let set = &mut sets[home];
         if set[0].key == key {
             return;
@@ -171,14 +203,14 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
         let pushed_out = set[1];
         set[1] = Entry { key: set[0].key, ids: set[0].ids.without_mark() };
         set[0] = Entry { key, ids: if set[0].ids.is_marked() { ids.with_mark() } else { ids } };
-        let pushed_hash = hash(pushed_out.key);
+        let pushed_hash = hash(pushed_out.key, seeds);
         let is_guest = set_of(pushed_hash, count) != home;
         if pushed_out.is_empty() || pushed_out.key == key || is_guest {
             return;
         }
         let other = other_set_of(pushed_hash, count);
         let place = &sets[other][1];
-        if place.is_empty() || set_of(hash(place.key), count) != other {
+        if place.is_empty() || set_of(hash(place.key, seeds), count) != other {
             sets[other][1] = pushed_out;
             let newest = &mut sets[home][0].ids;
             *newest = newest.with_mark();
@@ -186,21 +218,37 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
     }
 
     /// Moves a guest back to its set. False if there is none with this key.
-    fn recall(&mut self, key: [u64; W], hash: impl Fn([u64; W]) -> u64) -> bool {
+    fn recall(&mut self, key: [u64; W], seeds: [u64; 2]) -> bool {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
         let count = BYTES / size_of::<Set<W>>();
-        if !sets[set_of(hash(key), count)][0].ids.is_marked() {
+        if !sets[set_of(hash(key, seeds), count)][0].ids.is_marked() {
             return false;
         }
-        let place = &mut sets[other_set_of(hash(key), count)][1];
+        let place = &mut sets[other_set_of(hash(key, seeds), count)][1];
         if place.key != key {
             return false;
         }
         let ids = place.ids;
         *place = Entry::zeroed();
-        self.put(key, ids, hash);
+        self.put(key, seeds, ids);
         true
     }
+}
+
+/// What a table says about a key.
+enum Found {
+    /// The ids are appended.
+    Here,
+    /// The next table has them.
+    Elsewhere,
+    Unknown,
+}
+
+/// Hashes a key of an even number of words.
+#[inline(always)]
+fn hash<const W: usize>(key: [u64; W], seeds: [u64; 2]) -> u64 {
+    let (pairs, _) = key.as_chunks();
+    pairs.iter().fold(0, |hash, &[a, b]| hash16([a ^ hash, b], seeds))
 }
 
 /// The set where an entry belongs. `sets` is a power of two.
@@ -239,14 +287,16 @@ fn difference<const W: usize>(a: [u64; W], b: [u64; W]) -> u64 {
     (0..W).fold(0, |difference, i| difference | (a[i] ^ b[i]))
 }
 
-/// The key of a piece in the table of longer ones.
+/// The key of a piece in one of the tables of longer ones: its bytes, zeros, and in the last byte
+/// how many bytes there are. It is zero for what has a key in another table, but more ids than that
+/// has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LongKey([u64; 4]);
+pub(crate) struct LongKey<const W: usize>([u64; W]);
 
-impl LongKey {
-    /// Of a piece of 16 to [`LONGEST`] bytes.
+impl LongKey<4> {
+    /// Of a piece of 16 to [`LONG`] bytes.
     pub(crate) fn new(piece: &[u8]) -> Self {
-        debug_assert!((SHORT + 1..=LONGEST).contains(&piece.len()));
+        debug_assert!((SHORT + 1..=LONG).contains(&piece.len()));
         let mut block = [0; 32];
         block[..16].copy_from_slice(&piece[..16]);
         // The last 16 bytes, less those that are among the first.
@@ -256,11 +306,25 @@ impl LongKey {
         block[31] = piece.len() as u8;
         Self(bytemuck::cast(block))
     }
+}
 
-    /// Of a piece with a key, but more ids than the table of those has room for. The last byte,
-    /// which is zero, tells it from others.
-    pub(crate) fn short(key: Key) -> Self {
-        Self([key[0], key[1], 0, 0])
+impl LongKey<16> {
+    /// Of a piece of 32 to [`LONGEST`] bytes.
+    pub(crate) fn new(piece: &[u8]) -> Self {
+        debug_assert!((LONG + 1..=LONGEST).contains(&piece.len()));
+        let mut block = [0; 128];
+        block[..piece.len()].copy_from_slice(piece);
+        block[127] = piece.len() as u8;
+        Self(bytemuck::cast(block))
+    }
+}
+
+impl<const W: usize> LongKey<W> {
+    /// Of what has this key in another table.
+    fn of_other<const V: usize>(key: [u64; V]) -> Self {
+        let mut words = [0; W];
+        words[..V].copy_from_slice(&key);
+        Self(words)
     }
 }
 
@@ -302,13 +366,19 @@ pub struct Cache {
     seeds: [u64; 2],
     short: Table<2, SHORT_BYTES>,
     long: Table<4, LONG_BYTES>,
+    longest: Table<16, LONGEST_BYTES>,
 }
 
 impl Cache {
     /// An empty cache with seeds of its own; `None` when there is no memory for it.
     pub fn new() -> Option<Self> {
         let random = || RandomState::new().build_hasher().finish();
-        Some(Self { seeds: [random(), random()], short: Table::new()?, long: Table::new()? })
+        Some(Self {
+            seeds: [random(), random()],
+            short: Table::new()?,
+            long: Table::new()?,
+            longest: Table::new()?,
+        })
     }
 
     /// For looking up many pieces with keys.
@@ -319,69 +389,73 @@ impl Cache {
 
     /// Appends the ids of the piece with this key. False when they are not known.
     pub(crate) fn append(&mut self, key: Key, out: &mut Vec<u32>) -> bool {
-        self.recall(key);
-        let short = self.short();
-        let Some(ids) = short.get(short.approach(key), key) else { return false };
-        ids.append_to(out)
-            || ids.without_mark() == Ids::ELSEWHERE && self.append_long(LongKey::short(key), out)
+        match self.short.append(key, self.seeds, out) {
+            Found::Here => true,
+            Found::Elsewhere => self.append_long(LongKey::of_other(key), out),
+            Found::Unknown => false,
+        }
+    }
+
+    /// [`Cache::append`] for longer pieces.
+    pub(crate) fn append_long(&mut self, LongKey(key): LongKey<4>, out: &mut Vec<u32>) -> bool {
+        match self.long.append(key, self.seeds, out) {
+            Found::Here => true,
+            Found::Elsewhere => self.append_longest(LongKey::of_other(key), out),
+            Found::Unknown => false,
+        }
+    }
+
+    /// [`Cache::append`] for the longest pieces.
+    pub(crate) fn append_longest(&mut self, LongKey(key): LongKey<16>, out: &mut Vec<u32>) -> bool {
+        matches!(self.longest.append(key, self.seeds, out), Found::Here)
     }
 
     /// Brings near what [`Cache::recall`] reads.
     #[inline(always)]
     pub(crate) fn approach_other(&self, key: Key) {
         let sets = self.short.view().0;
-        if sets[set_of(hash16(key, self.seeds), sets.len())][0].ids.is_marked() {
-            prefetch(&sets[other_set_of(hash16(key, self.seeds), sets.len())]);
+        let hash = hash(key, self.seeds);
+        if sets[set_of(hash, sets.len())][0].ids.is_marked() {
+            prefetch(&sets[other_set_of(hash, sets.len())]);
         }
+    }
+
+    /// Brings near what [`Cache::append_long`] reads.
+    pub(crate) fn approach_long(&self, LongKey(key): LongKey<4>) {
+        self.long.approach(key, self.seeds);
+    }
+
+    /// Brings near what [`Cache::append_longest`] reads first.
+    pub(crate) fn approach_longest(&self, LongKey(key): LongKey<16>) {
+        self.longest.approach(key, self.seeds);
     }
 
     /// Whether the piece with this key came by and was pushed aside; it is back where it belongs
     /// then.
     pub(crate) fn recall(&mut self, key: Key) -> bool {
-        let seeds = self.seeds;
-        self.short.recall(key, |key| hash16(key, seeds))
+        self.short.recall(key, self.seeds)
     }
 
-    /// Remembers the ids of the piece with this key, in the table of longer ones if they are many.
+    /// Remembers the ids of the piece with this key.
     pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
-        let kept = Ids::new(ids).unwrap_or_else(|| {
-            self.put_long(LongKey::short(key), ids);
-            Ids::ELSEWHERE
-        });
-        let seeds = self.seeds;
-        self.short.put(key, kept, |key| hash16(key, seeds));
-    }
-
-    /// Brings near what [`Cache::append_long`] reads.
-    pub(crate) fn approach_long(&self, key: LongKey) {
-        let [one, other] = &self.long.view().0[self.long_set(key)];
-        prefetch(one);
-        prefetch(other);
-    }
-
-    fn long_set(&self, key: LongKey) -> usize {
-        set_of(hash_long(key.0, self.seeds), self.long.view().0.len())
-    }
-
-    /// [`Cache::append`] for longer pieces.
-    pub(crate) fn append_long(&mut self, key: LongKey, out: &mut Vec<u32>) -> bool {
-        let seeds = self.seeds;
-        self.long.recall(key.0, |key| hash_long(key, seeds));
-        let ids = self.long.view().get(self.long_set(key), key.0);
-        ids.is_some_and(|ids| ids.append_to(out))
-    }
-
-    pub(crate) fn put_long(&mut self, key: LongKey, ids: &[u32]) {
-        if let Some(ids) = Ids::new(ids) {
-            let seeds = self.seeds;
-            self.long.put(key.0, ids, |key| hash_long(key, seeds));
+        if !self.short.remember(key, self.seeds, ids) {
+            self.put_long(LongKey::of_other(key), ids);
         }
     }
-}
 
-#[inline(always)]
-fn hash_long([a, b, c, d]: [u64; 4], seeds: [u64; 2]) -> u64 {
-    hash16([hash16([a, b], seeds) ^ c, d], seeds)
+    /// [`Cache::put`] for longer pieces.
+    pub(crate) fn put_long(&mut self, LongKey(key): LongKey<4>, ids: &[u32]) {
+        if !self.long.remember(key, self.seeds, ids) {
+            self.put_longest(LongKey::of_other(key), ids);
+        }
+    }
+
+    /// [`Cache::put`] for the longest pieces. Of the most ids nothing is kept.
+    pub(crate) fn put_longest(&mut self, LongKey(key): LongKey<16>, ids: &[u32]) {
+        if let Some(ids) = Ids::new(ids) {
+            self.longest.put(key, self.seeds, ids);
+        }
+    }
 }
 
 /// The pieces with keys in a cache.
@@ -395,7 +469,7 @@ impl<'a> ShortPieces<'a> {
     /// Where to look for this key. What is there is brought near.
     #[inline(always)]
     pub(crate) fn approach(self, key: Key) -> SetIndex {
-        let set = set_of(hash16(key, self.seeds), self.table.0.len());
+        let set = set_of(hash(key, self.seeds), self.table.0.len());
         prefetch(&self.table.0[set]);
         SetIndex(set as u32)
     }

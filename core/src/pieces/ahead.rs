@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, LONGEST, LongKey, SetIndex, run_key};
+use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, run_key};
 use crate::merge::Together;
 use crate::split::Piece;
 use crate::vocabulary::{Key, NONE, SHORT, Vocabulary, key, three_byte_char};
@@ -222,8 +222,10 @@ impl Ahead {
 #[inline(never)]
 fn long_key(cache: &Cache, bytes: &[u8]) -> Key {
     run_key(bytes).unwrap_or_else(|| {
-        if bytes.len() <= LONGEST {
-            cache.approach_long(LongKey::new(bytes));
+        if bytes.len() <= LONG {
+            cache.approach_long(LongKey::<4>::new(bytes));
+        } else if bytes.len() <= LONGEST {
+            cache.approach_longest(LongKey::<16>::new(bytes));
         }
         key(bytes, 0, bytes.len())
     })

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, LONGEST, LongKey, run_key};
+use crate::cache::{Cache, LONG, LONGEST, LongKey, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
@@ -53,16 +53,25 @@ impl Alone<'_> {
                 |alone, ids| alone.append_uncut(bytes, ids),
             );
         }
-        if bytes.len() > LONGEST {
-            return self.append_segments(text, piece, ids);
+        if bytes.len() <= LONG {
+            let key = LongKey::<4>::new(bytes);
+            self.append_remembered(
+                ids,
+                |cache, ids| cache.append_long(key, ids),
+                |cache, ids| cache.put_long(key, ids),
+                |alone, ids| alone.append_segments(text, piece, ids),
+            )
+        } else if bytes.len() <= LONGEST {
+            let key = LongKey::<16>::new(bytes);
+            self.append_remembered(
+                ids,
+                |cache, ids| cache.append_longest(key, ids),
+                |cache, ids| cache.put_longest(key, ids),
+                |alone, ids| alone.append_segments(text, piece, ids),
+            )
+        } else {
+            self.append_segments(text, piece, ids)
         }
-        let key = LongKey::new(bytes);
-        self.append_remembered(
-            ids,
-            |cache, ids| cache.append_long(key, ids),
-            |cache, ids| cache.put_long(key, ids),
-            |alone, ids| alone.append_segments(text, piece, ids),
-        )
     }
 
     /// Appends what the cache knows, or else what `find` finds, which the cache then learns.
