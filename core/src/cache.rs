@@ -22,16 +22,18 @@ pub(crate) const LONG: usize = 31;
 /// Pieces of up to this many bytes are kept, and longer runs.
 pub const LONGEST: usize = 127;
 
-/// How many bytes the table of short pieces takes: 131,072 of them. A larger one would keep more
-/// pieces, but further away.
-const SHORT_BYTES: usize = 4 << 20;
-/// The same for longer pieces: 32,768 of them.
-const LONG_BYTES: usize = 2 << 20;
-/// The same for the longest: 8,192 of them.
-const LONGEST_BYTES: usize = 2 << 20;
+/// How many sets of two the table of short pieces has: 4 MiB. A larger one would keep more pieces,
+/// but further away.
+const SHORT_SETS: usize = 1 << 16;
+/// The same for longer pieces: 2 MiB.
+const LONG_SETS: usize = 1 << 14;
+/// The same for the longest: 2 MiB.
+const LONGEST_SETS: usize = 1 << 12;
 
 /// How much memory one cache takes, in bytes.
-pub const CACHE_BYTES: usize = SHORT_BYTES + LONG_BYTES + LONGEST_BYTES;
+pub const CACHE_BYTES: usize = SHORT_SETS * size_of::<Set<2>>()
+    + LONG_SETS * size_of::<Set<4>>()
+    + LONGEST_SETS * size_of::<Set<16>>();
 
 /// The ids of a piece, two in each word: the highest byte of the first id has their number, and
 /// [`MARK`]. No ids: not known here.
@@ -145,24 +147,25 @@ impl<const W: usize> Entry<W> {
 /// set where it belongs.
 type Set<const W: usize> = [Entry<W>; 2];
 
+/// So many sets, a power of two.
 #[derive(Debug)]
-struct Table<const W: usize, const BYTES: usize>(Zeroed);
+struct Table<const W: usize, const SETS: usize>(Zeroed);
 
-impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
+impl<const W: usize, const SETS: usize> Table<W, SETS> {
     fn new() -> Option<Self> {
-        Zeroed::new(BYTES).map(Self)
+        Zeroed::new(SETS * size_of::<Set<W>>()).map(Self)
     }
 
     #[inline(always)]
-    fn view(&self) -> View<'_, W> {
-        View(bytemuck::cast_slice(self.0.bytes()))
+    fn view(&self) -> View<'_, W, SETS> {
+        let sets: &[Set<W>] = bytemuck::cast_slice(self.0.bytes());
+        View(sets.try_into().expect("so many sets"))
     }
 
     /// Appends the ids of the piece with this key.
     fn append(&mut self, key: [u64; W], seeds: [u64; 2], out: &mut Vec<u32>) -> Found {
         self.recall(key, seeds);
-        let view = self.view();
-        match view.get(set_of(hash(key, seeds), view.0.len()), key) {
+        match self.view().get(set_of(hash(key, seeds), SETS), key) {
             None => Found::Unknown,
             Some(ids) if ids.append_to(out) => Found::Here,
             Some(ids) if ids.without_mark() == Ids::ELSEWHERE => Found::Elsewhere,
@@ -180,8 +183,7 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
 
     /// Brings near what [`Table::append`] reads.
     fn approach(&self, key: [u64; W], seeds: [u64; 2]) {
-        let sets = self.view().0;
-        for entry in &sets[set_of(hash(key, seeds), sets.len())] {
+        for entry in &self.view().0[set_of(hash(key, seeds), SETS)] {
             prefetch(entry);
         }
     }
@@ -190,8 +192,7 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
     /// if no entry has a better right to the place.
     fn put(&mut self, key: [u64; W], seeds: [u64; 2], ids: Ids<W>) {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
-        let count = BYTES / size_of::<Set<W>>();
-        let home = set_of(hash(key, seeds), count);
+        let home = set_of(hash(key, seeds), SETS);
         let set = &mut sets[home];
         if set[0].key == key {
             return;
@@ -204,13 +205,13 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
         set[1] = Entry { key: set[0].key, ids: set[0].ids.without_mark() };
         set[0] = Entry { key, ids: if set[0].ids.is_marked() { ids.with_mark() } else { ids } };
         let pushed_hash = hash(pushed_out.key, seeds);
-        let is_guest = set_of(pushed_hash, count) != home;
+        let is_guest = set_of(pushed_hash, SETS) != home;
         if pushed_out.is_empty() || pushed_out.key == key || is_guest {
             return;
         }
-        let other = other_set_of(pushed_hash, count);
+        let other = other_set_of(pushed_hash, SETS);
         let place = &sets[other][1];
-        if place.is_empty() || set_of(hash(place.key, seeds), count) != other {
+        if place.is_empty() || set_of(hash(place.key, seeds), SETS) != other {
             sets[other][1] = pushed_out;
             let newest = &mut sets[home][0].ids;
             *newest = newest.with_mark();
@@ -220,11 +221,10 @@ impl<const W: usize, const BYTES: usize> Table<W, BYTES> {
     /// Moves a guest back to its set. False if there is none with this key.
     fn recall(&mut self, key: [u64; W], seeds: [u64; 2]) -> bool {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
-        let count = BYTES / size_of::<Set<W>>();
-        if !sets[set_of(hash(key, seeds), count)][0].ids.is_marked() {
+        if !sets[set_of(hash(key, seeds), SETS)][0].ids.is_marked() {
             return false;
         }
-        let place = &mut sets[other_set_of(hash(key, seeds), count)][1];
+        let place = &mut sets[other_set_of(hash(key, seeds), SETS)][1];
         if place.key != key {
             return false;
         }
@@ -265,16 +265,16 @@ fn other_set_of(hash: u64, sets: usize) -> usize {
 
 /// A table to look up many pieces in.
 #[derive(Debug, Clone, Copy)]
-struct View<'a, const W: usize>(&'a [Set<W>]);
+struct View<'a, const W: usize, const SETS: usize>(&'a [Set<W>; SETS]);
 
-impl<'a, const W: usize> View<'a, W> {
+impl<'a, const W: usize, const SETS: usize> View<'a, W, SETS> {
     /// The ids at this key. (An empty entry has the key that stands for no piece, and no ids.)
     ///
     /// Which of the two entries is looked at is computed, not branched on: a branch would be
     /// mispredicted.
     #[inline(always)]
     fn get(self, set: usize, key: [u64; W]) -> Option<&'a Ids<W>> {
-        let set = &self.0[set & (self.0.len() - 1)];
+        let set = &self.0[set & (SETS - 1)];
         let older = usize::from(difference(set[0].key, key) != 0);
         let entry = &set[older];
         (difference(entry.key, key) == 0).then_some(&entry.ids)
@@ -364,9 +364,9 @@ fn is_repeated(bytes: &[u8], width: usize) -> bool {
 #[derive(Debug)]
 pub struct Cache {
     seeds: [u64; 2],
-    short: Table<2, SHORT_BYTES>,
-    long: Table<4, LONG_BYTES>,
-    longest: Table<16, LONGEST_BYTES>,
+    short: Table<2, SHORT_SETS>,
+    long: Table<4, LONG_SETS>,
+    longest: Table<16, LONGEST_SETS>,
 }
 
 impl Cache {
@@ -415,8 +415,8 @@ impl Cache {
     pub(crate) fn approach_other(&self, key: Key) {
         let sets = self.short.view().0;
         let hash = hash(key, self.seeds);
-        if sets[set_of(hash, sets.len())][0].ids.is_marked() {
-            prefetch(&sets[other_set_of(hash, sets.len())]);
+        if sets[set_of(hash, SHORT_SETS)][0].ids.is_marked() {
+            prefetch(&sets[other_set_of(hash, SHORT_SETS)]);
         }
     }
 
@@ -462,14 +462,14 @@ impl Cache {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShortPieces<'a> {
     seeds: [u64; 2],
-    table: View<'a, 2>,
+    table: View<'a, 2, SHORT_SETS>,
 }
 
 impl<'a> ShortPieces<'a> {
     /// Where to look for this key. What is there is brought near.
     #[inline(always)]
     pub(crate) fn approach(self, key: Key) -> SetIndex {
-        let set = set_of(hash(key, self.seeds), self.table.0.len());
+        let set = set_of(hash(key, self.seeds), SHORT_SETS);
         prefetch(&self.table.0[set]);
         SetIndex(set as u32)
     }

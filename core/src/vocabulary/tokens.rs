@@ -9,6 +9,8 @@ use crate::memory::prefetch;
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
 pub(crate) const SHORT: usize = 15;
+/// Lengths are cut off with it, as a mask.
+const _: () = assert!((SHORT + 1).is_power_of_two());
 
 /// Bytes and, in the last byte, how many: no two short byte strings have the same key.
 pub(crate) type Key = [u64; 2];
@@ -25,21 +27,20 @@ static MASKS: [Key; SHORT + 1] = {
     masks
 };
 
-/// The key of `bytes[start..end]`. That of more than [`SHORT`] bytes is the key of none, which
-/// no token has.
+/// The key of `bytes[start..end]`, at most [`SHORT`] bytes. (Of more, what is returned means
+/// nothing.)
 #[inline(always)]
 pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
-    let block: [u64; 2] = match bytes.get(start..).and_then(<[u8]>::first_chunk::<16>) {
-        Some(block) => {
-            let half = |half: usize| {
-                let half = block[half * 8..half * 8 + 8].try_into().expect("8 bytes");
-                u64::from_le_bytes(half)
-            };
-            [half(0), half(1)]
-        }
-        None => tail_block(bytes, start, end),
+    const BLOCK: usize = size_of::<Key>();
+    let length = (end - start) & SHORT;
+    let block: Key = if start < bytes.len().saturating_sub(BLOCK - 1) {
+        // SAFETY: `start + BLOCK <= bytes.len()`.
+        let block = unsafe { bytes.as_ptr().add(start).cast::<[u8; BLOCK]>().read() };
+        let block = u128::from_le_bytes(block);
+        [block as u64, (block >> 64) as u64]
+    } else {
+        tail_block(bytes, start, start + length)
     };
-    let length = if end - start <= SHORT { end - start } else { 0 };
     let mask = MASKS[length];
     [block[0] & mask[0], block[1] & mask[1] | (length as u64) << 56]
 }
