@@ -15,7 +15,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
 use crate::pieces::Unit;
-use crate::vocabulary::{Key, SHORT};
+use crate::vocabulary::{Key, SHORT, key_of_run};
 
 /// Up to how many bytes the second table takes.
 pub(crate) const LONG: usize = 31;
@@ -88,23 +88,24 @@ impl<const W: usize> Ids<W> {
     /// Appends the ids to `out`. False when there are none.
     #[inline(always)]
     pub(crate) fn append_to(&self, out: &mut Vec<u32>) -> bool {
-        append_known(std::iter::once(Some(self)), out) == 1
+        append_known(&[()], |()| Some(self), out) == 1
     }
 }
 
-/// Appends ids up to the first that are not known. Returns how many pieces they are of.
+/// Appends the ids that `get` finds of `pieces`, up to the first of which there are none. Returns how
+/// many pieces they are of.
 #[inline(always)]
-pub(crate) fn append_known<'a, const W: usize>(
-    pieces: impl ExactSizeIterator<Item = Option<&'a Ids<W>>>,
+fn append_known<'a, T, const W: usize>(
+    pieces: &[T],
+    get: impl Fn(&T) -> Option<&'a Ids<W>>,
     out: &mut Vec<u32>,
 ) -> usize {
-    let most = pieces.len();
-    out.reserve(Ids::<W>::CAPACITY * most);
+    out.reserve(Ids::<W>::CAPACITY * pieces.len());
     let spare = out.spare_capacity_mut().as_mut_ptr().cast::<u32>();
     let mut count = 0;
     let mut known = 0;
-    for ids in pieces.take(most) {
-        let Some(Ids(words)) = ids else { break };
+    for piece in pieces {
+        let Some(Ids(words)) = get(piece) else { break };
         let more = (words[0] >> COUNT_SHIFT & COUNT_MASK) as usize;
         if more == 0 {
             break;
@@ -351,8 +352,7 @@ pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
         character[..width].copy_from_slice(&piece[..width]);
         u64::from_le_bytes(character)
     };
-    // Longer than any short piece, so that no short piece has this key.
-    Some([what, piece.len() as u64 | 0xff << 56])
+    Some(key_of_run(what, piece.len()))
 }
 
 /// Whether the first `width` of many bytes come over and over.
@@ -489,7 +489,7 @@ impl<'a> ShortPieces<'a> {
     /// many pieces were known.
     #[inline(always)]
     pub(crate) fn append_known(self, units: &[Unit], out: &mut Vec<u32>) -> usize {
-        append_known(units.iter().map(|unit| self.get(unit.set, unit.key)), out)
+        append_known(units, |unit| self.get(unit.set, unit.key), out)
     }
 }
 
@@ -499,8 +499,7 @@ pub(crate) struct SetIndex(u32);
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, LongKey, hash_long, other_set_of, run_key, set_of};
-    use crate::hash::hash16;
+    use super::{Cache, LONG_SETS, LongKey, SHORT_SETS, hash, other_set_of, run_key, set_of};
     use crate::vocabulary::key;
 
     /// As many ids as there can be, in short pieces and in long ones, of the same and of other
@@ -508,25 +507,28 @@ mod tests {
     #[test]
     fn ids_come_back_or_are_unknown() {
         let mut cache = Cache::new().expect("memory");
-        let piece = b"abcdefghijklmnopqrstuvwxyzabcde";
+        let piece: Vec<u8> = (b'a'..=b'z').cycle().take(127).collect();
         let ids = |length: usize, count: usize| -> Vec<u32> {
             (0..count as u32).map(|i| 1000 * length as u32 + i).collect()
         };
-        for count in 1..12 {
+        for count in (1..12).chain(30..35) {
             for length in 1..=15 {
-                cache.put(key(piece, 0, length), &ids(length, count));
+                cache.put(key(&piece, 0, length), &ids(length, count));
             }
             for length in 16..=31 {
-                cache.put_long(LongKey::new(&piece[..length]), &ids(length, count));
+                cache.put_long(LongKey::<4>::new(&piece[..length]), &ids(length, count));
             }
-            for length in 1..=31 {
+            for length in 32..=127 {
+                cache.put_longest(LongKey::<16>::new(&piece[..length]), &ids(length, count));
+            }
+            for length in 1..=127 {
                 let mut found = vec![7];
-                let is_known = if length <= 15 {
-                    cache.append(key(piece, 0, length), &mut found)
-                } else {
-                    cache.append_long(LongKey::new(&piece[..length]), &mut found)
+                let is_known = match length {
+                    ..=15 => cache.append(key(&piece, 0, length), &mut found),
+                    ..=31 => cache.append_long(LongKey::<4>::new(&piece[..length]), &mut found),
+                    _ => cache.append_longest(LongKey::<16>::new(&piece[..length]), &mut found),
                 };
-                assert_eq!(is_known, count <= 8, "{length} bytes, {count} ids");
+                assert_eq!(is_known, count <= 32, "{length} bytes, {count} ids");
                 let expected = if is_known { ids(length, count) } else { vec![] };
                 assert_eq!(found[1..], expected);
             }
@@ -558,9 +560,9 @@ mod tests {
         let mut cache = Cache::new().expect("memory");
         let seeds = cache.seeds;
         let short = |i: u32| key(format!("{i:08}").as_bytes(), 0, 8);
-        let long = |i: u32| LongKey::new(format!("{i:024}").as_bytes());
-        let shorts = of_one_set(cache.short.view().0.len(), |i| hash16(short(i), seeds));
-        let longs = of_one_set(cache.long.view().0.len(), |i| hash_long(long(i).0, seeds));
+        let long = |i: u32| LongKey::<4>::new(format!("{i:024}").as_bytes());
+        let shorts = of_one_set(SHORT_SETS, |i| hash(short(i), seeds));
+        let longs = of_one_set(LONG_SETS, |i| hash(long(i).0, seeds));
         for (i, n) in (0..).zip(&shorts) {
             cache.put(short(*n), &[*n, i, 7, 8][..3 + i as usize % 2]);
         }

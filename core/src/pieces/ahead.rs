@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, run_key};
+use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, ShortPieces, run_key};
 use crate::merge::Together;
 use crate::split::Piece;
-use crate::vocabulary::{Key, NONE, SHORT, Vocabulary, key, three_byte_char};
+use crate::vocabulary::{
+    Key, NONE, SHORT, Vocabulary, key, key_of_other, length_of, three_byte_char,
+};
 
 /// How many units are sought at once. Of more, the first would be far away again when their turn
 /// comes.
@@ -17,8 +19,15 @@ const FEW: usize = 128;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unit {
     pub(crate) key: Key,
+    start: usize,
     pub(crate) set: SetIndex,
-    pub(crate) piece: Piece,
+}
+
+impl Unit {
+    #[inline(always)]
+    pub(crate) fn piece(&self) -> Piece {
+        Piece { start: self.start, end: self.start + length_of(self.key) }
+    }
 }
 
 /// Pieces, the first of them perhaps begun.
@@ -70,18 +79,9 @@ impl Ahead {
         if stream.begun.is_some() {
             self.cut(vocabulary, cache, text, stream);
         }
-        let short = cache.short();
         while self.count < UNITS && !stream.pieces.is_empty() {
-            let mut count = 0;
-            for (unit, &piece) in self.units[self.count..UNITS].iter_mut().zip(stream.pieces) {
-                let key = key(text, piece.start, piece.end);
-                let length = piece.end - piece.start;
-                if (length > SHORT) | (is_han(key[0] as u8) & (length > 3)) {
-                    break;
-                }
-                *unit = Unit { key, set: short.approach(key), piece };
-                count += 1;
-            }
+            let units = &mut self.units[self.count..UNITS];
+            let count = seek_short(units, stream.pieces, cache.short(), text);
             self.count += count;
             stream.pieces = &stream.pieces[count..];
             if self.count < UNITS
@@ -106,9 +106,11 @@ impl Ahead {
         stream: &mut Stream<'_>,
     ) {
         let bytes = &text[piece.start..piece.end];
-        // A character of another kind may lead the word.
-        let second = (1..4).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(4);
-        let is_cut = [0, second].iter().any(|&at| three_byte_char(&bytes[at..]).is_some());
+        let is_cut = bytes.len() > 3 && {
+            // A character of another kind may lead the word.
+            let second = (1..4).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(4);
+            [0, second].iter().any(|&at| three_byte_char(&bytes[at..]).is_some())
+        };
         if is_cut && !(bytes.len() > SHORT && run_key(bytes).is_some()) {
             stream.begun = Some(piece);
             self.cut(vocabulary, cache, text, stream);
@@ -146,7 +148,8 @@ impl Ahead {
         } else {
             long_key(cache, &text[piece.start..piece.end])
         };
-        self.units[self.count] = Unit { key, set: cache.short().approach(key), piece };
+        let set = cache.short().approach(key);
+        self.units[self.count] = Unit { key, start: piece.start, set };
         self.count += 1;
     }
 
@@ -174,9 +177,10 @@ impl Ahead {
     ) {
         self.unknown.clear();
         let known = cache.short();
-        for &Unit { key, set, piece } in &self.units[first..self.count] {
-            if piece.end - piece.start <= SHORT && !known.knows(set, key) {
-                self.unknown.push((piece, key));
+        for unit in &self.units[first..self.count] {
+            let key = unit.key;
+            if length_of(key) <= SHORT && !known.knows(unit.set, key) {
+                self.unknown.push((unit.piece(), key));
                 cache.approach_other(key);
             }
         }
@@ -217,8 +221,24 @@ impl Ahead {
     }
 }
 
-/// The key of a longer piece: that of none, unless it is a run. What the cache knows of other ones
-/// is brought near.
+/// Takes pieces up to the first that is long or Chinese, and brings near what the cache knows of
+/// them. Returns how many.
+#[inline(never)]
+fn seek_short(units: &mut [Unit], pieces: &[Piece], cache: ShortPieces<'_>, text: &[u8]) -> usize {
+    let mut count = 0;
+    for (unit, &Piece { start, end }) in units.iter_mut().zip(pieces) {
+        let key = key(text, start, end);
+        if (end - start > SHORT) | is_han(key[0] as u8) {
+            break;
+        }
+        *unit = Unit { key, start, set: cache.approach(key) };
+        count += 1;
+    }
+    count
+}
+
+/// The key of a longer piece: one that nothing is known by, unless it is a run. What the cache
+/// knows of other ones is brought near.
 #[inline(never)]
 fn long_key(cache: &Cache, bytes: &[u8]) -> Key {
     run_key(bytes).unwrap_or_else(|| {
@@ -227,7 +247,7 @@ fn long_key(cache: &Cache, bytes: &[u8]) -> Key {
         } else if bytes.len() <= LONGEST {
             cache.approach_longest(LongKey::<16>::new(bytes));
         }
-        key(bytes, 0, bytes.len())
+        key_of_other(bytes.len())
     })
 }
 

@@ -78,7 +78,7 @@ fn append_rest(
             None => 0,
         };
         let Some((unknown, rest)) = units[known..].split_first() else { return Ok(()) };
-        alone.append(text, unknown.piece, ids)?;
+        alone.append(text, unknown.piece(), ids)?;
         units = rest;
     }
 }

@@ -12,8 +12,31 @@ pub(crate) const SHORT: usize = 15;
 /// Lengths are cut off with it, as a mask.
 const _: () = assert!((SHORT + 1).is_power_of_two());
 
-/// Bytes and, in the last byte, how many: no two short byte strings have the same key.
+/// Bytes and, in the last byte, how many: no two short byte strings have the same key. In the keys
+/// of longer ones the last byte is [`RUN`] or [`OTHER`], and the rest of its word the length.
 pub(crate) type Key = [u64; 2];
+
+/// The last byte of the key of a longer piece that its first word and its length tell from others.
+const RUN: u64 = 0xff;
+/// The last byte of a key that says nothing but the length: no table has anything under it.
+const OTHER: u64 = 0xfe;
+
+/// The key of a longer piece that `what` and its length tell from others.
+pub(crate) fn key_of_run(what: u64, length: usize) -> Key {
+    [what, RUN << 56 | length as u64]
+}
+
+/// The key of a longer piece of which nothing is known by its key.
+pub(crate) fn key_of_other(length: usize) -> Key {
+    [0, OTHER << 56 | length as u64]
+}
+
+/// How many bytes the piece with this key has.
+#[inline(always)]
+pub(crate) fn length_of(key: Key) -> usize {
+    let last = key[1] >> 56;
+    (if last <= SHORT as u64 { last } else { key[1] & (1 << 56) - 1 }) as usize
+}
 
 /// `MASKS[n]` keeps the first `n` bytes of a key.
 static MASKS: [Key; SHORT + 1] = {
