@@ -524,8 +524,8 @@ mod tests {
             for length in 1..=127 {
                 let mut found = vec![7];
                 let is_known = match length {
-                    ..=15 => cache.append(key(&piece, 0, length), &mut found),
-                    ..=31 => cache.append_long(LongKey::<4>::new(&piece[..length]), &mut found),
+                    1..=15 => cache.append(key(&piece, 0, length), &mut found),
+                    16..=31 => cache.append_long(LongKey::<4>::new(&piece[..length]), &mut found),
                     _ => cache.append_longest(LongKey::<16>::new(&piece[..length]), &mut found),
                 };
                 assert_eq!(is_known, count <= 32, "{length} bytes, {count} ids");

@@ -132,17 +132,28 @@ impl Cuts {
         end: usize,
         mut found: impl FnMut(usize) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
+        // Where there is a cut cannot be predicted. So it is not branched on: the place of every
+        // character is noted, and stays noted where there is one.
+        const TOGETHER: usize = 32;
+        let bytes = &bytes[..end];
         let mut before = None;
         let mut position = start;
         while position < end {
-            let here = three_byte_char(&bytes[position..end]);
-            if let (Some(before), Some(here)) = (before, here)
-                && self.between(before, here)
-            {
-                found(position)?;
+            let mut cuts = [0; TOGETHER];
+            let mut count = 0;
+            for _ in 0..TOGETHER {
+                let Some(rest) = bytes.get(position..).filter(|rest| !rest.is_empty()) else {
+                    break;
+                };
+                let here = three_byte_char(rest);
+                cuts[count % TOGETHER] = position;
+                if let (Some(before), Some(here)) = (before, here) {
+                    count += usize::from(self.between(before, here));
+                }
+                position += if here.is_some() { 3 } else { 1 };
+                before = here;
             }
-            position += if here.is_some() { 3 } else { 1 };
-            before = here;
+            cuts[..count].iter().try_for_each(|&cut| found(cut))?;
         }
         ControlFlow::Continue(())
     }

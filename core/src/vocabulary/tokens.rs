@@ -35,7 +35,7 @@ pub(crate) fn key_of_other(length: usize) -> Key {
 #[inline(always)]
 pub(crate) fn length_of(key: Key) -> usize {
     let last = key[1] >> 56;
-    (if last <= SHORT as u64 { last } else { key[1] & (1 << 56) - 1 }) as usize
+    (if last <= SHORT as u64 { last } else { key[1] & ((1 << 56) - 1) }) as usize
 }
 
 /// `MASKS[n]` keeps the first `n` bytes of a key.
