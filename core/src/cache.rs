@@ -87,44 +87,33 @@ impl<const W: usize> Ids<W> {
 
     /// Appends the ids to `out`. False when there are none.
     #[inline(always)]
-    pub(crate) fn append_to(&self, out: &mut Vec<u32>) -> bool {
-        append_known(&[()], |()| Some(self), out) == 1
-    }
-}
-
-/// Appends the ids that `get` finds of `pieces`, up to the first of which there are none. Returns how
-/// many pieces they are of.
-#[inline(always)]
-fn append_known<'a, T, const W: usize>(
-    pieces: &[T],
-    get: impl Fn(&T) -> Option<&'a Ids<W>>,
-    out: &mut Vec<u32>,
-) -> usize {
-    out.reserve(Ids::<W>::CAPACITY * pieces.len());
-    let spare = out.spare_capacity_mut().as_mut_ptr().cast::<u32>();
-    let mut count = 0;
-    let mut known = 0;
-    for piece in pieces {
-        let Some(Ids(words)) = get(piece) else { break };
-        let more = (words[0] >> COUNT_SHIFT & COUNT_MASK) as usize;
-        if more == 0 {
-            break;
+    fn append_to(&self, out: &mut Vec<u32>) -> bool {
+        out.reserve(Self::CAPACITY);
+        // SAFETY: there is room for so many, and those counted have been written.
+        unsafe {
+            let count = self.write(out.as_mut_ptr().add(out.len()));
+            out.set_len(out.len() + count);
+            count > 0
         }
-        for (i, word) in words.iter().enumerate() {
+    }
+
+    /// Writes the ids to `room`, whatever behind them, and returns how many they are.
+    ///
+    /// # Safety
+    ///
+    /// `room` is valid for writes of [`Ids::CAPACITY`] ids.
+    #[inline(always)]
+    unsafe fn write(&self, room: *mut u32) -> usize {
+        for (i, word) in self.0.iter().enumerate() {
             let word = if i == 0 { word & !(0xff << COUNT_SHIFT) } else { *word };
-            // SAFETY: no piece has more than `CAPACITY` ids (`Ids` are made with that many at
-            // most), and for so many each of them room was reserved.
+            // SAFETY: no more than `CAPACITY` ids, for which the caller has room.
             unsafe {
-                spare.add(count + 2 * i).write(word as u32);
-                spare.add(count + 2 * i + 1).write((word >> 32) as u32);
+                room.add(2 * i).write(word as u32);
+                room.add(2 * i + 1).write((word >> 32) as u32);
             }
         }
-        count += more;
-        known += 1;
+        (self.0[0] >> COUNT_SHIFT & COUNT_MASK) as usize
     }
-    // SAFETY: as above; so many behind the length have been written.
-    unsafe { out.set_len(out.len() + count) };
-    known
 }
 
 /// A piece of up to `8 * W - 1` bytes, and its ids.
@@ -410,13 +399,17 @@ impl Cache {
         matches!(self.longest.append(key, self.seeds, out), Found::Here)
     }
 
-    /// Brings near what [`Cache::recall`] reads.
+    /// Brings near what [`Cache::append`] reads beside the set where the piece belongs, which is
+    /// near.
     #[inline(always)]
-    pub(crate) fn approach_other(&self, key: Key) {
-        let sets = self.short.view().0;
+    pub(crate) fn approach_rest(&self, key: Key) {
+        let sets = self.short.view();
         let hash = hash(key, self.seeds);
-        if sets[set_of(hash, SHORT_SETS)][0].ids.is_marked() {
-            prefetch(&sets[other_set_of(hash, SHORT_SETS)]);
+        let home = set_of(hash, SHORT_SETS);
+        if sets.get(home, key).is_some() {
+            self.approach_long(LongKey::of_other(key));
+        } else if sets.0[home][0].ids.is_marked() {
+            prefetch(&sets.0[other_set_of(hash, SHORT_SETS)]);
         }
     }
 
@@ -428,12 +421,6 @@ impl Cache {
     /// Brings near what [`Cache::append_longest`] reads first.
     pub(crate) fn approach_longest(&self, LongKey(key): LongKey<16>) {
         self.longest.approach(key, self.seeds);
-    }
-
-    /// Whether the piece with this key came by and was pushed aside; it is back where it belongs
-    /// then.
-    pub(crate) fn recall(&mut self, key: Key) -> bool {
-        self.short.recall(key, self.seeds)
     }
 
     /// Remembers the ids of the piece with this key.
@@ -479,17 +466,27 @@ impl<'a> ShortPieces<'a> {
         self.table.get(set as usize, key)
     }
 
-    /// Whether the piece with this key came by.
-    #[inline(always)]
-    pub(crate) fn knows(self, set: SetIndex, key: Key) -> bool {
-        self.get(set, key).is_some()
-    }
-
-    /// Appends the ids of the pieces with these keys, up to the first that is unknown. Returns how
-    /// many pieces were known.
+    /// Appends the ids of `units`, up to the first that is unknown. Returns how many were known.
     #[inline(always)]
     pub(crate) fn append_known(self, units: &[Unit], out: &mut Vec<u32>) -> usize {
-        append_known(units, |unit| self.get(unit.set, unit.key), out)
+        out.reserve(Ids::<2>::CAPACITY * units.len());
+        let mut length = out.len();
+        let room = out.as_mut_ptr();
+        let mut known = 0;
+        for unit in units {
+            let Some(ids) = self.get(unit.set, unit.key) else { break };
+            // SAFETY: no piece has more than `CAPACITY` ids (`Ids` are made with that many at
+            // most), and for so many each of them room was reserved.
+            let more = unsafe { ids.write(room.add(length)) };
+            if more == 0 {
+                break;
+            }
+            length += more;
+            known += 1;
+        }
+        // SAFETY: so many have been written.
+        unsafe { out.set_len(length) };
+        known
     }
 }
 

@@ -1,8 +1,10 @@
 //! Many pieces at once: what they need of memory is asked for before it is used.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
+use super::alone::Alone;
 use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, ShortPieces, run_key};
+use crate::error::Result;
 use crate::merge::Together;
 use crate::split::Piece;
 use crate::vocabulary::{
@@ -14,6 +16,8 @@ use crate::vocabulary::{
 const UNITS: usize = 1024;
 /// One unknown unit in so many is few.
 const FEW: usize = 128;
+/// How many ids of unknown units there is room for from one lot to the next.
+const KEPT: usize = 1 << 16;
 
 /// What is looked up: a piece, or a segment of one that can be cut.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,25 +47,34 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// A lot of units, and room to learn those that the cache does not know.
+/// A lot of units, and room to find what the cache does not know of them.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
     /// The first `count` are of this lot.
     units: Vec<Unit>,
     count: usize,
-    /// The unknown ones of up to [`SHORT`] bytes. Longer ones take so long to merge that waiting for
-    /// memory matters less; they are dealt with one by one.
-    unknown: Vec<(Piece, Key)>,
-    /// Whether few of the lot before were unknown.
+    /// Whether few of the lot before were unknown, as in a text that was seen before.
     settled: bool,
+    gaps: Vec<Gap>,
+    /// The ids that belong into the gaps.
+    found: Vec<u32>,
+    /// The pieces of the gaps that are neither in the cache nor in the vocabulary, their keys and
+    /// the numbers of the gaps.
+    unknown: Vec<(Piece, (Key, usize))>,
     together: Together<{ SHORT + 1 }>,
 }
 
-impl Ahead {
-    pub(super) fn units(&self) -> &[Unit] {
-        &self.units[..self.count]
-    }
+/// Where the ids of a unit are missing, that the cache does not know at once.
+#[derive(Debug, Clone)]
+struct Gap {
+    unit: usize,
+    /// How many ids come before.
+    at: usize,
+    /// Where they are among those that were found. Empty: not found yet.
+    found: Range<usize>,
+}
 
+impl Ahead {
     /// Takes the next units from the stream and brings near what the cache knows of them. False
     /// when there are none.
     #[inline(always)]
@@ -153,70 +166,140 @@ impl Ahead {
         self.count += 1;
     }
 
-    /// Whether to [`Ahead::learn`] this lot, to judge by the one before. In a text that was seen
-    /// before few units are unknown, and they are sooner dealt with one by one.
-    pub(super) fn expects_news(&self) -> bool {
-        !self.settled
-    }
-
-    /// So many units of this lot were unknown.
-    pub(super) fn note_unknown(&mut self, count: usize) {
-        self.settled = count * FEW < self.count;
-    }
-
-    /// Has the cache learn what it does not know of the units from `first` on. Each step is done
-    /// for all of them before the next, so that they wait for memory together. What cannot be
-    /// learned this way stays unknown.
-    #[inline(never)]
-    pub(super) fn learn(
+    /// Appends the ids of this lot.
+    #[inline(always)]
+    pub(super) fn append(
         &mut self,
-        vocabulary: &Vocabulary,
-        cache: &mut Cache,
+        alone: &mut Alone<'_>,
         text: &[u8],
-        first: usize,
-    ) {
-        self.unknown.clear();
-        let known = cache.short();
-        for unit in &self.units[first..self.count] {
-            let key = unit.key;
-            if length_of(key) <= SHORT && !known.knows(unit.set, key) {
-                self.unknown.push((unit.piece(), key));
-                cache.approach_other(key);
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let Some(cache) = &alone.cache else { return Ok(()) };
+        let known = cache.short().append_known(&self.units[..self.count], ids);
+        if known == self.count {
+            return Ok(());
+        }
+        self.append_rest(alone, text, known, ids)
+    }
+
+    /// Appends the ids of the units from this one on, which is unknown. If few are, as in the lot
+    /// before, they are sooner found one by one.
+    #[inline(never)]
+    fn append_rest(
+        &mut self,
+        alone: &mut Alone<'_>,
+        text: &[u8],
+        mut next: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.gaps.clear();
+        let misses = alone.misses;
+        while next < self.count {
+            if self.settled {
+                alone.append(text, self.units[next].piece(), ids)?;
+            } else {
+                self.gaps.push(Gap { unit: next, at: ids.len(), found: 0..0 });
+            }
+            next += 1;
+            if let Some(cache) = &alone.cache {
+                next += cache.short().append_known(&self.units[next..self.count], ids);
             }
         }
-        if self.unknown.len() < 2 || !vocabulary.is_ordered() {
-            return self.note_unknown(self.unknown.len());
+        if !self.gaps.is_empty() {
+            self.append_unknown(alone, text, ids)?;
+        }
+        self.settled = (alone.misses - misses) * FEW < self.count;
+        Ok(())
+    }
+
+    /// Finds what belongs into the gaps, and puts it there.
+    fn append_unknown(
+        &mut self,
+        alone: &mut Alone<'_>,
+        text: &[u8],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.found.clear();
+        if self.gaps.len() > 1 && alone.vocabulary.is_ordered() {
+            self.find_together(alone, text);
+        }
+        for gap in self.gaps.iter_mut().filter(|gap| gap.found.is_empty()) {
+            let start = self.found.len();
+            alone.append(text, self.units[gap.unit].piece(), &mut self.found)?;
+            gap.found = start..self.found.len();
+        }
+        self.fill_gaps(ids);
+        if self.found.capacity() > KEPT {
+            self.found = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Finds what belongs into the gaps of pieces of up to [`SHORT`] bytes. (Longer ones take so
+    /// long to merge that waiting for memory matters less.) Each step is done for all of them
+    /// before the next, so that they wait for memory together. What cannot be found this way
+    /// stays unknown.
+    fn find_together(&mut self, alone: &mut Alone<'_>, text: &[u8]) {
+        let Alone { vocabulary, cache: Some(cache), misses } = alone else { return };
+        self.unknown.clear();
+        for (i, gap) in self.gaps.iter().enumerate() {
+            let unit = &self.units[gap.unit];
+            if length_of(unit.key) <= SHORT {
+                self.unknown.push((unit.piece(), (unit.key, i)));
+                cache.approach_rest(unit.key);
+            }
         }
         self.approach_vocabulary(vocabulary, text);
-        let mut count = 0;
-        self.unknown.retain(|&(_, key)| {
-            if cache.recall(key) {
-                return false;
+        let (gaps, found) = (&mut self.gaps, &mut self.found);
+        self.unknown.retain(|&(_, (key, gap))| {
+            let start = found.len();
+            if !cache.append(key, found) {
+                *misses += 1;
+                let rank = vocabulary.tokens().find_short(key);
+                if rank == NONE {
+                    return true;
+                }
+                found.push(vocabulary.id(rank));
+                cache.put(key, &found[start..]);
             }
-            count += 1;
-            let rank = vocabulary.tokens().find_short(key);
-            if rank != NONE {
-                cache.put(key, &[vocabulary.id(rank)]);
-            }
-            rank == NONE
+            gaps[gap].found = start..found.len();
+            false
         });
-        self.note_unknown(count);
-        self.together.merge(vocabulary, text, &self.unknown, |key, ids| cache.put(key, ids));
+        self.together.merge(vocabulary, text, &self.unknown, |(key, gap), ids| {
+            let start = found.len();
+            found.extend_from_slice(ids);
+            gaps[gap].found = start..found.len();
+            cache.put(key, ids);
+        });
     }
 
     /// Brings near what looking for tokens reads, and what merging reads first.
     fn approach_vocabulary(&self, vocabulary: &Vocabulary, text: &[u8]) {
         let tokens = vocabulary.tokens();
-        for &(_, key) in &self.unknown {
+        for &(_, (key, _)) in &self.unknown {
             tokens.approach(key);
         }
-        for &(_, key) in &self.unknown {
+        for &(_, (key, _)) in &self.unknown {
             tokens.approach_slot(key);
         }
-        for &(piece, key) in &self.unknown {
+        for &(piece, (key, _)) in &self.unknown {
             if !tokens.approach_bytes(key) {
                 vocabulary.pairs().approach_bytes(&text[piece.start..piece.end]);
             }
+        }
+    }
+
+    /// Makes room for what was found, from the last gap to the first, and copies it there.
+    fn fill_gaps(&self, ids: &mut Vec<u32>) {
+        let mut from = ids.len();
+        ids.resize(from + self.found.len(), 0);
+        let mut to = ids.len();
+        for gap in self.gaps.iter().rev() {
+            to -= from - gap.at;
+            ids.copy_within(gap.at..from, to);
+            from = gap.at;
+            to -= gap.found.len();
+            ids[to..to + gap.found.len()].copy_from_slice(&self.found[gap.found.clone()]);
         }
     }
 }

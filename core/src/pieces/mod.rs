@@ -39,46 +39,15 @@ impl<'a> Merger<'a> {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let Self { alone, ahead } = self;
-        let vocabulary = alone.vocabulary;
         if alone.cache.is_none() {
             return pieces.iter().try_for_each(|&piece| alone.append(text, piece, ids));
         }
         let mut stream = ahead::Stream::new(pieces);
-        while let Some(cache) = alone.cache.as_deref_mut()
-            && ahead.seek(vocabulary, cache, text, &mut stream)
+        while let Some(cache) = &alone.cache
+            && ahead.seek(alone.vocabulary, cache, text, &mut stream)
         {
-            let known = cache.short().append_known(ahead.units(), ids);
-            if known < ahead.units().len() {
-                let expects_news = ahead.expects_news();
-                if expects_news {
-                    ahead.learn(vocabulary, cache, text, known);
-                }
-                let misses = alone.misses;
-                append_rest(alone, text, &ahead.units()[known..], ids)?;
-                if !expects_news {
-                    ahead.note_unknown(alone.misses - misses);
-                }
-            }
+            ahead.append(alone, text, ids)?;
         }
         Ok(())
-    }
-}
-
-/// Appends the ids of units of which the first was not known when last looked for.
-#[inline(never)]
-fn append_rest(
-    alone: &mut Alone<'_>,
-    text: &[u8],
-    mut units: &[Unit],
-    ids: &mut Vec<u32>,
-) -> Result<()> {
-    loop {
-        let known = match &alone.cache {
-            Some(cache) => cache.short().append_known(units, ids),
-            None => 0,
-        };
-        let Some((unknown, rest)) = units[known..].split_first() else { return Ok(()) };
-        alone.append(text, unknown.piece(), ids)?;
-        units = rest;
     }
 }
