@@ -399,17 +399,22 @@ impl Cache {
         matches!(self.longest.append(key, self.seeds, out), Found::Here)
     }
 
-    /// Brings near what [`Cache::append`] reads beside the set where the piece belongs, which is
-    /// near.
+    /// Brings near what [`Cache::append`] and [`Cache::put`] read beside the set where the piece
+    /// belongs, which is near.
     #[inline(always)]
     pub(crate) fn approach_rest(&self, key: Key) {
         let sets = self.short.view();
-        let hash = hash(key, self.seeds);
-        let home = set_of(hash, SHORT_SETS);
+        let hash_of = |key| hash(key, self.seeds);
+        let home = set_of(hash_of(key), SHORT_SETS);
+        let [newer, older] = &sets.0[home];
         if sets.get(home, key).is_some() {
             self.approach_long(LongKey::of_other(key));
-        } else if sets.0[home][0].ids.is_marked() {
-            prefetch(&sets.0[other_set_of(hash, SHORT_SETS)]);
+        } else if newer.ids.is_marked() {
+            prefetch(&sets.0[other_set_of(hash_of(key), SHORT_SETS)]);
+        }
+        // Where the older one would become a guest.
+        if !older.is_empty() {
+            prefetch(&sets.0[other_set_of(hash_of(older.key), SHORT_SETS)]);
         }
     }
 
