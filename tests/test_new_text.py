@@ -87,6 +87,30 @@ def test_rulers_are_told_apart(family: Pair) -> None:
         assert family.ours.encode(text) == family.expected(text)
 
 
+def test_pieces_of_every_length(family: Pair) -> None:
+    """Of few ids and of many, so that every table of the cache has what others had no room for."""
+    draw = random.Random(2)
+    vowels, rulers = "aeiou", ["-+", "=|", "~-", "_."]
+    pieces = []
+    for length in range(1, 140):
+        for letters in (ALPHABETS["latin"], ALPHABETS["cyrillic"], ALPHABETS["thai"]):
+            pieces += [" " + "".join(draw.choices(letters, k=length)) for _ in range(2)]
+        pieces.append(" " + "".join(draw.choices(vowels, k=length)))
+        ruler = "".join(draw.choice(draw.choice(rulers)) for _ in range(max(1, length // 9)))
+        pieces.append(
+            " " + "".join(character * draw.randint(1, 17) for character in ruler)[:length]
+        )
+    family.ours.clear_cache()
+    text = "".join(pieces)
+    for _ in range(4):
+        assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
+        # Those that are known, and a few that are new or known to be elsewhere among them.
+        draw.shuffle(pieces)
+        text = " the" * draw.randrange(1000) + (" of the" * 200).join(pieces[:40])
+        assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
+        text = "".join(pieces)
+
+
 def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
     """Ids stay right while pieces push each other out, and come back."""
     texts = [
