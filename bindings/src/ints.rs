@@ -33,9 +33,9 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         bring_near(ids, index);
         let int = int(py, id)?;
         // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
-        // length and its item there is null; `PyList_SET_ITEM` takes over our reference. If a
-        // later item fails, the list is dropped with null items, which lists allow for.
-        unsafe { ffi::PyList_SET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t, int) };
+        // length and its item there is null; it takes over our reference. If a later item fails,
+        // the list is dropped with null items, which lists allow for.
+        unsafe { items.add(index).write(int) };
     }
     // SAFETY: `PyList_New` made it.
     Ok(unsafe { list.cast_into_unchecked() })
