@@ -171,11 +171,11 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         kept.is_some()
     }
 
-    /// Brings near what [`Table::append`] reads.
-    fn approach(&self, key: [u64; W], seeds: [u64; 2]) {
-        for entry in &self.view().0[set_of(hash(key, seeds), SETS)] {
-            prefetch(entry);
-        }
+    /// Where to look for this key. What is there is brought near.
+    fn approach(&self, key: [u64; W], seeds: [u64; 2]) -> SetIndex {
+        let set = set_of(hash(key, seeds), SETS);
+        self.view().0[set].iter().for_each(prefetch);
+        SetIndex(set as u32)
     }
 
     /// Puts an entry into its set. The one that this pushes out becomes a guest of its other set,
@@ -418,14 +418,25 @@ impl Cache {
         }
     }
 
-    /// Brings near what [`Cache::append_long`] reads.
-    pub(crate) fn approach_long(&self, LongKey(key): LongKey<4>) {
-        self.long.approach(key, self.seeds);
+    /// Where to look for a longer piece. What is there is brought near.
+    pub(crate) fn approach_long(&self, LongKey(key): LongKey<4>) -> SetIndex {
+        self.long.approach(key, self.seeds)
     }
 
-    /// Brings near what [`Cache::append_longest`] reads first.
-    pub(crate) fn approach_longest(&self, LongKey(key): LongKey<16>) {
-        self.longest.approach(key, self.seeds);
+    /// The same for one of the longest.
+    pub(crate) fn approach_longest(&self, LongKey(key): LongKey<16>) -> SetIndex {
+        self.longest.approach(key, self.seeds)
+    }
+
+    /// Appends the ids of a longer piece, if they are in this set.
+    #[inline(always)]
+    pub(crate) fn append_long_from(
+        &self,
+        SetIndex(set): SetIndex,
+        LongKey(key): LongKey<4>,
+        out: &mut Vec<u32>,
+    ) -> bool {
+        self.long.view().get(set as usize, key).is_some_and(|ids| ids.append_to(out))
     }
 
     /// Remembers the ids of the piece with this key.

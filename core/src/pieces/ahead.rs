@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::merge::Together;
 use crate::split::Piece;
 use crate::vocabulary::{
-    Key, NONE, SHORT, Vocabulary, key, key_of_other, length_of, three_byte_char,
+    Key, NONE, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
 /// How many units are sought at once. Of more, the first would be far away again when their turn
@@ -24,6 +24,7 @@ const KEPT: usize = 1 << 16;
 pub(crate) struct Unit {
     pub(crate) key: Key,
     start: usize,
+    /// Where the cache would have it: in its first table, unless the key is that of other pieces.
     pub(crate) set: SetIndex,
 }
 
@@ -156,13 +157,23 @@ impl Ahead {
 
     #[inline(always)]
     fn push(&mut self, cache: &Cache, text: &[u8], piece: Piece) {
-        let key = if piece.end - piece.start <= SHORT {
-            key(text, piece.start, piece.end)
-        } else {
-            long_key(cache, &text[piece.start..piece.end])
-        };
+        if piece.end - piece.start > SHORT {
+            return self.push_long(cache, text, piece);
+        }
+        let key = key(text, piece.start, piece.end);
         let set = cache.short().approach(key);
         self.units[self.count] = Unit { key, start: piece.start, set };
+        self.count += 1;
+    }
+
+    #[inline(never)]
+    fn push_long(&mut self, cache: &Cache, text: &[u8], Piece { start, end }: Piece) {
+        let bytes = &text[start..end];
+        let (key, set) = match run_key(bytes) {
+            Some(key) => (key, cache.short().approach(key)),
+            None => (key_of_other(bytes.len()), approach_long(cache, bytes)),
+        };
+        self.units[self.count] = Unit { key, start, set };
         self.count += 1;
     }
 
@@ -195,10 +206,13 @@ impl Ahead {
         self.gaps.clear();
         let misses = alone.misses;
         while next < self.count {
-            if self.settled {
-                alone.append(text, self.units[next].piece(), ids)?;
-            } else {
-                self.gaps.push(Gap { unit: next, at: ids.len(), found: 0..0 });
+            let unit = &self.units[next];
+            if !alone.cache.as_deref().is_some_and(|cache| append_long(cache, text, unit, ids)) {
+                if self.settled {
+                    alone.append(text, unit.piece(), ids)?;
+                } else {
+                    self.gaps.push(Gap { unit: next, at: ids.len(), found: 0..0 });
+                }
             }
             next += 1;
             if let Some(cache) = &alone.cache {
@@ -219,6 +233,18 @@ impl Ahead {
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
+        let result = self.find(alone, text);
+        if result.is_ok() {
+            self.fill_gaps(ids);
+        }
+        if self.found.capacity() > KEPT {
+            self.found = Vec::new();
+        }
+        result
+    }
+
+    /// Finds what belongs into the gaps.
+    fn find(&mut self, alone: &mut Alone<'_>, text: &[u8]) -> Result<()> {
         self.found.clear();
         if self.gaps.len() > 1 && alone.vocabulary.is_ordered() {
             self.find_together(alone, text);
@@ -227,10 +253,6 @@ impl Ahead {
             let start = self.found.len();
             alone.append(text, self.units[gap.unit].piece(), &mut self.found)?;
             gap.found = start..self.found.len();
-        }
-        self.fill_gaps(ids);
-        if self.found.capacity() > KEPT {
-            self.found = Vec::new();
         }
         Ok(())
     }
@@ -320,18 +342,24 @@ fn seek_short(units: &mut [Unit], pieces: &[Piece], cache: ShortPieces<'_>, text
     count
 }
 
-/// The key of a longer piece: one that nothing is known by, unless it is a run. What the cache
-/// knows of other ones is brought near.
-#[inline(never)]
-fn long_key(cache: &Cache, bytes: &[u8]) -> Key {
-    run_key(bytes).unwrap_or_else(|| {
-        if bytes.len() <= LONG {
-            cache.approach_long(LongKey::<4>::new(bytes));
-        } else if bytes.len() <= LONGEST {
-            cache.approach_longest(LongKey::<16>::new(bytes));
-        }
-        key_of_other(bytes.len())
-    })
+/// Appends the ids of a piece that is too long for a key, if the cache has them at once.
+#[inline(always)]
+fn append_long(cache: &Cache, text: &[u8], unit: &Unit, ids: &mut Vec<u32>) -> bool {
+    let Piece { start, end } = unit.piece();
+    is_key_of_other(unit.key)
+        && end - start <= LONG
+        && cache.append_long_from(unit.set, LongKey::<4>::new(&text[start..end]), ids)
+}
+
+/// Where to look for a piece that is too long for a key. What is there is brought near.
+fn approach_long(cache: &Cache, bytes: &[u8]) -> SetIndex {
+    if bytes.len() <= LONG {
+        cache.approach_long(LongKey::<4>::new(bytes))
+    } else if bytes.len() <= LONGEST {
+        cache.approach_longest(LongKey::<16>::new(bytes))
+    } else {
+        SetIndex::default()
+    }
 }
 
 /// Whether a character with this first byte is, in all likelihood, Chinese: U+4000 to U+9FFF.

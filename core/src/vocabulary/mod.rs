@@ -20,7 +20,9 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 pub(crate) use cuts::{Cuts, three_byte_char};
 pub(crate) use pairs::{Neighbours, Pairs, Sought};
-pub(crate) use tokens::{Key, SHORT, Tokens, key, key_of_other, key_of_run, length_of};
+pub(crate) use tokens::{
+    Key, SHORT, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
+};
 pub(crate) use trie::Trie;
 
 /// No rank.

@@ -31,6 +31,11 @@ pub(crate) fn key_of_other(length: usize) -> Key {
     [0, OTHER << 56 | length as u64]
 }
 
+/// Whether this is a [`key_of_other`].
+pub(crate) fn is_key_of_other(key: Key) -> bool {
+    key[1] >> 56 == OTHER
+}
+
 /// How many bytes the piece with this key has.
 #[inline(always)]
 pub(crate) fn length_of(key: Key) -> usize {
