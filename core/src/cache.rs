@@ -36,7 +36,7 @@ pub const CACHE_BYTES: usize = SHORT_SETS * size_of::<Set<2>>()
     + LONGEST_SETS * size_of::<Set<16>>();
 
 /// The ids of a piece, two in each word: the highest byte of the first id has their number, and
-/// [`MARK`]. No ids: not known here.
+/// [`MARK`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(crate) struct Ids<const W: usize>([u64; W]);
@@ -47,12 +47,8 @@ const COUNT_MASK: u64 = 0x7f;
 const MARK: u64 = 1 << 31;
 
 impl<const W: usize> Ids<W> {
-    /// Known, but too many for this table: the next one has them.
-    const ELSEWHERE: Self = {
-        let mut words = [0; W];
-        words[W - 1] = 1;
-        Self(words)
-    };
+    /// Too many for this table: the next one has them.
+    const ELSEWHERE: Self = Self([0; W]);
     /// How many ids fit in.
     pub(crate) const CAPACITY: usize = 2 * W;
 
@@ -71,10 +67,10 @@ impl<const W: usize> Ids<W> {
         self
     }
 
-    /// `None` when they do not fit.
+    /// `None` when they are too many.
     fn new(ids: &[u32]) -> Option<Self> {
-        let first = *ids.first()?;
-        if ids.len() > Self::CAPACITY || first >> COUNT_SHIFT != 0 {
+        debug_assert!(is_kept(ids));
+        if ids.len() > Self::CAPACITY {
             return None;
         }
         let mut words = [0; W];
@@ -114,6 +110,11 @@ impl<const W: usize> Ids<W> {
         }
         (self.0[0] >> COUNT_SHIFT & COUNT_MASK) as usize
     }
+}
+
+/// Whether a table has room for so many ids, and for a count beside the first.
+fn is_kept(ids: &[u32]) -> bool {
+    (1..=Ids::<16>::CAPACITY).contains(&ids.len()) && ids[0] >> COUNT_SHIFT == 0
 }
 
 /// A piece of up to `8 * W - 1` bytes, and its ids.
@@ -158,8 +159,7 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         match self.view().get(set_of(hash(key, seeds), SETS), key) {
             None => Found::Unknown,
             Some(ids) if ids.append_to(out) => Found::Here,
-            Some(ids) if ids.without_mark() == Ids::ELSEWHERE => Found::Elsewhere,
-            Some(_) => Found::Unknown,
+            Some(_) => Found::Elsewhere,
         }
     }
 
@@ -208,20 +208,19 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         }
     }
 
-    /// Moves a guest back to its set. False if there is none with this key.
-    fn recall(&mut self, key: [u64; W], seeds: [u64; 2]) -> bool {
+    /// Moves the guest with this key, if there is one, back to its set.
+    fn recall(&mut self, key: [u64; W], seeds: [u64; 2]) {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
         if !sets[set_of(hash(key, seeds), SETS)][0].ids.is_marked() {
-            return false;
+            return;
         }
         let place = &mut sets[other_set_of(hash(key, seeds), SETS)][1];
         if place.key != key {
-            return false;
+            return;
         }
         let ids = place.ids;
         *place = Entry::zeroed();
         self.put(key, seeds, ids);
-        true
     }
 }
 
@@ -439,24 +438,24 @@ impl Cache {
         self.long.view().get(set as usize, key).is_some_and(|ids| ids.append_to(out))
     }
 
-    /// Remembers the ids of the piece with this key.
+    /// Remembers the ids of the piece with this key, but not the most and the largest.
     pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
-        if !self.short.remember(key, self.seeds, ids) {
+        if is_kept(ids) && !self.short.remember(key, self.seeds, ids) {
             self.put_long(LongKey::of_other(key), ids);
         }
     }
 
     /// [`Cache::put`] for longer pieces.
     pub(crate) fn put_long(&mut self, LongKey(key): LongKey<4>, ids: &[u32]) {
-        if !self.long.remember(key, self.seeds, ids) {
+        if is_kept(ids) && !self.long.remember(key, self.seeds, ids) {
             self.put_longest(LongKey::of_other(key), ids);
         }
     }
 
-    /// [`Cache::put`] for the longest pieces. Of the most ids nothing is kept.
+    /// [`Cache::put`] for the longest pieces.
     pub(crate) fn put_longest(&mut self, LongKey(key): LongKey<16>, ids: &[u32]) {
-        if let Some(ids) = Ids::new(ids) {
-            self.longest.put(key, self.seeds, ids);
+        if is_kept(ids) {
+            self.longest.remember(key, self.seeds, ids);
         }
     }
 }
@@ -634,8 +633,11 @@ mod tests {
             cache.put(key, &ids);
             assert!(!cache.append(key, &mut vec![]));
         }
-        cache.put(key, &[1, u32::MAX, 1 << 24]);
+        // The count stands beside the first.
+        let ids = [1, u32::MAX, 1 << 24];
+        cache.put(key, &ids);
         let mut found = vec![];
-        assert!(!cache.append(key, &mut found), "an entry is not written over");
+        assert!(cache.append(key, &mut found));
+        assert_eq!(found, ids);
     }
 }

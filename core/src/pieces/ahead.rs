@@ -54,7 +54,8 @@ pub(crate) struct Ahead {
     /// The first `count` are of this lot.
     units: Vec<Unit>,
     count: usize,
-    /// Whether few of the lot before were unknown, as in a text that was seen before.
+    /// Whether few units were unknown of the last lot that had unknown ones, as in a text that was
+    /// seen before.
     settled: bool,
     gaps: Vec<Gap>,
     /// The ids that belong into the gaps.
@@ -193,8 +194,8 @@ impl Ahead {
         self.append_rest(alone, text, known, ids)
     }
 
-    /// Appends the ids of the units from this one on, which is unknown. If few are, as in the lot
-    /// before, they are sooner found one by one.
+    /// Appends the ids of the units from this one on, which is unknown. Where few are, they are
+    /// sooner found one by one.
     #[inline(never)]
     fn append_rest(
         &mut self,

@@ -12,7 +12,7 @@ use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
 pub(super) struct Alone<'a> {
     pub(super) vocabulary: &'a Vocabulary,
     pub(super) cache: Option<&'a mut Cache>,
-    /// How many pieces the cache did not know.
+    /// How often the cache did not know a piece or a segment of one.
     pub(super) misses: usize,
 }
 

@@ -122,8 +122,8 @@ impl Cuts {
             | has(&self.open_before, after as usize))
     }
 
-    /// Calls `found` with every cut of `bytes[start..end]`, in order, until it breaks. `start`
-    /// begins a character.
+    /// Calls `found` with every cut of `bytes[start..end]`, in order, until it breaks. No
+    /// cut is found next to bytes that are no character.
     #[inline(always)]
     pub(crate) fn each<B>(
         &self,
