@@ -83,11 +83,6 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
     ranks = RankFile(os.fspath(path))
     ranks.encoding_name = KNOWN_FILES.get(hashlib.sha256(contents).hexdigest())
     ranks.tokens, ranks.bad_lines = _core.parse_rank_lines(contents)
-    if any(number > MAX_ID for _, number, _ in ranks.tokens):
-        large = [row for row in ranks.tokens if row[1] > MAX_ID]
-        ranks.tokens = [row for row in ranks.tokens if row[1] <= MAX_ID]
-        ranks.bad_lines += [(line, f"{number} is above {MAX_ID}") for _, number, line in large]
-        ranks.bad_lines.sort()
     return ranks
 
 
