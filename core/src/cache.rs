@@ -398,25 +398,6 @@ impl Cache {
         matches!(self.longest.append(key, self.seeds, out), Found::Here)
     }
 
-    /// Brings near what [`Cache::append`] and [`Cache::put`] read beside the set where the piece
-    /// belongs, which is near.
-    #[inline(always)]
-    pub(crate) fn approach_rest(&self, key: Key) {
-        let sets = self.short.view();
-        let hash_of = |key| hash(key, self.seeds);
-        let home = set_of(hash_of(key), SHORT_SETS);
-        let [newer, older] = &sets.0[home];
-        if sets.get(home, key).is_some() {
-            self.approach_long(LongKey::of_other(key));
-        } else if newer.ids.is_marked() {
-            prefetch(&sets.0[other_set_of(hash_of(key), SHORT_SETS)]);
-        }
-        // Where the older one would become a guest.
-        if !older.is_empty() {
-            prefetch(&sets.0[other_set_of(hash_of(older.key), SHORT_SETS)]);
-        }
-    }
-
     /// Where to look for a longer piece. What is there is brought near.
     pub(crate) fn approach_long(&self, LongKey(key): LongKey<4>) -> SetIndex {
         self.long.approach(key, self.seeds)
@@ -508,6 +489,14 @@ impl<'a> ShortPieces<'a> {
 /// A set of a table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SetIndex(u32);
+
+impl SetIndex {
+    /// A number below `count`, the same for equal keys.
+    #[inline(always)]
+    pub(crate) fn below(self, count: usize) -> usize {
+        self.0 as usize % count
+    }
+}
 
 #[cfg(test)]
 mod tests {

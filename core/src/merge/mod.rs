@@ -13,7 +13,7 @@ mod runs;
 mod scan;
 mod together;
 
-pub(crate) use together::Together;
+pub(crate) use together::{TOGETHER_LIMIT, Together};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -107,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    use super::{SCAN_LIMIT, Together, greedy, merge_parts, runs, scan};
+    use super::{SCAN_LIMIT, TOGETHER_LIMIT, Together, greedy, merge_parts, runs, scan};
     use crate::Vocabulary;
     use crate::split::Piece;
 
@@ -166,13 +166,13 @@ mod tests {
             prop_assume!(vocabulary.is_ordered());
             let mut text = Vec::new();
             let mut places = Vec::new();
-            for piece in pieces.iter().cycle().take(80).filter(|piece| piece.len() < 16) {
+            for piece in pieces.iter().cycle().take(150).filter(|piece| piece.len() <= TOGETHER_LIMIT) {
                 let place = Piece { start: text.len(), end: text.len() + piece.len() };
                 text.extend_from_slice(piece);
                 places.push((place, places.len()));
             }
             let mut found = vec![None; places.len()];
-            Together::<16>::default().merge(&vocabulary, &text, &places, |i, ids| {
+            Together::default().merge(&vocabulary, &text, &places, |_, i, ids| {
                 assert_eq!(found[i].replace(ids.to_vec()), None, "told once");
             });
             for ((place, i), found) in places.iter().zip(&found) {

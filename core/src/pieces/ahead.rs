@@ -2,13 +2,13 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::alone::Alone;
+use super::alone::{Alone, Known};
 use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, ShortPieces, run_key};
 use crate::error::Result;
-use crate::merge::Together;
+use crate::merge::{TOGETHER_LIMIT, Together};
 use crate::split::Piece;
 use crate::vocabulary::{
-    Key, NONE, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
+    Key, NONE, SHORT, SoughtToken, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
 /// How many units are sought at once. Of more, the first would be far away again when their turn
@@ -16,6 +16,8 @@ use crate::vocabulary::{
 const UNITS: usize = 1024;
 /// One unknown unit in so many is few.
 const FEW: usize = 128;
+/// How many unknown pieces are told from those that come again.
+const LATEST: usize = 256;
 /// How many ids of unknown units there is room for from one lot to the next.
 const KEPT: usize = 1 << 16;
 
@@ -49,7 +51,7 @@ impl<'a> Stream<'a> {
 }
 
 /// A lot of units, and room to find what the cache does not know of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ahead {
     /// The first `count` are of this lot.
     units: Vec<Unit>,
@@ -60,10 +62,23 @@ pub(crate) struct Ahead {
     gaps: Vec<Gap>,
     /// The ids that belong into the gaps.
     found: Vec<u32>,
-    /// The pieces of the gaps that are neither in the cache nor in the vocabulary, their keys and
-    /// the numbers of the gaps.
-    unknown: Vec<(Piece, (Key, usize))>,
-    together: Together<{ SHORT + 1 }>,
+    /// What may be a token.
+    unknown: Vec<Unknown>,
+    /// By the low bits of a set, the last of `unknown` that belongs there.
+    latest: [usize; LATEST],
+    /// Gaps, each with an earlier one of the same piece.
+    repeated: Vec<(usize, usize)>,
+    /// What is merged: pieces, their keys and their gaps.
+    merging: Vec<(Piece, (Key, usize))>,
+    together: Together,
+}
+
+/// A piece of up to [`SHORT`] bytes that the cache does not know.
+#[derive(Debug, Clone, Copy)]
+struct Unknown {
+    piece: Piece,
+    sought: SoughtToken,
+    gap: usize,
 }
 
 /// Where the ids of a unit are missing, that the cache does not know at once.
@@ -74,6 +89,23 @@ struct Gap {
     at: usize,
     /// Where they are among those that were found. Empty: not found yet.
     found: Range<usize>,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self {
+            units: Vec::new(),
+            count: 0,
+            settled: false,
+            gaps: Vec::new(),
+            found: Vec::new(),
+            unknown: Vec::new(),
+            latest: [0; LATEST],
+            repeated: Vec::new(),
+            merging: Vec::new(),
+            together: Together::default(),
+        }
+    }
 }
 
 impl Ahead {
@@ -258,64 +290,77 @@ impl Ahead {
         Ok(())
     }
 
-    /// Finds what belongs into the gaps of pieces of up to [`SHORT`] bytes. (Longer ones take so
-    /// long to merge that waiting for memory matters less.) Each step is done for all of them
-    /// before the next, so that they wait for memory together. What cannot be found this way
-    /// stays unknown.
+    /// Finds what belongs into the gaps of pieces that can be merged together. Each step is done
+    /// for all of them before the next, so that they wait for memory together. What cannot be found
+    /// this way stays unknown.
     fn find_together(&mut self, alone: &mut Alone<'_>, text: &[u8]) {
-        let Alone { vocabulary, cache: Some(cache), misses } = alone else { return };
-        self.unknown.clear();
-        for (i, gap) in self.gaps.iter().enumerate() {
-            let unit = &self.units[gap.unit];
+        let Self { units, gaps, found, unknown, merging, repeated, .. } = self;
+        unknown.clear();
+        merging.clear();
+        repeated.clear();
+        for (i, gap) in gaps.iter_mut().enumerate() {
+            let unit = &units[gap.unit];
+            let start = found.len();
             if length_of(unit.key) <= SHORT {
-                self.unknown.push((unit.piece(), (unit.key, i)));
-                cache.approach_rest(unit.key);
+                let latest = &mut self.latest[unit.set.below(LATEST)];
+                match unknown.get(*latest) {
+                    Some(same) if same.sought.key() == unit.key => repeated.push((i, same.gap)),
+                    _ if alone.append_known(unit.key, found) => gap.found = start..found.len(),
+                    _ => {
+                        *latest = unknown.len();
+                        let piece = unit.piece();
+                        let mut sought = SoughtToken::new(unit.key);
+                        alone.vocabulary.tokens().approach(&mut sought);
+                        unknown.push(Unknown { piece, sought, gap: i });
+                    }
+                }
+            } else if is_key_of_other(unit.key) && length_of(unit.key) <= TOGETHER_LIMIT {
+                match alone.append_known_long(text, unit.piece(), found) {
+                    Known::Appended => gap.found = start..found.len(),
+                    Known::Mergeable => merging.push((unit.piece(), (unit.key, i))),
+                    Known::Not => {}
+                }
             }
         }
-        self.approach_vocabulary(vocabulary, text);
-        let (gaps, found) = (&mut self.gaps, &mut self.found);
-        self.unknown.retain(|&(_, (key, gap))| {
-            let start = found.len();
-            if !cache.append(key, found) {
-                *misses += 1;
-                let rank = vocabulary.tokens().find_short(key);
-                if rank == NONE {
-                    return true;
-                }
-                found.push(vocabulary.id(rank));
-                cache.put(key, &found[start..]);
+        let Alone { vocabulary, cache: Some(cache), .. } = alone else { return };
+        let tokens = vocabulary.tokens();
+        for Unknown { sought, .. } in &mut *unknown {
+            tokens.approach_slot(sought);
+        }
+        for Unknown { sought, .. } in &mut *unknown {
+            tokens.approach_bytes(sought);
+        }
+        for &Unknown { piece, sought, gap } in &*unknown {
+            let rank = tokens.found(&sought);
+            if rank == NONE {
+                merging.push((piece, (sought.key(), gap)));
+                continue;
             }
+            let start = found.len();
+            found.push(vocabulary.id(rank));
+            cache.put(sought.key(), &found[start..]);
             gaps[gap].found = start..found.len();
-            false
-        });
-        self.together.merge(vocabulary, text, &self.unknown, |(key, gap), ids| {
+        }
+        self.together.merge(vocabulary, text, merging, |piece, (key, gap), ids| {
             let start = found.len();
             found.extend_from_slice(ids);
             gaps[gap].found = start..found.len();
-            cache.put(key, ids);
-        });
-    }
-
-    /// Brings near what looking for tokens reads, and what merging reads first.
-    fn approach_vocabulary(&self, vocabulary: &Vocabulary, text: &[u8]) {
-        let tokens = vocabulary.tokens();
-        for &(_, (key, _)) in &self.unknown {
-            tokens.approach(key);
-        }
-        for &(_, (key, _)) in &self.unknown {
-            tokens.approach_slot(key);
-        }
-        for &(piece, (key, _)) in &self.unknown {
-            if !tokens.approach_bytes(key) {
-                vocabulary.pairs().approach_bytes(&text[piece.start..piece.end]);
+            if is_key_of_other(key) {
+                cache.put_long(LongKey::<4>::new(&text[piece.start..piece.end]), ids);
+            } else {
+                cache.put(key, ids);
             }
+        });
+        for &(gap, same) in &*repeated {
+            gaps[gap].found = gaps[same].found.clone();
         }
     }
 
     /// Makes room for what was found, from the last gap to the first, and copies it there.
     fn fill_gaps(&self, ids: &mut Vec<u32>) {
         let mut from = ids.len();
-        ids.resize(from + self.found.len(), 0);
+        let found: usize = self.gaps.iter().map(|gap| gap.found.len()).sum();
+        ids.resize(from + found, 0);
         let mut to = ids.len();
         for gap in self.gaps.iter().rev() {
             to -= from - gap.at;

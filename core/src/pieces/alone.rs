@@ -6,7 +6,16 @@ use crate::cache::{Cache, LONG, LONGEST, LongKey, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
-use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
+use crate::vocabulary::{Key, NONE, SHORT, Vocabulary, key};
+
+/// What is known of a piece without merging.
+pub(super) enum Known {
+    /// All: its ids are appended.
+    Appended,
+    /// It is neither in the cache nor a token, and cannot be cut.
+    Mergeable,
+    Not,
+}
 
 /// Deals with pieces one by one.
 pub(super) struct Alone<'a> {
@@ -72,6 +81,44 @@ impl Alone<'_> {
         } else {
             self.append_segments(text, piece, ids)
         }
+    }
+
+    /// Appends the ids of the piece with this key, of up to [`SHORT`] bytes, if the cache knows
+    /// them.
+    #[inline(always)]
+    pub(super) fn append_known(&mut self, key: Key, ids: &mut Vec<u32>) -> bool {
+        let is_known = self.cache().is_some_and(|cache| cache.append(key, ids));
+        self.misses += usize::from(!is_known);
+        is_known
+    }
+
+    /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`LONG`], if the cache knows
+    /// them or it is a token, or else says whether it is merged as a whole.
+    pub(super) fn append_known_long(
+        &mut self,
+        text: &[u8],
+        piece: Piece,
+        ids: &mut Vec<u32>,
+    ) -> Known {
+        let bytes = &text[piece.start..piece.end];
+        let key = LongKey::<4>::new(bytes);
+        if self.cache().is_some_and(|cache| cache.append_long(key, ids)) {
+            return Known::Appended;
+        }
+        let cuts = self.vocabulary.cuts();
+        if cuts.each(text, piece.start, piece.end, ControlFlow::Break).is_break() {
+            return Known::Not;
+        }
+        self.misses += 1;
+        let Some(rank) = self.vocabulary.tokens().find_long(bytes) else {
+            return Known::Mergeable;
+        };
+        let id = self.vocabulary.id(rank);
+        ids.push(id);
+        if let Some(cache) = self.cache() {
+            cache.put_long(key, &[id]);
+        }
+        Known::Appended
     }
 
     /// Appends what the cache knows, or else what `find` finds, which the cache then learns.

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 pub(crate) use cuts::{Cuts, three_byte_char};
 pub(crate) use pairs::{Neighbours, Pairs, Sought};
 pub(crate) use tokens::{
-    Key, SHORT, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
+    Key, SHORT, SoughtToken, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
 };
 pub(crate) use trie::Trie;
 

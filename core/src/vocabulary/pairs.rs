@@ -18,7 +18,6 @@ use super::tokens::Tokens;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::fold;
-use crate::memory::prefetch;
 use crate::merge::merge_parts;
 
 /// What stands for a single byte that is no token.
@@ -87,8 +86,15 @@ fn rank_in(word: u64, pair: u64) -> u32 {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sought {
     pair: u64,
-    /// Its hash, and after the second step its slot.
+    /// Its hash after the first step, and after the second its slot.
     hash_or_slot: u64,
+}
+
+impl Sought {
+    #[inline(always)]
+    pub(crate) fn new(left: u32, right: u32) -> Self {
+        Self { pair: pack(left, right), hash_or_slot: 0 }
+    }
 }
 
 impl Pairs {
@@ -130,22 +136,12 @@ impl Pairs {
         rank_in(self.places.word(hash_pair(pair, self.places.seeds)), pair)
     }
 
-    /// Brings near what [`Pairs::neighbours`] reads for all neighbours of a piece.
-    #[inline(always)]
-    pub(crate) fn approach_bytes(&self, piece: &[u8]) {
-        for &[first, second] in piece.array_windows() {
-            prefetch(self.neighbours(first, second));
-        }
-    }
-
     /// The first of three steps that find what two parts merge into, each of which brings near what
     /// the next one reads: for those who have something else to do meanwhile.
     #[inline(always)]
-    pub(crate) fn seek(&self, left: u32, right: u32) -> Sought {
-        let pair = pack(left, right);
-        let hash = hash_pair(pair, self.places.seeds);
-        self.places.approach(hash);
-        Sought { pair, hash_or_slot: hash }
+    pub(crate) fn approach(&self, sought: &mut Sought) {
+        sought.hash_or_slot = hash_pair(sought.pair, self.places.seeds);
+        self.places.approach(sought.hash_or_slot);
     }
 
     /// The second step.

@@ -104,6 +104,27 @@ fn marks(length: usize, hash: u64) -> u64 {
     (length as u64) << LENGTH_SHIFT | hash >> 31 << TAG_SHIFT
 }
 
+/// A token of up to [`SHORT`] bytes on the way to being found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SoughtToken {
+    key: Key,
+    hash: u64,
+    /// Its slot after the second step, and after the third what is there.
+    slot_or_word: u64,
+}
+
+impl SoughtToken {
+    #[inline(always)]
+    pub(crate) fn new(key: Key) -> Self {
+        Self { key, hash: 0, slot_or_word: EMPTY }
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+}
+
 /// The tokens of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
@@ -220,7 +241,12 @@ impl Tokens {
     #[inline(always)]
     pub(crate) fn find_short(&self, wanted: Key) -> u32 {
         let hash = hash16(wanted, self.short.seeds);
-        let word = self.candidate(hash, wanted);
+        self.confirmed(candidate(self.short.word(hash), hash, wanted), wanted)
+    }
+
+    /// The rank in a [`candidate`], if its bytes are those of this key, or [`NONE`].
+    #[inline(always)]
+    fn confirmed(&self, word: u64, wanted: Key) -> u32 {
         if word == EMPTY {
             return NONE;
         }
@@ -229,35 +255,34 @@ impl Tokens {
         if key(&self.arena, start, start + length) == wanted { rank_of(word) } else { NONE }
     }
 
-    /// The word of the only token that may have this key, or [`EMPTY`].
+    /// The first of four steps that find the token with this key, each of which brings near what
+    /// the next one reads: for those who have something else to do meanwhile.
     #[inline(always)]
-    fn candidate(&self, hash: u64, wanted: Key) -> u64 {
-        let word = self.short.word(hash);
-        let length = (wanted[1] >> 56) as usize;
-        if (word ^ marks(length, hash)) >> LENGTH_SHIFT == 0 { word } else { EMPTY }
+    pub(crate) fn approach(&self, sought: &mut SoughtToken) {
+        sought.hash = hash16(sought.key, self.short.seeds);
+        self.short.approach(sought.hash);
     }
 
-    /// Brings near what [`Tokens::approach_slot`] reads.
+    /// The second step.
     #[inline(always)]
-    pub(crate) fn approach(&self, wanted: Key) {
-        self.short.approach(hash16(wanted, self.short.seeds));
+    pub(crate) fn approach_slot(&self, sought: &mut SoughtToken) {
+        sought.slot_or_word = self.short.approach_slot(sought.hash) as u64;
     }
 
-    /// Brings near what [`Tokens::approach_bytes`] reads, after [`Tokens::approach`].
+    /// The third step.
     #[inline(always)]
-    pub(crate) fn approach_slot(&self, wanted: Key) {
-        self.short.approach_slot(hash16(wanted, self.short.seeds));
-    }
-
-    /// Brings near what else [`Tokens::find_short`] reads, after [`Tokens::approach_slot`]. False
-    /// if it is clear that no token has this key.
-    #[inline(always)]
-    pub(crate) fn approach_bytes(&self, wanted: Key) -> bool {
-        let word = self.candidate(hash16(wanted, self.short.seeds), wanted);
-        if word != EMPTY {
+    pub(crate) fn approach_bytes(&self, sought: &mut SoughtToken) {
+        let word = self.short.at(sought.slot_or_word as usize);
+        sought.slot_or_word = candidate(word, sought.hash, sought.key);
+        if sought.slot_or_word != EMPTY {
             prefetch(&self.arena[start_of(word)]);
         }
-        word != EMPTY
+    }
+
+    /// The rank of the token, or [`NONE`], after the third step.
+    #[inline(always)]
+    pub(crate) fn found(&self, sought: &SoughtToken) -> u32 {
+        self.confirmed(sought.slot_or_word, sought.key)
     }
 
     /// The rank of the token with these bytes, more than [`SHORT`] of them.
@@ -268,6 +293,13 @@ impl Tokens {
         let rank = rank_of(word);
         (is_candidate && self.bytes(rank) == bytes).then_some(rank)
     }
+}
+
+/// This word, if it is one that the key with this hash may have, or [`EMPTY`].
+#[inline(always)]
+fn candidate(word: u64, hash: u64, key: Key) -> u64 {
+    let length = (key[1] >> 56) as usize;
+    if (word ^ marks(length, hash)) >> LENGTH_SHIFT == 0 { word } else { EMPTY }
 }
 
 #[inline(always)]
