@@ -18,6 +18,8 @@ const UNITS: usize = 1024;
 const FEW: usize = 128;
 /// How many unknown pieces are told from those that come again.
 const LATEST: usize = 256;
+/// So many gaps are worth filling together.
+const GAPS: usize = 128;
 /// How many ids of unknown units there is room for from one lot to the next.
 const KEPT: usize = 1 << 16;
 
@@ -59,6 +61,8 @@ pub(crate) struct Ahead {
     /// Whether few units were unknown of the last lot that had unknown ones, as in a text that was
     /// seen before.
     settled: bool,
+    /// How many units there were in lots with unknown ones since `settled` was last set.
+    since_settling: usize,
     gaps: Vec<Gap>,
     /// The ids that belong into the gaps.
     found: Vec<u32>,
@@ -84,7 +88,7 @@ struct Unknown {
 /// Where the ids of a unit are missing, that the cache does not know at once.
 #[derive(Debug, Clone)]
 struct Gap {
-    unit: usize,
+    unit: Unit,
     /// How many ids come before.
     at: usize,
     /// Where they are among those that were found. Empty: not found yet.
@@ -97,6 +101,7 @@ impl Default for Ahead {
             units: Vec::new(),
             count: 0,
             settled: false,
+            since_settling: 0,
             gaps: Vec::new(),
             found: Vec::new(),
             unknown: Vec::new(),
@@ -236,15 +241,14 @@ impl Ahead {
         mut next: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        self.gaps.clear();
-        let misses = alone.misses;
+        self.since_settling += self.count;
         while next < self.count {
             let unit = &self.units[next];
             if !alone.cache.as_deref().is_some_and(|cache| append_long(cache, text, unit, ids)) {
                 if self.settled {
                     alone.append(text, unit.piece(), ids)?;
                 } else {
-                    self.gaps.push(Gap { unit: next, at: ids.len(), found: 0..0 });
+                    self.gaps.push(Gap { unit: *unit, at: ids.len(), found: 0..0 });
                 }
             }
             next += 1;
@@ -252,14 +256,39 @@ impl Ahead {
                 next += cache.short().append_known(&self.units[next..self.count], ids);
             }
         }
-        if !self.gaps.is_empty() {
+        if self.settled {
+            self.settle(alone);
+        } else if self.gaps.len() >= GAPS {
             self.append_unknown(alone, text, ids)?;
         }
-        self.settled = (alone.misses - misses) * FEW < self.count;
         Ok(())
     }
 
+    /// Finds out whether few units have been unknown since this was last asked.
+    fn settle(&mut self, alone: &mut Alone<'_>) {
+        let misses = std::mem::take(&mut alone.misses);
+        self.settled = misses * FEW < std::mem::take(&mut self.since_settling);
+    }
+
+    /// Forgets the gaps of a text that was given up.
+    pub(super) fn clear(&mut self) {
+        self.gaps.clear();
+        self.since_settling = 0;
+    }
+
+    /// Appends what is still missing of all lots since [`Ahead::clear`].
+    #[inline(always)]
+    pub(super) fn finish(
+        &mut self,
+        alone: &mut Alone<'_>,
+        text: &[u8],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.gaps.is_empty() { Ok(()) } else { self.append_unknown(alone, text, ids) }
+    }
+
     /// Finds what belongs into the gaps, and puts it there.
+    #[inline(never)]
     fn append_unknown(
         &mut self,
         alone: &mut Alone<'_>,
@@ -270,6 +299,8 @@ impl Ahead {
         if result.is_ok() {
             self.fill_gaps(ids);
         }
+        self.gaps.clear();
+        self.settle(alone);
         if self.found.capacity() > KEPT {
             self.found = Vec::new();
         }
@@ -284,7 +315,7 @@ impl Ahead {
         }
         for gap in self.gaps.iter_mut().filter(|gap| gap.found.is_empty()) {
             let start = self.found.len();
-            alone.append(text, self.units[gap.unit].piece(), &mut self.found)?;
+            alone.append(text, gap.unit.piece(), &mut self.found)?;
             gap.found = start..self.found.len();
         }
         Ok(())
@@ -294,12 +325,12 @@ impl Ahead {
     /// for all of them before the next, so that they wait for memory together. What cannot be found
     /// this way stays unknown.
     fn find_together(&mut self, alone: &mut Alone<'_>, text: &[u8]) {
-        let Self { units, gaps, found, unknown, merging, repeated, .. } = self;
+        let Self { gaps, found, unknown, merging, repeated, .. } = self;
         unknown.clear();
         merging.clear();
         repeated.clear();
         for (i, gap) in gaps.iter_mut().enumerate() {
-            let unit = &units[gap.unit];
+            let unit = &gap.unit;
             let start = found.len();
             if length_of(unit.key) <= SHORT {
                 let latest = &mut self.latest[unit.set.below(LATEST)];

@@ -42,12 +42,13 @@ impl<'a> Merger<'a> {
         if alone.cache.is_none() {
             return pieces.iter().try_for_each(|&piece| alone.append(text, piece, ids));
         }
+        ahead.clear();
         let mut stream = ahead::Stream::new(pieces);
         while let Some(cache) = &alone.cache
             && ahead.seek(alone.vocabulary, cache, text, &mut stream)
         {
             ahead.append(alone, text, ids)?;
         }
-        Ok(())
+        ahead.finish(alone, text, ids)
     }
 }

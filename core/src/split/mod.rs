@@ -34,7 +34,7 @@ pub struct Piece {
 }
 
 /// How many pieces are cut at once before they are looked up.
-pub const BATCH: usize = 1024;
+pub const BATCH: usize = 4096;
 
 /// Pieces cut and not yet looked up.
 pub type Batch = [Piece; BATCH];
