@@ -398,6 +398,24 @@ impl Cache {
         matches!(self.longest.append(key, self.seeds, out), Found::Here)
     }
 
+    /// Brings near what [`Cache::append`] and [`Cache::put`] read beside the set where the piece
+    /// with this key belongs, which is near.
+    #[inline(always)]
+    pub(crate) fn approach_rest(&self, key: Key, SetIndex(home): SetIndex) {
+        let sets = self.short.view();
+        let approach_other = |key| {
+            prefetch(&sets.0[other_set_of(hash(key, self.seeds), SHORT_SETS)]);
+        };
+        let [newer, older] = &sets.0[home as usize % SHORT_SETS];
+        if newer.ids.is_marked() {
+            approach_other(key);
+        }
+        // Where the older one would become a guest.
+        if !older.is_empty() {
+            approach_other(older.key);
+        }
+    }
+
     /// Where to look for a longer piece. What is there is brought near.
     pub(crate) fn approach_long(&self, LongKey(key): LongKey<4>) -> SetIndex {
         self.long.approach(key, self.seeds)

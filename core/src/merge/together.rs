@@ -101,6 +101,9 @@ impl Together {
         let Room { blocks, list } = &mut **self.room.get_or_insert_with(Room::new);
         for pieces in pieces.chunks(LANES * BLOCKS) {
             let blocks = &mut blocks[..pieces.len().div_ceil(LANES)];
+            for (piece, _) in pieces {
+                pairs.approach_bytes(&text[piece.start..piece.end]);
+            }
             for (index, pieces) in pieces.chunks(LANES).enumerate() {
                 blocks[index].clear(pieces.iter().map(|(piece, _)| piece.end - piece.start));
                 for (lane, (piece, _)) in pieces.iter().enumerate() {

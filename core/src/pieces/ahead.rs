@@ -248,6 +248,11 @@ impl Ahead {
                 if self.settled {
                     alone.append(text, unit.piece(), ids)?;
                 } else {
+                    if let Some(cache) = &alone.cache
+                        && length_of(unit.key) <= SHORT
+                    {
+                        cache.approach_rest(unit.key, unit.set);
+                    }
                     self.gaps.push(Gap { unit: *unit, at: ids.len(), found: 0..0 });
                 }
             }

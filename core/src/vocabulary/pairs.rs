@@ -18,6 +18,7 @@ use super::tokens::Tokens;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::fold;
+use crate::memory::prefetch;
 use crate::merge::merge_parts;
 
 /// What stands for a single byte that is no token.
@@ -134,6 +135,14 @@ impl Pairs {
     pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
         let pair = pack(left, right);
         rank_in(self.places.word(hash_pair(pair, self.places.seeds)), pair)
+    }
+
+    /// Brings near what merging a piece reads first.
+    #[inline(always)]
+    pub(crate) fn approach_bytes(&self, piece: &[u8]) {
+        for &[first, second] in piece.array_windows() {
+            prefetch(self.neighbours(first, second));
+        }
     }
 
     /// The first of three steps that find what two parts merge into, each of which brings near what
