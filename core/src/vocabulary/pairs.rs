@@ -140,8 +140,13 @@ impl Pairs {
     /// Brings near what merging a piece reads first.
     #[inline(always)]
     pub(crate) fn approach_bytes(&self, piece: &[u8]) {
-        for &[first, second] in piece.array_windows() {
+        for (position, &[first, second]) in piece.array_windows().enumerate() {
             prefetch(self.neighbours(first, second));
+            if first & 0xf0 == 0xe0
+                && let Some(code_point) = three_byte_char(&piece[position..])
+            {
+                prefetch(&self.characters[code_point as usize]);
+            }
         }
     }
 
