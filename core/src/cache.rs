@@ -376,26 +376,17 @@ impl Cache {
     }
 
     /// Appends the ids of the piece with this key. False when they are not known.
-    pub(crate) fn append(&mut self, key: Key, out: &mut Vec<u32>) -> bool {
-        match self.short.append(key, self.seeds, out) {
-            Found::Here => true,
-            Found::Elsewhere => self.append_long(LongKey::of_other(key), out),
-            Found::Unknown => false,
-        }
+    #[inline(always)]
+    pub(crate) fn append(&mut self, key: impl CacheKey, out: &mut Vec<u32>) -> bool {
+        key.append(self, out)
     }
 
-    /// [`Cache::append`] for longer pieces.
-    pub(crate) fn append_long(&mut self, LongKey(key): LongKey<4>, out: &mut Vec<u32>) -> bool {
-        match self.long.append(key, self.seeds, out) {
-            Found::Here => true,
-            Found::Elsewhere => self.append_longest(LongKey::of_other(key), out),
-            Found::Unknown => false,
+    /// Remembers the ids of the piece with this key, but not the most and the largest.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, key: impl CacheKey, ids: &[u32]) {
+        if is_kept(ids) {
+            key.put(self, ids);
         }
-    }
-
-    /// [`Cache::append`] for the longest pieces.
-    pub(crate) fn append_longest(&mut self, LongKey(key): LongKey<16>, out: &mut Vec<u32>) -> bool {
-        matches!(self.longest.append(key, self.seeds, out), Found::Here)
     }
 
     /// Brings near what [`Cache::append`] and [`Cache::put`] read beside the set where the piece
@@ -436,26 +427,56 @@ impl Cache {
     ) -> bool {
         self.long.view().get(set as usize, key).is_some_and(|ids| ids.append_to(out))
     }
+}
 
-    /// Remembers the ids of the piece with this key, but not the most and the largest.
-    pub(crate) fn put(&mut self, key: Key, ids: &[u32]) {
-        if is_kept(ids) && !self.short.remember(key, self.seeds, ids) {
-            self.put_long(LongKey::of_other(key), ids);
+/// What one of the tables of a cache knows a piece by.
+pub(crate) trait CacheKey: Copy {
+    /// [`Cache::append`].
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool;
+    /// [`Cache::put`], for ids that are kept.
+    fn put(self, cache: &mut Cache, ids: &[u32]);
+}
+
+impl CacheKey for Key {
+    #[inline(never)]
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+        match cache.short.append(self, cache.seeds, out) {
+            Found::Here => true,
+            Found::Elsewhere => LongKey::<4>::of_other(self).append(cache, out),
+            Found::Unknown => false,
         }
     }
 
-    /// [`Cache::put`] for longer pieces.
-    pub(crate) fn put_long(&mut self, LongKey(key): LongKey<4>, ids: &[u32]) {
-        if is_kept(ids) && !self.long.remember(key, self.seeds, ids) {
-            self.put_longest(LongKey::of_other(key), ids);
+    fn put(self, cache: &mut Cache, ids: &[u32]) {
+        if !cache.short.remember(self, cache.seeds, ids) {
+            LongKey::<4>::of_other(self).put(cache, ids);
+        }
+    }
+}
+
+impl CacheKey for LongKey<4> {
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+        match cache.long.append(self.0, cache.seeds, out) {
+            Found::Here => true,
+            Found::Elsewhere => LongKey::<16>::of_other(self.0).append(cache, out),
+            Found::Unknown => false,
         }
     }
 
-    /// [`Cache::put`] for the longest pieces.
-    pub(crate) fn put_longest(&mut self, LongKey(key): LongKey<16>, ids: &[u32]) {
-        if is_kept(ids) {
-            self.longest.remember(key, self.seeds, ids);
+    fn put(self, cache: &mut Cache, ids: &[u32]) {
+        if !cache.long.remember(self.0, cache.seeds, ids) {
+            LongKey::<16>::of_other(self.0).put(cache, ids);
         }
+    }
+}
+
+impl CacheKey for LongKey<16> {
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+        matches!(cache.longest.append(self.0, cache.seeds, out), Found::Here)
+    }
+
+    fn put(self, cache: &mut Cache, ids: &[u32]) {
+        cache.longest.remember(self.0, cache.seeds, ids);
     }
 }
 
@@ -535,17 +556,17 @@ mod tests {
                 cache.put(key(&piece, 0, length), &ids(length, count));
             }
             for length in 16..=31 {
-                cache.put_long(LongKey::<4>::new(&piece[..length]), &ids(length, count));
+                cache.put(LongKey::<4>::new(&piece[..length]), &ids(length, count));
             }
             for length in 32..=127 {
-                cache.put_longest(LongKey::<16>::new(&piece[..length]), &ids(length, count));
+                cache.put(LongKey::<16>::new(&piece[..length]), &ids(length, count));
             }
             for length in 1..=127 {
                 let mut found = vec![7];
                 let is_known = match length {
                     1..=15 => cache.append(key(&piece, 0, length), &mut found),
-                    16..=31 => cache.append_long(LongKey::<4>::new(&piece[..length]), &mut found),
-                    _ => cache.append_longest(LongKey::<16>::new(&piece[..length]), &mut found),
+                    16..=31 => cache.append(LongKey::<4>::new(&piece[..length]), &mut found),
+                    _ => cache.append(LongKey::<16>::new(&piece[..length]), &mut found),
                 };
                 assert_eq!(is_known, count <= 32, "{length} bytes, {count} ids");
                 let expected = if is_known { ids(length, count) } else { vec![] };
@@ -586,7 +607,7 @@ mod tests {
             cache.put(short(*n), &[*n, i, 7, 8][..3 + i as usize % 2]);
         }
         for (i, n) in (0..).zip(&longs) {
-            cache.put_long(long(*n), &[*n, i]);
+            cache.put(long(*n), &[*n, i]);
         }
         for turn in 0..20 {
             let i = turn * 3 % 5;
@@ -594,7 +615,7 @@ mod tests {
             assert!(cache.append(short(shorts[i]), &mut found), "short {i}, turn {turn}");
             assert_eq!(found, [shorts[i], i as u32, 7, 8][..3 + i % 2]);
             let mut found = vec![];
-            assert!(cache.append_long(long(longs[i]), &mut found), "long {i}, turn {turn}");
+            assert!(cache.append(long(longs[i]), &mut found), "long {i}, turn {turn}");
             assert_eq!(found, [longs[i], i as u32]);
         }
         assert!(!cache.append(short(u32::MAX), &mut vec![]));

@@ -53,6 +53,15 @@ impl Tier {
         Some(Self(kind.min(best())))
     }
 
+    /// Every tier that this processor has, from the lowest on.
+    #[cfg(test)]
+    pub(crate) fn all() -> Vec<Self> {
+        let names = ["portable", "avx2", "avx512"];
+        let mut tiers: Vec<Self> = names.into_iter().filter_map(Self::named).collect();
+        tiers.dedup();
+        tiers
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self.0 {

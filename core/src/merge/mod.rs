@@ -6,11 +6,12 @@
 //! Five ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
 //! vocabulary, in O(n log n). For ordered vocabularies (see [`Vocabulary::is_ordered`]) `scan`
 //! is faster on short pieces, `runs` on one character over and over, and `greedy`, which never
-//! merges anything, on other long ones. `together` scans many pieces at once.
+//! merges anything, on other long ones. `together` merges many short pieces at once.
 
 mod greedy;
 mod runs;
 mod scan;
+mod start;
 mod together;
 
 pub(crate) use together::{TOGETHER_LIMIT, Together};
@@ -110,6 +111,7 @@ mod tests {
     use super::{SCAN_LIMIT, TOGETHER_LIMIT, Together, greedy, merge_parts, runs, scan};
     use crate::Vocabulary;
     use crate::split::Piece;
+    use crate::tier::Tier;
 
     /// Ordered vocabularies: every token is made of two that rank before it.
     fn learned() -> impl Strategy<Value = (Vocabulary, Vec<Vec<u8>>)> {
@@ -171,16 +173,19 @@ mod tests {
                 text.extend_from_slice(piece);
                 places.push((place, places.len()));
             }
-            let mut found = vec![None; places.len()];
-            Together::default().merge(&vocabulary, &text, &places, |_, i, ids| {
-                assert_eq!(found[i].replace(ids.to_vec()), None, "told once");
-            });
-            for ((place, i), found) in places.iter().zip(&found) {
-                let piece = &text[place.start..place.end];
-                let mut ids = Vec::new();
-                super::merge(&vocabulary, piece, &mut ids);
-                let expected = vocabulary.turn_into_ids(&mut ids).is_ok().then_some(ids);
-                prop_assert_eq!(found, &expected, "piece {}: {}", i, piece.escape_ascii());
+            for tier in Tier::all() {
+                let mut found = vec![None; places.len()];
+                Together::new(tier).merge(&vocabulary, &text, &places, |_, i, ids| {
+                    assert_eq!(found[i].replace(ids.to_vec()), None, "told once");
+                });
+                for ((place, i), found) in places.iter().zip(&found) {
+                    let piece = &text[place.start..place.end];
+                    let mut ids = Vec::new();
+                    super::merge(&vocabulary, piece, &mut ids);
+                    let expected = vocabulary.turn_into_ids(&mut ids).is_ok().then_some(ids);
+                    let piece = piece.escape_ascii();
+                    prop_assert_eq!(found, &expected, "{:?}, piece {}: {}", tier, i, piece);
+                }
             }
         }
 

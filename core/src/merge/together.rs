@@ -6,11 +6,10 @@
 //! parts of the lowest rank, all the pairs that this makes are looked up together, and vector
 //! instructions move the parts up and find the next lowest ranks.
 
-use std::hint::select_unpredictable;
-
+use super::start::{FirstPart, first_parts};
 use crate::split::Piece;
 use crate::tier::{Kind, Tier};
-use crate::vocabulary::{NONE, Neighbours, Pairs, Sought, Vocabulary, three_byte_char};
+use crate::vocabulary::{NONE, Pairs, Sought, Vocabulary};
 
 /// How many pieces share a block: as many as ranks fit into the widest vectors.
 const LANES: usize = 16;
@@ -68,9 +67,24 @@ struct Block {
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
     sought: Sought,
-    block: u16,
-    row: u8,
-    lane: u8,
+    place: Place,
+}
+
+/// The numbers of a block, a row and a lane, eight bits each.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place(usize);
+
+impl Place {
+    #[inline(always)]
+    fn new(block: usize, row: usize, lane: usize) -> Self {
+        Self(block << 16 | row << 8 | lane)
+    }
+
+    /// The rank there.
+    #[inline(always)]
+    fn rank(self, blocks: &mut [Block]) -> &mut u32 {
+        &mut blocks[self.0 >> 16].ranks[(self.0 >> 8) % ROWS][self.0 % LANES]
+    }
 }
 
 /// Pairs that are looked up together.
@@ -80,13 +94,11 @@ struct List {
     count: usize,
 }
 
-impl Default for Together {
-    fn default() -> Self {
-        Self { tier: Tier::from_environment(), room: None }
-    }
-}
-
 impl Together {
+    pub(crate) fn new(tier: Tier) -> Self {
+        Self { tier, room: None }
+    }
+
     /// Tells `done` the ids of each of `pieces` of `text`, each of 1 to [`TOGETHER_LIMIT`] bytes,
     /// with what came beside it, in any order. Leaves out pieces that hold a byte that is no
     /// token. For ordered vocabularies only.
@@ -157,13 +169,8 @@ impl Room {
 impl List {
     /// Adds the pair if it is wanted. That is not branched on: it cannot be predicted.
     #[inline(always)]
-    fn add_if(&mut self, is_wanted: bool, left: u32, right: u32, [block, row, lane]: [usize; 3]) {
-        self.wanted[self.count % WANTED] = Wanted {
-            sought: Sought::new(left, right),
-            block: block as u16,
-            row: row as u8,
-            lane: lane as u8,
-        };
+    fn add_if(&mut self, is_wanted: bool, left: u32, right: u32, place: Place) {
+        self.wanted[self.count % WANTED] = Wanted { sought: Sought::new(left, right), place };
         self.count += usize::from(is_wanted);
     }
 
@@ -178,10 +185,8 @@ impl List {
         for Wanted { sought, .. } in &mut *wanted {
             pairs.approach_slot(sought);
         }
-        for &mut Wanted { sought, block, row, lane } in wanted {
-            let rank = pairs.found(sought) << ROW_BITS;
-            blocks[usize::from(block)].ranks[usize::from(row) % ROWS][usize::from(lane) % LANES] =
-                rank;
+        for &mut Wanted { sought, place } in wanted {
+            *place.rank(blocks) = pairs.found(sought) << ROW_BITS;
         }
     }
 }
@@ -195,65 +200,24 @@ impl Block {
         self.ranks[..=lengths.max().unwrap_or(0)].fill([NOTHING; LANES]);
     }
 
-    /// Starts with single bytes, but for what is certain to merge with each other: characters of
-    /// three bytes that are complete before anything else can take a part of them, and pairs of
-    /// bytes.
-    ///
-    /// Two neighbouring bytes are certain to when their merge ranks before every merge that could
-    /// take the first from the left, or the second from the right: both are still single bytes when
-    /// the turn of their rank comes. To do it at once changes nothing, since whatever merges with
-    /// the result ranks after it.
+    /// Puts a piece into a lane, and asks for the ranks that are not known beforehand.
     #[inline(never)]
     fn start(&mut self, pairs: &Pairs, piece: &[u8], block: usize, lane: usize, list: &mut List) {
         let lane = lane % LANES;
-        let next_to = |position: usize| match piece.get(position..position + 2) {
-            Some(pair) => pairs.neighbours(pair[0], pair[1]),
-            None => &Neighbours::NONE,
-        };
         let mut count = 0;
-        let mut position = 0;
-        let mut before = &Neighbours::NONE;
-        let mut here = next_to(0);
-        let mut last = NONE;
-        // Whether the last part is more than one byte, so that what it merges into is looked up.
-        let mut is_long = false;
-        // Whether the byte at `position` belongs to the last part.
-        let mut is_inside = false;
-        while position < piece.len() {
-            let byte = piece[position];
-            if byte & 0xf0 == 0xe0
-                && !is_inside
-                && let Some(code_point) = three_byte_char(&piece[position..])
-                && let character = pairs.character(code_point)
-                && character != NONE
-            {
-                let row = usize::wrapping_sub(count, 1);
-                list.add_if(count > 0, last, character, [block, row, lane]);
-                self.parts[count % ROWS][lane] = character;
-                (last, is_long) = (character, true);
-                count += 1;
-                position += 3;
-                (before, here) = (next_to(position - 1), next_to(position));
-                continue;
-            }
-            let next = next_to(position + 1);
-            let is_pair = (here.rank < before.taken_left) & (here.rank < next.taken_right);
-            let part = select_unpredictable(is_pair, here.rank, pairs.byte(byte));
-            let is_wanted = !is_inside & (is_long | is_pair) & (count > 0);
-            list.add_if(is_wanted, last, part, [block, usize::wrapping_sub(count, 1), lane]);
-            // Inside a part, the next one overwrites what is written here.
-            self.parts[count % ROWS][lane] = part;
-            self.ranks[count % ROWS][lane] = here.rank << ROW_BITS;
-            last = select_unpredictable(is_inside, last, part);
-            is_long = select_unpredictable(is_inside, is_long, is_pair);
-            count += usize::from(!is_inside);
-            is_inside = is_pair;
-            (before, here) = (here, next);
-            position += 1;
-        }
+        let mut last = FirstPart { part: NONE, is_byte: true, rank: NONE };
+        first_parts(pairs, piece, |first| {
+            let row = count % ROWS;
+            let is_wanted = !(last.is_byte & first.is_byte) & (count > 0);
+            let place = Place::new(block, row.wrapping_sub(1), lane);
+            list.add_if(is_wanted, last.part, first.part, place);
+            self.parts[row][lane] = first.part;
+            self.ranks[row][lane] = first.rank << ROW_BITS;
+            last = first;
+            count += 1;
+        });
         // Nothing is behind the last part.
         self.ranks[(count - 1) % ROWS][lane] = NOTHING;
-        self.ranks[count % ROWS][lane] = NOTHING;
         self.counts[lane] = count as u32;
         self.height = self.height.max(count);
     }
@@ -272,10 +236,10 @@ impl Block {
             self.parts[row][lane] = part;
             let before = row.wrapping_sub(1) % ROWS;
             let left = self.parts[before][lane];
-            list.add_if(row > 0, left, part, [block, before, lane]);
+            list.add_if(row > 0, left, part, Place::new(block, before, lane));
             // Behind it the second of the two is still there.
             let right = self.parts[(row + 2) % ROWS][lane];
-            list.add_if(row + 1 < count, part, right, [block, row + 1, lane]);
+            list.add_if(row + 1 < count, part, right, Place::new(block, row + 1, lane));
         }
     }
 
@@ -328,9 +292,8 @@ impl Block {
     /// Tells `done` the parts of the pieces that merge no further.
     #[inline(always)]
     fn finish(&mut self, mut done: impl FnMut(usize, &mut [u32])) {
-        let ended = (0..LANES).fold(0, |ended, lane| {
-            ended | u32::from(self.lowest[lane] >= NOTHING) << lane
-        });
+        let ended = (0..LANES)
+            .fold(0, |ended, lane| ended | u32::from(self.lowest[lane] >= NOTHING) << lane);
         for lane in bits(self.active & ended) {
             let mut parts = [NONE; ROWS];
             let parts = &mut parts[..(self.counts[lane] as usize).min(ROWS)];

@@ -7,15 +7,17 @@ use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, ShortPieces, run_key
 use crate::error::Result;
 use crate::merge::{TOGETHER_LIMIT, Together};
 use crate::split::Piece;
+use crate::tier::Tier;
 use crate::vocabulary::{
-    Key, NONE, SHORT, SoughtToken, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
+    Key, NONE, SHORT, SoughtToken, Vocabulary, is_key_of_other, key, key_of_other, length_of,
+    three_byte_char,
 };
 
 /// How many units are sought at once. Of more, the first would be far away again when their turn
 /// comes.
-const UNITS: usize = 1024;
+const UNITS: usize = 512;
 /// One unknown unit in so many is few.
-const FEW: usize = 128;
+const FEW: usize = 512;
 /// How many unknown pieces are told from those that come again.
 const LATEST: usize = 256;
 /// So many gaps are worth filling together.
@@ -108,7 +110,7 @@ impl Default for Ahead {
             latest: [0; LATEST],
             repeated: Vec::new(),
             merging: Vec::new(),
-            together: Together::default(),
+            together: Together::new(Tier::from_environment()),
         }
     }
 }
@@ -382,7 +384,7 @@ impl Ahead {
             found.extend_from_slice(ids);
             gaps[gap].found = start..found.len();
             if is_key_of_other(key) {
-                cache.put_long(LongKey::<4>::new(&text[piece.start..piece.end]), ids);
+                cache.put(LongKey::<4>::new(&text[piece.start..piece.end]), ids);
             } else {
                 cache.put(key, ids);
             }

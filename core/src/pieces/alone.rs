@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, LONG, LONGEST, LongKey, run_key};
+use crate::cache::{Cache, CacheKey, LONG, LONGEST, LongKey, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
-use crate::vocabulary::{Key, NONE, SHORT, Vocabulary, key};
+use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
 
 /// What is known of a piece without merging.
 pub(super) enum Known {
@@ -39,54 +39,32 @@ impl Alone<'_> {
     /// A piece of up to [`SHORT`] bytes.
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let key = key(text, piece.start, piece.end);
-        self.append_remembered(
-            ids,
-            |cache, ids| cache.append(key, ids),
-            |cache, ids| cache.put(key, ids),
-            |alone, ids| {
-                let rank = alone.vocabulary.tokens().find_short(key);
-                let rank = (rank != NONE).then_some(rank);
-                alone.append_token_or_merge(rank, &text[piece.start..piece.end], ids)
-            },
-        )
+        self.append_remembered(key, ids, |alone, ids| {
+            let rank = alone.vocabulary.tokens().find_short(key);
+            let rank = (rank != NONE).then_some(rank);
+            alone.append_token_or_merge(rank, &text[piece.start..piece.end], ids)
+        })
     }
 
     /// A piece of more than [`SHORT`] bytes.
     fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let bytes = &text[piece.start..piece.end];
+        let segments =
+            |alone: &mut Self, ids: &mut Vec<u32>| alone.append_segments(text, piece, ids);
         if let Some(key) = run_key(bytes) {
-            return self.append_remembered(
-                ids,
-                |cache, ids| cache.append(key, ids),
-                |cache, ids| cache.put(key, ids),
-                |alone, ids| alone.append_uncut(bytes, ids),
-            );
-        }
-        if bytes.len() <= LONG {
-            let key = LongKey::<4>::new(bytes);
-            self.append_remembered(
-                ids,
-                |cache, ids| cache.append_long(key, ids),
-                |cache, ids| cache.put_long(key, ids),
-                |alone, ids| alone.append_segments(text, piece, ids),
-            )
+            self.append_remembered(key, ids, |alone, ids| alone.append_uncut(bytes, ids))
+        } else if bytes.len() <= LONG {
+            self.append_remembered(LongKey::<4>::new(bytes), ids, segments)
         } else if bytes.len() <= LONGEST {
-            let key = LongKey::<16>::new(bytes);
-            self.append_remembered(
-                ids,
-                |cache, ids| cache.append_longest(key, ids),
-                |cache, ids| cache.put_longest(key, ids),
-                |alone, ids| alone.append_segments(text, piece, ids),
-            )
+            self.append_remembered(LongKey::<16>::new(bytes), ids, segments)
         } else {
-            self.append_segments(text, piece, ids)
+            segments(self, ids)
         }
     }
 
-    /// Appends the ids of the piece with this key, of up to [`SHORT`] bytes, if the cache knows
-    /// them.
+    /// Appends the ids of the piece with this key, if the cache knows them.
     #[inline(always)]
-    pub(super) fn append_known(&mut self, key: Key, ids: &mut Vec<u32>) -> bool {
+    pub(super) fn append_known(&mut self, key: impl CacheKey, ids: &mut Vec<u32>) -> bool {
         let is_known = self.cache().is_some_and(|cache| cache.append(key, ids));
         self.misses += usize::from(!is_known);
         is_known
@@ -102,21 +80,20 @@ impl Alone<'_> {
     ) -> Known {
         let bytes = &text[piece.start..piece.end];
         let key = LongKey::<4>::new(bytes);
-        if self.cache().is_some_and(|cache| cache.append_long(key, ids)) {
-            return Known::Appended;
-        }
         let cuts = self.vocabulary.cuts();
         if cuts.each(text, piece.start, piece.end, ControlFlow::Break).is_break() {
             return Known::Not;
         }
-        self.misses += 1;
+        if self.append_known(key, ids) {
+            return Known::Appended;
+        }
         let Some(rank) = self.vocabulary.tokens().find_long(bytes) else {
             return Known::Mergeable;
         };
         let id = self.vocabulary.id(rank);
         ids.push(id);
         if let Some(cache) = self.cache() {
-            cache.put_long(key, &[id]);
+            cache.put(key, &[id]);
         }
         Known::Appended
     }
@@ -125,19 +102,17 @@ impl Alone<'_> {
     #[inline(always)]
     fn append_remembered(
         &mut self,
+        key: impl CacheKey,
         ids: &mut Vec<u32>,
-        get: impl FnOnce(&mut Cache, &mut Vec<u32>) -> bool,
-        put: impl FnOnce(&mut Cache, &[u32]),
         find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
     ) -> Result<()> {
-        if self.cache().is_some_and(|cache| get(cache, ids)) {
+        if self.append_known(key, ids) {
             return Ok(());
         }
-        self.misses += 1;
         let from = ids.len();
         find(self, ids)?;
         if let Some(cache) = self.cache() {
-            put(cache, &ids[from..]);
+            cache.put(key, &ids[from..]);
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ fn the_time_is_linear_and_nothing_overflows() {
             assert_eq!(pieces.last().unwrap().end, text.len());
         }
     }
-    let tiers = tiers();
+    let tiers = Tier::all();
     for text in &texts {
         check_tiers(&tiers, text);
     }
@@ -53,14 +53,6 @@ fn the_time_is_linear_and_nothing_overflows() {
             assert_eq!(matched(&pattern, text).unwrap(), scanned(*family, text), "{spelling}");
         }
     }
-}
-
-/// Every tier that this processor has.
-fn tiers() -> Vec<Tier> {
-    let mut tiers: Vec<Tier> =
-        ["portable", "avx2", "avx512"].into_iter().filter_map(Tier::named).collect();
-    tiers.dedup();
-    tiers
 }
 
 /// What the block cutter says.
@@ -101,7 +93,7 @@ fn check_tiers(tiers: &[Tier], text: &str) {
 
 #[test]
 fn blocks_cut_short_strings_as_the_scanner() {
-    let tiers = tiers();
+    let tiers = Tier::all();
     for length in 0..=2 {
         exhaustive(ALPHABET, length, |text| check_tiers(&tiers, text));
     }
@@ -113,7 +105,7 @@ fn blocks_cut_short_strings_as_the_scanner() {
 /// A hard case at each place of a window, with the text going on behind it or not.
 #[test]
 fn blocks_cut_at_every_offset_as_the_scanner() {
-    let tiers = tiers();
+    let tiers = Tier::all();
     let cases = [
         "don't",
         "'ſx",
@@ -164,7 +156,7 @@ fn blocks_cut_at_every_offset_as_the_scanner() {
 }
 
 fn check_random_texts(seed: u64, count: usize) {
-    let tiers = tiers();
+    let tiers = Tier::all();
     let mut random = Random::new(seed);
     for _ in 0..count {
         check_tiers(&tiers, &random_text(&mut random, 150, 12));
@@ -251,7 +243,7 @@ fn blocks_cut_many_random_texts_as_the_scanner() {
 
 #[test]
 fn blocks_classify_every_code_point_as_the_scanner() {
-    let tiers = tiers();
+    let tiers = Tier::all();
     let mut text = String::new();
     for first in (0..=char::MAX as u32).step_by(24) {
         text.clear();
@@ -264,7 +256,7 @@ fn blocks_classify_every_code_point_as_the_scanner() {
 
 #[test]
 fn batches_may_end_anywhere() {
-    let tiers = tiers();
+    let tiers = Tier::all();
     for length in [60, 64, 65, 127, 128, 190, 191, 192, 193, 255, 256, 257, 300, 1000] {
         check_tiers(&tiers, &"a ".repeat(length));
         check_tiers(&tiers, &"1".repeat(length));

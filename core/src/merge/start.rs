@@ -1,0 +1,55 @@
+//! The parts that merging starts with.
+
+use std::hint::select_unpredictable;
+
+use crate::vocabulary::{NONE, Neighbours, Pairs, three_byte_char};
+
+/// A part that merging starts with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstPart {
+    pub(super) part: u32,
+    /// Whether it is a single byte.
+    pub(super) is_byte: bool,
+    /// The rank of its merge with the next part, if both are single bytes.
+    pub(super) rank: u32,
+}
+
+/// Tells `found` the parts that merging `piece` starts with, in order: single bytes, but for what is
+/// certain to merge with each other, which are characters of three bytes that are complete before
+/// anything else can take a part of them, and pairs of bytes. For ordered vocabularies only.
+///
+/// Two neighbouring bytes are certain to when their merge ranks before every merge that could
+/// take the first from the left, or the second from the right: both are still single bytes when
+/// the turn of their rank comes. To do it at once changes nothing, since whatever merges with
+/// the result ranks after it.
+#[inline(always)]
+pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(FirstPart)) {
+    let next_to = |position: usize| match piece.get(position..position + 2) {
+        Some(pair) => pairs.neighbours(pair[0], pair[1]),
+        None => &Neighbours::NONE,
+    };
+    let mut position = 0;
+    let mut taken_left = NONE;
+    let mut here = next_to(0);
+    while let Some(&byte) = piece.get(position) {
+        if byte & 0xf0 == 0xe0
+            && let Some(code_point) = three_byte_char(&piece[position..])
+            && let character = pairs.character(code_point)
+            && character != NONE
+        {
+            found(FirstPart { part: character, is_byte: false, rank: NONE });
+            position += 3;
+            taken_left = next_to(position - 1).taken_left;
+            here = next_to(position);
+            continue;
+        }
+        let next = next_to(position + 1);
+        // Neither is branched on: it cannot be predicted.
+        let is_pair = (here.rank < taken_left) & (here.rank < next.taken_right);
+        let part = select_unpredictable(is_pair, here.rank, pairs.byte(byte));
+        found(FirstPart { part, is_byte: !is_pair, rank: here.rank });
+        position += 1 + usize::from(is_pair);
+        taken_left = select_unpredictable(is_pair, next, here).taken_left;
+        here = next_to(position);
+    }
+}
