@@ -1,16 +1,14 @@
 //! Many pieces at once: what they need of memory is asked for before it is used.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
-use super::alone::{Alone, Known};
+use super::alone::Alone;
+use super::gaps::Gaps;
 use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, ShortPieces, run_key};
 use crate::error::Result;
-use crate::merge::{TOGETHER_LIMIT, Together};
 use crate::split::Piece;
-use crate::tier::Tier;
 use crate::vocabulary::{
-    Key, NONE, SHORT, SoughtToken, Vocabulary, is_key_of_other, key, key_of_other, length_of,
-    three_byte_char,
+    Key, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
 /// How many units are sought at once. Of more, the first would be far away again when their turn
@@ -18,12 +16,8 @@ use crate::vocabulary::{
 const UNITS: usize = 512;
 /// One unknown unit in so many is few.
 const FEW: usize = 512;
-/// How many unknown pieces are told from those that come again.
-const LATEST: usize = 256;
 /// So many gaps are worth filling together.
 const GAPS: usize = 128;
-/// How many ids of unknown units there is room for from one lot to the next.
-const KEPT: usize = 1 << 16;
 
 /// What is looked up: a piece, or a segment of one that can be cut.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +30,7 @@ pub(crate) struct Unit {
 
 impl Unit {
     #[inline(always)]
-    pub(crate) fn piece(&self) -> Piece {
+    pub(super) fn piece(&self) -> Piece {
         Piece { start: self.start, end: self.start + length_of(self.key) }
     }
 }
@@ -55,7 +49,7 @@ impl<'a> Stream<'a> {
 }
 
 /// A lot of units, and room to find what the cache does not know of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ahead {
     /// The first `count` are of this lot.
     units: Vec<Unit>,
@@ -65,54 +59,8 @@ pub(crate) struct Ahead {
     settled: bool,
     /// How many units there were in lots with unknown ones since `settled` was last set.
     since_settling: usize,
-    gaps: Vec<Gap>,
-    /// The ids that belong into the gaps.
-    found: Vec<u32>,
-    /// What may be a token.
-    unknown: Vec<Unknown>,
-    /// By the low bits of a set, the last of `unknown` that belongs there.
-    latest: [usize; LATEST],
-    /// Gaps, each with an earlier one of the same piece.
-    repeated: Vec<(usize, usize)>,
-    /// What is merged: pieces, their keys and their gaps.
-    merging: Vec<(Piece, (Key, usize))>,
-    together: Together,
-}
-
-/// A piece of up to [`SHORT`] bytes that the cache does not know.
-#[derive(Debug, Clone, Copy)]
-struct Unknown {
-    piece: Piece,
-    sought: SoughtToken,
-    gap: usize,
-}
-
-/// Where the ids of a unit are missing, that the cache does not know at once.
-#[derive(Debug, Clone)]
-struct Gap {
-    unit: Unit,
-    /// How many ids come before.
-    at: usize,
-    /// Where they are among those that were found. Empty: not found yet.
-    found: Range<usize>,
-}
-
-impl Default for Ahead {
-    fn default() -> Self {
-        Self {
-            units: Vec::new(),
-            count: 0,
-            settled: false,
-            since_settling: 0,
-            gaps: Vec::new(),
-            found: Vec::new(),
-            unknown: Vec::new(),
-            latest: [0; LATEST],
-            repeated: Vec::new(),
-            merging: Vec::new(),
-            together: Together::new(Tier::from_environment()),
-        }
-    }
+    /// Where units were unknown in this lot and those before.
+    gaps: Gaps,
 }
 
 impl Ahead {
@@ -255,7 +203,7 @@ impl Ahead {
                     {
                         cache.approach_rest(unit.key, unit.set);
                     }
-                    self.gaps.push(Gap { unit: *unit, at: ids.len(), found: 0..0 });
+                    self.gaps.push(*unit, ids.len());
                 }
             }
             next += 1;
@@ -291,10 +239,10 @@ impl Ahead {
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        if self.gaps.is_empty() { Ok(()) } else { self.append_unknown(alone, text, ids) }
+        if self.gaps.len() == 0 { Ok(()) } else { self.append_unknown(alone, text, ids) }
     }
 
-    /// Finds what belongs into the gaps, and puts it there.
+    /// Fills the gaps.
     #[inline(never)]
     fn append_unknown(
         &mut self,
@@ -302,111 +250,9 @@ impl Ahead {
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let result = self.find(alone, text);
-        if result.is_ok() {
-            self.fill_gaps(ids);
-        }
-        self.gaps.clear();
+        let result = self.gaps.fill(alone, text, ids);
         self.settle(alone);
-        if self.found.capacity() > KEPT {
-            self.found = Vec::new();
-        }
         result
-    }
-
-    /// Finds what belongs into the gaps.
-    fn find(&mut self, alone: &mut Alone<'_>, text: &[u8]) -> Result<()> {
-        self.found.clear();
-        if self.gaps.len() > 1 && alone.vocabulary.is_ordered() {
-            self.find_together(alone, text);
-        }
-        for gap in self.gaps.iter_mut().filter(|gap| gap.found.is_empty()) {
-            let start = self.found.len();
-            alone.append(text, gap.unit.piece(), &mut self.found)?;
-            gap.found = start..self.found.len();
-        }
-        Ok(())
-    }
-
-    /// Finds what belongs into the gaps of pieces that can be merged together. Each step is done
-    /// for all of them before the next, so that they wait for memory together. What cannot be found
-    /// this way stays unknown.
-    fn find_together(&mut self, alone: &mut Alone<'_>, text: &[u8]) {
-        let Self { gaps, found, unknown, merging, repeated, .. } = self;
-        unknown.clear();
-        merging.clear();
-        repeated.clear();
-        for (i, gap) in gaps.iter_mut().enumerate() {
-            let unit = &gap.unit;
-            let start = found.len();
-            if length_of(unit.key) <= SHORT {
-                let latest = &mut self.latest[unit.set.below(LATEST)];
-                match unknown.get(*latest) {
-                    Some(same) if same.sought.key() == unit.key => repeated.push((i, same.gap)),
-                    _ if alone.append_known(unit.key, found) => gap.found = start..found.len(),
-                    _ => {
-                        *latest = unknown.len();
-                        let piece = unit.piece();
-                        let mut sought = SoughtToken::new(unit.key);
-                        alone.vocabulary.tokens().approach(&mut sought);
-                        unknown.push(Unknown { piece, sought, gap: i });
-                    }
-                }
-            } else if is_key_of_other(unit.key) && length_of(unit.key) <= TOGETHER_LIMIT {
-                match alone.append_known_long(text, unit.piece(), found) {
-                    Known::Appended => gap.found = start..found.len(),
-                    Known::Mergeable => merging.push((unit.piece(), (unit.key, i))),
-                    Known::Not => {}
-                }
-            }
-        }
-        let Alone { vocabulary, cache: Some(cache), .. } = alone else { return };
-        let tokens = vocabulary.tokens();
-        for Unknown { sought, .. } in &mut *unknown {
-            tokens.approach_slot(sought);
-        }
-        for Unknown { sought, .. } in &mut *unknown {
-            tokens.approach_bytes(sought);
-        }
-        for &Unknown { piece, sought, gap } in &*unknown {
-            let rank = tokens.found(&sought);
-            if rank == NONE {
-                merging.push((piece, (sought.key(), gap)));
-                continue;
-            }
-            let start = found.len();
-            found.push(vocabulary.id(rank));
-            cache.put(sought.key(), &found[start..]);
-            gaps[gap].found = start..found.len();
-        }
-        self.together.merge(vocabulary, text, merging, |piece, (key, gap), ids| {
-            let start = found.len();
-            found.extend_from_slice(ids);
-            gaps[gap].found = start..found.len();
-            if is_key_of_other(key) {
-                cache.put(LongKey::<4>::new(&text[piece.start..piece.end]), ids);
-            } else {
-                cache.put(key, ids);
-            }
-        });
-        for &(gap, same) in &*repeated {
-            gaps[gap].found = gaps[same].found.clone();
-        }
-    }
-
-    /// Makes room for what was found, from the last gap to the first, and copies it there.
-    fn fill_gaps(&self, ids: &mut Vec<u32>) {
-        let mut from = ids.len();
-        let found: usize = self.gaps.iter().map(|gap| gap.found.len()).sum();
-        ids.resize(from + found, 0);
-        let mut to = ids.len();
-        for gap in self.gaps.iter().rev() {
-            to -= from - gap.at;
-            ids.copy_within(gap.at..from, to);
-            from = gap.at;
-            to -= gap.found.len();
-            ids[to..to + gap.found.len()].copy_from_slice(&self.found[gap.found.clone()]);
-        }
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Many pieces are under way at once, since memory is what takes the time: what the cache will be
 //! asked for is brought near for all of them, then the ids of what it knows are written one after
-//! the other. What it does not know, it learns, for many pieces at once as well ([`ahead`]), or
+//! the other. What it does not know, it learns, for many pieces at once as well ([`gaps`]), or
 //! for one, in its turn ([`alone`]).
 
 mod ahead;
 mod alone;
+mod gaps;
 
 pub(crate) use ahead::{Ahead, Unit};
 

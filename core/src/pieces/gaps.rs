@@ -1,0 +1,196 @@
+//! Units that the cache does not know leave gaps among the ids, which are filled together.
+
+use std::ops::Range;
+
+use super::ahead::Unit;
+use super::alone::{Alone, Known};
+use crate::cache::LongKey;
+use crate::error::Result;
+use crate::merge::{TOGETHER_LIMIT, Together};
+use crate::split::Piece;
+use crate::tier::Tier;
+use crate::vocabulary::{Key, NONE, SHORT, SoughtToken, is_key_of_other, length_of};
+
+/// How many unknown pieces are told from those that come again.
+const LATEST: usize = 256;
+/// How many ids there is room for from one filling to the next.
+const KEPT: usize = 1 << 16;
+
+/// Gaps, and room to find what belongs into them.
+#[derive(Debug)]
+pub(super) struct Gaps {
+    gaps: Vec<Gap>,
+    /// The ids that belong into the gaps.
+    found: Vec<u32>,
+    /// What may be a token.
+    unknown: Vec<Unknown>,
+    /// By the set where the cache would have it, the last of `unknown`; or anything.
+    latest: [usize; LATEST],
+    /// Gaps, each with an earlier one of the same piece.
+    repeated: Vec<(usize, usize)>,
+    /// What is merged: pieces, their keys and their gaps.
+    merging: Vec<(Piece, (Key, usize))>,
+    together: Together,
+}
+
+/// Where the ids of a unit are missing, that the cache does not know at once.
+#[derive(Debug, Clone)]
+struct Gap {
+    unit: Unit,
+    /// How many ids come before.
+    at: usize,
+    /// Where they are among those that were found. Empty: not found yet.
+    found: Range<usize>,
+}
+
+/// A piece of up to [`SHORT`] bytes that the cache does not know.
+#[derive(Debug, Clone, Copy)]
+struct Unknown {
+    piece: Piece,
+    sought: SoughtToken,
+    gap: usize,
+}
+
+impl Default for Gaps {
+    fn default() -> Self {
+        Self {
+            gaps: Vec::new(),
+            found: Vec::new(),
+            unknown: Vec::new(),
+            latest: [0; LATEST],
+            repeated: Vec::new(),
+            merging: Vec::new(),
+            together: Together::new(Tier::from_environment()),
+        }
+    }
+}
+
+impl Gaps {
+    /// Notes that the ids of a unit are missing behind so many others.
+    #[inline(always)]
+    pub(super) fn push(&mut self, unit: Unit, at: usize) {
+        self.gaps.push(Gap { unit, at, found: 0..0 });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.gaps.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.gaps.clear();
+    }
+
+    /// Finds what belongs into the gaps of `ids` and puts it there. No gap is left, whether or not
+    /// it was found.
+    pub(super) fn fill(
+        &mut self,
+        alone: &mut Alone<'_>,
+        text: &[u8],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let result = self.find(alone, text);
+        if result.is_ok() {
+            self.insert(ids);
+        }
+        self.gaps.clear();
+        if self.found.capacity() > KEPT {
+            self.found = Vec::new();
+        }
+        result
+    }
+
+    /// Finds what belongs into the gaps.
+    fn find(&mut self, alone: &mut Alone<'_>, text: &[u8]) -> Result<()> {
+        self.found.clear();
+        if self.gaps.len() > 1 && alone.vocabulary.is_ordered() {
+            self.find_together(alone, text);
+        }
+        for gap in self.gaps.iter_mut().filter(|gap| gap.found.is_empty()) {
+            let start = self.found.len();
+            alone.append(text, gap.unit.piece(), &mut self.found)?;
+            gap.found = start..self.found.len();
+        }
+        Ok(())
+    }
+
+    /// Finds what belongs into the gaps of pieces that can be merged together. Each step is done
+    /// for all of them before the next, so that they wait for memory together. What cannot be found
+    /// this way stays unknown.
+    fn find_together(&mut self, alone: &mut Alone<'_>, text: &[u8]) {
+        let Self { gaps, found, unknown, merging, repeated, .. } = self;
+        unknown.clear();
+        merging.clear();
+        repeated.clear();
+        for (i, gap) in gaps.iter_mut().enumerate() {
+            let unit = &gap.unit;
+            let start = found.len();
+            if length_of(unit.key) <= SHORT {
+                let latest = &mut self.latest[unit.set.below(LATEST)];
+                match unknown.get(*latest) {
+                    Some(same) if same.sought.key() == unit.key => repeated.push((i, same.gap)),
+                    _ if alone.append_known(unit.key, found) => gap.found = start..found.len(),
+                    _ => {
+                        *latest = unknown.len();
+                        let piece = unit.piece();
+                        let mut sought = SoughtToken::new(unit.key);
+                        alone.vocabulary.tokens().approach(&mut sought);
+                        unknown.push(Unknown { piece, sought, gap: i });
+                    }
+                }
+            } else if is_key_of_other(unit.key) && length_of(unit.key) <= TOGETHER_LIMIT {
+                match alone.append_known_long(text, unit.piece(), found) {
+                    Known::Appended => gap.found = start..found.len(),
+                    Known::Mergeable => merging.push((unit.piece(), (unit.key, i))),
+                    Known::Not => {}
+                }
+            }
+        }
+        let Alone { vocabulary, cache: Some(cache), .. } = alone else { return };
+        let tokens = vocabulary.tokens();
+        for Unknown { sought, .. } in &mut *unknown {
+            tokens.approach_slot(sought);
+        }
+        for Unknown { sought, .. } in &mut *unknown {
+            tokens.approach_bytes(sought);
+        }
+        for &Unknown { piece, sought, gap } in &*unknown {
+            let rank = tokens.found(&sought);
+            if rank == NONE {
+                merging.push((piece, (sought.key(), gap)));
+                continue;
+            }
+            let start = found.len();
+            found.push(vocabulary.id(rank));
+            cache.put(sought.key(), &found[start..]);
+            gaps[gap].found = start..found.len();
+        }
+        self.together.merge(vocabulary, text, merging, |piece, (key, gap), ids| {
+            let start = found.len();
+            found.extend_from_slice(ids);
+            gaps[gap].found = start..found.len();
+            if is_key_of_other(key) {
+                cache.put(LongKey::<4>::new(&text[piece.start..piece.end]), ids);
+            } else {
+                cache.put(key, ids);
+            }
+        });
+        for &(gap, same) in &*repeated {
+            gaps[gap].found = gaps[same].found.clone();
+        }
+    }
+
+    /// Makes room for what was found, from the last gap to the first, and copies it there.
+    fn insert(&self, ids: &mut Vec<u32>) {
+        let mut from = ids.len();
+        let found: usize = self.gaps.iter().map(|gap| gap.found.len()).sum();
+        ids.resize(from + found, 0);
+        let mut to = ids.len();
+        for gap in self.gaps.iter().rev() {
+            to -= from - gap.at;
+            ids.copy_within(gap.at..from, to);
+            from = gap.at;
+            to -= gap.found.len();
+            ids[to..to + gap.found.len()].copy_from_slice(&self.found[gap.found.clone()]);
+        }
+    }
+}
