@@ -111,6 +111,20 @@ def test_pieces_of_every_length(family: Pair) -> None:
         text = "".join(pieces)
 
 
+def test_new_pieces_that_come_again_at_once(family: Pair) -> None:
+    """Before they were learned, and after: next to each other, and thousands of pieces apart."""
+    draw = random.Random(3)
+    for known in (0, 3, 40):
+        pieces: list[str] = []
+        for new in words(known, 3000):
+            pieces += [" the"] * draw.randint(0, known)
+            again = draw.choice([1, 1, 2, 5, 60, 300, 4096])
+            pieces.append(draw.choice(pieces[-again:]) if pieces and draw.random() < 0.4 else new)
+        family.ours.clear_cache()
+        for text in ("".join(pieces), "".join(reversed(pieces))):
+            assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
+
+
 def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
     """Ids stay right while pieces push each other out, and come back."""
     texts = [

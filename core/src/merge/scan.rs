@@ -1,7 +1,7 @@
 //! Merging of one short piece: the lowest rank, again and again, by looking at all of them.
 
 use super::SCAN_LIMIT;
-use super::start::{FirstPart, first_parts};
+use super::start::first_parts;
 use crate::vocabulary::{NONE, Pairs};
 
 /// Appends the parts of `piece`, at most [`SCAN_LIMIT`] bytes, to `out`. For ordered
@@ -30,18 +30,16 @@ impl Parts {
     fn start(pairs: &Pairs, piece: &[u8]) -> Self {
         let mut this =
             Self { parts: [NONE; SCAN_LIMIT + 1], ranks: [NONE; SCAN_LIMIT + 1], count: 0 };
-        let mut last_is_byte = true;
-        first_parts(pairs, piece, |FirstPart { part, is_byte, rank }| {
-            this.parts[this.count] = part;
-            this.ranks[this.count] = rank;
+        first_parts(pairs, piece, |first| {
+            let at = this.count;
+            this.parts[at] = first.part;
             this.count += 1;
-            if this.count > 1 && !(last_is_byte && is_byte) {
-                this.find_rank(pairs, this.count - 1);
+            if !first.is_known {
+                this.find_rank(pairs, at);
+            } else if at > 0 {
+                this.ranks[at - 1] = first.rank;
             }
-            last_is_byte = is_byte;
         });
-        // Behind the last part there is none to merge with.
-        this.ranks[this.count - 1] = NONE;
         this
     }
 

@@ -8,9 +8,10 @@ use crate::vocabulary::{NONE, Neighbours, Pairs, three_byte_char};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstPart {
     pub(super) part: u32,
-    /// Whether it is a single byte.
-    pub(super) is_byte: bool,
-    /// The rank of its merge with the next part, if both are single bytes.
+    /// Whether the rank of its merge with the part before is known, as it is between two single
+    /// bytes. For the first part it is: nothing merges with it from there.
+    pub(super) is_known: bool,
+    /// That rank, or [`NONE`] where none is known.
     pub(super) rank: u32,
 }
 
@@ -31,13 +32,16 @@ pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(Fir
     let mut position = 0;
     let mut taken_left = NONE;
     let mut here = next_to(0);
+    let mut rank = NONE;
+    let mut is_byte_before = true;
     while let Some(&byte) = piece.get(position) {
         if byte & 0xf0 == 0xe0
             && let Some(code_point) = three_byte_char(&piece[position..])
             && let character = pairs.character(code_point)
             && character != NONE
         {
-            found(FirstPart { part: character, is_byte: false, rank: NONE });
+            found(FirstPart { part: character, is_known: position == 0, rank: NONE });
+            (rank, is_byte_before) = (NONE, false);
             position += 3;
             taken_left = next_to(position - 1).taken_left;
             here = next_to(position);
@@ -47,7 +51,10 @@ pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(Fir
         // Neither is branched on: it cannot be predicted.
         let is_pair = (here.rank < taken_left) & (here.rank < next.taken_right);
         let part = select_unpredictable(is_pair, here.rank, pairs.byte(byte));
-        found(FirstPart { part, is_byte: !is_pair, rank: here.rank });
+        let is_known = is_byte_before & !is_pair | (position == 0);
+        found(FirstPart { part, is_known, rank });
+        rank = select_unpredictable(is_pair, NONE, here.rank);
+        is_byte_before = !is_pair;
         position += 1 + usize::from(is_pair);
         taken_left = select_unpredictable(is_pair, next, here).taken_left;
         here = next_to(position);

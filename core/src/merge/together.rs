@@ -6,7 +6,7 @@
 //! parts of the lowest rank, all the pairs that this makes are looked up together, and vector
 //! instructions move the parts up and find the next lowest ranks.
 
-use super::start::{FirstPart, first_parts};
+use super::start::first_parts;
 use crate::split::Piece;
 use crate::tier::{Kind, Tier};
 use crate::vocabulary::{NONE, Pairs, Sought, Vocabulary};
@@ -114,7 +114,7 @@ impl Together {
         for pieces in pieces.chunks(LANES * BLOCKS) {
             let blocks = &mut blocks[..pieces.len().div_ceil(LANES)];
             for (piece, _) in pieces {
-                pairs.approach_bytes(&text[piece.start..piece.end]);
+                pairs.approach_start(&text[piece.start..piece.end]);
             }
             for (index, pieces) in pieces.chunks(LANES).enumerate() {
                 blocks[index].clear(pieces.iter().map(|(piece, _)| piece.end - piece.start));
@@ -204,20 +204,17 @@ impl Block {
     #[inline(never)]
     fn start(&mut self, pairs: &Pairs, piece: &[u8], block: usize, lane: usize, list: &mut List) {
         let lane = lane % LANES;
-        let mut count = 0;
-        let mut last = FirstPart { part: NONE, is_byte: true, rank: NONE };
+        let mut count = 0_usize;
+        let mut last = NONE;
         first_parts(pairs, piece, |first| {
-            let row = count % ROWS;
-            let is_wanted = !(last.is_byte & first.is_byte) & (count > 0);
-            let place = Place::new(block, row.wrapping_sub(1), lane);
-            list.add_if(is_wanted, last.part, first.part, place);
-            self.parts[row][lane] = first.part;
-            self.ranks[row][lane] = first.rank << ROW_BITS;
-            last = first;
+            // The first part has none before it: what merges with it there is nothing.
+            let before = count.wrapping_sub(1) % ROWS;
+            list.add_if(!first.is_known, last, first.part, Place::new(block, before, lane));
+            self.ranks[before][lane] = first.rank << ROW_BITS;
+            self.parts[count % ROWS][lane] = first.part;
+            last = first.part;
             count += 1;
         });
-        // Nothing is behind the last part.
-        self.ranks[(count - 1) % ROWS][lane] = NOTHING;
         self.counts[lane] = count as u32;
         self.height = self.height.max(count);
     }

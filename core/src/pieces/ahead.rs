@@ -54,10 +54,10 @@ pub(crate) struct Ahead {
     /// The first `count` are of this lot.
     units: Vec<Unit>,
     count: usize,
-    /// Whether few units were unknown of the last lot that had unknown ones, as in a text that was
-    /// seen before.
+    /// Whether few units were unknown the last time that [`Ahead::settle`] looked, as in a text
+    /// that was seen before.
     settled: bool,
-    /// How many units there were in lots with unknown ones since `settled` was last set.
+    /// How many units there have been since then, in lots with unknown ones.
     since_settling: usize,
     /// Where units were unknown in this lot and those before.
     gaps: Gaps,
@@ -165,7 +165,8 @@ impl Ahead {
         self.count += 1;
     }
 
-    /// Appends the ids of this lot.
+    /// Appends the ids of this lot. Where units are unknown it may leave gaps, which
+    /// [`Ahead::finish`] fills.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -181,8 +182,8 @@ impl Ahead {
         self.append_rest(alone, text, known, ids)
     }
 
-    /// Appends the ids of the units from this one on, which is unknown. Where few are, they are
-    /// sooner found one by one.
+    /// [`Ahead::append`] for the units from this one on, which is unknown. Where few are, they are
+    /// sooner found one by one, and leave no gaps.
     #[inline(never)]
     fn append_rest(
         &mut self,
@@ -225,7 +226,7 @@ impl Ahead {
         self.settled = misses * FEW < std::mem::take(&mut self.since_settling);
     }
 
-    /// Forgets the gaps of a text that was given up.
+    /// Starts anew: forgets the gaps that a text left which was given up.
     pub(super) fn clear(&mut self) {
         self.gaps.clear();
         self.since_settling = 0;

@@ -14,7 +14,8 @@ pub(super) enum Known {
     Appended,
     /// It is neither in the cache nor a token, and cannot be cut.
     Mergeable,
-    Not,
+    /// It can be cut: what becomes of its segments is for [`Alone::append`] to find.
+    Cut,
 }
 
 /// Deals with pieces one by one.
@@ -82,7 +83,7 @@ impl Alone<'_> {
         let key = LongKey::<4>::new(bytes);
         let cuts = self.vocabulary.cuts();
         if cuts.each(text, piece.start, piece.end, ControlFlow::Break).is_break() {
-            return Known::Not;
+            return Known::Cut;
         }
         if self.append_known(key, ids) {
             return Known::Appended;

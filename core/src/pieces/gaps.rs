@@ -4,15 +4,18 @@ use std::ops::Range;
 
 use super::ahead::Unit;
 use super::alone::{Alone, Known};
-use crate::cache::LongKey;
+use crate::cache::{LONG, LongKey};
 use crate::error::Result;
 use crate::merge::{TOGETHER_LIMIT, Together};
 use crate::split::Piece;
 use crate::tier::Tier;
 use crate::vocabulary::{Key, NONE, SHORT, SoughtToken, is_key_of_other, length_of};
 
-/// How many unknown pieces are told from those that come again.
+/// So many unknown pieces of up to [`SHORT`] bytes can be told from those that come again. (Longer
+/// ones that do are found again each time.)
 const LATEST: usize = 256;
+/// What is merged together has a key in one of the cache's first two tables.
+const _: () = assert!(TOGETHER_LIMIT <= LONG);
 /// How many ids there is room for from one filling to the next.
 const KEPT: usize = 1 << 16;
 
@@ -141,7 +144,7 @@ impl Gaps {
                 match alone.append_known_long(text, unit.piece(), found) {
                     Known::Appended => gap.found = start..found.len(),
                     Known::Mergeable => merging.push((unit.piece(), (unit.key, i))),
-                    Known::Not => {}
+                    Known::Cut => {}
                 }
             }
         }

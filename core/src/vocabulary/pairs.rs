@@ -139,7 +139,7 @@ impl Pairs {
 
     /// Brings near what merging a piece reads first.
     #[inline(always)]
-    pub(crate) fn approach_bytes(&self, piece: &[u8]) {
+    pub(crate) fn approach_start(&self, piece: &[u8]) {
         for (position, &[first, second]) in piece.array_windows().enumerate() {
             prefetch(self.neighbours(first, second));
             if first & 0xf0 == 0xe0
@@ -233,8 +233,7 @@ fn last_merge(tokens: &Tokens, bytes: &[u32], rank: u32) -> [u32; 2] {
 }
 
 fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
-    let nothing = Neighbours { rank: NONE, taken_left: NONE, taken_right: NONE, padding: 0 };
-    let mut table = vec![nothing; 1 << 16];
+    let mut table = vec![Neighbours::NONE; 1 << 16];
     for (rank, &[left, right]) in (0..).zip(splits) {
         if left == NONE {
             continue;
