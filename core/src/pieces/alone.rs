@@ -8,16 +8,6 @@ use crate::merge::merge;
 use crate::split::Piece;
 use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
 
-/// What is known of a piece without merging.
-pub(super) enum Known {
-    /// All: its ids are appended.
-    Appended,
-    /// It is neither in the cache nor a token, and cannot be cut.
-    Mergeable,
-    /// It can be cut: what becomes of its segments is for [`Alone::append`] to find.
-    Cut,
-}
-
 /// Deals with pieces one by one.
 pub(super) struct Alone<'a> {
     pub(super) vocabulary: &'a Vocabulary,
@@ -72,31 +62,25 @@ impl Alone<'_> {
     }
 
     /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`LONG`], if the cache knows
-    /// them or it is a token, or else says whether it is merged as a whole.
-    pub(super) fn append_known_long(
+    /// them or it is a token.
+    pub(super) fn append_known_or_token(
         &mut self,
         text: &[u8],
         piece: Piece,
         ids: &mut Vec<u32>,
-    ) -> Known {
+    ) -> bool {
         let bytes = &text[piece.start..piece.end];
         let key = LongKey::<4>::new(bytes);
-        let cuts = self.vocabulary.cuts();
-        if cuts.each(text, piece.start, piece.end, ControlFlow::Break).is_break() {
-            return Known::Cut;
-        }
         if self.append_known(key, ids) {
-            return Known::Appended;
+            return true;
         }
-        let Some(rank) = self.vocabulary.tokens().find_long(bytes) else {
-            return Known::Mergeable;
-        };
+        let Some(rank) = self.vocabulary.tokens().find_long(bytes) else { return false };
         let id = self.vocabulary.id(rank);
         ids.push(id);
         if let Some(cache) = self.cache() {
             cache.put(key, &[id]);
         }
-        Known::Appended
+        true
     }
 
     /// Appends what the cache knows, or else what `find` finds, which the cache then learns.

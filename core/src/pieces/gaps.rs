@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::ahead::Unit;
-use super::alone::{Alone, Known};
+use super::alone::Alone;
 use crate::cache::{LONG, LongKey};
 use crate::error::Result;
 use crate::merge::{TOGETHER_LIMIT, Together};
@@ -141,10 +141,11 @@ impl Gaps {
                     }
                 }
             } else if is_key_of_other(unit.key) && length_of(unit.key) <= TOGETHER_LIMIT {
-                match alone.append_known_long(text, unit.piece(), found) {
-                    Known::Appended => gap.found = start..found.len(),
-                    Known::Mergeable => merging.push((unit.piece(), (unit.key, i))),
-                    Known::Cut => {}
+                // Merged as a whole: to cut it would change nothing.
+                if alone.append_known_or_token(text, unit.piece(), found) {
+                    gap.found = start..found.len();
+                } else {
+                    merging.push((unit.piece(), (unit.key, i)));
                 }
             }
         }
