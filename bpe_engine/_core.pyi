@@ -1,10 +1,14 @@
 """The native half of `bpe_engine`. Use `bpe_engine.Encoding`, which says what each method does."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Literal, final
+
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "CoreBPE",
+    "EncodingBase",
     "TokenBuffer",
     "audit_tokens",
     "disallowed_special_message",
@@ -126,6 +130,51 @@ class CoreBPE:
     def set_caching(self, caching: bool) -> None: ...
     @property
     def is_caching(self) -> bool: ...
+
+@disjoint_base
+class EncodingBase:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self: ...
+    def _bind(self, core_bpe: CoreBPE) -> None: ...
+    def encode_ordinary(self, text: str) -> list[int]:
+        """The ids of a text in which nothing is special: ``encode(text,
+        disallowed_special=())``.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
+        [31373, 995]
+        """
+
+    def encode(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] | tuple[()] = (),
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> list[int]:
+        """The ids of a text.
+
+        Special tokens control a model, and text from outside could use their names to the same
+        end. So the name of one in the text is an error unless you say what it is to be.
+
+        Args:
+            text: Any str. Surrogates are repaired: pairs are joined, lone ones become U+FFFD.
+            allowed_special: The names that become special tokens: a set, or ``"all"``.
+            disallowed_special: The names that raise: any collection of str, or ``"all"`` for
+                every special token that is not allowed. Names in neither are ordinary text, so
+                ``()`` turns the check off.
+
+        Raises:
+            ValueError: The text holds a disallowed name.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.encode("hello world")
+        [31373, 995]
+        >>> gpt2.encode("<|endoftext|>", allowed_special={"<|endoftext|>"})
+        [50256]
+        >>> gpt2.encode("<|endoftext|>", disallowed_special=())
+        [27, 91, 437, 1659, 5239, 91, 29]
+        """
 
 @final
 class TokenBuffer:

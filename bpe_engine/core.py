@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import operator
 import sys
@@ -18,7 +19,7 @@ from typing import (
     TypeVar,
 )
 
-from ._core import CoreBPE, disallowed_special_message
+from ._core import CoreBPE, EncodingBase, disallowed_special_message
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,7 @@ _Key = TypeVar("_Key", str, bytes)
 _NO_LIMIT = sys.maxsize
 
 
-class Encoding:
+class Encoding(EncodingBase):
     """A vocabulary, a pattern and special tokens: text to token ids and back.
 
     An encoding never changes, and any number of threads may use one at once. Long texts are
@@ -99,6 +100,7 @@ class Encoding:
         special_tokens: dict[str, int],
         normalization: str | None,
     ) -> None:
+        self._bind(core_bpe)
         self.name = name
         self._pat_str = pat_str
         self._special_tokens = special_tokens
@@ -141,50 +143,7 @@ class Encoding:
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
 
-    # ---- Encoding ----
-
-    def encode_ordinary(self, text: str) -> list[int]:
-        """The ids of a text in which nothing is special: ``encode(text,
-        disallowed_special=())``.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
-        [31373, 995]
-        """
-        return self._core_bpe.encode_ordinary(text)
-
-    def encode(
-        self,
-        text: str,
-        *,
-        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
-        disallowed_special: Literal["all"] | Collection[str] = "all",
-    ) -> list[int]:
-        """The ids of a text.
-
-        Special tokens control a model, and text from outside could use their names to the same
-        end. So the name of one in the text is an error unless you say what it is to be.
-
-        Args:
-            text: Any str. Surrogates are repaired: pairs are joined, lone ones become U+FFFD.
-            allowed_special: The names that become special tokens: a set, or ``"all"``.
-            disallowed_special: The names that raise: any collection of str, or ``"all"`` for
-                every special token that is not allowed. Names in neither are ordinary text, so
-                ``()`` turns the check off.
-
-        Raises:
-            ValueError: The text holds a disallowed name.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.encode("hello world")
-        [31373, 995]
-        >>> gpt2.encode("<|endoftext|>", allowed_special={"<|endoftext|>"})
-        [50256]
-        >>> gpt2.encode("<|endoftext|>", disallowed_special=())
-        [27, 91, 437, 1659, 5239, 91, 29]
-        """
-        return self._core_bpe.encode(text, allowed_special, disallowed_special)
+    # ---- Encoding (`encode` and `encode_ordinary` are native, in `EncodingBase`) ----
 
     def encode_to_numpy(
         self,
@@ -698,6 +657,10 @@ class Encoding:
 
     # ---- Pickle and copy ----
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By itself, `object` does not pickle what inherits a native class in every protocol.
+        return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
+
     def __getstate__(self) -> object:
         from .registry import ENCODINGS
 
@@ -717,6 +680,7 @@ class Encoding:
             from .registry import get_encoding
 
             self.__dict__ = get_encoding(value).__dict__
+            self._bind(self._core_bpe)
             return
         ranks, special = value["mergeable_ranks"], value["special_tokens"]
         normalization = value.get("normalization")

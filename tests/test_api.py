@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -56,6 +57,9 @@ ENCODING_NAMES = [
 ]
 
 
+# What is native, and called without a Python function around it.
+NATIVE = ["encode", "encode_ordinary"]
+
 # Parameters that only our methods have, after those of tiktoken, by keyword and with a default.
 ADDED = {"encode_to_numpy": ["num_threads"]}
 
@@ -64,10 +68,15 @@ ADDED = {"encode_to_numpy": ["num_threads"]}
 def test_encoding(name):
     theirs = inspect.getattr_static(tiktoken.Encoding, name)
     ours = inspect.getattr_static(bpe_engine.Encoding, name)
-    assert type(ours) is type(theirs)
+    assert type(ours) is (types.MethodDescriptorType if name in NATIVE else type(theirs))
     if inspect.isfunction(theirs):
-        extra = parameters(ours)[len(parameters(theirs)) :]
-        assert parameters(ours)[: len(parameters(theirs))] == parameters(theirs)
+        # Behind `self`, which native methods take by position only.
+        theirs, ours = parameters(theirs)[1:], parameters(ours)[1:]
+        if name in NATIVE:
+            # An empty set is nothing that the signature of a native method can show.
+            theirs = [(name, kind, () if d == set() else d) for name, kind, d in theirs]
+        extra = ours[len(theirs) :]
+        assert ours[: len(theirs)] == theirs
         assert [name for name, _, _ in extra] == ADDED.get(name, [])
         for _, kind, default in extra:
             assert kind is inspect.Parameter.KEYWORD_ONLY
@@ -215,6 +224,47 @@ def test_docstrings(name):
         for key in [key for key in sys.modules if key.startswith("tiktoken")]:
             del sys.modules[key]
         sys.modules.update(saved)
+
+
+def test_docstrings_of_native_methods():
+    finder = doctest.DocTestFinder(recurse=False)
+    tree = ast.parse(pathlib.Path(bpe_engine._core.__file__).with_name("_core.pyi").read_text())
+    base = next(c for c in tree.body if getattr(c, "name", "") == "EncodingBase")
+    stubs = {method.name: method for method in base.body}
+    for name in NATIVE:
+        method = getattr(bpe_engine.Encoding, name)
+        assert inspect.getdoc(method) == ast.get_docstring(stubs[name])
+        (test,) = finder.find(method, name, globs={})
+        assert test.examples
+        assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_a_subclass():
+    class Mine(bpe_engine.Encoding):
+        def __init__(self, suffix):
+            super().__init__("m", pat_str=".", mergeable_ranks={b"a": 0}, special_tokens={"b": 1})
+            self.suffix = suffix
+
+        def encode(self, text, **options):
+            return super().encode(text + self.suffix, **options)
+
+    mine = Mine("a")
+    assert mine.encode("a") == [0, 0]
+    assert mine.encode("b", allowed_special={"b"}) == [1, 0]
+    assert mine.encode_ordinary("a") == [0]
+    with pytest.raises(RuntimeError, match="never changes"):
+        mine.__init__("aa")
+    assert mine.encode("a") == [0, 0]
+
+
+def test_an_encoding_that_was_not_initialized():
+    class Mine(bpe_engine.Encoding):
+        def __init__(self):
+            pass
+
+    for call in (Mine().encode, Mine().encode_ordinary):
+        with pytest.raises(AttributeError, match=r"super\(\).__init__"):
+            call("a")
 
 
 def test_stub(tmp_path):

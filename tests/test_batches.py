@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from conftest import FAMILIES, Pair, pair
@@ -48,6 +50,27 @@ def test_batches_are_one_by_one(name: str, threads: int | None) -> None:
     assert rows(enc.encode_batch_to_numpy(batch, allowed_special={END})) == allowed
     assert enc.decode_batch(expected, num_threads=threads) == batch
     assert enc.decode_bytes_batch(expected, num_threads=threads) == [t.encode() for t in batch]
+
+
+def test_the_garbage_collector_is_left_as_it_was() -> None:
+    enc = bpe_engine.get_encoding("gpt2")
+    batch = ["a word"] * 5000
+    runs = []
+    gc.callbacks.append(lambda phase, info: runs.append(phase))
+    try:
+        for switch in (gc.enable, gc.disable):
+            switch()
+            runs.clear()
+            assert enc.encode_batch(batch) == [enc.encode("a word")] * 5000
+            # Thousands of lists were made: one look at them at the end is enough.
+            assert runs.count("start") <= 1
+            is_enabled = gc.isenabled()
+            with pytest.raises(ValueError, match="endoftext"):
+                enc.encode_batch([*batch, END])
+            assert gc.isenabled() == is_enabled == (switch is gc.enable)
+    finally:
+        gc.callbacks.pop()
+        gc.enable()
 
 
 def test_small_batches() -> None:

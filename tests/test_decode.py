@@ -56,7 +56,7 @@ def test_any_bytes(data: bytes) -> None:
     check(data)
 
 
-@pytest.mark.parametrize("at", [0, 1, 7, 8, 63, 64, 200])
+@pytest.mark.parametrize("at", [0, 1, 7, 8, 15, 16, 17, 31, 63, 64, 200])
 def test_borders_at_any_place(at: int) -> None:
     for part in [*(character.encode() for character in BORDERS), *WRONG]:
         for filler in ("a", "é", "漢", "🦀"):

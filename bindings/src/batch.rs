@@ -32,10 +32,7 @@ pub fn encode<'py>(
     let py = texts.py();
     let mut lists = Vec::new();
     encode_each(core, texts, num_threads, rules, |part, _| {
-        for ids in part.rows() {
-            lists.push(ints::list(py, ids)?);
-        }
-        Ok(())
+        ints::append_lists(py, part.rows(), &mut lists)
     })?;
     PyList::new(py, lists)
 }

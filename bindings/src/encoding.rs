@@ -142,11 +142,19 @@ impl CoreBpe {
             .map_err(|stop| stop.into_python(py))
     }
 
-    fn rules(&self, allowed: &Bound<'_, PyAny>, disallowed: &Bound<'_, PyAny>) -> PyResult<Rules> {
+    pub fn rules(
+        &self,
+        allowed: &Bound<'_, PyAny>,
+        disallowed: &Bound<'_, PyAny>,
+    ) -> PyResult<Rules> {
         Rules::read(self.encoding.special_tokens(), allowed, disallowed)
     }
 
-    fn list<'py>(&self, text: &Bound<'py, PyAny>, rules: &Rules) -> PyResult<Bound<'py, PyList>> {
+    pub fn list<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        rules: &Rules,
+    ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.run_ids(text, rules)?;
         let list = ints::list(text.py(), &ids);
         spare::IDS.give(ids);

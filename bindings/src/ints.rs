@@ -41,6 +41,45 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     Ok(unsafe { list.cast_into_unchecked() })
 }
 
+/// Appends a list for each of `rows`.
+///
+/// Python looks for reference cycles whenever some hundreds of lists were made, and reads every
+/// item of every one: with long rows that takes as long as making them. There are none among
+/// lists of `int`s that nobody else has seen, so it is told to wait until they are done.
+pub fn append_lists<'py, 'a>(
+    py: Python<'py>,
+    rows: impl Iterator<Item = &'a [u32]>,
+    lists: &mut Vec<Bound<'py, PyList>>,
+) -> PyResult<()> {
+    let _pause = GarbagePause::new(py);
+    for ids in rows {
+        lists.push(list(py, ids)?);
+    }
+    Ok(())
+}
+
+/// Holds the search for reference cycles back. It is a matter of the whole process, so the
+/// interpreter must not be let go meanwhile; without the GIL, there is no pause.
+struct GarbagePause {
+    was_enabled: bool,
+}
+
+impl GarbagePause {
+    fn new(_: Python<'_>) -> Self {
+        // SAFETY: attached.
+        Self { was_enabled: cfg!(not(Py_GIL_DISABLED)) && unsafe { ffi::PyGC_Disable() } == 1 }
+    }
+}
+
+impl Drop for GarbagePause {
+    fn drop(&mut self) {
+        if self.was_enabled {
+            // SAFETY: attached, since `new` was and the interpreter was not let go.
+            unsafe { ffi::PyGC_Enable() };
+        }
+    }
+}
+
 /// How many ids ahead an `int`'s pointer is asked for, and the `int` itself.
 const POINTER_AHEAD: usize = 128;
 const INT_AHEAD: usize = 48;

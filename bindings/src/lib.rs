@@ -2,6 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `base` | the class `EncodingBase`: what is called for every request |
 //! | `encoding` | the class `CoreBPE`: one method for each way to encode and decode |
 //! | `text` | a Python `str` as UTF-8, surrogates repaired |
 //! | `strings` | bytes into a Python `str` |
@@ -15,6 +16,7 @@
 //! | `learn` | learning, auditing and merging for `vocab_tools` |
 //! | `errors` | errors of the core as Python exceptions |
 
+mod base;
 mod batch;
 mod buffer;
 mod builtin;
@@ -35,6 +37,8 @@ use pyo3::prelude::*;
 /// The native half of `bpe_engine`.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::base::EncodingBase;
     #[pymodule_export]
     use super::buffer::TokenBuffer;
     #[pymodule_export]

@@ -37,9 +37,18 @@ impl Rules {
         allowed: &Bound<'_, PyAny>,
         disallowed: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
+        Self::read_given(special, Some(allowed), Some(disallowed))
+    }
+
+    /// The same where they may be left out: then no name is allowed, and all others are disallowed.
+    pub fn read_given(
+        special: &SpecialTokens,
+        allowed: Option<&Bound<'_, PyAny>>,
+        disallowed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         Ok(Self {
-            allowed: read_allowed(special, allowed)?,
-            disallowed: read_disallowed(disallowed)?,
+            allowed: allowed.map_or(Ok(Selection::None), |names| read_allowed(special, names))?,
+            disallowed: disallowed.map_or(Ok(Disallowed::AllOthers), read_disallowed)?,
         })
     }
 

@@ -124,20 +124,14 @@ unit!(u8, u16, u32);
 /// many characters as there are units. They must fit into the units.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
-    const ASCII: u64 = 0x8080_8080_8080_8080;
     let mut rest = bytes;
     let mut at = 0;
-    while let Some(&first) = rest.first() {
-        if first < 0x80
-            && let Some(block) = rest.first_chunk::<8>()
-            && u64::from_ne_bytes(*block) & ASCII == 0
-            && let Some(target) = units.get_mut(at..).and_then(<[_]>::first_chunk_mut::<8>)
+    while !rest.is_empty() {
+        if let Some(room) = units.get_mut(at..)
+            && let Some(count @ 1..) = widen_ascii(rest, room)
         {
-            for (target, &byte) in target.iter_mut().zip(block) {
-                target.write(T::from(byte));
-            }
-            at += 8;
-            rest = &rest[8..];
+            at += count;
+            rest = &rest[count..];
             continue;
         }
         // Characters of three bytes come in runs. The last byte that is read is not looked at.
@@ -163,6 +157,21 @@ fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
         rest = &rest[width..];
     }
     at == units.len()
+}
+
+/// Writes what `bytes` begin with as if each were a character, and returns how many of them are:
+/// those before the first that is not ASCII. `None` if there are less than a block of them.
+#[cfg(not(any(PyPy, GraalPy)))]
+#[inline(always)]
+fn widen_ascii<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> Option<usize> {
+    const BLOCK: usize = 16;
+    const NOT_ASCII: u128 = u128::from_ne_bytes([0x80; BLOCK]);
+    let block = bytes.first_chunk::<BLOCK>()?;
+    for (unit, &byte) in units.first_chunk_mut::<BLOCK>()?.iter_mut().zip(block) {
+        unit.write(T::from(byte));
+    }
+    let others = u128::from_le_bytes(*block) & NOT_ASCII;
+    Some(others.trailing_zeros() as usize / 8)
 }
 
 /// The first character and its number of bytes; `None` if it is not UTF-8.

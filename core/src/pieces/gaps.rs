@@ -16,6 +16,8 @@ use crate::vocabulary::{Key, NONE, SHORT, SoughtToken, is_key_of_other, length_o
 const LATEST: usize = 256;
 /// What is merged together has a key in one of the cache's first two tables.
 const _: () = assert!(TOGETHER_LIMIT <= LONG);
+/// How many ids are moved at once.
+const WIDE: usize = 32;
 /// How many ids there is room for from one filling to the next.
 const KEPT: usize = 1 << 16;
 
@@ -31,6 +33,8 @@ pub(super) struct Gaps {
     latest: [usize; LATEST],
     /// Gaps, each with an earlier one of the same piece.
     repeated: Vec<(usize, usize)>,
+    /// The ids behind the first gap, while they are moved.
+    behind: Vec<u32>,
     /// What is merged: pieces, their keys and their gaps.
     merging: Vec<(Piece, (Key, usize))>,
     together: Together,
@@ -62,6 +66,7 @@ impl Default for Gaps {
             unknown: Vec::new(),
             latest: [0; LATEST],
             repeated: Vec::new(),
+            behind: Vec::new(),
             merging: Vec::new(),
             together: Together::new(Tier::from_environment()),
         }
@@ -96,8 +101,10 @@ impl Gaps {
             self.insert(ids);
         }
         self.gaps.clear();
-        if self.found.capacity() > KEPT {
-            self.found = Vec::new();
+        for ids in [&mut self.found, &mut self.behind] {
+            if ids.capacity() > KEPT {
+                *ids = Vec::new();
+            }
         }
         result
     }
@@ -183,18 +190,38 @@ impl Gaps {
         }
     }
 
-    /// Makes room for what was found, from the last gap to the first, and copies it there.
-    fn insert(&self, ids: &mut Vec<u32>) {
-        let mut from = ids.len();
+    /// Puts what was found where it belongs.
+    fn insert(&mut self, ids: &mut Vec<u32>) {
+        let Some(first) = self.gaps.first().map(|gap| gap.at) else { return };
         let found: usize = self.gaps.iter().map(|gap| gap.found.len()).sum();
-        ids.resize(from + found, 0);
-        let mut to = ids.len();
-        for gap in self.gaps.iter().rev() {
-            to -= from - gap.at;
-            ids.copy_within(gap.at..from, to);
-            from = gap.at;
-            to -= gap.found.len();
-            ids[to..to + gap.found.len()].copy_from_slice(&self.found[gap.found.clone()]);
+        let length = ids.len() + found;
+        self.behind.clear();
+        self.behind.extend_from_slice(&ids[first..]);
+        self.behind.resize(self.behind.len() + WIDE, 0);
+        self.found.resize(self.found.len() + WIDE, 0);
+        ids.resize(length + WIDE, 0);
+        let mut room = &mut ids[first..];
+        let mut from = first;
+        for Gap { at, found, .. } in &self.gaps {
+            room = copy_wide(&self.behind[from - first..], at - from, room);
+            room = copy_wide(&self.found[found.start..], found.len(), room);
+            from = *at;
         }
+        let rest = &self.behind[from - first..];
+        room.copy_from_slice(rest);
+        ids.truncate(length);
     }
+}
+
+/// Copies the first `count` numbers of `from` to `to`, and returns what is behind them there. Both
+/// must have [`WIDE`] more: a copy of a known size takes less time than one that is just as long
+/// as it must be.
+#[inline(always)]
+fn copy_wide<'a>(from: &[u32], count: usize, to: &'a mut [u32]) -> &'a mut [u32] {
+    let wide = count.next_multiple_of(WIDE);
+    let (from, to_wide) = (from[..wide].as_chunks::<WIDE>().0, &mut to[..wide]);
+    for (to, from) in to_wide.as_chunks_mut::<WIDE>().0.iter_mut().zip(from) {
+        *to = *from;
+    }
+    &mut to[count..]
 }

@@ -9,6 +9,7 @@ use std::arch::x86_64::*;
 use super::portable::union;
 use super::{Classifier, Kernel, WINDOW, Window, add_multibyte, low_bits};
 use crate::split::Piece;
+use crate::split::char_table::{ROW_OF, ROWS};
 use crate::split::chars::{self, ASCII, LOWER, NEWLINE, NUMBER, SPACE, UPPER};
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -181,11 +182,8 @@ impl Classifier for Avx512 {
             let mut pairs = _mm512_loadu_si512(PAIRS.as_ptr().cast());
             let base = _mm512_set1_epi64(at as i64);
             // Most windows have at most 16 pieces: four groups without a branch, then the rest.
-            let count = starts.count_ones() as usize;
-            for (index, group) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-                if index >= 4 && index * 4 >= count {
-                    break;
-                }
+            let groups = (starts.count_ones() as usize).div_ceil(4).max(4);
+            for group in out.as_chunks_mut::<4>().0.iter_mut().take(groups) {
                 let pair = _mm512_permutexvar_epi8(pairs, ends);
                 let wide = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(pair));
                 _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_add_epi64(wide, base));
@@ -257,9 +255,8 @@ const fn uniform() -> Uniform {
 }
 
 /// The class of all characters of a row, if it is the same.
-const fn class_of_row(row: usize) -> Option<u8> {
-    use crate::split::char_table::{ROW_OF, ROWS};
-    let row = &ROWS[ROW_OF[row] as usize];
+const fn class_of_row(index: usize) -> Option<u8> {
+    let row = row(index);
     let mut at = 1;
     while at < 64 {
         if row[at] != row[0] {
@@ -271,6 +268,15 @@ const fn class_of_row(row: usize) -> Option<u8> {
 }
 
 static UNIFORM: Uniform = uniform();
+
+/// The rows of the characters that come among those of one byte: U+0080 to U+00BF, U+00C0 to
+/// U+00FF, and U+2000 to U+203F, where quotation marks and dashes are.
+static COMMON: [[u8; 64]; 3] = [*row(0x80 / 64), *row(0xC0 / 64), *row(0x2000 / 64)];
+
+/// The classes of the characters from `64 * index` on.
+const fn row(index: usize) -> &'static [u8; 64] {
+    &ROWS[ROW_OF[index] as usize]
+}
 
 /// The bytes 0, 1, 2 and so on.
 static POSITIONS: [u8; 64] = {
@@ -298,8 +304,8 @@ static PAIRS: [u8; 64] = {
 /// Completes a window that holds characters of more than one byte.
 ///
 /// Characters that differ in their last byte only share a row of 64 classes, which one table
-/// look-up gives to all of them in the window. There are as many rounds as there are different
-/// rows, but for the characters of `UNIFORM`, which are done at once.
+/// look-up gives to all of them in the window. The rows of `COMMON` and the characters of `UNIFORM`
+/// are done at once; for the rest there are as many rounds as there are different rows.
 #[inline(never)]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,lzcnt,popcnt"
@@ -328,22 +334,32 @@ fn multibyte(
     let third = _mm512_permutexvar_epi8(moved(2), bytes);
     let fourth = _mm512_permutexvar_epi8(moved(3), bytes);
 
-    let mut classes = _mm512_maskz_mov_epi8(!high & valid, ascii_classes);
-    let mut rest = leads;
+    // SAFETY: the tables have 64 bytes.
+    let load = |table: &[u8; 64]| unsafe { _mm512_loadu_si512(table.as_ptr().cast()) };
+    let look_up = |table: &[u8; 64]| _mm512_permutexvar_epi8(bytes, load(table));
+    let equal = |vector: __m512i, among: u64, byte: u8| {
+        _mm512_mask_cmpeq_epi8_mask(among, vector, _mm512_set1_epi8(byte as i8))
+    };
     let three = lead3 & !lead4 & valid;
-    if three != 0 {
-        // SAFETY: the tables have 64 bytes.
-        let look_up = |table: &[u8; 64]| unsafe {
-            _mm512_permutexvar_epi8(bytes, _mm512_loadu_si512(table.as_ptr().cast()))
-        };
-        let same = _mm512_mask_cmpge_epu8_mask(three, second, look_up(&UNIFORM.first));
-        let same = _mm512_mask_cmple_epu8_mask(same, second, look_up(&UNIFORM.last));
-        let class = look_up(&UNIFORM.class);
-        classes = _mm512_mask_mov_epi8(classes, same, class);
-        classes = _mm512_mask_permutexvar_epi8(classes, same << 1, moved(-1), class);
-        classes = _mm512_mask_permutexvar_epi8(classes, same << 2, moved(-2), class);
-        rest &= !same;
-    }
+    let uniform = _mm512_mask_cmpge_epu8_mask(three, second, look_up(&UNIFORM.first));
+    let uniform = _mm512_mask_cmple_epu8_mask(uniform, second, look_up(&UNIFORM.last));
+    let punctuation = equal(second, equal(bytes, three, 0xE2), 0x80);
+    let latin = equal(_mm512_or_si512(bytes, _mm512_set1_epi8(1)), leads, 0xC3);
+    // The last bit of the first byte chooses between two rows of 64.
+    let upper_row = _mm512_and_si512(_mm512_slli_epi16::<6>(bytes), _mm512_set1_epi8(0x40));
+    let in_rows = _mm512_or_si512(upper_row, second);
+    let in_latin = _mm512_permutex2var_epi8(load(&COMMON[0]), in_rows, load(&COMMON[1]));
+
+    // Beside each first byte the class of its character, which then is given to the other bytes.
+    let class = look_up(&UNIFORM.class);
+    let class = _mm512_mask_permutexvar_epi8(class, punctuation, third, load(&COMMON[2]));
+    let class = _mm512_mask_mov_epi8(class, latin, in_latin);
+    let done = uniform | punctuation | latin;
+    let mut classes = _mm512_maskz_mov_epi8(!high & valid, ascii_classes);
+    classes = _mm512_mask_mov_epi8(classes, done, class);
+    classes = _mm512_mask_permutexvar_epi8(classes, done << 1, moved(-1), class);
+    classes = _mm512_mask_permutexvar_epi8(classes, (done & !latin) << 2, moved(-2), class);
+    let mut rest = leads & !done;
 
     // Beside each byte of a character its last byte, whose low bits are its place in the row.
     let four = lead4 & valid;
@@ -354,9 +370,6 @@ fn multibyte(
     while rest != 0 {
         let first = at + rest.trailing_zeros() as usize;
         let byte = |offset: usize| text.get(first + offset).copied().unwrap_or(0);
-        let equal = |vector: __m512i, among: u64, byte: u8| {
-            _mm512_mask_cmpeq_epi8_mask(among, vector, _mm512_set1_epi8(byte as i8))
-        };
         let bits = |byte: u8| u32::from(byte & 0x3F);
         let same = equal(bytes, rest, byte(0));
         let (row, same, members) = match byte(0) {
