@@ -285,9 +285,9 @@ fn append_long(cache: &Cache, text: &[u8], unit: &Unit, ids: &mut Vec<u32>) -> b
 /// Where to look for a piece that is too long for a key. What is there is brought near.
 fn approach_long(cache: &Cache, bytes: &[u8]) -> SetIndex {
     if bytes.len() <= LONG {
-        cache.approach_long(LongKey::<4>::new(bytes))
+        cache.approach(LongKey::<4>::new(bytes))
     } else if bytes.len() <= LONGEST {
-        cache.approach_longest(LongKey::<16>::new(bytes))
+        cache.approach(LongKey::<16>::new(bytes))
     } else {
         SetIndex::default()
     }

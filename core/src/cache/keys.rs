@@ -1,0 +1,117 @@
+//! What pieces that are too long for a [`Key`] are known by.
+
+use crate::vocabulary::{Key, SHORT, key_of_run};
+
+/// Up to how many bytes the second table takes.
+pub(crate) const LONG: usize = 31;
+/// Pieces of up to this many bytes are kept, and longer runs.
+pub const LONGEST: usize = 127;
+
+/// The key of a piece in one of the tables of longer ones: its bytes, zeros, and in the last byte
+/// how many bytes there are. It is zero for what has a key in another table, but more ids than that
+/// has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LongKey<const W: usize>(pub(super) [u64; W]);
+
+impl LongKey<4> {
+    /// Of a piece of 16 to [`LONG`] bytes.
+    pub(crate) fn new(piece: &[u8]) -> Self {
+        debug_assert!((SHORT + 1..=LONG).contains(&piece.len()));
+        let mut block = [0; 32];
+        block[..16].copy_from_slice(&piece[..16]);
+        // The last 16 bytes, less those that are among the first.
+        let last: [u8; 16] = piece[piece.len() - 16..].try_into().expect("16 bytes");
+        let rest = u128::from_le_bytes(last).unbounded_shr(8 * (32 - piece.len()) as u32);
+        block[16..].copy_from_slice(&rest.to_le_bytes());
+        block[31] = piece.len() as u8;
+        Self(bytemuck::cast(block))
+    }
+}
+
+impl LongKey<16> {
+    /// Of a piece of 32 to [`LONGEST`] bytes.
+    pub(crate) fn new(piece: &[u8]) -> Self {
+        debug_assert!((LONG + 1..=LONGEST).contains(&piece.len()));
+        let mut block = [0; 128];
+        block[..piece.len()].copy_from_slice(piece);
+        block[127] = piece.len() as u8;
+        Self(bytemuck::cast(block))
+    }
+}
+
+impl<const W: usize> LongKey<W> {
+    /// Of what has this key in another table.
+    pub(super) fn of_other<const V: usize>(key: [u64; V]) -> Self {
+        let mut words = [0; W];
+        words[..V].copy_from_slice(&key);
+        Self(words)
+    }
+}
+
+/// The key of a piece of more than 15 bytes that is one character over and over, or one byte but
+/// for what is before and behind it (rows of dots, rulers with a space or a line end): those and
+/// the length say it all.
+pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
+    debug_assert!(piece.len() > SHORT);
+    let [first, inner @ .., last, end] = piece else { return None };
+    let what = if is_repeated(inner, 1) {
+        // Above any character, so that the two kinds are told apart.
+        1 << 32 | u64::from(u32::from_le_bytes([*first, inner[0], *last, *end]))
+    } else {
+        let width = match first {
+            0xc0..0xe0 => 2,
+            0xe0..0xf0 => 3,
+            0xf0.. => 4,
+            _ => return None,
+        };
+        if !is_repeated(piece, width) {
+            return None;
+        }
+        let mut character = [0; 8];
+        character[..width].copy_from_slice(&piece[..width]);
+        u64::from_le_bytes(character)
+    };
+    Some(key_of_run(what, piece.len()))
+}
+
+/// Whether the first `width` of many bytes come over and over.
+fn is_repeated(bytes: &[u8], width: usize) -> bool {
+    bytes[width..2 * width] == bytes[..width] && bytes[width..] == bytes[..bytes.len() - width]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run_key;
+
+    #[test]
+    fn runs_have_keys_of_their_own() {
+        let mut seen = std::collections::HashMap::new();
+        let mut pieces: Vec<Vec<u8>> = vec![];
+        for length in 16..40 {
+            for run in [b'=', b'-', 0, 0xff] {
+                for before in [run, b' ', 0] {
+                    for behind in [[run; 2], [run, b'\n'], [b'\r', b'\n'], [0, 0]] {
+                        let middle = vec![run; length - 3];
+                        pieces.push([&[before][..], &middle, &behind].concat());
+                    }
+                }
+            }
+        }
+        for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
+            pieces.extend((16..40).map(|count| character.repeat(count).into_bytes()));
+        }
+        pieces.sort();
+        pieces.dedup();
+        for piece in pieces {
+            let key = run_key(&piece).unwrap_or_else(|| panic!("{}", piece.escape_ascii()));
+            assert_eq!(seen.insert(key, piece.clone()), None, "{}", piece.escape_ascii());
+        }
+        for other in [
+            "--------+-------",
+            "abababababababab",
+            "\u{4e00}\u{4e00}\u{4e00}\u{4e00}\u{4e00}\u{4e01}",
+        ] {
+            assert_eq!(run_key(other.as_bytes()), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! A table of a cache: keys of so many words, and the ids of each.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::hash::hash16;
+use crate::memory::{Zeroed, prefetch};
+
+/// The ids of a piece, two in each word: the highest byte of the first id has their number, and
+/// [`MARK`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
+#[repr(transparent)]
+pub(super) struct Ids<const W: usize>([u64; W]);
+
+const COUNT_SHIFT: u32 = 24;
+const COUNT_MASK: u64 = 0x7f;
+/// In the newest entry of a set: an entry of the set has become a guest of another.
+const MARK: u64 = 1 << 31;
+
+impl<const W: usize> Ids<W> {
+    /// Too many for this table: the next one has them.
+    const ELSEWHERE: Self = Self([0; W]);
+    /// How many ids fit in.
+    pub(super) const CAPACITY: usize = 2 * W;
+
+    #[inline(always)]
+    fn is_marked(&self) -> bool {
+        self.0[0] & MARK != 0
+    }
+
+    fn with_mark(mut self) -> Self {
+        self.0[0] |= MARK;
+        self
+    }
+
+    fn without_mark(mut self) -> Self {
+        self.0[0] &= !MARK;
+        self
+    }
+
+    /// `None` when they are too many.
+    fn new(ids: &[u32]) -> Option<Self> {
+        debug_assert!(is_kept(ids));
+        if ids.len() > Self::CAPACITY {
+            return None;
+        }
+        let mut words = [0; W];
+        for (i, &id) in ids.iter().enumerate() {
+            words[i / 2] |= u64::from(id) << (32 * (i % 2));
+        }
+        words[0] |= (ids.len() as u64) << COUNT_SHIFT;
+        Some(Self(words))
+    }
+
+    /// Appends the ids to `out`. False when there are none.
+    #[inline(always)]
+    pub(super) fn append_to(&self, out: &mut Vec<u32>) -> bool {
+        out.reserve(Self::CAPACITY);
+        // SAFETY: there is room for so many, and those counted have been written.
+        unsafe {
+            let count = self.write(out.as_mut_ptr().add(out.len()));
+            out.set_len(out.len() + count);
+            count > 0
+        }
+    }
+
+    /// Writes the ids to `room`, whatever behind them, and returns how many they are.
+    ///
+    /// # Safety
+    ///
+    /// `room` is valid for writes of [`Ids::CAPACITY`] ids.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, room: *mut u32) -> usize {
+        for (i, word) in self.0.iter().enumerate() {
+            let word = if i == 0 { word & !(0xff << COUNT_SHIFT) } else { *word };
+            // SAFETY: no more than `CAPACITY` ids, for which the caller has room.
+            unsafe {
+                room.add(2 * i).write(word as u32);
+                room.add(2 * i + 1).write((word >> 32) as u32);
+            }
+        }
+        (self.0[0] >> COUNT_SHIFT & COUNT_MASK) as usize
+    }
+}
+
+/// Whether a table has room for so many ids, and for a count beside the first.
+pub(super) fn is_kept(ids: &[u32]) -> bool {
+    (1..=Ids::<16>::CAPACITY).contains(&ids.len()) && ids[0] >> COUNT_SHIFT == 0
+}
+
+/// A piece of up to `8 * W - 1` bytes, and its ids.
+#[derive(Debug, Clone, Copy, Zeroable)]
+#[repr(C)]
+struct Entry<const W: usize> {
+    key: [u64; W],
+    ids: Ids<W>,
+}
+
+// SAFETY: two arrays of the same type, one behind the other.
+unsafe impl<const W: usize> Pod for Entry<W> {}
+
+impl<const W: usize> Entry<W> {
+    fn is_empty(&self) -> bool {
+        self.key == [0; W]
+    }
+}
+
+/// Two entries, the newer one first. The second may be a guest, an entry that was pushed out of the
+/// set where it belongs.
+type Set<const W: usize> = [Entry<W>; 2];
+
+/// How many bytes processors fetch at once.
+const LINE: usize = 64;
+
+/// So many sets, a power of two.
+#[derive(Debug)]
+pub(super) struct Table<const W: usize, const SETS: usize>(Zeroed);
+
+impl<const W: usize, const SETS: usize> Table<W, SETS> {
+    /// How much memory it takes.
+    pub(super) const BYTES: usize = SETS * size_of::<Set<W>>();
+
+    /// An empty table; `None` when there is no memory for it.
+    pub(super) fn new() -> Option<Self> {
+        Zeroed::new(Self::BYTES).map(Self)
+    }
+
+    #[inline(always)]
+    pub(super) fn view(&self) -> View<'_, W, SETS> {
+        let sets: &[Set<W>] = bytemuck::cast_slice(self.0.bytes());
+        View(sets.try_into().expect("so many sets"))
+    }
+
+    /// Appends the ids of the piece with this key.
+    pub(super) fn append(&mut self, key: [u64; W], seeds: [u64; 2], out: &mut Vec<u32>) -> Found {
+        self.recall(key, seeds);
+        match self.view().get(SetIndex::of(hash(key, seeds), SETS), key) {
+            None => Found::Unknown,
+            Some(ids) if ids.append_to(out) => Found::Here,
+            Some(_) => Found::Elsewhere,
+        }
+    }
+
+    /// Remembers the ids of the piece with this key. False when they are too many; the entry
+    /// says so then.
+    pub(super) fn remember(&mut self, key: [u64; W], seeds: [u64; 2], ids: &[u32]) -> bool {
+        let kept = Ids::new(ids);
+        self.put(key, seeds, kept.unwrap_or(Ids::ELSEWHERE));
+        kept.is_some()
+    }
+
+    /// Puts an entry into its set. The one that this pushes out becomes a guest of its other set,
+    /// if no entry has a better right to the place.
+    fn put(&mut self, key: [u64; W], seeds: [u64; 2], ids: Ids<W>) {
+        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+        let home = set_of(hash(key, seeds), SETS);
+        let set = &mut sets[home];
+        if set[0].key == key {
+            return;
+        }
+        if set[0].is_empty() {
+            set[0] = Entry { key, ids };
+            return;
+        }
+        let pushed_out = set[1];
+        set[1] = Entry { key: set[0].key, ids: set[0].ids.without_mark() };
+        set[0] = Entry { key, ids: if set[0].ids.is_marked() { ids.with_mark() } else { ids } };
+        let pushed_hash = hash(pushed_out.key, seeds);
+        let is_guest = set_of(pushed_hash, SETS) != home;
+        if pushed_out.is_empty() || pushed_out.key == key || is_guest {
+            return;
+        }
+        let other = other_set_of(pushed_hash, SETS);
+        let place = &sets[other][1];
+        if place.is_empty() || set_of(hash(place.key, seeds), SETS) != other {
+            sets[other][1] = pushed_out;
+            let newest = &mut sets[home][0].ids;
+            *newest = newest.with_mark();
+        }
+    }
+
+    /// Moves the guest with this key, if there is one, back to its set.
+    fn recall(&mut self, key: [u64; W], seeds: [u64; 2]) {
+        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+        if !sets[set_of(hash(key, seeds), SETS)][0].ids.is_marked() {
+            return;
+        }
+        let place = &mut sets[other_set_of(hash(key, seeds), SETS)][1];
+        if place.key != key {
+            return;
+        }
+        let ids = place.ids;
+        *place = Entry::zeroed();
+        self.put(key, seeds, ids);
+    }
+}
+
+/// What a table says about a key.
+pub(super) enum Found {
+    /// The ids are appended.
+    Here,
+    /// The next table has them.
+    Elsewhere,
+    Unknown,
+}
+
+/// Hashes a key of an even number of words.
+#[inline(always)]
+pub(super) fn hash<const W: usize>(key: [u64; W], seeds: [u64; 2]) -> u64 {
+    let (pairs, _) = key.as_chunks();
+    pairs.iter().fold(0, |hash, &[a, b]| hash16([a ^ hash, b], seeds))
+}
+
+/// The set where an entry belongs. `sets` is a power of two.
+#[inline(always)]
+pub(super) fn set_of(hash: u64, sets: usize) -> usize {
+    (hash >> 20) as usize & (sets - 1)
+}
+
+/// The set that it may be a guest of.
+#[inline(always)]
+pub(super) fn other_set_of(hash: u64, sets: usize) -> usize {
+    (hash >> 40) as usize & (sets - 1)
+}
+
+/// A table to look up many pieces in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a, const W: usize, const SETS: usize>(&'a [Set<W>; SETS]);
+
+impl<'a, const W: usize, const SETS: usize> View<'a, W, SETS> {
+    /// Where to look for this key. What is there is brought near.
+    #[inline(always)]
+    pub(super) fn approach(self, key: [u64; W], seeds: [u64; 2]) -> SetIndex {
+        let set = SetIndex::of(hash(key, seeds), SETS);
+        // What lies in one line of memory comes together.
+        let entries = if size_of::<Set<W>>() <= LINE { 1 } else { 2 };
+        self.set(set).iter().take(entries).for_each(prefetch);
+        set
+    }
+
+    /// Brings near what [`Table::append`] and [`Table::remember`] read beside the set where the key
+    /// belongs, which is near.
+    #[inline(always)]
+    pub(super) fn approach_rest(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
+        let approach_other = |key| prefetch(&self.0[other_set_of(hash(key, seeds), SETS)]);
+        let [newer, older] = self.set(home);
+        if newer.ids.is_marked() {
+            approach_other(key);
+        }
+        // Where the older one would become a guest.
+        if !older.is_empty() {
+            approach_other(older.key);
+        }
+    }
+
+    #[inline(always)]
+    fn set(self, SetIndex(set): SetIndex) -> &'a Set<W> {
+        &self.0[set as usize & (SETS - 1)]
+    }
+
+    /// The ids at this key. (An empty entry has the key that stands for no piece, and no ids.)
+    ///
+    /// Which of the two entries is looked at is computed, not branched on: a branch would be
+    /// mispredicted.
+    #[inline(always)]
+    pub(super) fn get(self, set: SetIndex, key: [u64; W]) -> Option<&'a Ids<W>> {
+        let set = self.set(set);
+        let older = usize::from(difference(set[0].key, key) != 0);
+        let entry = &set[older];
+        (difference(entry.key, key) == 0).then_some(&entry.ids)
+    }
+}
+
+/// Zero when the keys are the same.
+#[inline(always)]
+fn difference<const W: usize>(a: [u64; W], b: [u64; W]) -> u64 {
+    (0..W).fold(0, |difference, i| difference | (a[i] ^ b[i]))
+}
+
+/// A set of a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SetIndex(u32);
+
+impl SetIndex {
+    #[inline(always)]
+    fn of(hash: u64, sets: usize) -> Self {
+        Self(set_of(hash, sets) as u32)
+    }
+
+    /// A number below `count`, the same for equal keys.
+    #[inline(always)]
+    pub(crate) fn below(self, count: usize) -> usize {
+        self.0 as usize % count
+    }
+}
