@@ -21,19 +21,26 @@ const CHAR_BITS: u32 = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct Cuts {
     pub(super) pairs: Section<u64>,
-    /// By code point: the character may be joined to a part of the one after it.
-    pub(super) open_after: Section<u64>,
-    /// By code point: the character may be joined to a part of the one before it.
-    pub(super) open_before: Section<u64>,
+    /// By code point: [`OPEN_BEFORE`] and [`OPEN_AFTER`].
+    pub(super) open: Section<u8>,
 }
+
+/// The character may be joined to a part of the one before it.
+const OPEN_BEFORE: u8 = 1;
+/// The character may be joined to a part of the one after it.
+const OPEN_AFTER: u8 = 2;
 
 /// The code point of a three-byte character, if that is what the bytes are.
 #[inline(always)]
 pub(crate) fn three_byte_char(bytes: &[u8]) -> Option<u32> {
-    let &[first, second, third, ..] = bytes else { return None };
-    let word = u32::from_be_bytes([0, first, second, third]);
-    let is_char = word & 0xf0_c0c0 == 0xe0_8080;
-    is_char.then_some(word >> 4 & 0xf000 | word >> 2 & 0xfc0 | word & 0x3f)
+    // One load, but at the end.
+    let word = match *bytes {
+        [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
+        _ => return None,
+    };
+    let is_char = word & 0xc0_c0f0 == 0x80_80e0;
+    is_char.then_some((word & 0xf) << 12 | word >> 2 & 0xfc0 | word >> 16 & 0x3f)
 }
 
 #[inline(always)]
@@ -49,6 +56,13 @@ fn has(bits: &[u64], bit: usize) -> bool {
 
 fn set(bits: &mut [u64], bit: usize) {
     bits[bit / 64] |= 1 << (bit % 64);
+}
+
+/// A character of three bytes.
+#[derive(Debug, Clone, Copy)]
+struct Character {
+    code_point: u32,
+    open: u8,
 }
 
 /// How the bytes on one side of a border inside a token relate to a three-byte character.
@@ -88,8 +102,7 @@ fn side_after(bytes: &[u8]) -> Side {
 impl Cuts {
     pub(super) fn build(tokens: &Tokens) -> Self {
         let mut pairs = vec![0; 1 << (PAIR_BITS - 6)];
-        let mut open_after = vec![0; 1 << (CHAR_BITS - 6)];
-        let mut open_before = open_after.clone();
+        let mut open = vec![0; 1 << CHAR_BITS];
         if !tokens.all_reachable() {
             pairs.fill(u64::MAX);
         }
@@ -101,25 +114,31 @@ impl Cuts {
                     (Side::Whole(before), Side::Whole(after)) => {
                         set(&mut pairs, pair_bit(before, after));
                     }
-                    (Side::Whole(before), Side::Part(..)) => set(&mut open_after, before as usize),
-                    (Side::Part(..), Side::Whole(after)) => set(&mut open_before, after as usize),
+                    (Side::Whole(before), Side::Part(..)) => open[before as usize] |= OPEN_AFTER,
+                    (Side::Part(..), Side::Whole(after)) => open[after as usize] |= OPEN_BEFORE,
                     (Side::Part(..), Side::Part(low, high)) => {
-                        (low..=high).for_each(|after| set(&mut open_before, after as usize));
+                        open[low as usize..=high as usize]
+                            .iter_mut()
+                            .for_each(|open| *open |= OPEN_BEFORE);
                     }
                     _ => {}
                 }
             }
         }
-        Self { pairs: pairs.into(), open_after: open_after.into(), open_before: open_before.into() }
+        Self { pairs: pairs.into(), open: open.into() }
     }
 
-    /// Whether no token reaches across the border of these two characters, given as code points
-    /// of three bytes each.
+    /// A character of three bytes, given by its code point.
     #[inline(always)]
-    fn between(&self, before: u32, after: u32) -> bool {
-        !(has(&self.pairs, pair_bit(before, after))
-            | has(&self.open_after, before as usize)
-            | has(&self.open_before, after as usize))
+    fn character(&self, code_point: u32) -> Character {
+        Character { code_point, open: self.open[code_point as usize] }
+    }
+
+    /// Whether no token reaches across the border of these two characters.
+    #[inline(always)]
+    fn between(&self, before: Character, after: Character) -> bool {
+        let is_open = before.open & OPEN_AFTER | after.open & OPEN_BEFORE;
+        (is_open == 0) & !has(&self.pairs, pair_bit(before.code_point, after.code_point))
     }
 
     /// Calls `found` with every cut of `bytes[start..end]`, in order, until it breaks. No
@@ -145,7 +164,7 @@ impl Cuts {
                 let Some(rest) = bytes.get(position..).filter(|rest| !rest.is_empty()) else {
                     break;
                 };
-                let here = three_byte_char(rest);
+                let here = three_byte_char(rest).map(|code_point| self.character(code_point));
                 cuts[count % TOGETHER] = position;
                 if let (Some(before), Some(here)) = (before, here) {
                     count += usize::from(self.between(before, here));

@@ -15,7 +15,7 @@ use super::trie::Trie;
 use super::{Section, Vocabulary};
 use crate::error::{Error, Result};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg02");
+const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg03");
 const ALIGNMENT: usize = 64;
 
 /// Bytes at an address that an image can be read at.
@@ -42,8 +42,7 @@ impl Vocabulary {
         image.section(&pairs.splits);
         image.places(&pairs.places);
         image.section(&cuts.pairs);
-        image.section(&cuts.open_after);
-        image.section(&cuts.open_before);
+        image.section(&cuts.open);
         if let Some(trie) = trie {
             image.section(&trie.units);
             image.section(&trie.shorter);
@@ -76,11 +75,7 @@ impl Vocabulary {
             splits: image.section()?,
             places: image.places()?,
         };
-        let cuts = Cuts {
-            pairs: image.section()?,
-            open_after: image.section()?,
-            open_before: image.section()?,
-        };
+        let cuts = Cuts { pairs: image.section()?, open: image.section()? };
         let trie = match has_trie {
             0 => None,
             _ => Some(Trie { units: image.section()?, shorter: image.section()? }),
