@@ -46,10 +46,16 @@ impl Workspace {
     }
 }
 
+/// A workspace, when it is first needed. Far enough from the next one that two threads do not
+/// write to the same line of memory, or to a neighbour that is fetched with it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Place(Mutex<Option<Box<Workspace>>>);
+
 /// The workspaces of one encoding, each made when it is first needed.
 #[derive(Debug)]
 pub struct Pool {
-    workspaces: [Mutex<Option<Box<Workspace>>>; WORKSPACES],
+    workspaces: [Place; WORKSPACES],
     caching: AtomicBool,
     /// Counts how often everything was forgotten. Caches of an earlier generation are not used.
     generation: AtomicUsize,
@@ -91,7 +97,7 @@ impl Pool {
         let home = HOME.get();
         for i in 0..WORKSPACES {
             let place = (home + i) % WORKSPACES;
-            let workspace = &self.workspaces[place];
+            let workspace = &self.workspaces[place].0;
             let mut guard = match workspace.try_lock() {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
@@ -122,7 +128,7 @@ impl Pool {
     pub fn clear(&self) {
         self.generation.fetch_add(1, Ordering::Release);
         for workspace in &self.workspaces {
-            if let Ok(mut workspace) = workspace.try_lock() {
+            if let Ok(mut workspace) = workspace.0.try_lock() {
                 *workspace = None;
             }
         }
