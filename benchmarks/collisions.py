@@ -140,9 +140,9 @@ def _fx(piece: bytes) -> int:
 def piece_cache_place(piece: bytes, seeds: tuple[int, int] = (0, 0)) -> int:
     """Where the piece cache of this project looks for a piece of up to 15 bytes.
 
-    The algebra of core/src/hash.rs and core/src/cache/: the bytes and their number make two words of 64
-    bits, each is xored with a seed, the product's halves are xored, and bits 20 to 35 choose the
-    set. The seeds are drawn anew for each cache, so (0, 0) is an attacker's guess.
+    The algebra of core/src/hash.rs and core/src/cache/: the bytes and their number make two words
+    of 64 bits, each is xored with a seed, the product's halves are xored, and bits 20 to 35 choose
+    the set. The seeds are drawn anew for each cache, so (0, 0) is an attacker's guess.
     """
     block = piece.ljust(15, b"\0") + bytes([len(piece)])
     low, high = (int.from_bytes(block[at : at + 8], "little") for at in (0, 8))

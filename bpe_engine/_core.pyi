@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, final
 
-from typing_extensions import Self, disjoint_base
-
 __all__ = [
     "CoreBPE",
     "EncodingBase",
@@ -131,10 +129,7 @@ class CoreBPE:
     @property
     def is_caching(self) -> bool: ...
 
-@disjoint_base
 class EncodingBase:
-    def __new__(cls, *_args: object, **_kwargs: object) -> Self: ...
-    def _bind(self, core_bpe: CoreBPE) -> None: ...
     def encode_ordinary(self, text: str) -> list[int]:
         """The ids of a text in which nothing is special: ``encode(text,
         disallowed_special=())``.
@@ -148,7 +143,7 @@ class EncodingBase:
         self,
         text: str,
         *,
-        allowed_special: Literal["all"] | AbstractSet[str] | tuple[()] = (),
+        allowed_special: Literal["all"] | AbstractSet[str] = ...,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
         """The ids of a text.

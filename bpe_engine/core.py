@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import functools
 import operator
 import sys
@@ -100,7 +99,6 @@ class Encoding(EncodingBase):
         special_tokens: dict[str, int],
         normalization: str | None,
     ) -> None:
-        self._bind(core_bpe)
         self.name = name
         self._pat_str = pat_str
         self._special_tokens = special_tokens
@@ -657,10 +655,6 @@ class Encoding(EncodingBase):
 
     # ---- Pickle and copy ----
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # By itself, `object` does not pickle what inherits a native class in every protocol.
-        return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
-
     def __getstate__(self) -> object:
         from .registry import ENCODINGS
 
@@ -680,7 +674,6 @@ class Encoding(EncodingBase):
             from .registry import get_encoding
 
             self.__dict__ = get_encoding(value).__dict__
-            self._bind(self._core_bpe)
             return
         ranks, special = value["mergeable_ranks"], value["special_tokens"]
         normalization = value.get("normalization")

@@ -2,31 +2,31 @@
 //! request. For a short text, a Python function around them would take as long as they do.
 
 use std::convert::Infallible;
-use std::sync::OnceLock;
 
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::PyList;
 
 use crate::encoding::CoreBpe;
 use crate::special::Rules;
 
 /// What `bpe_engine.Encoding` inherits. Use that one.
+///
+/// It holds nothing: the attribute `_core_bpe` of the instance does the work.
 #[pyclass(frozen, subclass, name = "EncodingBase", module = "bpe_engine._core")]
-#[derive(Default)]
-pub struct EncodingBase {
-    core: OnceLock<Py<CoreBpe>>,
-}
+pub struct EncodingBase;
 
 impl EncodingBase {
-    fn core(&self) -> PyResult<&CoreBpe> {
-        let core = self.core.get().ok_or_else(|| {
-            PyAttributeError::new_err(
-                "this Encoding was not initialized; an __init__ of your own must call \
-                 super().__init__(...)",
-            )
-        })?;
-        Ok(core.get())
+    /// Leaves it to `object` to make the instances, so that Python classes inherit from this one,
+    /// and are pickled, as if it were not there.
+    pub fn prepare(py: Python<'_>) {
+        let class = py.get_type::<EncodingBase>().as_type_ptr();
+        let object = py.get_type::<PyAny>().as_type_ptr();
+        // SAFETY: attached, and nobody has used the class yet. An instance has nothing that one of
+        // `object` has not, and is complete as `object` makes it.
+        unsafe {
+            assert_eq!((*class).tp_basicsize, (*object).tp_basicsize);
+            (*class).tp_new = (*object).tp_new;
+        }
     }
 }
 
@@ -55,27 +55,17 @@ impl<'py> Given<'_, 'py> {
 
 #[pymethods]
 impl EncodingBase {
-    #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self::default()
-    }
-
-    /// Sets what encodes, once.
-    fn _bind(&self, core_bpe: Py<CoreBpe>) -> PyResult<()> {
-        self.core.set(core_bpe).map_err(|_| {
-            PyRuntimeError::new_err("an Encoding never changes; make another one instead")
-        })
-    }
-
     /// The ids of a text in which nothing is special: ``encode(text,
     /// disallowed_special=())``.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
     /// [31373, 995]
-    fn encode_ordinary<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        self.core()?.list(text, &Rules::ORDINARY)
+    fn encode_ordinary<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        core(slf)?.get().list(text, &Rules::ORDINARY)
     }
 
     /// The ids of a text.
@@ -106,16 +96,19 @@ impl EncodingBase {
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all')"
     )]
     fn encode<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
         allowed_special: Given<'_, 'py>,
         disallowed_special: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let core = self.core()?;
-        let special = core.encoding().special_tokens();
-        core.list(
-            text,
-            &Rules::read_given(special, allowed_special.get(), disallowed_special.get())?,
-        )
+        let core = core(slf)?;
+        let special = core.get().encoding().special_tokens();
+        let rules = Rules::read_given(special, allowed_special.get(), disallowed_special.get())?;
+        core.get().list(text, &rules)
     }
+}
+
+fn core<'py>(encoding: &Bound<'py, EncodingBase>) -> PyResult<Bound<'py, CoreBpe>> {
+    let core = encoding.getattr(pyo3::intern!(encoding.py(), "_core_bpe"))?;
+    Ok(core.cast_into::<CoreBpe>()?)
 }

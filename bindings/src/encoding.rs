@@ -142,11 +142,7 @@ impl CoreBpe {
             .map_err(|stop| stop.into_python(py))
     }
 
-    pub fn rules(
-        &self,
-        allowed: &Bound<'_, PyAny>,
-        disallowed: &Bound<'_, PyAny>,
-    ) -> PyResult<Rules> {
+    fn rules(&self, allowed: &Bound<'_, PyAny>, disallowed: &Bound<'_, PyAny>) -> PyResult<Rules> {
         Rules::read(self.encoding.special_tokens(), allowed, disallowed)
     }
 
@@ -283,7 +279,8 @@ impl CoreBpe {
         Ok(Self { image: Some(image), ..core })
     }
 
-    // ---- Encoding ----
+    // ---- Encoding: as tiktoken's class of this name has it (what `bpe_engine.Encoding` has of its
+    // own is in `base`) ----
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
     fn encode<'py>(

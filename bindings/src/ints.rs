@@ -43,9 +43,9 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
 
 /// Appends a list for each of `rows`.
 ///
-/// Python looks for reference cycles whenever some hundreds of lists were made, and reads every
-/// item of every one: with long rows that takes as long as making them. There are none among
-/// lists of `int`s that nobody else has seen, so it is told to wait until they are done.
+/// Until version 3.11 Python looks for reference cycles whenever some hundreds of lists were made,
+/// and reads every item of every one: with long rows that takes as long as making them. There are
+/// none among lists of `int`s that nobody else has seen, so it is told to wait until they are done.
 pub fn append_lists<'py, 'a>(
     py: Python<'py>,
     rows: impl Iterator<Item = &'a [u32]>,

@@ -37,6 +37,8 @@ use pyo3::prelude::*;
 /// The native half of `bpe_engine`.
 #[pymodule(gil_used = false)]
 mod _core {
+    use super::*;
+
     #[pymodule_export]
     use super::base::EncodingBase;
     #[pymodule_export]
@@ -49,4 +51,10 @@ mod _core {
     use super::ranks::parse_ranks;
     #[pymodule_export]
     use super::special::disallowed_special_message;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        EncodingBase::prepare(module.py());
+        Ok(())
+    }
 }

@@ -2,9 +2,9 @@
 
 use crate::vocabulary::{Key, SHORT, key_of_run};
 
-/// Up to how many bytes the second table takes.
+/// Up to how many bytes a piece has a key of 32 bytes.
 pub(crate) const LONG: usize = 31;
-/// Pieces of up to this many bytes are kept, and longer runs.
+/// Up to how many bytes a piece has a key at all, unless it is a run.
 pub const LONGEST: usize = 127;
 
 /// The key of a piece in one of the tables of longer ones: its bytes, zeros, and in the last byte

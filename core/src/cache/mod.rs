@@ -1,8 +1,8 @@
 //! Remembers the ids of pieces.
 //!
-//! Three tables of fixed size: for pieces with a [`Key`], those of up to 15 bytes and runs; for other
-//! pieces of up to 31 bytes; and for those of up to 127. What has too many ids for one table is kept
-//! in the next. All are set-associative: a piece belongs into one of two places that lie side by
+//! Three tables of fixed size: for pieces with a [`Key`], those of up to 15 bytes and runs; for
+//! other pieces of up to 31 bytes; and for those of up to 127. What has too many ids for one table
+//! is kept in the next. All are set-associative: a piece belongs into one of two places that lie side by
 //! side. What is new pushes out what is older, which goes to another set if that has room, and is
 //! lost otherwise, so that no text makes a table grow. Places come from a hash with a random seed,
 //! so that nobody can choose texts whose pieces push each other out.

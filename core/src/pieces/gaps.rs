@@ -101,9 +101,9 @@ impl Gaps {
             self.insert(ids);
         }
         self.gaps.clear();
-        for ids in [&mut self.found, &mut self.behind] {
-            if ids.capacity() > KEPT {
-                *ids = Vec::new();
+        for room in [&mut self.found, &mut self.behind] {
+            if room.capacity() > KEPT {
+                *room = Vec::new();
             }
         }
         result
@@ -193,10 +193,11 @@ impl Gaps {
     /// Puts what was found where it belongs.
     fn insert(&mut self, ids: &mut Vec<u32>) {
         let Some(first) = self.gaps.first().map(|gap| gap.at) else { return };
-        let found: usize = self.gaps.iter().map(|gap| gap.found.len()).sum();
-        let length = ids.len() + found;
+        let missing: usize = self.gaps.iter().map(|gap| gap.found.len()).sum();
+        let length = ids.len() + missing;
         self.behind.clear();
         self.behind.extend_from_slice(&ids[first..]);
+        // For the wide copies, which read and write more than they must.
         self.behind.resize(self.behind.len() + WIDE, 0);
         self.found.resize(self.found.len() + WIDE, 0);
         ids.resize(length + WIDE, 0);
@@ -213,9 +214,9 @@ impl Gaps {
     }
 }
 
-/// Copies the first `count` numbers of `from` to `to`, and returns what is behind them there. Both
-/// must have [`WIDE`] more: a copy of a known size takes less time than one that is just as long
-/// as it must be.
+/// Copies the first `count` ids of `from` to `to`, and returns what is behind them there. Both must
+/// have room for [`WIDE`] more than `count`: a copy of a known size takes less time than one that is
+/// just as long as it must be.
 #[inline(always)]
 fn copy_wide<'a>(from: &[u32], count: usize, to: &'a mut [u32]) -> &'a mut [u32] {
     let wide = count.next_multiple_of(WIDE);

@@ -33,7 +33,7 @@ const OPEN_AFTER: u8 = 2;
 /// The code point of a three-byte character, if that is what the bytes are.
 #[inline(always)]
 pub(crate) fn three_byte_char(bytes: &[u8]) -> Option<u32> {
-    // One load, but at the end.
+    // Four bytes are one load; of the last character there are three.
     let word = match *bytes {
         [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
         [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
@@ -117,9 +117,9 @@ impl Cuts {
                     (Side::Whole(before), Side::Part(..)) => open[before as usize] |= OPEN_AFTER,
                     (Side::Part(..), Side::Whole(after)) => open[after as usize] |= OPEN_BEFORE,
                     (Side::Part(..), Side::Part(low, high)) => {
-                        open[low as usize..=high as usize]
-                            .iter_mut()
-                            .for_each(|open| *open |= OPEN_BEFORE);
+                        for after in low..=high {
+                            open[after as usize] |= OPEN_BEFORE;
+                        }
                     }
                     _ => {}
                 }

@@ -344,16 +344,16 @@ fn multibyte(
     let uniform = _mm512_mask_cmpge_epu8_mask(three, second, look_up(&UNIFORM.first));
     let uniform = _mm512_mask_cmple_epu8_mask(uniform, second, look_up(&UNIFORM.last));
     let punctuation = equal(second, equal(bytes, three, 0xE2), 0x80);
+    // The first byte is 0xC2 or 0xC3: its last bit chooses between two rows of 64.
     let latin = equal(_mm512_or_si512(bytes, _mm512_set1_epi8(1)), leads, 0xC3);
-    // The last bit of the first byte chooses between two rows of 64.
     let upper_row = _mm512_and_si512(_mm512_slli_epi16::<6>(bytes), _mm512_set1_epi8(0x40));
-    let in_rows = _mm512_or_si512(upper_row, second);
-    let in_latin = _mm512_permutex2var_epi8(load(&COMMON[0]), in_rows, load(&COMMON[1]));
+    let place = _mm512_or_si512(upper_row, second);
+    let latin_class = _mm512_permutex2var_epi8(load(&COMMON[0]), place, load(&COMMON[1]));
 
     // Beside each first byte the class of its character, which then is given to the other bytes.
     let class = look_up(&UNIFORM.class);
     let class = _mm512_mask_permutexvar_epi8(class, punctuation, third, load(&COMMON[2]));
-    let class = _mm512_mask_mov_epi8(class, latin, in_latin);
+    let class = _mm512_mask_mov_epi8(class, latin, latin_class);
     let done = uniform | punctuation | latin;
     let mut classes = _mm512_maskz_mov_epi8(!high & valid, ascii_classes);
     classes = _mm512_mask_mov_epi8(classes, done, class);
