@@ -14,7 +14,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 use crate::pieces::Unit;
-use crate::vocabulary::Key;
+use crate::vocabulary::{Key, is_key_of_other};
 
 pub use keys::LONGEST;
 pub(crate) use keys::{LONG, LongKey, run_key};
@@ -88,6 +88,18 @@ impl Cache {
     #[inline(always)]
     pub(crate) fn approach_rest(&self, key: Key, home: SetIndex) {
         self.short.view().approach_rest(home, key, self.seeds);
+    }
+
+    /// Whether the first table knows a unit but has no room for its ids, so that the second has
+    /// them. If so, they are brought near.
+    #[inline(always)]
+    pub(crate) fn approach_elsewhere(&self, unit: &Unit) -> bool {
+        let is_elsewhere =
+            !is_key_of_other(unit.key) && self.short.view().get(unit.set, unit.key).is_some();
+        if is_elsewhere {
+            self.approach(LongKey::<4>::of_other(unit.key));
+        }
+        is_elsewhere
     }
 
     /// Appends the ids of a longer piece, if they are in this set.

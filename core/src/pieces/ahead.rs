@@ -182,8 +182,9 @@ impl Ahead {
         self.append_rest(alone, text, known, ids)
     }
 
-    /// [`Ahead::append`] for the units from this one on, which is unknown. Where few are, they are
-    /// sooner found one by one, and leave no gaps.
+    /// [`Ahead::append`] for the units from this one on, which is unknown, or known to the next
+    /// table of the cache. Where few are unknown, they are sooner found one by one, and leave no
+    /// gaps.
     #[inline(never)]
     fn append_rest(
         &mut self,
@@ -196,7 +197,9 @@ impl Ahead {
         while next < self.count {
             let unit = &self.units[next];
             if !alone.cache.as_deref().is_some_and(|cache| append_long(cache, text, unit, ids)) {
-                if self.settled {
+                let is_elsewhere =
+                    alone.cache.as_deref().is_some_and(|cache| cache.approach_elsewhere(unit));
+                if self.settled && !is_elsewhere {
                     alone.append(text, unit.piece(), ids)?;
                 } else {
                     if let Some(cache) = &alone.cache
@@ -212,10 +215,10 @@ impl Ahead {
                 next += cache.short().append_known(&self.units[next..self.count], ids);
             }
         }
-        if self.settled {
-            self.settle(alone);
-        } else if self.gaps.len() >= GAPS {
+        if self.gaps.len() >= GAPS {
             self.append_unknown(alone, text, ids)?;
+        } else if self.settled {
+            self.settle(alone);
         }
         Ok(())
     }
