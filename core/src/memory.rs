@@ -25,6 +25,12 @@ impl Zeroed {
         Some(Self { map, start, length })
     }
 
+    /// Takes all pages now, so that nobody meets them one by one later. A wish.
+    pub(crate) fn populate(&self) {
+        #[cfg(target_os = "linux")]
+        let _ = self.map.advise_range(memmap2::Advice::PopulateWrite, self.start, self.length);
+    }
+
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.map[self.start..self.start + self.length]

@@ -43,6 +43,7 @@ pub struct Cache {
     short: Short,
     long: Long,
     longest: Longest,
+    is_populated: bool,
 }
 
 impl Cache {
@@ -54,7 +55,18 @@ impl Cache {
             short: Table::new()?,
             long: Table::new()?,
             longest: Table::new()?,
+            is_populated: false,
         })
+    }
+
+    /// Takes all of its memory now, if that was not done before: much text will need it all, and
+    /// fresh memory can be slow.
+    pub(crate) fn populate(&mut self) {
+        if !std::mem::replace(&mut self.is_populated, true) {
+            self.short.populate();
+            self.long.populate();
+            self.longest.populate();
+        }
     }
 
     /// For looking up many pieces with keys.

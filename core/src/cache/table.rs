@@ -124,6 +124,11 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         Zeroed::new(Self::BYTES).map(Self)
     }
 
+    /// Takes all of its memory now.
+    pub(super) fn populate(&self) {
+        self.0.populate();
+    }
+
     #[inline(always)]
     pub(super) fn view(&self) -> View<'_, W, SETS> {
         let sets: &[Set<W>] = bytemuck::cast_slice(self.0.bytes());

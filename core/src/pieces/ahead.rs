@@ -216,6 +216,9 @@ impl Ahead {
             }
         }
         if self.gaps.len() >= GAPS {
+            if let Some(cache) = &mut alone.cache {
+                cache.populate();
+            }
             self.append_unknown(alone, text, ids)?;
         } else if self.settled {
             self.settle(alone);
