@@ -1,5 +1,5 @@
 //! The class `EncodingBase`: the methods of `bpe_engine.Encoding` that programs call for every
-//! request. For a short text, a Python function around them would take as long as they do.
+//! request. A Python function around them would be a good part of what a short text takes.
 
 use std::convert::Infallible;
 

@@ -279,8 +279,8 @@ impl CoreBpe {
         Ok(Self { image: Some(image), ..core })
     }
 
-    // ---- Encoding: as tiktoken's class of this name has it (what `bpe_engine.Encoding` has of its
-    // own is in `base`) ----
+    // ---- Encoding (`encode` and `encode_ordinary` are there as in tiktoken's class of this name;
+    // those of `bpe_engine.Encoding` are in `base`) ----
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
     fn encode<'py>(
