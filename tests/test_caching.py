@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,33 @@ def test_it_can_be_turned_off_while_others_encode() -> None:
     for thread in threads:
         thread.join()
     assert not wrong and enc.is_caching
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_threads_learn_from_each_other(name: str) -> None:
+    """The same words in another order for each thread, few in a call."""
+    both = pair(name)
+    words = [
+        f" {kind}{i:x}" for i in range(700)
+        for kind in ("Qx", "unfathomableness", "汉字", "словом", "xYzzyXyZzy" * 3, "-" * (i % 40))
+    ]  # fmt: skip
+    texts = []
+    for seed in range(4):
+        shuffled = random.Random(seed).sample(words, len(words))
+        texts.append(["".join(shuffled[i : i + 50]) for i in range(0, len(shuffled), 50)])
+    expected = [[both.expected(text) for text in own] for own in texts]
+    both.ours.clear_cache()
+    start = threading.Barrier(len(texts))
+
+    def encode(own: list[str]) -> list[list[list[int]]]:
+        start.wait()
+        return [[both.ours.encode_ordinary(text) for text in own] for _ in range(3)]
+
+    with ThreadPoolExecutor(len(texts)) as threads:
+        for ids, right in zip(threads.map(encode, texts), expected, strict=True):
+            assert ids == [right] * 3
+    for own, right in zip(texts, expected, strict=True):
+        assert both.ours.encode_ordinary_batch(own, num_threads=2) == right
 
 
 def run(program: str, value: str) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Ledger};
 use crate::pieces::{Ahead, Merger};
 use crate::split::{BATCH, Batch, Piece};
 use crate::vocabulary::Vocabulary;
@@ -56,6 +56,7 @@ struct Place(Mutex<Option<Box<Workspace>>>);
 #[derive(Debug)]
 pub struct Pool {
     workspaces: [Place; WORKSPACES],
+    ledger: Ledger,
     caching: AtomicBool,
     /// Counts how often everything was forgotten. Caches of an earlier generation are not used.
     generation: AtomicUsize,
@@ -84,6 +85,7 @@ impl Default for Pool {
     fn default() -> Self {
         Self {
             workspaces: Default::default(),
+            ledger: Ledger::default(),
             caching: AtomicBool::new(true),
             generation: AtomicUsize::new(1),
         }
@@ -114,6 +116,10 @@ impl Pool {
             if workspace.generation != generation {
                 workspace.generation = generation;
                 workspace.cache = if self.is_caching() { Cache::new() } else { None };
+                self.ledger.join();
+            }
+            if let Some(cache) = &mut workspace.cache {
+                cache.exchange(&self.ledger, generation);
             }
             if i > 0 {
                 HOME.set(place);
@@ -126,6 +132,7 @@ impl Pool {
     /// Forgets everything. A call under way keeps its cache to its end, and nobody uses it after.
     /// Never waits: a lock may be held by a thread that a fork left behind.
     pub fn clear(&self) {
+        self.ledger.clear();
         self.generation.fetch_add(1, Ordering::Release);
         for workspace in &self.workspaces {
             if let Ok(mut workspace) = workspace.0.try_lock() {

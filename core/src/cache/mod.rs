@@ -8,6 +8,7 @@
 //! so that nobody can choose texts whose pieces push each other out.
 
 mod keys;
+mod ledger;
 mod table;
 
 use std::collections::hash_map::RandomState;
@@ -18,6 +19,7 @@ use crate::vocabulary::{Key, is_key_of_other};
 
 pub use keys::LONGEST;
 pub(crate) use keys::{LONG, LongKey, run_key};
+pub(crate) use ledger::Ledger;
 pub(crate) use table::SetIndex;
 use table::{Found, Ids, Table, View, is_kept};
 
@@ -67,6 +69,14 @@ impl Cache {
             self.long.populate();
             self.longest.populate();
         }
+    }
+
+    /// Tells the other caches of this generation what this one has learnt, if that is much and
+    /// there are any, and learns what they have told. Never waits.
+    #[inline(always)]
+    pub(crate) fn exchange(&mut self, ledger: &Ledger, generation: usize) {
+        self.short.exchange(self.seeds, ledger, &ledger.short, generation);
+        self.long.exchange(self.seeds, ledger, &ledger.long, generation);
     }
 
     /// For looking up many pieces with keys.

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::ledger::{Ledger, News, Told};
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
 
@@ -90,7 +91,7 @@ pub(super) fn is_kept(ids: &[u32]) -> bool {
 /// A piece of up to `8 * W - 1` bytes, and its ids.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
-struct Entry<const W: usize> {
+pub(super) struct Entry<const W: usize> {
     key: [u64; W],
     ids: Ids<W>,
 }
@@ -113,7 +114,10 @@ const LINE: usize = 64;
 
 /// So many sets, a power of two.
 #[derive(Debug)]
-pub(super) struct Table<const W: usize, const SETS: usize>(Zeroed);
+pub(super) struct Table<const W: usize, const SETS: usize> {
+    memory: Zeroed,
+    pub(super) news: News<W>,
+}
 
 impl<const W: usize, const SETS: usize> Table<W, SETS> {
     /// How much memory it takes.
@@ -121,17 +125,17 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
 
     /// An empty table; `None` when there is no memory for it.
     pub(super) fn new() -> Option<Self> {
-        Zeroed::new(Self::BYTES).map(Self)
+        Some(Self { memory: Zeroed::new(Self::BYTES)?, news: News::default() })
     }
 
     /// Takes all of its memory now.
     pub(super) fn populate(&self) {
-        self.0.populate();
+        self.memory.populate();
     }
 
     #[inline(always)]
     pub(super) fn view(&self) -> View<'_, W, SETS> {
-        let sets: &[Set<W>] = bytemuck::cast_slice(self.0.bytes());
+        let sets: &[Set<W>] = bytemuck::cast_slice(self.memory.bytes());
         View(sets.try_into().expect("so many sets"))
     }
 
@@ -149,14 +153,40 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
     /// says so then.
     pub(super) fn remember(&mut self, key: [u64; W], seeds: [u64; 2], ids: &[u32]) -> bool {
         let kept = Ids::new(ids);
-        self.put(key, seeds, kept.unwrap_or(Ids::ELSEWHERE));
+        let entry = Entry { key, ids: kept.unwrap_or(Ids::ELSEWHERE) };
+        self.put(entry, seeds);
+        self.news.add(entry);
         kept.is_some()
+    }
+
+    /// Tells other tables of this generation what was learnt, and remembers what they told.
+    #[inline(always)]
+    pub(super) fn exchange(
+        &mut self,
+        seeds: [u64; 2],
+        ledger: &Ledger,
+        told: &Told<W>,
+        generation: usize,
+    ) {
+        if let Some(heard) = self.news.exchange(ledger, told, generation) {
+            self.remember_all(&heard, seeds);
+        }
+    }
+
+    #[inline(never)]
+    fn remember_all(&mut self, entries: &[Entry<W>], seeds: [u64; 2]) {
+        for entry in entries {
+            self.view().approach(entry.key, seeds);
+        }
+        for entry in entries {
+            self.put(*entry, seeds);
+        }
     }
 
     /// Puts an entry into its set. The one that this pushes out becomes a guest of its other set,
     /// if no entry has a better right to the place.
-    fn put(&mut self, key: [u64; W], seeds: [u64; 2], ids: Ids<W>) {
-        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+    fn put(&mut self, Entry { key, ids }: Entry<W>, seeds: [u64; 2]) {
+        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.memory.bytes_mut());
         let home = set_of(hash(key, seeds), SETS);
         let set = &mut sets[home];
         if set[0].key == key {
@@ -185,7 +215,7 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
 
     /// Moves the guest with this key, if there is one, back to its set.
     fn recall(&mut self, key: [u64; W], seeds: [u64; 2]) {
-        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.0.bytes_mut());
+        let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.memory.bytes_mut());
         if !sets[set_of(hash(key, seeds), SETS)][0].ids.is_marked() {
             return;
         }
@@ -195,7 +225,7 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         }
         let ids = place.ids;
         *place = Entry::zeroed();
-        self.put(key, seeds, ids);
+        self.put(Entry { key, ids }, seeds);
     }
 }
 
