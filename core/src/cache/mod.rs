@@ -15,7 +15,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 use crate::pieces::Unit;
-use crate::vocabulary::{Key, is_key_of_other};
+use crate::vocabulary::Key;
 
 pub use keys::LONGEST;
 pub(crate) use keys::{LONG, LongKey, run_key};
@@ -112,16 +112,10 @@ impl Cache {
         self.short.view().approach_rest(home, key, self.seeds);
     }
 
-    /// Whether the first table knows a unit but has no room for its ids, so that the second has
-    /// them. If so, they are brought near.
+    /// Appends the ids of the piece with this key, if they are in this set.
     #[inline(always)]
-    pub(crate) fn approach_elsewhere(&self, unit: &Unit) -> bool {
-        let is_elsewhere =
-            !is_key_of_other(unit.key) && self.short.view().get(unit.set, unit.key).is_some();
-        if is_elsewhere {
-            self.approach(LongKey::<4>::of_other(unit.key));
-        }
-        is_elsewhere
+    pub(crate) fn append_from(&self, set: SetIndex, key: Key, out: &mut Vec<u32>) -> bool {
+        self.short.view().get(set, key).is_some_and(|ids| ids.append_to(out))
     }
 
     /// Appends the ids of a longer piece, if they are in this set.
@@ -243,7 +237,7 @@ impl ShortPieces<'_> {
 #[cfg(test)]
 mod tests {
     use super::table::{hash, other_set_of, set_of};
-    use super::{Cache, LONG_SETS, LongKey, SHORT_SETS};
+    use super::{Cache, LONG_SETS, LongKey, SHORT_SETS, run_key};
     use crate::vocabulary::key;
 
     /// As many ids as there can be, in short pieces and in long ones, of the same and of other
@@ -255,7 +249,7 @@ mod tests {
         let ids = |length: usize, count: usize| -> Vec<u32> {
             (0..count as u32).map(|i| 1000 * length as u32 + i).collect()
         };
-        for count in (1..12).chain(30..35) {
+        for count in (1..15).chain(30..35).chain(48..53) {
             for length in 1..=15 {
                 cache.put(key(&piece, 0, length), &ids(length, count));
             }
@@ -272,7 +266,7 @@ mod tests {
                     16..=31 => cache.append(LongKey::<4>::new(&piece[..length]), &mut found),
                     _ => cache.append(LongKey::<16>::new(&piece[..length]), &mut found),
                 };
-                assert_eq!(is_known, count <= 32, "{length} bytes, {count} ids");
+                assert_eq!(is_known, count <= 50, "{length} bytes, {count} ids");
                 let expected = if is_known { ids(length, count) } else { vec![] };
                 assert_eq!(found[1..], expected);
             }
@@ -333,11 +327,36 @@ mod tests {
             cache.put(key, &ids);
             assert!(!cache.append(key, &mut vec![]));
         }
-        // The count stands beside the first.
-        let ids = [1, u32::MAX, 1 << 24];
-        cache.put(key, &ids);
-        let mut found = vec![];
-        assert!(cache.append(key, &mut found));
-        assert_eq!(found, ids);
+        // The count stands beside the first, and the most have less room each.
+        for count in 1..60 {
+            for (byte, large, most) in [
+                (b'=', (1 << 20) - 2, 50),
+                (b'-', (1 << 20) - 1, 32),
+                (b'+', u32::MAX - 1, 32),
+                (b'*', u32::MAX, 32),
+            ] {
+                let mut ids = vec![large; count];
+                ids[0] = 1;
+                let key = run_key(&vec![byte; 16 * count]).expect("a run");
+                cache.put(key, &ids);
+                let mut found = vec![];
+                let is_known = cache.append(key, &mut found);
+                assert_eq!(is_known, count <= most, "{count} times {large}");
+                assert!(!is_known || found == ids, "{count} times {large}");
+            }
+        }
+    }
+
+    /// Ids of zeros only are not taken for none.
+    #[test]
+    fn zeros_are_ids() {
+        let mut cache = Cache::new().expect("memory");
+        for count in 1..=50 {
+            let key = run_key(&vec![b'!'; 16 + count]).expect("a run");
+            cache.put(key, &vec![0; count]);
+            let mut found = vec![];
+            assert!(cache.append(key, &mut found));
+            assert_eq!(found, vec![0; count]);
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
 
 /// The ids of a piece, two in each word: the highest byte of the first id has their number, and
-/// [`MARK`].
+/// [`MARK`]. If they are too many for that they are packed, and the number is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(super) struct Ids<const W: usize>([u64; W]);
@@ -16,12 +16,18 @@ const COUNT_SHIFT: u32 = 24;
 const COUNT_MASK: u64 = 0x7f;
 /// In the newest entry of a set: an entry of the set has become a guest of another.
 const MARK: u64 = 1 << 31;
+/// How many bits a packed id takes.
+const PACKED_BITS: usize = 20;
+/// What these bits can be at most. Smaller ids are packed, each with one added.
+const PACKED_MAX: u32 = (1 << PACKED_BITS) - 1;
 
 impl<const W: usize> Ids<W> {
     /// Too many for this table: the next one has them.
     const ELSEWHERE: Self = Self([0; W]);
-    /// How many ids fit in.
+    /// How many ids fit in that are not packed.
     pub(super) const CAPACITY: usize = 2 * W;
+    /// How many packed ones do.
+    const PACKED: usize = (64 * W - 8) / PACKED_BITS;
 
     #[inline(always)]
     fn is_marked(&self) -> bool {
@@ -38,11 +44,11 @@ impl<const W: usize> Ids<W> {
         self
     }
 
-    /// `None` when they are too many.
+    /// `None` when they are too many, or too large to pack them.
     fn new(ids: &[u32]) -> Option<Self> {
         debug_assert!(is_kept(ids));
         if ids.len() > Self::CAPACITY {
-            return None;
+            return Self::packed(ids);
         }
         let mut words = [0; W];
         for (i, &id) in ids.iter().enumerate() {
@@ -52,16 +58,46 @@ impl<const W: usize> Ids<W> {
         Some(Self(words))
     }
 
+    /// Puts each id, plus one, behind the other: from the second word on, and at last into what is
+    /// not taken of the first.
+    fn packed(ids: &[u32]) -> Option<Self> {
+        if ids.len() > Self::PACKED || ids.iter().any(|&id| id >= PACKED_MAX) {
+            return None;
+        }
+        let mut words = [0; W];
+        for (i, &id) in ids.iter().enumerate() {
+            let (word, shift) = (PACKED_BITS * i / 64, PACKED_BITS * i % 64);
+            let bits = u128::from(id + 1) << shift;
+            words[(word + 1) % W] |= bits as u64;
+            words[(word + 2) % W] |= (bits >> 64) as u64;
+        }
+        words[0] = words[0].rotate_left(32);
+        Some(Self(words))
+    }
+
     /// Appends the ids to `out`. False when there are none.
     #[inline(always)]
     pub(super) fn append_to(&self, out: &mut Vec<u32>) -> bool {
         out.reserve(Self::CAPACITY);
         // SAFETY: there is room for so many, and those counted have been written.
-        unsafe {
+        let count = unsafe {
             let count = self.write(out.as_mut_ptr().add(out.len()));
             out.set_len(out.len() + count);
-            count > 0
-        }
+            count
+        };
+        count > 0 || self.append_packed_to(out)
+    }
+
+    fn append_packed_to(&self, out: &mut Vec<u32>) -> bool {
+        let mut words = self.without_mark().0;
+        words[0] = words[0].rotate_left(32);
+        let from = out.len();
+        out.extend((0..Self::PACKED).map_while(|i| {
+            let (word, shift) = (PACKED_BITS * i / 64, PACKED_BITS * i % 64);
+            let pair = u128::from(words[(word + 2) % W]) << 64 | u128::from(words[(word + 1) % W]);
+            ((pair >> shift) as u32 & PACKED_MAX).checked_sub(1)
+        }));
+        out.len() > from
     }
 
     /// Writes the ids to `room`, whatever behind them, and returns how many they are.
@@ -85,7 +121,7 @@ impl<const W: usize> Ids<W> {
 
 /// Whether a table has room for so many ids, and for a count beside the first.
 pub(super) fn is_kept(ids: &[u32]) -> bool {
-    (1..=Ids::<16>::CAPACITY).contains(&ids.len()) && ids[0] >> COUNT_SHIFT == 0
+    (1..=Ids::<16>::PACKED).contains(&ids.len()) && ids[0] >> COUNT_SHIFT == 0
 }
 
 /// A piece of up to `8 * W - 1` bytes, and its ids.

@@ -182,8 +182,7 @@ impl Ahead {
         self.append_rest(alone, text, known, ids)
     }
 
-    /// [`Ahead::append`] for the units from this one on, which is unknown, or known to the next
-    /// table of the cache. Where few are unknown, they are sooner found one by one, and leave no
+    /// [`Ahead::append`] for the units from this one on, which is unknown or has many ids. Where few are unknown, they are sooner found one by one, and leave no
     /// gaps.
     #[inline(never)]
     fn append_rest(
@@ -196,10 +195,8 @@ impl Ahead {
         self.since_settling += self.count;
         while next < self.count {
             let unit = &self.units[next];
-            if !alone.cache.as_deref().is_some_and(|cache| append_long(cache, text, unit, ids)) {
-                let is_elsewhere =
-                    alone.cache.as_deref().is_some_and(|cache| cache.approach_elsewhere(unit));
-                if self.settled && !is_elsewhere {
+            if !alone.cache.as_deref().is_some_and(|cache| append_at_once(cache, text, unit, ids)) {
+                if self.settled {
                     alone.append(text, unit.piece(), ids)?;
                 } else {
                     if let Some(cache) = &alone.cache
@@ -279,13 +276,16 @@ fn seek_short(units: &mut [Unit], pieces: &[Piece], cache: ShortPieces<'_>, text
     count
 }
 
-/// Appends the ids of a piece that is too long for a key, if the cache has them at once.
+/// Appends the ids of a unit, if the cache has them where it was sought.
 #[inline(always)]
-fn append_long(cache: &Cache, text: &[u8], unit: &Unit, ids: &mut Vec<u32>) -> bool {
+fn append_at_once(cache: &Cache, text: &[u8], unit: &Unit, ids: &mut Vec<u32>) -> bool {
     let Piece { start, end } = unit.piece();
-    is_key_of_other(unit.key)
-        && end - start <= LONG
-        && cache.append_long_from(unit.set, LongKey::<4>::new(&text[start..end]), ids)
+    if !is_key_of_other(unit.key) {
+        cache.append_from(unit.set, unit.key, ids)
+    } else {
+        end - start <= LONG
+            && cache.append_long_from(unit.set, LongKey::<4>::new(&text[start..end]), ids)
+    }
 }
 
 /// Where to look for a piece that is too long for a key. What is there is brought near.
