@@ -236,7 +236,7 @@ impl ShortPieces<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::table::{hash, other_set_of, set_of};
+    use super::table::{hash, other_sets_of, set_of};
     use super::{Cache, LONG_SETS, LongKey, SHORT_SETS, run_key};
     use crate::vocabulary::key;
 
@@ -280,8 +280,8 @@ mod tests {
         for i in 0.. {
             let home = set_of(hash(i), sets);
             let others = by_set.entry(home).or_default();
-            let other = other_set_of(hash(i), sets);
-            if other != home && others.iter().all(|&i| other_set_of(hash(i), sets) != other) {
+            let pair = |i| other_sets_of(hash(i), sets)[0] / 2;
+            if pair(i) != home / 2 && others.iter().all(|&other| pair(other) != pair(i)) {
                 others.push(i);
             }
             if others.len() == 5 {

@@ -240,9 +240,10 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         if pushed_out.is_empty() || pushed_out.key == key || is_guest {
             return;
         }
-        let other = other_set_of(pushed_hash, SETS);
-        let place = &sets[other][1];
-        if place.is_empty() || set_of(hash(place.key, seeds), SETS) != other {
+        let others = other_sets_of(pushed_hash, SETS);
+        let has_guest = |&set: &usize| set_of(hash(sets[set][1].key, seeds), SETS) != set;
+        let empty = others.into_iter().find(|&set| sets[set][1].is_empty());
+        if let Some(other) = empty.or_else(|| others.into_iter().find(has_guest)) {
             sets[other][1] = pushed_out;
             let newest = &mut sets[home][0].ids;
             *newest = newest.with_mark();
@@ -255,10 +256,9 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         if !sets[set_of(hash(key, seeds), SETS)][0].ids.is_marked() {
             return;
         }
-        let place = &mut sets[other_set_of(hash(key, seeds), SETS)][1];
-        if place.key != key {
-            return;
-        }
+        let others = other_sets_of(hash(key, seeds), SETS);
+        let Some(other) = others.into_iter().find(|&set| sets[set][1].key == key) else { return };
+        let place = &mut sets[other][1];
         let ids = place.ids;
         *place = Entry::zeroed();
         self.put(Entry { key, ids }, seeds);
@@ -287,10 +287,11 @@ pub(super) fn set_of(hash: u64, sets: usize) -> usize {
     (hash >> 20) as usize & (sets - 1)
 }
 
-/// The set that it may be a guest of.
+/// The sets that it may be a guest of: two that lie side by side.
 #[inline(always)]
-pub(super) fn other_set_of(hash: u64, sets: usize) -> usize {
-    (hash >> 40) as usize & (sets - 1)
+pub(super) fn other_sets_of(hash: u64, sets: usize) -> [usize; 2] {
+    let other = (hash >> 40) as usize & (sets - 1);
+    [other, other ^ 1]
 }
 
 /// A table to look up many pieces in.
@@ -312,7 +313,8 @@ impl<'a, const W: usize, const SETS: usize> View<'a, W, SETS> {
     /// belongs, which is near.
     #[inline(always)]
     pub(super) fn approach_rest(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
-        let approach_other = |key| prefetch(&self.0[other_set_of(hash(key, seeds), SETS)]);
+        let approach_other =
+            |key| other_sets_of(hash(key, seeds), SETS).map(|set| prefetch(&self.0[set][1]));
         let [newer, older] = self.set(home);
         if newer.ids.is_marked() {
             approach_other(key);
