@@ -14,8 +14,6 @@ use crate::vocabulary::{
 /// How many units are sought at once. Of more, the first would be far away again when their turn
 /// comes.
 const UNITS: usize = 512;
-/// One unknown unit in so many is few.
-const FEW: usize = 512;
 /// So many gaps are worth filling together.
 const GAPS: usize = 128;
 
@@ -54,11 +52,6 @@ pub(crate) struct Ahead {
     /// The first `count` are of this lot.
     units: Vec<Unit>,
     count: usize,
-    /// Whether few units were unknown the last time that [`Ahead::settle`] looked, as in a text
-    /// that was seen before.
-    settled: bool,
-    /// How many units there have been since then, in lots with unknown ones.
-    since_settling: usize,
     /// Where units were unknown in this lot and those before.
     gaps: Gaps,
 }
@@ -182,8 +175,7 @@ impl Ahead {
         self.append_rest(alone, text, known, ids)
     }
 
-    /// [`Ahead::append`] for the units from this one on, which is unknown or has many ids. Where few are unknown, they are sooner found one by one, and leave no
-    /// gaps.
+    /// [`Ahead::append`] for the units from this one on, which is unknown, long, or has many ids.
     #[inline(never)]
     fn append_rest(
         &mut self,
@@ -192,47 +184,28 @@ impl Ahead {
         mut next: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        self.since_settling += self.count;
+        let Some(cache) = &mut alone.cache else { return Ok(()) };
         while next < self.count {
             let unit = &self.units[next];
-            if !alone.cache.as_deref().is_some_and(|cache| append_at_once(cache, text, unit, ids)) {
-                if self.settled {
-                    alone.append(text, unit.piece(), ids)?;
-                } else {
-                    if let Some(cache) = &alone.cache
-                        && length_of(unit.key) <= SHORT
-                    {
-                        cache.approach_rest(unit.key, unit.set);
-                    }
-                    self.gaps.push(*unit, ids.len());
+            if !append_at_once(cache, text, unit, ids) {
+                if length_of(unit.key) <= SHORT {
+                    cache.approach_rest(unit.key, unit.set);
                 }
+                self.gaps.push(*unit, ids.len());
             }
             next += 1;
-            if let Some(cache) = &alone.cache {
-                next += cache.short().append_known(&self.units[next..self.count], ids);
-            }
+            next += cache.short().append_known(&self.units[next..self.count], ids);
         }
         if self.gaps.len() >= GAPS {
-            if let Some(cache) = &mut alone.cache {
-                cache.populate();
-            }
-            self.append_unknown(alone, text, ids)?;
-        } else if self.settled {
-            self.settle(alone);
+            cache.populate();
+            self.gaps.fill(alone, text, ids)?;
         }
         Ok(())
-    }
-
-    /// Finds out whether few units have been unknown since this was last asked.
-    fn settle(&mut self, alone: &mut Alone<'_>) {
-        let misses = std::mem::take(&mut alone.misses);
-        self.settled = misses * FEW < std::mem::take(&mut self.since_settling);
     }
 
     /// Starts anew: forgets the gaps that a text left which was given up.
     pub(super) fn clear(&mut self) {
         self.gaps.clear();
-        self.since_settling = 0;
     }
 
     /// Appends what is still missing of all lots since [`Ahead::clear`].
@@ -243,20 +216,7 @@ impl Ahead {
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        if self.gaps.len() == 0 { Ok(()) } else { self.append_unknown(alone, text, ids) }
-    }
-
-    /// Fills the gaps.
-    #[inline(never)]
-    fn append_unknown(
-        &mut self,
-        alone: &mut Alone<'_>,
-        text: &[u8],
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let result = self.gaps.fill(alone, text, ids);
-        self.settle(alone);
-        result
+        if self.gaps.len() == 0 { Ok(()) } else { self.gaps.fill(alone, text, ids) }
     }
 }
 

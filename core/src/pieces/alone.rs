@@ -12,8 +12,6 @@ use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
 pub(super) struct Alone<'a> {
     pub(super) vocabulary: &'a Vocabulary,
     pub(super) cache: Option<&'a mut Cache>,
-    /// How often the cache did not know a piece or a segment of one.
-    pub(super) misses: usize,
 }
 
 impl Alone<'_> {
@@ -56,9 +54,7 @@ impl Alone<'_> {
     /// Appends the ids of the piece with this key, if the cache knows them.
     #[inline(always)]
     pub(super) fn append_known(&mut self, key: impl CacheKey, ids: &mut Vec<u32>) -> bool {
-        let is_known = self.cache().is_some_and(|cache| cache.append(key, ids));
-        self.misses += usize::from(!is_known);
-        is_known
+        self.cache().is_some_and(|cache| cache.append(key, ids))
     }
 
     /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`LONG`], if the cache knows

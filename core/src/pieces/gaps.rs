@@ -90,6 +90,7 @@ impl Gaps {
 
     /// Finds what belongs into the gaps of `ids` and puts it there. No gap is left, whether or not
     /// it was found.
+    #[inline(never)]
     pub(super) fn fill(
         &mut self,
         alone: &mut Alone<'_>,

@@ -29,7 +29,7 @@ impl<'a> Merger<'a> {
         cache: Option<&'a mut Cache>,
         ahead: &'a mut Ahead,
     ) -> Self {
-        Self { alone: Alone { vocabulary, cache, misses: 0 }, ahead }
+        Self { alone: Alone { vocabulary, cache }, ahead }
     }
 
     /// Appends the ids of `pieces` of `text`, none of them empty.
