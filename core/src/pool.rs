@@ -1,7 +1,7 @@
 //! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::cache::{Cache, Ledger};
@@ -58,15 +58,13 @@ pub struct Pool {
     workspaces: [Place; WORKSPACES],
     ledger: Ledger,
     caching: AtomicBool,
-    /// Counts how often everything was forgotten. Caches of an earlier generation are not used.
-    generation: AtomicUsize,
 }
 
 /// A workspace that a call has for itself until it is dropped.
 #[derive(Debug)]
-pub enum Lease<'a> {
+pub(crate) enum Lease<'a> {
     /// One of the pool.
-    Pooled(MutexGuard<'a, Option<Box<Workspace>>>),
+    Pooled { workspace: MutexGuard<'a, Option<Box<Workspace>>>, ledger: &'a Ledger },
     /// A new one, without a cache.
     Own(Box<Workspace>),
 }
@@ -75,8 +73,20 @@ impl Lease<'_> {
     #[inline(always)]
     pub(crate) fn workspace(&mut self) -> &mut Workspace {
         match self {
-            Lease::Pooled(workspace) => workspace.get_or_insert_with(Workspace::new),
+            Lease::Pooled { workspace, .. } => workspace.get_or_insert_with(Workspace::new),
             Lease::Own(workspace) => workspace,
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    /// If everything was forgotten while the call was under way, so is this workspace.
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Lease::Pooled { workspace: place, ledger } = self
+            && place.as_ref().is_some_and(|own| own.generation != ledger.generation())
+        {
+            **place = None;
         }
     }
 }
@@ -87,7 +97,6 @@ impl Default for Pool {
             workspaces: Default::default(),
             ledger: Ledger::default(),
             caching: AtomicBool::new(true),
-            generation: AtomicUsize::new(1),
         }
     }
 }
@@ -95,7 +104,7 @@ impl Default for Pool {
 impl Pool {
     /// A workspace that nobody uses at the moment, or a new one without a cache when all are in
     /// use. Never waits.
-    pub fn borrow(&self) -> Lease<'_> {
+    pub(crate) fn borrow(&self) -> Lease<'_> {
         let home = HOME.get();
         for i in 0..WORKSPACES {
             let place = (home + i) % WORKSPACES;
@@ -112,11 +121,13 @@ impl Pool {
                 }
             };
             let workspace = guard.get_or_insert_with(Workspace::new);
-            let generation = self.generation.load(Ordering::Acquire);
+            let generation = self.ledger.generation();
             if workspace.generation != generation {
                 workspace.generation = generation;
                 workspace.cache = if self.is_caching() { Cache::new() } else { None };
-                self.ledger.join();
+                if workspace.cache.is_some() {
+                    self.ledger.join(generation);
+                }
             }
             if let Some(cache) = &mut workspace.cache {
                 cache.exchange(&self.ledger, generation);
@@ -124,7 +135,7 @@ impl Pool {
             if i > 0 {
                 HOME.set(place);
             }
-            return Lease::Pooled(guard);
+            return Lease::Pooled { workspace: guard, ledger: &self.ledger };
         }
         Lease::Own(Workspace::new())
     }
@@ -133,7 +144,6 @@ impl Pool {
     /// Never waits: a lock may be held by a thread that a fork left behind.
     pub fn clear(&self) {
         self.ledger.clear();
-        self.generation.fetch_add(1, Ordering::Release);
         for workspace in &self.workspaces {
             if let Ok(mut workspace) = workspace.0.try_lock() {
                 *workspace = None;

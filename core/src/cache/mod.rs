@@ -3,8 +3,8 @@
 //! Three tables of fixed size: for pieces with a [`Key`], those of up to 15 bytes and runs; for
 //! other pieces of up to 31 bytes; and for those of up to 127. What has too many ids for one table
 //! is kept in the next. All are set-associative: a piece belongs into one of two places that lie side by
-//! side. What is new pushes out what is older, which goes to another set if that has room, and is
-//! lost otherwise, so that no text makes a table grow. Places come from a hash with a random seed,
+//! side. What is new pushes out what is older, which goes to one of two other sets if that has room,
+//! and is lost otherwise, so that no text makes a table grow. Places come from a hash with a random seed,
 //! so that nobody can choose texts whose pieces push each other out.
 
 mod keys;
@@ -219,8 +219,8 @@ impl ShortPieces<'_> {
         let mut known = 0;
         for unit in units {
             let Some(ids) = self.table.get(unit.set, unit.key) else { break };
-            // SAFETY: no piece has more than `CAPACITY` ids (`Ids` are made with that many at
-            // most), and for so many each of them room was reserved.
+            // SAFETY: `write` writes no more than `CAPACITY` ids, and room was reserved for so many
+            // of each unit.
             let more = unsafe { ids.write(room.add(length)) };
             if more == 0 {
                 break;

@@ -6,16 +6,18 @@ use super::ledger::{Ledger, News, Told};
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
 
-/// The ids of a piece, two in each word: the highest byte of the first id has their number, and
-/// [`MARK`]. If they are too many for that they are packed, and the number is zero.
+/// The ids of a piece, two in each word: the highest byte of the first id has their number,
+/// [`MARK`] and [`HEARD`]. If they are too many for that they are packed, and the number is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(super) struct Ids<const W: usize>([u64; W]);
 
 const COUNT_SHIFT: u32 = 24;
-const COUNT_MASK: u64 = 0x7f;
+const COUNT_MASK: u64 = 0x3f;
 /// In the newest entry of a set: an entry of the set has become a guest of another.
 const MARK: u64 = 1 << 31;
+/// In an entry that another cache has learnt.
+const HEARD: u64 = 1 << 30;
 /// How many bits a packed id takes.
 const PACKED_BITS: usize = 20;
 /// What these bits can be at most. Smaller ids are packed, each with one added.
@@ -36,6 +38,21 @@ impl<const W: usize> Ids<W> {
 
     fn with_mark(mut self) -> Self {
         self.0[0] |= MARK;
+        self
+    }
+
+    /// With a mark if the other has one.
+    fn marked_as(mut self, other: &Self) -> Self {
+        self.0[0] |= other.0[0] & MARK;
+        self
+    }
+
+    fn is_heard(&self) -> bool {
+        self.0[0] & HEARD != 0
+    }
+
+    fn as_heard(mut self) -> Self {
+        self.0[0] |= HEARD;
         self
     }
 
@@ -89,7 +106,7 @@ impl<const W: usize> Ids<W> {
     }
 
     fn append_packed_to(&self, out: &mut Vec<u32>) -> bool {
-        let mut words = self.without_mark().0;
+        let mut words = self.0;
         words[0] = words[0].rotate_left(32);
         let from = out.len();
         out.extend((0..Self::PACKED).map_while(|i| {
@@ -138,6 +155,11 @@ unsafe impl<const W: usize> Pod for Entry<W> {}
 impl<const W: usize> Entry<W> {
     fn is_empty(&self) -> bool {
         self.key == [0; W]
+    }
+
+    /// Whether it may go: nothing that was learnt here is lost with it.
+    fn is_free(&self) -> bool {
+        self.is_empty() || self.ids.is_heard()
     }
 }
 
@@ -189,13 +211,14 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
     /// says so then.
     pub(super) fn remember(&mut self, key: [u64; W], seeds: [u64; 2], ids: &[u32]) -> bool {
         let kept = Ids::new(ids);
-        let entry = Entry { key, ids: kept.unwrap_or(Ids::ELSEWHERE) };
-        self.put(entry, seeds);
-        self.news.add(entry);
+        self.put(Entry { key, ids: kept.unwrap_or(Ids::ELSEWHERE) }, seeds);
+        if let Some(ids) = kept {
+            self.news.add(Entry { key, ids });
+        }
         kept.is_some()
     }
 
-    /// Tells other tables of this generation what was learnt, and remembers what they told.
+    /// Tells other tables of this generation what was learnt, and takes in what they told.
     #[inline(always)]
     pub(super) fn exchange(
         &mut self,
@@ -205,22 +228,36 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         generation: usize,
     ) {
         if let Some(heard) = self.news.exchange(ledger, told, generation) {
-            self.remember_all(&heard, seeds);
+            self.hear(&heard, seeds);
         }
     }
 
+    /// Takes in what others have learnt, where that pushes out nothing that was learnt here.
     #[inline(never)]
-    fn remember_all(&mut self, entries: &[Entry<W>], seeds: [u64; 2]) {
-        for entry in entries {
-            self.view().approach(entry.key, seeds);
-        }
-        for entry in entries {
-            self.put(*entry, seeds);
+    fn hear(&mut self, entries: &[Entry<W>], seeds: [u64; 2]) {
+        /// So many sets are brought near at once.
+        const NEAR: usize = 128;
+        for entries in entries.chunks(NEAR) {
+            for entry in entries {
+                self.view().approach(entry.key, seeds);
+            }
+            let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.memory.bytes_mut());
+            for &Entry { key, ids } in entries {
+                let set = &mut sets[set_of(hash(key, seeds), SETS)];
+                if set.iter().any(|entry| entry.key == key) {
+                    continue;
+                }
+                let empty = set.iter().position(Entry::is_empty);
+                if let Some(place) = empty.or_else(|| set.iter().rposition(Entry::is_free)) {
+                    let ids = ids.as_heard().marked_as(&set[place].ids);
+                    set[place] = Entry { key, ids };
+                }
+            }
         }
     }
 
-    /// Puts an entry into its set. The one that this pushes out becomes a guest of its other set,
-    /// if no entry has a better right to the place.
+    /// Puts an entry into its set. The one that this pushes out becomes a guest of another set, if
+    /// no entry has a better right to the place. What was heard goes first, for good.
     fn put(&mut self, Entry { key, ids }: Entry<W>, seeds: [u64; 2]) {
         let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.memory.bytes_mut());
         let home = set_of(hash(key, seeds), SETS);
@@ -228,22 +265,23 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         if set[0].key == key {
             return;
         }
-        if set[0].is_empty() {
-            set[0] = Entry { key, ids };
+        let newest = Entry { key, ids: ids.marked_as(&set[0].ids) };
+        let mut newer = std::mem::replace(&mut set[0], newest);
+        newer.ids = newer.ids.without_mark();
+        if newer.is_empty() || (newer.is_free() && !set[1].is_free()) {
             return;
         }
-        let pushed_out = set[1];
-        set[1] = Entry { key: set[0].key, ids: set[0].ids.without_mark() };
-        set[0] = Entry { key, ids: if set[0].ids.is_marked() { ids.with_mark() } else { ids } };
+        let pushed_out = std::mem::replace(&mut set[1], newer);
         let pushed_hash = hash(pushed_out.key, seeds);
         let is_guest = set_of(pushed_hash, SETS) != home;
-        if pushed_out.is_empty() || pushed_out.key == key || is_guest {
+        if pushed_out.is_free() || pushed_out.key == key || is_guest {
             return;
         }
         let others = other_sets_of(pushed_hash, SETS);
+        let is_free = |&set: &usize| sets[set][1].is_free();
         let has_guest = |&set: &usize| set_of(hash(sets[set][1].key, seeds), SETS) != set;
-        let empty = others.into_iter().find(|&set| sets[set][1].is_empty());
-        if let Some(other) = empty.or_else(|| others.into_iter().find(has_guest)) {
+        let other = others.into_iter().find(is_free).or_else(|| others.into_iter().find(has_guest));
+        if let Some(other) = other {
             sets[other][1] = pushed_out;
             let newest = &mut sets[home][0].ids;
             *newest = newest.with_mark();
