@@ -169,3 +169,20 @@ thread_local! {
     /// one filled, and there are no more workspaces than calls at once.
     static HOME: Cell<usize> = const { Cell::new(0) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Pool;
+
+    #[test]
+    fn what_a_call_under_way_holds_is_forgotten_when_it_ends() {
+        let pool = Pool::default();
+        let is_kept = || pool.workspaces.iter().any(|place| place.0.lock().unwrap().is_some());
+        drop(pool.borrow());
+        assert!(is_kept());
+        let lease = pool.borrow();
+        pool.clear();
+        drop(lease);
+        assert!(!is_kept());
+    }
+}
