@@ -43,9 +43,9 @@ fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
 bench:  ## measure against the tokenizers that are installed, and write the table into README.md
 	$(PYTHON) -m benchmarks.run --quick --render README.md
 
-goldens:  ## record tiktoken's ids again (tests/goldens)
-	$(PYTHON) tests/goldens/record.py
+goldens:  ## record tiktoken's ids again (tests/engine/goldens)
+	$(PYTHON) tests/engine/goldens/record.py
 
 docs-check:  ## run the examples of the README and of the docstrings
-	$(PYTHON) -m pytest tests/test_readme.py tests/test_api.py
+	$(PYTHON) -m pytest tests/docs tests/engine/test_api.py
 	cargo test --doc -p bpe-core $(CARGO_FLAGS)

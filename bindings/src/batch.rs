@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bpe_core::parallel::{cores, in_order};
+use bpe_core::threads::{cores, in_order};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
@@ -13,7 +13,7 @@ use crate::errors::to_python;
 use crate::special::Rules;
 use crate::strings::decode_utf8;
 use crate::text::{self, Text};
-use crate::{gil, ids, ints, spare};
+use crate::{buffer_pool, gil, ids, int_cache};
 
 /// Bytes (or ids) that are worth a thread of their own; starting one takes some 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
@@ -32,7 +32,7 @@ pub fn encode<'py>(
     let py = texts.py();
     let mut lists = Vec::new();
     encode_each(core, texts, num_threads, rules, |part, _| {
-        ints::append_lists(py, part.rows(), &mut lists)
+        int_cache::append_lists(py, part.rows(), &mut lists)
     })?;
     PyList::new(py, lists)
 }
@@ -49,7 +49,7 @@ pub fn encode_flat<'py>(
     let mut splits = 0i64.to_ne_bytes().to_vec();
     encode_each(core, texts, num_threads, rules, |part, size| {
         if ids.capacity() == 0 {
-            ids = spare::IDS.take(spare::likely_ids(size));
+            ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
         }
         for &end in &part.ends {
             splits.extend_from_slice(&((ids.len() + end) as i64).to_ne_bytes());

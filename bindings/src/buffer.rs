@@ -7,7 +7,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::spare;
+use crate::buffer_pool;
 
 /// How many ids are many.
 const LARGE: usize = 1 << 16;
@@ -47,7 +47,7 @@ impl Drop for TokenBuffer {
     fn drop(&mut self) {
         // SAFETY: `new` took pointer, length and capacity from a vector, and nobody else frees
         // it. Exports hold a reference to this object, so none is left.
-        spare::IDS.give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
+        buffer_pool::IDS.give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
     }
 }
 

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Once, OnceLock};
 
-use bpe_core::fit::Fitter;
-use bpe_core::memory::map_at_once;
+use bpe_core::memory::prefault;
 use bpe_core::offsets::{lossy_characters, spans};
 use bpe_core::sink::{Count, Pieces};
 use bpe_core::special_tokens::Selection;
+use bpe_core::truncate::Truncator;
 use bpe_core::unstable::{self, ByBytes};
 use bpe_core::{Encoding, Error, Normalization, Splitter, Vocabulary, inspect};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -18,7 +18,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
 use crate::strings::decode_utf8;
-use crate::{batch, buffer::TokenBuffer, builtin, gil, ids, ints, ranks, spare, text};
+use crate::{batch, buffer::TokenBuffer, buffer_pool, builtin, gil, ids, int_cache, ranks, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
@@ -98,7 +98,7 @@ impl CoreBpe {
         if bytes >= MUCH
             && let Some(image) = self.image
         {
-            self.image_mapped.call_once(|| map_at_once(image));
+            self.image_mapped.call_once(|| prefault(image));
         }
     }
 
@@ -119,7 +119,7 @@ impl CoreBpe {
 
     /// The ids of a text.
     fn ids(&self, text: &str, rules: &Rules) -> Result<Vec<u32>, Stop> {
-        let mut ids = spare::IDS.take(spare::likely_ids(text.len()));
+        let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
         self.append_ids(text, rules, &mut ids)?;
         Ok(ids)
     }
@@ -152,8 +152,8 @@ impl CoreBpe {
         rules: &Rules,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.run_ids(text, rules)?;
-        let list = ints::list(text.py(), &ids);
-        spare::IDS.give(ids);
+        let list = int_cache::list(text.py(), &ids);
+        buffer_pool::IDS.give(ids);
         list
     }
 
@@ -164,18 +164,18 @@ impl CoreBpe {
             .map_err(|stop| stop.into_python(py))
     }
 
-    /// Cuts the text to size; the spans are in characters, starts and ends each ascending.
+    /// Boundaries the text to size; the spans are in characters, starts and ends each ascending.
     fn fit(
         &self,
         text: &Bound<'_, PyAny>,
         rules: &Rules,
-        work: impl FnOnce(&Fitter<'_>, &str) -> bpe_core::Result<Vec<Range<usize>>> + Send,
+        work: impl FnOnce(&Truncator<'_>, &str) -> bpe_core::Result<Vec<Range<usize>>> + Send,
     ) -> PyResult<CharacterSpans> {
         let py = text.py();
         let original = text::read(text)?.utf8();
         let spans = gil::run(py, original.len(), || {
             self.walk(&original, rules, |encoding, _, allowed| {
-                let fitter = Fitter { encoding, normalization: self.normalization, allowed };
+                let fitter = Truncator { encoding, normalization: self.normalization, allowed };
                 work(&fitter, &original)
             })
         })
@@ -195,11 +195,11 @@ impl CoreBpe {
     ) -> PyResult<T> {
         let py = tokens.py();
         let ids = ids::read(tokens)?;
-        let mut bytes = spare::TEXT.take(spare::likely_bytes(ids.len()));
+        let mut bytes = buffer_pool::TEXT.take(buffer_pool::likely_bytes(ids.len()));
         gil::run(py, ids.len(), || self.encoding.append_bytes(&ids, &mut bytes)).or_raise(py)?;
-        spare::IDS.give(ids);
+        buffer_pool::IDS.give(ids);
         let made = work(&bytes);
-        spare::TEXT.give(bytes);
+        buffer_pool::TEXT.give(bytes);
         made
     }
 }
@@ -322,7 +322,7 @@ impl CoreBpe {
         let threads = batch::threads(num_threads)?;
         let rules = self.rules(allowed_special, disallowed_special)?;
         let ids = self.run(text, &rules, |encoding, text, allowed| {
-            let mut ids = spare::IDS.take(spare::likely_ids(text.len()));
+            let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
             encoding.encode_on_threads(text, allowed, threads, &mut ids)?;
             Ok(ids)
         })?;
@@ -367,8 +367,8 @@ impl CoreBpe {
             unstable::encode_with_unstable(encoding, by_bytes, text, allowed)
         })?;
         let lists: Vec<_> =
-            completions.iter().map(|ids| ints::list(py, ids)).collect::<PyResult<_>>()?;
-        Ok((ints::list(py, &stable)?, PyList::new(py, lists)?))
+            completions.iter().map(|ids| int_cache::list(py, ids)).collect::<PyResult<_>>()?;
+        Ok((int_cache::list(py, &stable)?, PyList::new(py, lists)?))
     }
 
     fn encode_with_offsets<'py>(
@@ -391,7 +391,7 @@ impl CoreBpe {
             Ok((walk.ids, spans))
         })
         .map_err(|stop: Stop| stop.into_python(py))?;
-        Ok((ints::list(py, &ids)?, text::character_spans(text, &original, spans)?))
+        Ok((int_cache::list(py, &ids)?, text::character_spans(text, &original, spans)?))
     }
 
     fn split(
@@ -475,14 +475,14 @@ impl CoreBpe {
             }
             Ok(ids)
         });
-        ints::list(py, &ids.or_raise(py)?)
+        int_cache::list(py, &ids.or_raise(py)?)
     }
 
     fn _encode_bytes<'py>(&self, bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyList>> {
         let py = bytes.py();
         let bytes = bytes.as_bytes();
         let ids = gil::run(py, bytes.len(), || unstable::encode_bytes(&self.encoding, bytes));
-        ints::list(py, &ids.or_raise(py)?)
+        int_cache::list(py, &ids.or_raise(py)?)
     }
 
     /// `(name, start, end)` of every special token in the text, in characters.

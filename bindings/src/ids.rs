@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 
-use crate::spare;
+use crate::buffer_pool;
 
 /// The ids in a list, a tuple, a one-dimensional array of integers, or any other sequence of
 /// whole numbers (numpy's are).
@@ -102,7 +102,7 @@ fn read_ints(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
         return None;
     }
     let known = one_digit_is_known(list.py());
-    let mut ids = spare::IDS.take(list.len());
+    let mut ids = buffer_pool::IDS.take(list.len());
     for index in 0..list.len() {
         if index + AHEAD < list.len() {
             // SAFETY: as below; an item of a list that Python code can see is never null.

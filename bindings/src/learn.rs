@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
-use bpe_core::learn::{self, Novelty, Options, Progress, Ranks, Word};
+use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{Encoding, Error, Normalization, SpecialTokens, Splitter, Vocabulary, rank_file};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

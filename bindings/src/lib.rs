@@ -19,15 +19,15 @@
 mod base;
 mod batch;
 mod buffer;
+mod buffer_pool;
 mod builtin;
 mod encoding;
 mod errors;
 mod gil;
 mod ids;
-mod ints;
+mod int_cache;
 mod learn;
 mod ranks;
-mod spare;
 mod special;
 mod strings;
 mod text;

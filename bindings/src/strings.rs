@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
-use bpe_core::memory::wish_for_huge_pages;
+use bpe_core::memory::advise_huge_pages;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -89,7 +89,7 @@ unsafe fn fill<'py, T>(
         let text = Bound::from_owned_ptr_or_err(py, text)?;
         let units = ffi::PyUnicode_DATA(text.as_ptr()).cast::<MaybeUninit<T>>();
         let units = std::slice::from_raw_parts_mut(units, length);
-        wish_for_huge_pages(units);
+        advise_huge_pages(units);
         Ok(write(bytes, units).then_some(text))
     }
 }

@@ -46,7 +46,7 @@ pub enum Merging {
 pub enum Whole {
     /// It is no valid UTF-8, and pieces are.
     NotText,
-    /// Alone, or between other text.
+    /// SingleEncoder, or between other text.
     Yes,
     /// Never as a piece of its own, but a longer piece holds it and is encoded with it.
     OnlyInside,

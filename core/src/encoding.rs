@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
-use crate::pieces::Merger;
+use crate::lookup::PieceEncoder;
 use crate::pool::Pool;
 use crate::sink::Sink;
 use crate::special_tokens::{Selection, SpecialTokens};
@@ -85,7 +85,7 @@ impl Encoding {
         text: &str,
         base: usize,
         batch: &mut Batch,
-        merger: &mut Merger<'_>,
+        merger: &mut PieceEncoder<'_>,
         sink: &mut S,
     ) -> Result<ControlFlow<()>> {
         let mut pieces = self.splitter.pieces(text);

@@ -43,7 +43,7 @@ impl Zeroed {
 
 /// Asks the system to put large memory on huge pages as it is first touched: 512 times fewer
 /// interruptions than with small ones. A wish: systems without huge pages do without.
-pub fn wish_for_huge_pages<T>(memory: *const [T]) {
+pub fn advise_huge_pages<T>(memory: *const [T]) {
     #[cfg(target_os = "linux")]
     {
         const PAGE: usize = 4096;
@@ -63,7 +63,7 @@ pub fn wish_for_huge_pages<T>(memory: *const [T]) {
 
 /// Has the system map all of a part of a file at once, rather than page by page as each is first
 /// read. A wish: systems that cannot do without.
-pub fn map_at_once(part: &'static [u8]) {
+pub fn prefault(part: &'static [u8]) {
     #[cfg(target_os = "linux")]
     {
         const PAGE: usize = 4096;

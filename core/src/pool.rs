@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::cache::{Cache, Ledger};
-use crate::pieces::{Ahead, Merger};
+use crate::cache::{Cache, Exchange};
+use crate::lookup::{PieceEncoder, ProbeBatch};
 use crate::split::{BATCH, Batch, Piece};
 use crate::vocabulary::Vocabulary;
 
@@ -23,7 +23,7 @@ pub struct Workspace {
     generation: usize,
     /// Pieces that were cut and not yet looked up.
     pub(crate) batch: Batch,
-    ahead: Ahead,
+    ahead: ProbeBatch,
 }
 
 impl Workspace {
@@ -32,7 +32,7 @@ impl Workspace {
             cache: None,
             generation: 0,
             batch: [Piece::default(); BATCH],
-            ahead: Ahead::default(),
+            ahead: ProbeBatch::default(),
         })
     }
 
@@ -41,8 +41,8 @@ impl Workspace {
     pub(crate) fn parts<'a>(
         &'a mut self,
         vocabulary: &'a Vocabulary,
-    ) -> (&'a mut Batch, Merger<'a>) {
-        (&mut self.batch, Merger::new(vocabulary, self.cache.as_mut(), &mut self.ahead))
+    ) -> (&'a mut Batch, PieceEncoder<'a>) {
+        (&mut self.batch, PieceEncoder::new(vocabulary, self.cache.as_mut(), &mut self.ahead))
     }
 }
 
@@ -56,7 +56,7 @@ struct Place(Mutex<Option<Box<Workspace>>>);
 #[derive(Debug)]
 pub struct Pool {
     workspaces: [Place; WORKSPACES],
-    ledger: Ledger,
+    ledger: Exchange,
     caching: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ pub struct Pool {
 #[derive(Debug)]
 pub(crate) enum Lease<'a> {
     /// One of the pool.
-    Pooled { workspace: MutexGuard<'a, Option<Box<Workspace>>>, ledger: &'a Ledger },
+    Pooled { workspace: MutexGuard<'a, Option<Box<Workspace>>>, ledger: &'a Exchange },
     /// A new one, without a cache.
     Own(Box<Workspace>),
 }
@@ -95,7 +95,7 @@ impl Default for Pool {
     fn default() -> Self {
         Self {
             workspaces: Default::default(),
-            ledger: Ledger::default(),
+            ledger: Exchange::default(),
             caching: AtomicBool::new(true),
         }
     }

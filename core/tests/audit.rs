@@ -53,7 +53,7 @@ fn pieces_are_looked_for_in_context() {
 
 #[test]
 fn context_can_make_a_piece_whole() {
-    // Alone, "ab" is cut; behind a digit it is not. "bc" comes up inside "1bcd" only.
+    // SingleEncoder, "ab" is cut; behind a digit it is not. "bc" comes up inside "1bcd" only.
     let pattern = r"(?<=1)ab|1bc.|.";
     let found = audit_of(pattern, &[b"ab", b"bc"], Normalization::None);
     assert_eq!(found[0].whole, Whole::Yes);

@@ -56,7 +56,7 @@ const ALPHABETS: &[&[&[u8]]] = &[
 #[derive(Debug, Clone, Copy)]
 enum Numbers {
     Ranks,
-    Gaps,
+    Misses,
     /// From some rank on, ids do not fit in 24 bits.
     Large,
     /// Ids end at the largest one there can be.
@@ -134,7 +134,7 @@ fn numbered(order: Vec<Vec<u8>>, numbers: Numbers) -> Vec<Token> {
     let count = order.len() as u32;
     let id = |rank: u32| match numbers {
         Numbers::Ranks => rank,
-        Numbers::Gaps => rank * 3 + rank / 5 + 1,
+        Numbers::Misses => rank * 3 + rank / 5 + 1,
         Numbers::Large if rank < count / 2 => rank,
         Numbers::Large => (1 << 24) - 2 + rank,
         Numbers::Last => u32::MAX - count + rank,
@@ -155,7 +155,7 @@ fn cases(pieces: usize) -> impl Strategy<Value = Case> {
         1 => vec((vec(any::<Index>(), 1..8), any::<Index>()), 0..8),
         1 => vec((vec(any::<Index>(), 1..5), any::<Index>()), 8..40),
     ];
-    let numbers = select(vec![Numbers::Ranks, Numbers::Gaps, Numbers::Large, Numbers::Last]);
+    let numbers = select(vec![Numbers::Ranks, Numbers::Misses, Numbers::Large, Numbers::Last]);
     // Atoms of the alphabet; tokens one after the other; a few atoms over and over.
     let piece = prop_oneof![
         vec(any::<Index>(), 1..20).prop_map(|indexes| (0, indexes)),
@@ -368,7 +368,7 @@ fn characters_that_merging_cannot_reach() {
 fn the_cache_keeps_what_it_is_given() {
     let mut order = single_bytes();
     order.extend([b"aa".to_vec(), b"aaaa".to_vec(), b"bc".to_vec(), b"bcbc".to_vec()]);
-    for numbers in [Numbers::Ranks, Numbers::Gaps, Numbers::Large, Numbers::Last] {
+    for numbers in [Numbers::Ranks, Numbers::Misses, Numbers::Large, Numbers::Last] {
         let tokens = numbered(order.clone(), numbers);
         let mut pieces = Vec::new();
         for length in [1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 15, 16, 17, 30, 31, 32, 33, 47] {

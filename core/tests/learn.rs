@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use bpe_core::learn::{Cancelled, Learned, Novelty, Options, Ranks, Word, existing_merges, learn};
+use bpe_core::train::extend::{
+    Cancelled, Learned, Novelty, Options, Ranks, Word, existing_merges, learn,
+};
 use proptest::prelude::*;
 
 type Pieces = Vec<Vec<u8>>;

@@ -4,22 +4,22 @@
 //! other pieces of up to 31 bytes; and for those of up to 127. What has too many ids for one table
 //! is kept in the next. All are set-associative: a piece belongs into one of two places that lie side by
 //! side. What is new pushes out what is older, which goes to one of two other sets if that has room,
-//! and is lost otherwise, so that no text makes a table grow. Places come from a hash with a random seed,
+//! and is lost otherwise, so that no text makes a table grow. PerfectHash come from a hash with a random seed,
 //! so that nobody can choose texts whose pieces push each other out.
 
+mod exchange;
 mod keys;
-mod ledger;
 mod table;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use crate::pieces::Unit;
+use crate::lookup::Unit;
 use crate::vocabulary::Key;
 
+pub(crate) use exchange::Exchange;
 pub use keys::LONGEST;
 pub(crate) use keys::{LONG, LongKey, run_key};
-pub(crate) use ledger::Ledger;
 pub(crate) use table::SetIndex;
 use table::{Found, Ids, Table, View, is_kept};
 
@@ -74,7 +74,7 @@ impl Cache {
     /// Tells the other caches of this generation what this one has learnt, if that is much and
     /// there are any, and learns what they have told. Never waits.
     #[inline(always)]
-    pub(crate) fn exchange(&mut self, ledger: &Ledger, generation: usize) {
+    pub(crate) fn exchange(&mut self, ledger: &Exchange, generation: usize) {
         self.short.exchange(self.seeds, ledger, &ledger.short, generation);
         self.long.exchange(self.seeds, ledger, &ledger.long, generation);
     }
@@ -101,15 +101,15 @@ impl Cache {
 
     /// Where to look for the piece with this key. What is there is brought near.
     #[inline(always)]
-    pub(crate) fn approach(&self, key: impl CacheKey) -> SetIndex {
-        key.approach(self)
+    pub(crate) fn prefetch(&self, key: impl CacheKey) -> SetIndex {
+        key.prefetch(self)
     }
 
     /// Brings near what [`Cache::append`] and [`Cache::put`] read beside the set where the piece
     /// with this key belongs, which is near.
     #[inline(always)]
-    pub(crate) fn approach_rest(&self, key: Key, home: SetIndex) {
-        self.short.view().approach_rest(home, key, self.seeds);
+    pub(crate) fn prefetch_rest(&self, key: Key, home: SetIndex) {
+        self.short.view().prefetch_rest(home, key, self.seeds);
     }
 
     /// Appends the ids of the piece with this key, if they are in this set.
@@ -132,8 +132,8 @@ impl Cache {
 
 /// What one of the tables of a cache knows a piece by.
 pub(crate) trait CacheKey: Copy {
-    /// [`Cache::approach`].
-    fn approach(self, cache: &Cache) -> SetIndex;
+    /// [`Cache::prefetch`].
+    fn prefetch(self, cache: &Cache) -> SetIndex;
     /// [`Cache::append`].
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool;
     /// [`Cache::put`], for ids that are kept.
@@ -142,8 +142,8 @@ pub(crate) trait CacheKey: Copy {
 
 impl CacheKey for Key {
     #[inline(always)]
-    fn approach(self, cache: &Cache) -> SetIndex {
-        cache.short().approach(self)
+    fn prefetch(self, cache: &Cache) -> SetIndex {
+        cache.short().prefetch(self)
     }
 
     #[inline(never)]
@@ -163,8 +163,8 @@ impl CacheKey for Key {
 }
 
 impl CacheKey for LongKey<4> {
-    fn approach(self, cache: &Cache) -> SetIndex {
-        cache.long.view().approach(self.0, cache.seeds)
+    fn prefetch(self, cache: &Cache) -> SetIndex {
+        cache.long.view().prefetch(self.0, cache.seeds)
     }
 
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
@@ -183,8 +183,8 @@ impl CacheKey for LongKey<4> {
 }
 
 impl CacheKey for LongKey<16> {
-    fn approach(self, cache: &Cache) -> SetIndex {
-        cache.longest.view().approach(self.0, cache.seeds)
+    fn prefetch(self, cache: &Cache) -> SetIndex {
+        cache.longest.view().prefetch(self.0, cache.seeds)
     }
 
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
@@ -206,8 +206,8 @@ pub(crate) struct ShortPieces<'a> {
 impl ShortPieces<'_> {
     /// Where to look for this key. What is there is brought near.
     #[inline(always)]
-    pub(crate) fn approach(self, key: Key) -> SetIndex {
-        self.table.approach(key, self.seeds)
+    pub(crate) fn prefetch(self, key: Key) -> SetIndex {
+        self.table.prefetch(key, self.seeds)
     }
 
     /// Appends the ids of `units`, up to the first that is unknown. Returns how many were known.

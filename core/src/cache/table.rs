@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::ledger::{Ledger, News, Told};
+use super::exchange::{Exchange, News, Told};
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
 
@@ -223,7 +223,7 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
     pub(super) fn exchange(
         &mut self,
         seeds: [u64; 2],
-        ledger: &Ledger,
+        ledger: &Exchange,
         told: &Told<W>,
         generation: usize,
     ) {
@@ -239,7 +239,7 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         const NEAR: usize = 128;
         for entries in entries.chunks(NEAR) {
             for entry in entries {
-                self.view().approach(entry.key, seeds);
+                self.view().prefetch(entry.key, seeds);
             }
             let sets: &mut [Set<W>] = bytemuck::cast_slice_mut(self.memory.bytes_mut());
             for &Entry { key, ids } in entries {
@@ -339,7 +339,7 @@ pub(super) struct View<'a, const W: usize, const SETS: usize>(&'a [Set<W>; SETS]
 impl<'a, const W: usize, const SETS: usize> View<'a, W, SETS> {
     /// Where to look for this key. What is there is brought near.
     #[inline(always)]
-    pub(super) fn approach(self, key: [u64; W], seeds: [u64; 2]) -> SetIndex {
+    pub(super) fn prefetch(self, key: [u64; W], seeds: [u64; 2]) -> SetIndex {
         let set = SetIndex::of(hash(key, seeds), SETS);
         // What lies in one line of memory comes together.
         let entries = if size_of::<Set<W>>() <= LINE { 1 } else { 2 };
@@ -350,16 +350,16 @@ impl<'a, const W: usize, const SETS: usize> View<'a, W, SETS> {
     /// Brings near what [`Table::append`] and [`Table::remember`] read beside the set where the key
     /// belongs, which is near.
     #[inline(always)]
-    pub(super) fn approach_rest(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
-        let approach_other =
+    pub(super) fn prefetch_rest(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
+        let prefetch_other =
             |key| other_sets_of(hash(key, seeds), SETS).map(|set| prefetch(&self.0[set][1]));
         let [newer, older] = self.set(home);
         if newer.ids.is_marked() {
-            approach_other(key);
+            prefetch_other(key);
         }
         // Where the older one would become a guest.
         if !older.is_empty() {
-            approach_other(older.key);
+            prefetch_other(older.key);
         }
     }
 

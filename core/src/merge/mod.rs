@@ -8,13 +8,13 @@
 //! is faster on short pieces, `runs` on one character over and over, and `greedy`, which never
 //! merges anything, on other long ones. `together` merges many short pieces at once.
 
-mod greedy;
+mod backtrack;
+mod initial;
+mod lanes;
 mod runs;
 mod scan;
-mod start;
-mod together;
 
-pub(crate) use together::{TOGETHER_LIMIT, Together};
+pub(crate) use lanes::{LANES_LIMIT, LaneMerger};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -98,7 +98,7 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) {
     } else if piece.len() <= SCAN_LIMIT {
         scan::scan(vocabulary.pairs(), piece, out);
     } else if !runs::merge_run(vocabulary.pairs(), piece, out) {
-        greedy::greedy(vocabulary, piece, out);
+        backtrack::backtrack(vocabulary, piece, out);
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    use super::{SCAN_LIMIT, TOGETHER_LIMIT, Together, greedy, merge_parts, runs, scan};
+    use super::{LANES_LIMIT, LaneMerger, SCAN_LIMIT, backtrack, merge_parts, runs, scan};
     use crate::Vocabulary;
     use crate::split::Piece;
     use crate::tier::Tier;
@@ -153,7 +153,7 @@ mod tests {
                 );
                 // What is there already stays, and plays no part.
                 let mut parts = vec![0];
-                greedy::greedy(&vocabulary, &piece, &mut parts);
+                backtrack::backtrack(&vocabulary, &piece, &mut parts);
                 prop_assert_eq!(&parts[1..], &by_the_letter, "greedy {}", piece.escape_ascii());
                 if piece.len() <= SCAN_LIMIT {
                     let mut parts = vec![0];
@@ -168,14 +168,14 @@ mod tests {
             prop_assume!(vocabulary.is_ordered());
             let mut text = Vec::new();
             let mut places = Vec::new();
-            for piece in pieces.iter().cycle().take(150).filter(|piece| piece.len() <= TOGETHER_LIMIT) {
+            for piece in pieces.iter().cycle().take(150).filter(|piece| piece.len() <= LANES_LIMIT) {
                 let place = Piece { start: text.len(), end: text.len() + piece.len() };
                 text.extend_from_slice(piece);
                 places.push((place, places.len()));
             }
             for tier in Tier::all() {
                 let mut found = vec![None; places.len()];
-                Together::new(tier).merge(&vocabulary, &text, &places, |_, i, ids| {
+                LaneMerger::new(tier).merge(&vocabulary, &text, &places, |_, i, ids| {
                     assert_eq!(found[i].replace(ids.to_vec()), None, "told once");
                 });
                 for ((place, i), found) in places.iter().zip(&found) {

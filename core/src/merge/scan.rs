@@ -1,7 +1,7 @@
 //! Merging of one short piece: the lowest rank, again and again, by looking at all of them.
 
 use super::SCAN_LIMIT;
-use super::start::first_parts;
+use super::initial::first_parts;
 use crate::vocabulary::{NONE, Pairs};
 
 /// Appends the parts of `piece`, at most [`SCAN_LIMIT`] bytes, to `out`. For ordered

@@ -1,4 +1,4 @@
-//! Cuts a window of text at a time: the rules of the scanner as arithmetic on masks.
+//! Boundaries a window of text at a time: the rules of the scanner as arithmetic on masks.
 //!
 //! A window always begins where a piece begins. No rule looks back beyond the start of its piece,
 //! so what stands before the window does not matter. A position is taken for the start of a piece

@@ -1,4 +1,4 @@
-//! Cuts text into pieces, the units that merging never crosses.
+//! Boundaries text into pieces, the units that merging never crosses.
 //!
 //! A pattern that is exactly a published spelling of a family is cut by that family's rules:
 //! `scan` is the truth, `blocks` the fast way to the same pieces. Every other pattern is
@@ -39,7 +39,7 @@ pub const BATCH: usize = 4096;
 /// Pieces cut and not yet looked up.
 pub type Batch = [Piece; BATCH];
 
-/// Cuts text by one pattern.
+/// Boundaries text by one pattern.
 #[derive(Debug, Clone)]
 pub struct Splitter {
     method: Method,
@@ -79,7 +79,7 @@ impl Splitter {
         Ok(Self { method })
     }
 
-    /// Cuts `text`, which is looked at on its own: its end is the end of the text for `$` and
+    /// Boundaries `text`, which is looked at on its own: its end is the end of the text for `$` and
     /// for look-ahead.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {
         Pieces(match &self.method {

@@ -55,7 +55,7 @@ impl Tokens {
         let (arena, starts) = (&*self.arena, &*self.starts);
         make_room(bytes, *end, block.len());
         for (index, &rank) in block.iter().enumerate() {
-            bring_near(arena, starts, ahead, index);
+            prefetch_token(arena, starts, ahead, index);
             let rank = rank as usize;
             let Some(&[start, stop]) = starts.get(rank..).and_then(<[u32]>::first_chunk::<2>)
             else {
@@ -89,7 +89,7 @@ fn make_room(bytes: &mut Vec<u8>, end: usize, tokens: usize) {
 }
 
 #[inline(always)]
-fn bring_near(arena: &[u8], starts: &[u32], ids: &[u32], index: usize) {
+fn prefetch_token(arena: &[u8], starts: &[u32], ids: &[u32], index: usize) {
     if let Some(start) = ids.get(index + START_AHEAD).and_then(|&id| starts.get(id as usize)) {
         prefetch(start);
     }

@@ -7,9 +7,9 @@
 
 use bytemuck::Pod;
 
-use super::cuts::Cuts;
+use super::boundaries::Boundaries;
 use super::pairs::Pairs;
-use super::places::Places;
+use super::perfect_hash::PerfectHash;
 use super::tokens::Tokens;
 use super::trie::Trie;
 use super::{Section, Vocabulary};
@@ -26,7 +26,7 @@ pub struct Aligned<B: ?Sized>(pub B);
 impl Vocabulary {
     /// This vocabulary as an image.
     pub fn to_image(&self) -> Vec<u8> {
-        let Self { tokens, pairs, trie, cuts, ordered } = self;
+        let Self { tokens, pairs, trie, boundaries, ordered } = self;
         let mut image = Writer(Vec::new());
         image.words(&[MAGIC]);
         image.words(&[*ordered, trie.is_some(), pairs.every_byte].map(u64::from));
@@ -41,8 +41,8 @@ impl Vocabulary {
         image.section(&pairs.characters);
         image.section(&pairs.splits);
         image.places(&pairs.places);
-        image.section(&cuts.pairs);
-        image.section(&cuts.open);
+        image.section(&boundaries.pairs);
+        image.section(&boundaries.open);
         if let Some(trie) = trie {
             image.section(&trie.units);
             image.section(&trie.shorter);
@@ -75,12 +75,12 @@ impl Vocabulary {
             splits: image.section()?,
             places: image.places()?,
         };
-        let cuts = Cuts { pairs: image.section()?, open: image.section()? };
+        let boundaries = Boundaries { pairs: image.section()?, open: image.section()? };
         let trie = match has_trie {
             0 => None,
             _ => Some(Trie { units: image.section()?, shorter: image.section()? }),
         };
-        Ok(Self { tokens, pairs, trie, cuts, ordered: ordered != 0 })
+        Ok(Self { tokens, pairs, trie, boundaries, ordered: ordered != 0 })
     }
 }
 
@@ -103,7 +103,7 @@ impl Writer {
         self.pad();
     }
 
-    fn places(&mut self, places: &Places) {
+    fn places(&mut self, places: &PerfectHash) {
         self.words(&places.seeds);
         self.section(&places.buckets);
         self.section(&places.slots);
@@ -149,7 +149,7 @@ impl Reader {
         })
     }
 
-    fn places(&mut self) -> Result<Places> {
-        Ok(Places { seeds: self.words()?, buckets: self.section()?, slots: self.section()? })
+    fn places(&mut self) -> Result<PerfectHash> {
+        Ok(PerfectHash { seeds: self.words()?, buckets: self.section()?, slots: self.section()? })
     }
 }

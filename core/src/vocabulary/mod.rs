@@ -7,21 +7,21 @@
 //! Every table is a flat array, so that a vocabulary can be made once, when the package is
 //! built, and read in place ever after (see [`image`]).
 
-mod cuts;
+mod boundaries;
 mod decode;
 pub mod image;
 mod pairs;
-mod places;
+mod perfect_hash;
 mod tokens;
 mod trie;
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-pub(crate) use cuts::{Cuts, three_byte_char};
+pub(crate) use boundaries::{Boundaries, three_byte_char};
 pub(crate) use pairs::{Neighbours, Pairs, Sought};
 pub(crate) use tokens::{
-    Key, SHORT, SoughtToken, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
+    Key, SHORT, TokenProbe, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
 };
 pub(crate) use trie::Trie;
 
@@ -48,7 +48,7 @@ pub struct Vocabulary {
     pairs: Pairs,
     /// Only when merging is ordered; see [`Vocabulary::is_ordered`].
     trie: Option<Trie>,
-    cuts: Cuts,
+    boundaries: Boundaries,
     ordered: bool,
 }
 
@@ -78,8 +78,8 @@ impl Vocabulary {
         }
         let ordered = pairs.is_ordered(&tokens);
         let trie = if ordered { Trie::build(&tokens) } else { None };
-        let cuts = Cuts::build(&tokens);
-        Ok(Self { tokens, pairs, trie, cuts, ordered })
+        let boundaries = Boundaries::build(&tokens);
+        Ok(Self { tokens, pairs, trie, boundaries, ordered })
     }
 
     /// How many tokens there are.
@@ -180,8 +180,8 @@ impl Vocabulary {
     }
 
     #[inline(always)]
-    pub(crate) fn cuts(&self) -> &Cuts {
-        &self.cuts
+    pub(crate) fn boundaries(&self) -> &Boundaries {
+        &self.boundaries
     }
 }
 

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::cuts::three_byte_char;
-use super::places::Places;
+use super::boundaries::three_byte_char;
+use super::perfect_hash::PerfectHash;
 use super::tokens::Tokens;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ pub(crate) struct Pairs {
     /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
     pub(super) splits: Section<[u32; 2]>,
     /// The rank of each pair, below the pair itself.
-    pub(super) places: Places,
+    pub(super) places: PerfectHash,
 }
 
 const _: () = assert!(3 * RANK_BITS < u64::BITS);
@@ -112,7 +112,7 @@ impl Pairs {
             let [left, right] = splits[rank as usize];
             pack(left, right)
         };
-        let places = Places::build(
+        let places = PerfectHash::build(
             &merged,
             |rank, seeds| hash_pair(pair(rank), seeds),
             |rank, _| pair(rank) << RANK_BITS | u64::from(rank),
@@ -139,7 +139,7 @@ impl Pairs {
 
     /// Brings near what merging a piece reads first.
     #[inline(always)]
-    pub(crate) fn approach_start(&self, piece: &[u8]) {
+    pub(crate) fn prefetch_start(&self, piece: &[u8]) {
         for (position, &[first, second]) in piece.array_windows().enumerate() {
             prefetch(self.neighbours(first, second));
             if first & 0xf0 == 0xe0
@@ -153,15 +153,15 @@ impl Pairs {
     /// The first of three steps that find what two parts merge into, each of which brings near what
     /// the next one reads: for those who have something else to do meanwhile.
     #[inline(always)]
-    pub(crate) fn approach(&self, sought: &mut Sought) {
+    pub(crate) fn prefetch(&self, sought: &mut Sought) {
         sought.hash_or_slot = hash_pair(sought.pair, self.places.seeds);
-        self.places.approach(sought.hash_or_slot);
+        self.places.prefetch(sought.hash_or_slot);
     }
 
     /// The second step.
     #[inline(always)]
-    pub(crate) fn approach_slot(&self, sought: &mut Sought) {
-        sought.hash_or_slot = self.places.approach_slot(sought.hash_or_slot) as u64;
+    pub(crate) fn prefetch_slot(&self, sought: &mut Sought) {
+        sought.hash_or_slot = self.places.prefetch_slot(sought.hash_or_slot) as u64;
     }
 
     /// What the two merge into, or [`NONE`], after the second step.

@@ -1,6 +1,6 @@
 //! Bytes -> rank and id, and back.
 
-use super::places::{EMPTY, Places};
+use super::perfect_hash::{EMPTY, PerfectHash};
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
@@ -106,14 +106,14 @@ fn marks(length: usize, hash: u64) -> u64 {
 
 /// A token of up to [`SHORT`] bytes on the way to being found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SoughtToken {
+pub(crate) struct TokenProbe {
     key: Key,
     hash: u64,
     /// Its slot after the second step, and after the third what is there.
     slot_or_word: u64,
 }
 
-impl SoughtToken {
+impl TokenProbe {
     #[inline(always)]
     pub(crate) fn new(key: Key) -> Self {
         Self { key, hash: 0, slot_or_word: EMPTY }
@@ -135,8 +135,8 @@ pub(crate) struct Tokens {
     /// The ids of ranks; empty when each is its rank.
     pub(super) ids: Section<u32>,
     /// The tokens of up to [`SHORT`] bytes.
-    pub(super) short: Places,
-    pub(super) long: Places,
+    pub(super) short: PerfectHash,
+    pub(super) long: PerfectHash,
     /// One bit a rank: set for tokens that merging cannot reach.
     pub(super) unreachable: Section<u64>,
 }
@@ -160,12 +160,12 @@ impl Tokens {
         let bytes = |rank: u32| &*tokens[rank as usize].0;
         let word =
             |rank: u32, hash: u64| word(rank, starts[rank as usize], bytes(rank).len(), hash);
-        let short = Places::build(
+        let short = PerfectHash::build(
             &short,
             |rank, seeds| hash16(key(bytes(rank), 0, bytes(rank).len()), seeds),
             word,
         );
-        let long = Places::build(&long, |rank, seeds| hash_bytes(bytes(rank), seeds), word);
+        let long = PerfectHash::build(&long, |rank, seeds| hash_bytes(bytes(rank), seeds), word);
         let (Some(short), Some(long)) = (short, long) else {
             return Err(Error::Vocabulary(
                 "the tokens were made so that they cannot be hashed".into(),
@@ -258,20 +258,20 @@ impl Tokens {
     /// The first of four steps that find the token with this key, each of which brings near what
     /// the next one reads: for those who have something else to do meanwhile.
     #[inline(always)]
-    pub(crate) fn approach(&self, sought: &mut SoughtToken) {
+    pub(crate) fn prefetch(&self, sought: &mut TokenProbe) {
         sought.hash = hash16(sought.key, self.short.seeds);
-        self.short.approach(sought.hash);
+        self.short.prefetch(sought.hash);
     }
 
     /// The second step.
     #[inline(always)]
-    pub(crate) fn approach_slot(&self, sought: &mut SoughtToken) {
-        sought.slot_or_word = self.short.approach_slot(sought.hash) as u64;
+    pub(crate) fn prefetch_slot(&self, sought: &mut TokenProbe) {
+        sought.slot_or_word = self.short.prefetch_slot(sought.hash) as u64;
     }
 
     /// The third step.
     #[inline(always)]
-    pub(crate) fn approach_bytes(&self, sought: &mut SoughtToken) {
+    pub(crate) fn prefetch_bytes(&self, sought: &mut TokenProbe) {
         let word = self.short.at(sought.slot_or_word as usize);
         sought.slot_or_word = candidate(word, sought.hash, sought.key);
         if sought.slot_or_word != EMPTY {
@@ -281,7 +281,7 @@ impl Tokens {
 
     /// The rank of the token, or [`NONE`], after the third step.
     #[inline(always)]
-    pub(crate) fn found(&self, sought: &SoughtToken) -> u32 {
+    pub(crate) fn found(&self, sought: &TokenProbe) -> u32 {
         self.confirmed(sought.slot_or_word, sought.key)
     }
 

@@ -1,0 +1,70 @@
+//! Memory for texts and ids that was used before. Fresh memory is slow when it is first touched:
+//! for a long text that takes a good part of the time that encoding does.
+
+use std::sync::Mutex;
+
+use bpe_core::memory::advise_huge_pages;
+
+/// The ids of long texts.
+pub static IDS: BufferPool<u32> = BufferPool::new();
+/// Long texts as UTF-8.
+pub static TEXT: BufferPool<u8> = BufferPool::new();
+
+/// How many buffers of a kind are kept, and how many bytes each may have room for: 32 MiB in all
+/// for the two kinds.
+const BUFFERS: usize = 2;
+const LARGEST: usize = 8 << 20;
+/// Below this the allocator is as fast.
+const SMALLEST: usize = 1 << 16;
+/// What allocators add at most: memory of whole huge pages less that much is aligned to them.
+const ADDED: usize = 64;
+
+/// Room for the ids of this many bytes of text. Mostly it is more than they need: moving what is
+/// there would take time.
+pub fn likely_ids(bytes: usize) -> usize {
+    if bytes < SMALLEST { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
+}
+
+/// Room for the bytes of this many ids.
+pub fn likely_bytes(ids: usize) -> usize {
+    ids.saturating_mul(5).saturating_add(32)
+}
+
+/// Buffers for items of one type.
+pub struct BufferPool<T>(Mutex<Vec<Vec<T>>>);
+
+impl<T> BufferPool<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// An empty vector with room for `capacity` items or more.
+    pub fn take(&self, capacity: usize) -> Vec<T> {
+        let bytes = capacity.saturating_mul(size_of::<T>());
+        if bytes < SMALLEST {
+            return Vec::with_capacity(capacity);
+        }
+        if let Ok(mut spare) = self.0.try_lock()
+            && let Some(place) = spare.iter().position(|items| items.capacity() >= capacity)
+        {
+            return spare.swap_remove(place);
+        }
+        // Of few different sizes, so that the next text fits in as well. Memory that is not
+        // touched costs nothing.
+        let bytes = bytes.checked_next_power_of_two().unwrap_or(bytes) - ADDED;
+        let mut items = Vec::with_capacity(capacity.max(bytes / size_of::<T>()));
+        advise_huge_pages(items.spare_capacity_mut());
+        items
+    }
+
+    /// Keeps a vector that is no longer needed, or frees it.
+    pub fn give(&self, mut items: Vec<T>) {
+        if (SMALLEST / 2..=LARGEST).contains(&(items.capacity() * size_of::<T>()))
+            && let Ok(mut spare) = self.0.try_lock()
+            && spare.len() < BUFFERS
+        {
+            items.clear();
+            spare.push(items);
+        }
+    }
+}

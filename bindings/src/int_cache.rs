@@ -1,0 +1,129 @@
+//! Token ids into Python lists.
+//!
+//! A list of ids is filled with pointers to `int` objects that already exist: making an `int`
+//! costs more than finding the token it stands for.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use bpe_core::memory::{advise_huge_pages, prefetch};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+/// Ids below this have a ready-made `int`. Larger ones, which only vocabularies with gaps or a
+/// great many tokens have, are made each time.
+const READY: usize = 1 << 18;
+
+/// The `int` of each id, made when it is first met and kept until the process ends: at most
+/// `READY` objects of 32 bytes, shared by all encodings. The table itself takes memory only
+/// where it has been touched. A null pointer means "not made yet".
+static INTS: [AtomicPtr<ffi::PyObject>; READY] = [const { AtomicPtr::new(ptr::null_mut()) }; READY];
+
+/// A list of the ids.
+pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    let length = ffi::Py_ssize_t::try_from(ids.len())?;
+    // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`
+    // null items, or null with an exception set, which `from_owned_ptr_or_err` turns into `Err`.
+    let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
+    // SAFETY: `PyList_New` made it; the items are not looked at.
+    let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
+    advise_huge_pages(ptr::slice_from_raw_parts(items, ids.len()));
+    for (index, &id) in ids.iter().enumerate() {
+        prefetch_token(ids, index);
+        let int = int(py, id)?;
+        // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
+        // length and its item there is null; it takes over our reference. If a later item fails,
+        // the list is dropped with null items, which lists allow for.
+        unsafe { items.add(index).write(int) };
+    }
+    // SAFETY: `PyList_New` made it.
+    Ok(unsafe { list.cast_into_unchecked() })
+}
+
+/// Appends a list for each of `rows`.
+///
+/// Until version 3.11 Python looks for reference cycles whenever some hundreds of lists were made,
+/// and reads every item of every one: with long rows that takes as long as making them. There are
+/// none among lists of `int`s that nobody else has seen, so it is told to wait until they are done.
+pub fn append_lists<'py, 'a>(
+    py: Python<'py>,
+    rows: impl Iterator<Item = &'a [u32]>,
+    lists: &mut Vec<Bound<'py, PyList>>,
+) -> PyResult<()> {
+    let _pause = GarbagePause::new(py);
+    for ids in rows {
+        lists.push(list(py, ids)?);
+    }
+    Ok(())
+}
+
+/// Holds the search for reference cycles back. It is a matter of the whole process, so the
+/// interpreter must not be let go meanwhile; without the GIL, there is no pause.
+struct GarbagePause {
+    was_enabled: bool,
+}
+
+impl GarbagePause {
+    fn new(_: Python<'_>) -> Self {
+        // SAFETY: attached.
+        Self { was_enabled: cfg!(not(Py_GIL_DISABLED)) && unsafe { ffi::PyGC_Disable() } == 1 }
+    }
+}
+
+impl Drop for GarbagePause {
+    fn drop(&mut self) {
+        if self.was_enabled {
+            // SAFETY: attached, since `new` was and the interpreter was not let go.
+            unsafe { ffi::PyGC_Enable() };
+        }
+    }
+}
+
+/// How many ids ahead an `int`'s pointer is asked for, and the `int` itself.
+const POINTER_AHEAD: usize = 128;
+const INT_AHEAD: usize = 48;
+
+/// Asks for what the ids after `ids[index]` will need: an `int` lies anywhere in memory, and so
+/// does its pointer.
+#[inline(always)]
+fn prefetch_token(ids: &[u32], index: usize) {
+    if let Some(slot) = ids.get(index + POINTER_AHEAD).and_then(|&id| INTS.get(id as usize)) {
+        prefetch(slot);
+    }
+    if let Some(slot) = ids.get(index + INT_AHEAD).and_then(|&id| INTS.get(id as usize)) {
+        let int = slot.load(Ordering::Relaxed);
+        if !int.is_null() {
+            // SAFETY: a pointer in the table is an `int` that lives until the process ends.
+            prefetch(unsafe { &*int });
+        }
+    }
+}
+
+/// A new reference to the `int` of `id`.
+fn int(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
+    let Some(slot) = INTS.get(id as usize) else { return make(py, id) };
+    let mut int = slot.load(Ordering::Acquire);
+    if int.is_null() {
+        let made = make(py, id)?;
+        match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+            // The table keeps the reference that `make` returned.
+            Ok(_) => int = made,
+            Err(other) => {
+                // SAFETY: attached; we own the one reference to `made` and nobody else saw it.
+                unsafe { ffi::Py_DECREF(made) };
+                int = other;
+            }
+        }
+    }
+    // SAFETY: attached; a pointer in the table is an `int` that the table holds a reference to
+    // until the process ends, so it is alive.
+    unsafe { ffi::Py_INCREF(int) };
+    Ok(int)
+}
+
+fn make(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
+    // SAFETY: attached; the call returns a new reference, or null with an exception set.
+    let int = unsafe { ffi::PyLong_FromUnsignedLong(id.into()) };
+    if int.is_null() { Err(PyErr::fetch(py)) } else { Ok(int) }
+}

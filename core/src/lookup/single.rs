@@ -1,0 +1,156 @@
+//! One piece -> its ids: a look-up in the cache, then in the vocabulary, then merging.
+
+use std::ops::ControlFlow;
+
+use crate::cache::{Cache, CacheKey, LONG, LONGEST, LongKey, run_key};
+use crate::error::Result;
+use crate::merge::merge;
+use crate::split::Piece;
+use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
+
+/// Deals with pieces one by one.
+pub(super) struct SingleEncoder<'a> {
+    pub(super) vocabulary: &'a Vocabulary,
+    pub(super) cache: Option<&'a mut Cache>,
+}
+
+impl SingleEncoder<'_> {
+    /// Appends the ids of a piece of `text`, not an empty one.
+    #[inline(never)]
+    pub(super) fn append(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        if piece.end - piece.start <= SHORT {
+            self.append_short(text, piece, ids)
+        } else {
+            self.append_long(text, piece, ids)
+        }
+    }
+
+    /// A piece of up to [`SHORT`] bytes.
+    fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let key = key(text, piece.start, piece.end);
+        self.append_remembered(key, ids, |alone, ids| {
+            let rank = alone.vocabulary.tokens().find_short(key);
+            let rank = (rank != NONE).then_some(rank);
+            alone.append_token_or_merge(rank, &text[piece.start..piece.end], ids)
+        })
+    }
+
+    /// A piece of more than [`SHORT`] bytes.
+    fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let bytes = &text[piece.start..piece.end];
+        let segments =
+            |alone: &mut Self, ids: &mut Vec<u32>| alone.append_segments(text, piece, ids);
+        if let Some(key) = run_key(bytes) {
+            self.append_remembered(key, ids, |alone, ids| alone.append_uncut(bytes, ids))
+        } else if bytes.len() <= LONG {
+            self.append_remembered(LongKey::<4>::new(bytes), ids, segments)
+        } else if bytes.len() <= LONGEST {
+            self.append_remembered(LongKey::<16>::new(bytes), ids, segments)
+        } else {
+            segments(self, ids)
+        }
+    }
+
+    /// Appends the ids of the piece with this key, if the cache knows them.
+    #[inline(always)]
+    pub(super) fn append_known(&mut self, key: impl CacheKey, ids: &mut Vec<u32>) -> bool {
+        self.cache().is_some_and(|cache| cache.append(key, ids))
+    }
+
+    /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`LONG`], if the cache knows
+    /// them or it is a token.
+    pub(super) fn append_known_or_token(
+        &mut self,
+        text: &[u8],
+        piece: Piece,
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        let bytes = &text[piece.start..piece.end];
+        let key = LongKey::<4>::new(bytes);
+        if self.append_known(key, ids) {
+            return true;
+        }
+        let Some(rank) = self.vocabulary.tokens().find_long(bytes) else { return false };
+        let id = self.vocabulary.id(rank);
+        ids.push(id);
+        if let Some(cache) = self.cache() {
+            cache.put(key, &[id]);
+        }
+        true
+    }
+
+    /// Appends what the cache knows, or else what `find` finds, which the cache then learns.
+    #[inline(always)]
+    fn append_remembered(
+        &mut self,
+        key: impl CacheKey,
+        ids: &mut Vec<u32>,
+        find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
+    ) -> Result<()> {
+        if self.append_known(key, ids) {
+            return Ok(());
+        }
+        let from = ids.len();
+        find(self, ids)?;
+        if let Some(cache) = self.cache() {
+            cache.put(key, &ids[from..]);
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of a piece, cut apart where no token reaches across.
+    fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let vocabulary = self.vocabulary;
+        let mut start = piece.start;
+        let stopped = vocabulary.boundaries().each(text, piece.start, piece.end, |cut| {
+            let segment = Piece { start, end: cut };
+            start = cut;
+            match self.append_segment(text, segment, ids) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            }
+        });
+        match stopped {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => {
+                self.append_segment(text, Piece { start, end: piece.end }, ids)
+            }
+        }
+    }
+
+    /// Appends the ids of bytes that no cut goes through.
+    fn append_segment(&mut self, text: &[u8], segment: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        if segment.end - segment.start <= SHORT {
+            self.append_short(text, segment, ids)
+        } else {
+            self.append_uncut(&text[segment.start..segment.end], ids)
+        }
+    }
+
+    /// Appends the ids of more than [`SHORT`] bytes that no cut goes through.
+    fn append_uncut(&mut self, bytes: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        self.append_token_or_merge(self.vocabulary.tokens().find_long(bytes), bytes, ids)
+    }
+
+    /// Appends the id of the token that these bytes are, or else the ids that they merge into.
+    #[inline(always)]
+    fn append_token_or_merge(
+        &self,
+        token: Option<u32>,
+        bytes: &[u8],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let from = ids.len();
+        if let Some(rank) = token {
+            ids.push(self.vocabulary.id(rank));
+            return Ok(());
+        }
+        merge(self.vocabulary, bytes, ids);
+        self.vocabulary.turn_into_ids(&mut ids[from..])
+    }
+
+    #[inline(always)]
+    fn cache(&mut self) -> Option<&mut Cache> {
+        self.cache.as_deref_mut()
+    }
+}

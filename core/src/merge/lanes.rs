@@ -1,0 +1,321 @@
+//! Merging of many pieces at once, side by side.
+//!
+//! Which pair is looked up next depends on what the last look-up found, so that a piece on its own
+//! waits for memory again and again. Here each piece has a lane of a block, whose rows hold the
+//! first part of each piece, then the second, and so on. In each step every piece merges its two
+//! parts of the lowest rank, all the pairs that this makes are looked up together, and vector
+//! instructions move the parts up and find the next lowest ranks.
+
+use super::initial::first_parts;
+use crate::split::Piece;
+use crate::tier::{Kind, Tier};
+use crate::vocabulary::{NONE, Pairs, Sought, Vocabulary};
+
+/// How many pieces share a block: as many as ranks fit into the widest vectors.
+const LANES: usize = 16;
+/// How many blocks are under way at once.
+const BLOCKS: usize = 4;
+/// Pieces have less bytes than a block has rows.
+const ROWS: usize = 32;
+/// Below the ranks in a block there is room for the number of a row.
+const ROW_BITS: u32 = ROWS.trailing_zeros();
+/// Where two parts do not merge.
+const NOTHING: u32 = NONE << ROW_BITS;
+/// How many pairs are looked up together at most.
+const WANTED: usize = 512;
+
+/// Pieces of up to this many bytes are merged here.
+pub(crate) const LANES_LIMIT: usize = ROWS - 1;
+
+/// Room to merge pieces.
+#[derive(Debug)]
+pub(crate) struct LaneMerger {
+    tier: Tier,
+    /// None before it is first needed.
+    room: Option<Box<Room>>,
+}
+
+#[derive(Debug)]
+struct Room {
+    blocks: [Block; BLOCKS],
+    list: List,
+}
+
+/// One value for each lane.
+type Row = [u32; LANES];
+
+/// Pieces side by side.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Block {
+    parts: [Row; ROWS],
+    /// The rank of what each part and the one behind it merge into, above [`ROW_BITS`] zeros.
+    ranks: [Row; ROWS],
+    /// The lowest of `ranks`, each with the number of its row.
+    lowest: Row,
+    /// The rows of the parts that have merged with the one behind it, which is still there.
+    merged: Row,
+    /// How many parts there are.
+    counts: Row,
+    /// No piece has more parts.
+    height: usize,
+    /// One bit for each lane with a piece that still merges.
+    active: u32,
+}
+
+/// A pair that is looked up, and where its rank belongs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wanted {
+    sought: Sought,
+    place: Place,
+}
+
+/// The numbers of a block, a row and a lane, eight bits each.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place(usize);
+
+impl Place {
+    #[inline(always)]
+    fn new(block: usize, row: usize, lane: usize) -> Self {
+        Self(block << 16 | row << 8 | lane)
+    }
+
+    /// The rank there.
+    #[inline(always)]
+    fn rank(self, blocks: &mut [Block]) -> &mut u32 {
+        &mut blocks[self.0 >> 16].ranks[(self.0 >> 8) % ROWS][self.0 % LANES]
+    }
+}
+
+/// Pairs that are looked up together.
+#[derive(Debug)]
+struct List {
+    wanted: [Wanted; WANTED],
+    count: usize,
+}
+
+impl LaneMerger {
+    pub(crate) fn new(tier: Tier) -> Self {
+        Self { tier, room: None }
+    }
+
+    /// Tells `done` the ids of each of `pieces` of `text`, each of 1 to [`LANES_LIMIT`] bytes,
+    /// with what came beside it, in any order. Leaves out pieces that hold a byte that is no
+    /// token. For ordered vocabularies only.
+    pub(crate) fn merge<T: Copy>(
+        &mut self,
+        vocabulary: &Vocabulary,
+        text: &[u8],
+        pieces: &[(Piece, T)],
+        mut done: impl FnMut(Piece, T, &[u32]),
+    ) {
+        let pairs = vocabulary.pairs();
+        let Room { blocks, list } = &mut **self.room.get_or_insert_with(Room::new);
+        for pieces in pieces.chunks(LANES * BLOCKS) {
+            let blocks = &mut blocks[..pieces.len().div_ceil(LANES)];
+            for (piece, _) in pieces {
+                pairs.prefetch_start(&text[piece.start..piece.end]);
+            }
+            for (index, pieces) in pieces.chunks(LANES).enumerate() {
+                blocks[index].clear(pieces.iter().map(|(piece, _)| piece.end - piece.start));
+                for (lane, (piece, _)) in pieces.iter().enumerate() {
+                    if list.count > WANTED - ROWS {
+                        list.find(pairs, blocks);
+                    }
+                    let piece = &text[piece.start..piece.end];
+                    blocks[index].start(pairs, piece, index, lane, list);
+                }
+            }
+            loop {
+                list.find(pairs, blocks);
+                for (block, pieces) in blocks.iter_mut().zip(pieces.chunks(LANES)) {
+                    if block.active != 0 {
+                        block.advance(self.tier);
+                        block.finish(|lane, ids| {
+                            if vocabulary.turn_into_ids(ids).is_ok() {
+                                let (piece, what) = pieces[lane];
+                                done(piece, what, ids);
+                            }
+                        });
+                    }
+                }
+                if blocks.iter().all(|block| block.active == 0) {
+                    break;
+                }
+                for (index, block) in blocks.iter_mut().enumerate() {
+                    block.merge_lowest(index, list);
+                }
+            }
+        }
+    }
+}
+
+impl Room {
+    fn new() -> Box<Self> {
+        let block = Block {
+            parts: [[NONE; LANES]; ROWS],
+            ranks: [[NOTHING; LANES]; ROWS],
+            lowest: [NOTHING; LANES],
+            merged: [0; LANES],
+            counts: [0; LANES],
+            height: 0,
+            active: 0,
+        };
+        let list = List { wanted: [Wanted::default(); WANTED], count: 0 };
+        Box::new(Self { blocks: [block; BLOCKS], list })
+    }
+}
+
+impl List {
+    /// Adds the pair if it is wanted. That is not branched on: it cannot be predicted.
+    #[inline(always)]
+    fn add_if(&mut self, is_wanted: bool, left: u32, right: u32, place: Place) {
+        self.wanted[self.count % WANTED] = Wanted { sought: Sought::new(left, right), place };
+        self.count += usize::from(is_wanted);
+    }
+
+    /// Looks up all pairs, and tells the blocks.
+    #[inline(never)]
+    fn find(&mut self, pairs: &Pairs, blocks: &mut [Block]) {
+        let wanted = &mut self.wanted[..self.count];
+        self.count = 0;
+        for Wanted { sought, .. } in &mut *wanted {
+            pairs.prefetch(sought);
+        }
+        for Wanted { sought, .. } in &mut *wanted {
+            pairs.prefetch_slot(sought);
+        }
+        for &mut Wanted { sought, place } in wanted {
+            *place.rank(blocks) = pairs.found(sought) << ROW_BITS;
+        }
+    }
+}
+
+impl Block {
+    /// Makes room for pieces of these lengths.
+    fn clear(&mut self, lengths: impl ExactSizeIterator<Item = usize>) {
+        self.active = ((1u64 << lengths.len()) - 1) as u32;
+        self.height = 0;
+        self.merged = [ROWS as u32; LANES];
+        self.ranks[..=lengths.max().unwrap_or(0)].fill([NOTHING; LANES]);
+    }
+
+    /// Puts a piece into a lane, and asks for the ranks that are not known beforehand.
+    #[inline(never)]
+    fn start(&mut self, pairs: &Pairs, piece: &[u8], block: usize, lane: usize, list: &mut List) {
+        let lane = lane % LANES;
+        let mut count = 0_usize;
+        let mut last = NONE;
+        first_parts(pairs, piece, |first| {
+            // The first part has none before it: what merges with it there is nothing.
+            let before = count.wrapping_sub(1) % ROWS;
+            list.add_if(!first.is_known, last, first.part, Place::new(block, before, lane));
+            self.ranks[before][lane] = first.rank << ROW_BITS;
+            self.parts[count % ROWS][lane] = first.part;
+            last = first.part;
+            count += 1;
+        });
+        self.counts[lane] = count as u32;
+        self.height = self.height.max(count);
+    }
+
+    /// Merges the lowest two parts of each piece, and asks for the ranks of the pairs that the
+    /// result is in.
+    #[inline(never)]
+    fn merge_lowest(&mut self, block: usize, list: &mut List) {
+        self.height = self.height.saturating_sub(1);
+        for lane in bits(self.active) {
+            let row = self.lowest[lane] as usize % ROWS;
+            let part = self.lowest[lane] >> ROW_BITS;
+            let count = self.counts[lane] as usize - 1;
+            self.counts[lane] = count as u32;
+            self.merged[lane] = row as u32;
+            self.parts[row][lane] = part;
+            let before = row.wrapping_sub(1) % ROWS;
+            let left = self.parts[before][lane];
+            list.add_if(row > 0, left, part, Place::new(block, before, lane));
+            // Behind it the second of the two is still there.
+            let right = self.parts[(row + 2) % ROWS][lane];
+            list.add_if(row + 1 < count, part, right, Place::new(block, row + 1, lane));
+        }
+    }
+
+    /// Moves what is behind the merged parts up by a row, and finds the lowest ranks.
+    #[inline(always)]
+    fn advance(&mut self, tier: Tier) {
+        match tier.kind() {
+            // SAFETY: the processor has what the kind of a tier asks for.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => unsafe { self.advance_avx512() },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { self.advance_avx2() },
+            _ => self.advance_rows(),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    fn advance_avx512(&mut self) {
+        self.advance_rows();
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn advance_avx2(&mut self) {
+        self.advance_rows();
+    }
+
+    /// [`Block::advance`], to be compiled for vectors of any width.
+    #[inline(always)]
+    fn advance_rows(&mut self) {
+        let Self { parts, ranks, merged, .. } = self;
+        let mut lowest = [NONE; LANES];
+        for row in 0..self.height.min(ROWS - 1) {
+            let number = row as u32;
+            let [part, next_part] = [parts[row], parts[row + 1]];
+            let [rank, next_rank] = [ranks[row], ranks[row + 1]];
+            for lane in 0..LANES {
+                let merged = merged[lane];
+                parts[row][lane] = choose(merged < number, next_part[lane], part[lane]);
+                let rank = choose(merged <= number, next_rank[lane], rank[lane]);
+                ranks[row][lane] = rank;
+                lowest[lane] = lowest[lane].min(rank | number);
+            }
+        }
+        self.lowest = lowest;
+    }
+
+    /// Tells `done` the parts of the pieces that merge no further.
+    #[inline(always)]
+    fn finish(&mut self, mut done: impl FnMut(usize, &mut [u32])) {
+        let ended = (0..LANES)
+            .fold(0, |ended, lane| ended | u32::from(self.lowest[lane] >= NOTHING) << lane);
+        for lane in bits(self.active & ended) {
+            let mut parts = [NONE; ROWS];
+            let parts = &mut parts[..(self.counts[lane] as usize).min(ROWS)];
+            for (part, row) in parts.iter_mut().zip(&self.parts) {
+                *part = row[lane];
+            }
+            done(lane, parts);
+        }
+        self.active &= !ended;
+    }
+}
+
+/// The lanes whose bits are set.
+fn bits(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (lane < LANES).then_some(lane)
+    })
+}
+
+/// `condition ? yes : no`, for loops that become vector instructions: by branches or
+/// conditional moves they would become a gather.
+#[inline(always)]
+fn choose(condition: bool, yes: u32, no: u32) -> u32 {
+    let mask = u32::from(condition).wrapping_neg();
+    no ^ (no ^ yes) & mask
+}

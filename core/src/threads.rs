@@ -1,0 +1,415 @@
+//! Work in shares on several threads, the results taken in order.
+//!
+//! The threads live as long as the call: none is left to hang after a fork, and none waits for
+//! another call.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::encoding::Encoding;
+use crate::error::{Error, Result};
+use crate::special_tokens::Selection;
+
+/// Bytes of text that are worth a thread of their own; starting one takes some 20 microseconds.
+const WORTH_A_THREAD: usize = 64 * 1024;
+
+/// How many shares each thread has on average: enough that none is long without work at the end.
+const SHARES_PER_THREAD: usize = 6;
+
+/// How many threads this machine runs at once.
+pub fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Does `shares` shares of work on this thread and up to `threads - 1` others.
+///
+/// `work` fills a result for the share it is given; results are used again, so it has to clear
+/// what is in there. `take` gets the results on this thread, in the order of the shares, while
+/// others are still being worked on; its first error ends everything. This thread works or waits
+/// inside `aside`, which has to call what it is given.
+///
+/// ```
+/// use bpe_core::threads::in_order;
+///
+/// let mut squares = Vec::new();
+/// let work = |share: usize, square: &mut usize| *square = share * share;
+/// let take = |square: &usize| Ok::<_, ()>(squares.push(*square));
+/// in_order(5, 2, work, |job| job(), take).unwrap();
+/// assert_eq!(squares, [0, 1, 4, 9, 16]);
+/// ```
+pub fn in_order<R: Default + Send, E>(
+    shares: usize,
+    threads: usize,
+    work: impl Fn(usize, &mut R) + Sync,
+    aside: impl Fn(&mut (dyn FnMut() + Send)),
+    mut take: impl FnMut(&R) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    if threads.min(shares) <= 1 {
+        let mut result = R::default();
+        for share in 0..shares {
+            aside(&mut || work(share, &mut result));
+            take(&result)?;
+        }
+        return Ok(());
+    }
+    let queue = Queue::new(shares);
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(shares) {
+            // A thread that cannot be started is one helper less; this thread does its share.
+            let helper = || while queue.work_on_one(&work) {};
+            let _ = std::thread::Builder::new().spawn_scoped(scope, helper);
+        }
+        // Whatever way this thread leaves, the others stop after their shares.
+        let _stop = StopOnDrop(&queue);
+        for share in 0..shares {
+            let mut result = None;
+            while result.is_none() {
+                result = queue.done(share);
+                if result.is_none() {
+                    aside(&mut || {
+                        if !queue.work_on_one(&work) {
+                            queue.wait_for(share);
+                        }
+                    });
+                }
+            }
+            match result {
+                Some(Ok(result)) => {
+                    take(&result)?;
+                    queue.lock().spare.push(result);
+                }
+                Some(Err(panic)) => resume_unwind(panic),
+                None => unreachable!("the loop above ends with a result"),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// What a share came to: a result, or the panic of the work.
+type Outcome<R> = std::result::Result<R, Box<dyn Any + Send>>;
+
+/// Shares to do, and results that nobody took yet.
+struct Queue<R> {
+    shares: usize,
+    state: Mutex<State<R>>,
+    changed: Condvar,
+}
+
+struct State<R> {
+    /// The next share to work on.
+    next: usize,
+    done: BTreeMap<usize, Outcome<R>>,
+    /// Results that were taken, to be filled again.
+    spare: Vec<R>,
+}
+
+impl<R: Default + Send> Queue<R> {
+    fn new(shares: usize) -> Self {
+        let state = State { next: 0, done: BTreeMap::new(), spare: Vec::new() };
+        Self { shares, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Nothing that runs with the lock held can panic half-way.
+    fn lock(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on the next share; `false` when there is none.
+    fn work_on_one(&self, work: &(impl Fn(usize, &mut R) + Sync)) -> bool {
+        let mut state = self.lock();
+        let share = state.next;
+        if share >= self.shares {
+            return false;
+        }
+        state.next += 1;
+        let mut result = state.spare.pop().unwrap_or_default();
+        drop(state);
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(share, &mut result)));
+        self.lock().done.insert(share, outcome.map(|()| result));
+        self.changed.notify_one();
+        true
+    }
+
+    fn done(&self, share: usize) -> Option<Outcome<R>> {
+        self.lock().done.remove(&share)
+    }
+
+    /// Returns once the share is done, which another thread is working on.
+    fn wait_for(&self, share: usize) {
+        let waiting = |state: &mut State<R>| !state.done.contains_key(&share);
+        drop(self.changed.wait_while(self.lock(), waiting));
+    }
+}
+
+struct StopOnDrop<'a, R: Default + Send>(&'a Queue<R>);
+
+impl<R: Default + Send> Drop for StopOnDrop<'_, R> {
+    fn drop(&mut self) {
+        self.0.lock().next = self.0.shares;
+    }
+}
+
+impl Encoding {
+    /// Appends the ids of `text`, as [`Encoding::encode`] does, on up to `threads` threads.
+    ///
+    /// The text is cut where it makes no difference: at special tokens, and at the places of
+    /// [`Splitter::safe_cut`](crate::Splitter::safe_cut). Short texts, texts without such a place
+    /// and patterns that are not known are encoded on this thread alone.
+    ///
+    /// ```
+    /// use bpe_core::special_tokens::Selection;
+    /// use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::build((0..=255).map(|byte| (vec![byte], byte.into())).collect())?;
+    /// let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
+    /// let mut ids = Vec::new();
+    /// encoding.encode_on_threads("hi", &Selection::None, 4, &mut ids)?;
+    /// assert_eq!(ids, [104, 105]);
+    /// # Ok::<(), bpe_core::Error>(())
+    /// ```
+    pub fn encode_on_threads(
+        &self,
+        text: &str,
+        allowed: &Selection,
+        threads: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
+        if threads <= 1 {
+            return self.encode(text, allowed, ids);
+        }
+        let share = text.len() / (threads * SHARES_PER_THREAD);
+        self.encode_in_shares(text, allowed, threads, share, ids)
+    }
+
+    fn encode_in_shares(
+        &self,
+        text: &str,
+        allowed: &Selection,
+        threads: usize,
+        share: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let (stretches, shares) = self.shares(text, allowed, share);
+        let work = |share: usize, part: &mut Part| {
+            part.ids.clear();
+            part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
+                let error =
+                    self.encode(&text[stretch.text.clone()], &Selection::None, &mut part.ids);
+                part.ids.extend(stretch.special);
+                error.err()
+            });
+        };
+        in_order(
+            shares.len(),
+            threads,
+            work,
+            |job| job(),
+            |part: &Part| {
+                ids.extend_from_slice(&part.ids);
+                part.error.clone().map_or(Ok(()), Err)
+            },
+        )
+    }
+
+    /// The text as stretches that can each be encoded on their own, and those of each share,
+    /// which have `share` bytes or more.
+    fn shares(
+        &self,
+        text: &str,
+        allowed: &Selection,
+        share: usize,
+    ) -> (Vec<Stretch>, Vec<Range<usize>>) {
+        let (mut stretches, mut shares) = (Vec::new(), Vec::new());
+        // Where the share under way begins: its first stretch, and its first byte.
+        let (mut first, mut begin) = (0, 0);
+        let mut position = 0;
+        loop {
+            let special = self.special_tokens().find_allowed(text, position, allowed);
+            let end = special.map_or(text.len(), |(found, _)| found.start);
+            while begin + share < end {
+                let near = (begin + share).max(position) - position;
+                let Some(cut) = self.splitter().safe_cut(&text[position..end], near) else { break };
+                stretches.push(Stretch { text: position..position + cut, special: None });
+                shares.push(first..stretches.len());
+                (first, begin, position) = (stretches.len(), position + cut, position + cut);
+            }
+            let id = special.map(|(_, id)| id);
+            stretches.push(Stretch { text: position..end, special: id });
+            let Some((found, _)) = special else { break };
+            position = found.end;
+            if position >= begin + share {
+                shares.push(first..stretches.len());
+                (first, begin) = (stretches.len(), position);
+            }
+        }
+        shares.push(first..stretches.len());
+        (stretches, shares)
+    }
+}
+
+/// Ordinary text that can be encoded on its own, and the special token behind it.
+#[derive(Debug)]
+struct Stretch {
+    text: Range<usize>,
+    special: Option<u32>,
+}
+
+/// What a share of a text came to.
+#[derive(Debug, Default)]
+struct Part {
+    ids: Vec<u32>,
+    error: Option<Error>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{SpecialTokens, Splitter, Vocabulary};
+
+    #[test]
+    fn results_come_in_order_on_any_number_of_threads() {
+        for threads in [0, 1, 2, 3, 7] {
+            for shares in [0, 1, 2, 40] {
+                let mut taken = Vec::new();
+                let work = |share: usize, result: &mut Vec<usize>| {
+                    if share.is_multiple_of(5) {
+                        std::thread::sleep(std::time::Duration::from_millis(2));
+                    }
+                    result.clear();
+                    result.push(share);
+                };
+                let take = |result: &Vec<usize>| {
+                    taken.extend_from_slice(result);
+                    Ok::<_, ()>(())
+                };
+                in_order(shares, threads, work, |job| job(), take).unwrap();
+                assert_eq!(taken, (0..shares).collect::<Vec<_>>(), "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_it() {
+        for threads in [1, 3] {
+            let worked = AtomicUsize::new(0);
+            let work = |share: usize, result: &mut usize| {
+                worked.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_micros(100));
+                *result = share;
+            };
+            let take = |&share: &usize| if share < 3 { Ok(()) } else { Err(share) };
+            assert_eq!(in_order(100_000, threads, work, |job| job(), take), Err(3));
+            assert!(worked.into_inner() < 50_000);
+        }
+    }
+
+    #[test]
+    fn a_panic_is_passed_on() {
+        for threads in [1, 3] {
+            let work = |share: usize, _: &mut ()| assert!(share != 20, "share 20");
+            let run = || in_order(50, threads, work, |job| job(), |_: &()| Ok::<_, ()>(()));
+            assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+        }
+    }
+
+    const FAMILIES: [&str; 4] = [
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        concat!(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+            r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+    ];
+
+    /// Bytes, and tokens that reach across every place where a cut could be wrong.
+    fn encoding(pattern: &str) -> Encoding {
+        let words =
+            [" a", "a ", "  ", "'s", "a'", ", ", "的。", "。的", "的的", "|>", "<|", "\n\n", "11"];
+        let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
+        let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
+        let special = [("<|a|>", 900), ("<|a|>b", 901), ("a ", 902), ("|", 903)];
+        let special = special.map(|(name, id)| (name.to_owned(), id));
+        let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
+        let special = SpecialTokens::new(special).unwrap();
+        Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap()
+    }
+
+    fn check(encoding: &Encoding, text: &str, allowed: &Selection, threads: usize, share: usize) {
+        let (mut expected, mut ids) = (Vec::new(), vec![7]);
+        encoding.encode(text, allowed, &mut expected).unwrap();
+        encoding.encode_in_shares(text, allowed, threads, share, &mut ids).unwrap();
+        assert_eq!(ids[1..], expected, "{text:?} {allowed:?} in shares of {share}");
+    }
+
+    proptest! {
+        #[test]
+        fn ids_are_those_of_one_thread(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "a", "B", " ", "  ", "\n", "\r\n", "'s", "'", "的", "的的", "。", "，", "1", "11",
+                "<|a|>", "<|a|>b", "<|", "|>", "|", "/", "é", "e\u{301}", "\u{3000}", "🦀", "ſ",
+            ]), 0..80),
+            allowed in prop::sample::subsequence(vec!["<|a|>", "<|a|>b", "a ", "|"], 0..=4),
+            share in 1usize..60,
+        ) {
+            let text = parts.concat();
+            for pattern in FAMILIES {
+                let encoding = encoding(pattern);
+                let allowed = encoding.special_tokens().select(allowed.iter().copied());
+                for allowed in [&allowed, &Selection::None, &Selection::All] {
+                    check(&encoding, &text, allowed, 1, share);
+                }
+                check(&encoding, &text, &allowed, 3, share);
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let encoding = encoding(FAMILIES[1]);
+        let text = "的的的。a word, <|a|>11 的".repeat(20_000);
+        let (_, shares) = encoding.shares(&text, &Selection::None, 50_000);
+        assert!(shares.len() >= text.len() / 51_000, "{}", shares.len());
+        for allowed in [Selection::None, Selection::All] {
+            let (mut expected, mut ids) = (Vec::new(), Vec::new());
+            encoding.encode(&text, &allowed, &mut expected).unwrap();
+            encoding.encode_on_threads(&text, &allowed, 4, &mut ids).unwrap();
+            assert!(ids == expected);
+        }
+    }
+
+    #[test]
+    fn texts_without_a_cut_are_one_share() {
+        let text = "的".repeat(100_000);
+        for pattern in [FAMILIES[1], "(?s:.)"] {
+            let encoding = encoding(pattern);
+            assert_eq!(encoding.shares(&text, &Selection::All, 1000).1.len(), 1);
+            check(&encoding, &text, &Selection::All, 3, 1000);
+        }
+    }
+
+    #[test]
+    fn an_error_is_that_of_one_thread() {
+        let letters = (b'a'..=b'z').chain([b' ']).enumerate();
+        let tokens = letters.map(|(id, byte)| (vec![byte], id as u32)).collect();
+        let vocabulary = Vocabulary::build(tokens).unwrap();
+        let splitter = Splitter::new(FAMILIES[0]).unwrap();
+        let encoding =
+            Encoding::new(vocabulary, splitter, SpecialTokens::new([]).unwrap()).unwrap();
+        let text = "a word ".repeat(1000) + "? " + &"a word ".repeat(1000) + "! ";
+        let one = encoding.encode(&text, &Selection::None, &mut Vec::new()).unwrap_err();
+        let run = encoding.encode_in_shares(&text, &Selection::None, 3, 500, &mut Vec::new());
+        assert_eq!(run.unwrap_err().to_string(), one.to_string());
+    }
+}

@@ -1,0 +1,542 @@
+//! Learning merges: which tokens a vocabulary needs so that given words become one token each.
+//!
+//! Every word is first cut into the pieces that the base's merges leave. Then the pair
+//! of adjacent pieces with the highest frequency is merged in all words, again and again, until no
+//! word has two pieces left. Counts are kept up to date from merge to merge, and a priority queue
+//! whose entries may be out of date, but never too low, gives the best pair.
+
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+/// The rank of each token of the base. Learning looks tokens up and needs nothing else of a
+/// [`crate::Vocabulary`], whose tables take longer to build than a short list takes to learn.
+pub type Ranks = HashMap<Vec<u8>, u32>;
+
+/// A word to be made one token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word<'a> {
+    /// Its bytes, UTF-8.
+    pub bytes: &'a [u8],
+    /// How often it occurs. Negative and zero are taken as they are.
+    pub frequency: i64,
+}
+
+/// What may be learned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The most tokens to learn.
+    pub max_tokens: Option<usize>,
+    /// Pairs with a lower frequency are left alone.
+    pub min_frequency: Option<i64>,
+    /// Learn only tokens that are whole characters, and complete the characters first.
+    pub whole_characters: bool,
+    /// Count a merge towards `max_tokens` even when its token is not new.
+    pub count_repeats: bool,
+}
+
+/// Whether a merge gives a token that was not there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Novelty {
+    /// It does.
+    New,
+    /// The base has the token already; its merges did not reach it here.
+    InBase,
+    /// An earlier merge of two other parts gave the same bytes.
+    Repeated,
+}
+
+/// One merge, in the order of learning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merge {
+    /// The bytes of the first part.
+    pub left: Vec<u8>,
+    /// The bytes of the second part.
+    pub right: Vec<u8>,
+    /// Whether its token is new.
+    pub novelty: Novelty,
+    /// The frequency of the pair when it was merged.
+    pub frequency: i128,
+    /// In how many words it was merged.
+    pub words: usize,
+}
+
+/// What happened to one word.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Path {
+    /// Where each piece ends after the base's merges, in bytes.
+    pub first: Vec<usize>,
+    /// Where each piece ends at the end; one entry when the word became one token.
+    pub last: Vec<usize>,
+    /// The merges that were applied, as places in [`Learned::merges`].
+    pub merges: Vec<u32>,
+    /// With `whole_characters`: a character of the word is cut into three pieces or more, so it
+    /// cannot become one piece, and the word took no part.
+    pub blocked: bool,
+}
+
+/// The merges, and one path for each word.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Learned {
+    /// In the order of learning.
+    pub merges: Vec<Merge>,
+    /// In the order of the words.
+    pub paths: Vec<Path>,
+}
+
+/// How far learning has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Words that are one piece, or took no part.
+    pub finished: usize,
+    /// All words.
+    pub words: usize,
+    /// Merges so far.
+    pub merges: usize,
+}
+
+/// Learning was told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancelled;
+
+/// How many words are updated between two calls of the progress function.
+const WORDS_PER_TICK: usize = 1 << 10;
+
+/// Learns the merges that make each of `words` one token, behind those of `base`.
+///
+/// The pair with the highest frequency comes first; ties go to the merged token with fewer
+/// characters (bytes that are no UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,
+/// then the lower bytes, then to the pair met first in the order of the words. A pair is counted
+/// wherever it stands, overlapping places included.
+///
+/// `progress` is called now and then, and ends the work by `Break`.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use bpe_core::train::extend::{Options, Ranks, Word, learn};
+///
+/// let base: Ranks = (0..=255u8).map(|byte| (vec![byte], u32::from(byte))).collect();
+/// let words = [Word { bytes: b"low", frequency: 5 }, Word { bytes: b"lower", frequency: 2 }];
+/// let go_on = &mut |_| ControlFlow::Continue(());
+/// let learned = learn(&base, &words, &Options::default(), go_on).unwrap();
+/// let tokens: Vec<_> = learned.merges.iter().map(|m| [&m.left[..], &m.right].concat()).collect();
+/// assert_eq!(tokens, [&b"lo"[..], b"low", b"er", b"lower"]);
+/// ```
+pub fn learn(
+    base: &Ranks,
+    words: &[Word<'_>],
+    options: &Options,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Learned, Cancelled> {
+    let mut learner = Learner::new(options, progress, words.len());
+    for word in words {
+        learner.add(base, *word)?;
+    }
+    learner.queue_dirty();
+    let mut tokens = 0;
+    while options.max_tokens.is_none_or(|limit| tokens < limit) {
+        let Some(pair) = learner.best() else { break };
+        let novelty = learner.apply(base, pair)?;
+        tokens += usize::from(novelty == Novelty::New || options.count_repeats);
+    }
+    Ok(learner.finish())
+}
+
+/// Where the pieces of `word` end after the merges that `base` has.
+///
+/// All places of the pair with the lowest rank are merged at once, left to right. For a base that
+/// was trained, that is what encoding does; in one whose tokens have lower ranks than their
+/// parts, encoding may take a place at a time in another order.
+pub fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
+    // `joined[i]` is the rank of piece `i` joined with the next.
+    let mut starts: Vec<usize> = (0..=word.len()).collect();
+    let rank = |from: usize, to: usize| base.get(&word[from..to]).copied();
+    let mut joined: Vec<Option<u32>> =
+        starts.windows(3).map(|window| rank(window[0], window[2])).collect();
+    while let Some(lowest) = joined.iter().flatten().min().copied() {
+        let first = joined.iter().position(|&rank| rank == Some(lowest)).expect("it was found");
+        let (left, right) =
+            (&word[starts[first]..starts[first + 1]], &word[starts[first + 1]..starts[first + 2]]);
+        let mut merged = starts[..=first].to_vec();
+        let mut i = first;
+        while i + 1 < starts.len() {
+            let is_pair = i + 2 < starts.len()
+                && word[starts[i]..starts[i + 1]] == *left
+                && word[starts[i + 1]..starts[i + 2]] == *right;
+            i += if is_pair { 2 } else { 1 };
+            merged.push(starts[i]);
+        }
+        starts = merged;
+        joined = starts.windows(3).map(|window| rank(window[0], window[2])).collect();
+    }
+    starts.split_off(1)
+}
+
+/// What a pair's place in the queue depends on beside its frequency. Fields in order of weight.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct TieRule {
+    characters: usize,
+    length: usize,
+    text: String,
+    bytes: Vec<u8>,
+}
+
+impl TieRule {
+    fn new(bytes: Vec<u8>) -> Self {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Self { characters: text.chars().count(), length: bytes.len(), text, bytes }
+    }
+}
+
+/// Two adjacent pieces.
+#[derive(Debug)]
+struct Pair {
+    left: u32,
+    right: u32,
+    /// 0 for a pair that completes a character when characters come first, 1 for others.
+    stage: u8,
+    /// Whether it may be merged.
+    allowed: bool,
+    rule: Rc<TieRule>,
+    frequency: i128,
+    /// How many places it has; the pair is gone at 0, whatever its frequency.
+    places: u64,
+    /// The words it may be in: complete, but with repeats and words that it has left.
+    words: Vec<u32>,
+    /// Whether it waits in [`Learner::dirty`].
+    dirty: bool,
+}
+
+/// An entry of the queue; the greatest comes first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Queued {
+    stage: Reverse<u8>,
+    frequency: i128,
+    rule: Reverse<Rc<TieRule>>,
+    pair: u32,
+}
+
+struct LearnedWord {
+    frequency: i64,
+    pieces: Vec<u32>,
+    path: Path,
+}
+
+struct Learner<'a> {
+    options: &'a Options,
+    progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+    symbols: HashMap<Rc<[u8]>, u32>,
+    symbol_bytes: Vec<Rc<[u8]>>,
+    /// Whether the bytes of a symbol were learned.
+    learned: Vec<bool>,
+    pair_numbers: HashMap<(u32, u32), u32>,
+    pairs: Vec<Pair>,
+    /// Pairs whose frequency may have grown since they were queued.
+    dirty: Vec<u32>,
+    queue: BinaryHeap<Queued>,
+    words: Vec<LearnedWord>,
+    merges: Vec<Merge>,
+    total: usize,
+    finished: usize,
+    updates: usize,
+}
+
+impl<'a> Learner<'a> {
+    fn new(
+        options: &'a Options,
+        progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+        total: usize,
+    ) -> Self {
+        Self {
+            options,
+            progress,
+            symbols: HashMap::new(),
+            symbol_bytes: Vec::new(),
+            learned: Vec::new(),
+            pair_numbers: HashMap::new(),
+            pairs: Vec::new(),
+            dirty: Vec::new(),
+            queue: BinaryHeap::new(),
+            words: Vec::with_capacity(total),
+            merges: Vec::new(),
+            total,
+            finished: 0,
+            updates: 0,
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), Cancelled> {
+        self.updates += 1;
+        if self.updates.is_multiple_of(WORDS_PER_TICK) {
+            let now =
+                Progress { finished: self.finished, words: self.total, merges: self.merges.len() };
+            if (self.progress)(now).is_break() {
+                return Err(Cancelled);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a word in: its pieces, and their pairs.
+    fn add(&mut self, base: &Ranks, word: Word<'_>) -> Result<(), Cancelled> {
+        self.tick()?;
+        let first = existing_merges(base, word.bytes);
+        let blocked = self.options.whole_characters && cuts_a_character_twice(word.bytes, &first);
+        let mut start = 0;
+        let mut pieces = Vec::with_capacity(first.len());
+        for &end in &first {
+            pieces.push(self.symbol(&word.bytes[start..end]));
+            start = end;
+        }
+        let number = self.words.len() as u32;
+        if blocked || pieces.len() < 2 {
+            self.finished += 1;
+        } else {
+            for i in 0..pieces.len() - 1 {
+                self.count(pieces[i], pieces[i + 1], word.frequency, number);
+            }
+        }
+        let path = Path { first, blocked, ..Path::default() };
+        self.words.push(LearnedWord { frequency: word.frequency, pieces, path });
+        Ok(())
+    }
+
+    fn symbol(&mut self, bytes: &[u8]) -> u32 {
+        if let Some(&symbol) = self.symbols.get(bytes) {
+            return symbol;
+        }
+        let symbol = self.symbol_bytes.len() as u32;
+        let bytes: Rc<[u8]> = bytes.into();
+        self.symbols.insert(Rc::clone(&bytes), symbol);
+        self.symbol_bytes.push(bytes);
+        self.learned.push(false);
+        symbol
+    }
+
+    /// One more place of the pair, in the word `number`.
+    fn count(&mut self, left: u32, right: u32, frequency: i64, number: u32) {
+        let pair = match self.pair_numbers.entry((left, right)) {
+            MapEntry::Occupied(entry) => *entry.get(),
+            MapEntry::Vacant(entry) => {
+                let parts = [&self.symbol_bytes[left as usize], &self.symbol_bytes[right as usize]];
+                let bytes = parts.map(|part| &part[..]).concat();
+                let whole = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+                let cut = self.options.whole_characters && !parts.iter().all(|part| whole(part));
+                let number = self.pairs.len() as u32;
+                self.pairs.push(Pair {
+                    left,
+                    right,
+                    stage: u8::from(!cut),
+                    allowed: !self.options.whole_characters || whole(&bytes),
+                    rule: Rc::new(TieRule::new(bytes)),
+                    frequency: 0,
+                    places: 0,
+                    words: Vec::new(),
+                    dirty: false,
+                });
+                *entry.insert(number)
+            }
+        };
+        let entry = &mut self.pairs[pair as usize];
+        entry.frequency += i128::from(frequency);
+        entry.places += 1;
+        if entry.words.last() != Some(&number) {
+            entry.words.push(number);
+        }
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(pair);
+        }
+    }
+
+    /// One place of the pair less.
+    fn uncount(&mut self, left: u32, right: u32, frequency: i64) {
+        let pair = &mut self.pairs[self.pair_numbers[&(left, right)] as usize];
+        pair.frequency -= i128::from(frequency);
+        pair.places -= 1;
+        // With a negative frequency, one place less is a higher count.
+        if frequency < 0 && !pair.dirty {
+            pair.dirty = true;
+            self.dirty.push(self.pair_numbers[&(left, right)]);
+        }
+    }
+
+    fn queue_dirty(&mut self) {
+        for pair in std::mem::take(&mut self.dirty) {
+            self.pairs[pair as usize].dirty = false;
+            self.enqueue(pair);
+        }
+    }
+
+    fn enqueue(&mut self, number: u32) {
+        let pair = &self.pairs[number as usize];
+        let enough = self.options.min_frequency.is_none_or(|least| pair.frequency >= least.into());
+        if pair.places > 0 && pair.allowed && enough {
+            self.queue.push(Queued {
+                stage: Reverse(pair.stage),
+                frequency: pair.frequency,
+                rule: Reverse(Rc::clone(&pair.rule)),
+                pair: number,
+            });
+        }
+    }
+
+    /// Takes the best pair out of the queue.
+    fn best(&mut self) -> Option<u32> {
+        let first = self.pop()?;
+        let mut tied = vec![first.pair];
+        while let Some(next) = self.queue.peek() {
+            let same = next.stage == first.stage
+                && next.frequency == first.frequency
+                && next.rule == first.rule;
+            if !same {
+                break;
+            }
+            // `pop` may correct entries: one that falls behind ends the tie.
+            let next = self.pop().expect("it was there");
+            if (next.stage, next.frequency) != (first.stage, first.frequency)
+                || next.rule != first.rule
+            {
+                self.queue.push(next);
+                break;
+            }
+            if !tied.contains(&next.pair) {
+                tied.push(next.pair);
+            }
+        }
+        if tied.len() == 1 {
+            return tied.pop();
+        }
+        let (_, best) =
+            tied.iter().filter_map(|&pair| Some((self.first_met(pair)?, pair))).min()?;
+        for pair in tied.into_iter().filter(|&pair| pair != best) {
+            self.enqueue(pair);
+        }
+        Some(best)
+    }
+
+    /// The first entry of the queue that is up to date.
+    fn pop(&mut self) -> Option<Queued> {
+        while let Some(entry) = self.queue.pop() {
+            let pair = &self.pairs[entry.pair as usize];
+            if pair.places > 0 && pair.frequency == entry.frequency {
+                return Some(entry);
+            }
+            // A lower frequency now: back to its place. A higher one was queued when it grew.
+            if pair.frequency < entry.frequency {
+                self.enqueue(entry.pair);
+            }
+        }
+        None
+    }
+
+    /// The word, and the place in it, where the pair is met first.
+    fn first_met(&self, number: u32) -> Option<(u32, usize)> {
+        let pair = &self.pairs[number as usize];
+        let place = |word: u32| {
+            let pieces = &self.words[word as usize].pieces;
+            let i = pieces.windows(2).position(|two| two == [pair.left, pair.right])?;
+            Some((word, i))
+        };
+        pair.words.iter().filter_map(|&word| place(word)).min()
+    }
+
+    /// Merges a pair in all words.
+    fn apply(&mut self, base: &Ranks, number: u32) -> Result<Novelty, Cancelled> {
+        let pair = &mut self.pairs[number as usize];
+        let (left, right, frequency) = (pair.left, pair.right, pair.frequency);
+        let bytes = pair.rule.bytes.clone();
+        let mut words = std::mem::take(&mut pair.words);
+        words.sort_unstable();
+        words.dedup();
+        let merged = self.symbol(&bytes);
+        let novelty = if base.contains_key(&bytes) {
+            Novelty::InBase
+        } else if std::mem::replace(&mut self.learned[merged as usize], true) {
+            Novelty::Repeated
+        } else {
+            Novelty::New
+        };
+        let merge = self.merges.len() as u32;
+        self.merges.push(Merge {
+            left: self.symbol_bytes[left as usize].to_vec(),
+            right: self.symbol_bytes[right as usize].to_vec(),
+            novelty,
+            frequency,
+            words: 0,
+        });
+        for word in words {
+            if self.apply_in_word(word, (left, right), merged) {
+                self.words[word as usize].path.merges.push(merge);
+                self.merges[merge as usize].words += 1;
+            }
+            self.tick()?;
+        }
+        self.queue_dirty();
+        Ok(novelty)
+    }
+
+    /// Merges a pair wherever it stands in one word, left to right; false when it stands nowhere.
+    fn apply_in_word(&mut self, number: u32, (left, right): (u32, u32), merged: u32) -> bool {
+        let word = &mut self.words[number as usize];
+        let frequency = word.frequency;
+        let Some(first) = word.pieces.windows(2).position(|two| two == [left, right]) else {
+            return false;
+        };
+        let old = std::mem::take(&mut word.pieces);
+        let mut new = old[..first].to_vec();
+        let (mut i, mut last) = (first, first);
+        while i < old.len() {
+            if old[i] == left && old.get(i + 1) == Some(&right) {
+                new.push(merged);
+                last = i;
+                i += 2;
+            } else {
+                new.push(old[i]);
+                i += 1;
+            }
+        }
+        // Only the pairs that touch a merged place change; those before and behind stay.
+        let from = first.saturating_sub(1);
+        let behind = (old.len() - 1).saturating_sub(last + 2);
+        for i in from..old.len() - 1 - behind {
+            self.uncount(old[i], old[i + 1], frequency);
+        }
+        for i in from..new.len() - 1 - behind {
+            self.count(new[i], new[i + 1], frequency, number);
+        }
+        self.finished += usize::from(new.len() == 1);
+        self.words[number as usize].pieces = new;
+        true
+    }
+
+    fn finish(self) -> Learned {
+        let symbol_bytes = self.symbol_bytes;
+        let ends = |word: LearnedWord| {
+            let mut end = 0;
+            let last = word.pieces.iter().map(|&symbol| {
+                end += symbol_bytes[symbol as usize].len();
+                end
+            });
+            Path { last: last.collect(), ..word.path }
+        };
+        Learned { merges: self.merges, paths: self.words.into_iter().map(ends).collect() }
+    }
+}
+
+/// Whether three pieces or more stand between two places where both a piece and a character end:
+/// joining two of them never gives whole characters.
+fn cuts_a_character_twice(word: &[u8], ends: &[usize]) -> bool {
+    let Ok(text) = std::str::from_utf8(word) else { return true };
+    let mut pieces = 0;
+    ends.iter().any(|&end| {
+        pieces += 1;
+        let group = pieces;
+        if text.is_char_boundary(end) {
+            pieces = 0;
+        }
+        group > 2
+    })
+}

@@ -1,0 +1,3 @@
+//! Learning vocabularies from text.
+
+pub mod extend;

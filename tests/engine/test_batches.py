@@ -1,0 +1,138 @@
+"""Batches, and one text on several threads: the same ids as one by one."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pairs import FAMILIES, Pair, pair
+
+import bpe_engine
+
+END = "<|endoftext|>"
+
+# What a cut could be wrong next to: spaces, contractions, Han without spaces, special names.
+PARTS = ["a", "Word", " ", "  ", "\n", "\r\n", "'s", "的", "汉字", "。", "，", "1", "23", "<|", "|>", "🦀",
+         "é", "e\u0301", "\u3000", "\ud800", END, "한국어", "!", "don't "]  # fmt: skip
+texts = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
+
+
+def rows(flat: tuple[np.ndarray, np.ndarray]) -> list[list[int]]:
+    ids, splits = flat
+    assert (ids.dtype, splits.dtype) == (np.uint32, np.int64)
+    assert splits[0] == 0 and splits[-1] == len(ids)
+    return [ids[a:b].tolist() for a, b in zip(splits[:-1], splits[1:], strict=True)]
+
+
+def long_texts() -> list[str]:
+    """Texts that are worth several threads."""
+    prose = "It's a word, 汉字汉字。 Don't stop  here\n\n 123456 한국어 <|endoftext|>x "
+    return [prose * 6000, "汉字没有空格，" * 40_000, "的" * 100_000, END * 20_000, "a " * 150_000]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8, None])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_batches_are_one_by_one(name: str, threads: int | None) -> None:
+    enc = bpe_engine.get_encoding(name)
+    batch = [f"text {i} 汉字 " * (i * 7 % 90) + END * (i % 3) for i in range(300)]
+    batch += ["", "x" * 100_000, ""]
+    expected = [enc.encode_ordinary(text) for text in batch]
+    assert enc.encode_ordinary_batch(batch, num_threads=threads) == expected
+    assert enc.encode_batch(batch, num_threads=threads, disallowed_special=()) == expected
+    flat = enc.encode_batch_to_numpy(batch, num_threads=threads, disallowed_special=())
+    assert rows(flat) == expected
+    for array in flat:
+        array[:] = 0  # It belongs to the caller.
+    allowed = [enc.encode(text, allowed_special={END}) for text in batch]
+    assert rows(enc.encode_batch_to_numpy(batch, allowed_special={END})) == allowed
+    assert enc.decode_batch(expected, num_threads=threads) == batch
+    assert enc.decode_bytes_batch(expected, num_threads=threads) == [t.encode() for t in batch]
+
+
+def test_the_garbage_collector_is_left_as_it_was() -> None:
+    enc = bpe_engine.get_encoding("gpt2")
+    batch = ["a word"] * 5000
+    runs = []
+    gc.callbacks.append(lambda phase, info: runs.append(phase))
+    try:
+        for switch in (gc.enable, gc.disable):
+            switch()
+            runs.clear()
+            assert enc.encode_batch(batch) == [enc.encode("a word")] * 5000
+            # Thousands of lists were made: one look at them at the end is enough.
+            assert runs.count("start") <= 1
+            is_enabled = gc.isenabled()
+            with pytest.raises(ValueError, match="endoftext"):
+                enc.encode_batch([*batch, END])
+            assert gc.isenabled() == is_enabled == (switch is gc.enable)
+    finally:
+        gc.callbacks.pop()
+        gc.enable()
+
+
+def test_small_batches() -> None:
+    enc = bpe_engine.get_encoding("cl100k_base")
+    assert rows(enc.encode_batch_to_numpy([])) == []
+    assert rows(enc.encode_batch_to_numpy([""])) == [[]]
+    assert rows(enc.encode_batch_to_numpy(("a", "b"), num_threads=1)) == [[64], [65]]
+    assert enc.encode_batch([]) == enc.decode_batch([]) == enc.decode_bytes_batch([]) == []
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_the_error_is_that_of_the_first_text(threads: int) -> None:
+    enc = bpe_engine.get_encoding("o200k_base")
+    batch = ["fine " * 1000] * 200
+    batch[50], batch[150] = "<|endofprompt|>", END
+    for call in (enc.encode_batch, enc.encode_batch_to_numpy):
+        with pytest.raises(ValueError, match="endofprompt"):
+            call(batch, num_threads=threads)
+    bad = [enc.encode("fine " * 1000)] * 200
+    bad[70], bad[170] = [1, 5_000_000], [6_000_000]
+    with pytest.raises(KeyError, match="5000000"):
+        enc.decode_batch(bad, num_threads=threads)
+    for wrong, error in ((0, ValueError), (-1, ValueError), ("2", TypeError)):
+        with pytest.raises(error, match="num_threads"):
+            enc.encode_batch_to_numpy(["a"], num_threads=wrong)
+        with pytest.raises(error, match="num_threads"):
+            enc.encode_to_numpy("a", num_threads=wrong)
+
+
+@pytest.mark.parametrize("text", long_texts(), ids=["prose", "han", "one piece", "special", "a"])
+def test_a_long_text_on_threads(both: Pair, text: str) -> None:
+    enc = both.ours
+    for allowed in (set(), {END}):
+        one = enc.encode_to_numpy(text, allowed_special=allowed, disallowed_special=())
+        for threads in (2, 8, None):
+            many = enc.encode_to_numpy(
+                text, allowed_special=allowed, disallowed_special=(), num_threads=threads
+            )
+            assert np.array_equal(one, many)
+    if END in text:
+        with pytest.raises(ValueError, match="endoftext"):
+            enc.encode_to_numpy(text, num_threads=2)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@given(text=texts)
+def test_texts_that_hurt_on_threads(name: str, text: str) -> None:
+    both = pair(name)
+    for allowed in (set(), {END}):
+        # So long that two threads share it, with the text at every cut.
+        long = text * (130_000 // (len(text.encode("utf-8", "surrogatepass")) or 130_000) + 1)
+        arguments = {"allowed_special": allowed, "disallowed_special": ()}
+        one = both.ours.encode_to_numpy(long, **arguments)
+        many = both.ours.encode_to_numpy(long, num_threads=2, **arguments)
+        assert np.array_equal(one, many)
+
+
+def test_a_pattern_of_ones_own_on_threads() -> None:
+    enc = bpe_engine.Encoding(
+        "bytes", pat_str=r"\w+|\W", mergeable_ranks={bytes([i]): i for i in range(256)},
+        special_tokens={END: 256},
+    )  # fmt: skip
+    text = ("some words " * 9000 + END) * 4
+    ids = enc.encode_to_numpy(text, allowed_special="all", num_threads=4)
+    assert ids.tolist() == enc.encode(text, allowed_special="all")

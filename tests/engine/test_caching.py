@@ -1,0 +1,132 @@
+"""Caches: results do not depend on them, and they can be turned off."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pairs import FAMILIES, pair
+
+import bpe_engine
+
+TEXT = "".join(f"word{i} unfathomableness{i % 97} 汉字{i} don't\n" for i in range(3000))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ids_do_not_depend_on_it(name: str) -> None:
+    both = pair(name)
+    expected = both.expected(TEXT)
+    assert both.ours.is_caching
+    try:
+        both.ours.set_caching(False)
+        assert not both.ours.is_caching
+        assert both.ours.encode(TEXT) == both.ours.encode(TEXT) == expected
+        assert both.ours.encode_batch([TEXT, "a"], num_threads=2)[0] == expected
+    finally:
+        both.ours.set_caching(True)
+    assert both.ours.is_caching
+    assert both.ours.encode(TEXT) == both.ours.encode(TEXT) == expected
+
+
+def test_it_can_be_turned_off_while_others_encode() -> None:
+    enc = bpe_engine.get_encoding("cl100k_base")
+    expected, wrong = enc.encode(TEXT), []
+
+    def encode() -> None:
+        wrong.extend(1 for _ in range(10) if enc.encode(TEXT) != expected)
+
+    threads = [threading.Thread(target=encode) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for caching in [False, True] * 10:
+        enc.set_caching(caching)
+        enc.clear_cache()
+    for thread in threads:
+        thread.join()
+    assert not wrong and enc.is_caching
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_threads_learn_from_each_other(name: str) -> None:
+    """The same words in another order each time, few in a row, on two native threads and then on
+    four of Python's. Both caches learn at once from the first batch on, so they tell and hear."""
+    both = pair(name)
+    latin = ["".join(letters) for letters in itertools.product("bcdfgkmpxz", repeat=3)]
+    cyrillic = ["".join(letters) for letters in itertools.product("бвгджзклмн", repeat=3)]
+    words = [
+        *(f" q{end}" for end in latin), *(f" unfathomable{end}ness" for end in latin),
+        *(f" {'zyx' * 11}{end}" for end in latin[::10]), *(f" {end}ость" for end in cyrillic),
+        *(f" непостижимо{end}" for end in cyrillic), *(f",{chr(0x4e00 + i)}汉字" for i in range(1000)),
+        *(f" {'-' * i}" for i in range(1, 60)),
+    ]  # fmt: skip
+    texts = []
+    for seed in range(4):
+        shuffled = random.Random(seed).sample(words, len(words))
+        texts.append(["".join(shuffled[i : i + 50]) for i in range(0, len(shuffled), 50)])
+    expected = [[both.expected(text) for text in own] for own in texts]
+    both.ours.clear_cache()
+    for _ in range(2):
+        for own, right in zip(texts, expected, strict=True):
+            assert both.ours.encode_ordinary_batch(own, num_threads=2) == right
+    both.ours.clear_cache()
+    start = threading.Barrier(len(texts))
+
+    def encode(own: list[str]) -> list[list[list[int]]]:
+        start.wait()
+        return [[both.ours.encode_ordinary(text) for text in own] for _ in range(3)]
+
+    with ThreadPoolExecutor(len(texts)) as threads:
+        for ids, right in zip(threads.map(encode, texts), expected, strict=True):
+            assert ids == [right] * 3
+
+
+def run(program: str, value: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={"BPE_ENGINE_CACHE": value, "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(("value", "caching"), [("off", False), ("on", True), ("", True)])
+def test_environment(value: str, caching: bool) -> None:
+    program = """
+import bpe_engine
+for name in "gpt2", "o200k_base":
+    enc = bpe_engine.get_encoding(name)
+    print(enc.is_caching, enc.decode(enc.encode("some words")))
+"""
+    result = run(program, value)
+    assert result.stdout == f"{caching} some words\n" * 2, result.stderr
+
+
+def test_environment_that_makes_no_sense() -> None:
+    result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", "maybe")
+    assert 'BPE_ENGINE_CACHE must be "on" or "off", not "maybe"' in result.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_memory_is_given_back() -> None:
+    program = """
+import bpe_engine, resource
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+text = "".join(f"word{i} unfathomableness{i % 97} " for i in range(60_000))
+enc = bpe_engine.get_encoding("o200k_base")
+enc.count(text)
+before = resident()
+enc.set_caching(False)
+print(before - resident())
+enc.count(text)
+assert not enc.is_caching
+"""
+    result = run(program, "on")
+    assert result.stdout and float(result.stdout) > 2, result

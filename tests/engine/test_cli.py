@@ -1,0 +1,462 @@
+"""The command line: in process where that is enough, as a real process where pipes matter."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bpe_engine
+from bpe_engine import cli, display
+
+COMMANDS = ["encode", "decode", "count", "show", "split", "encodings"]
+O200K = bpe_engine.get_encoding("o200k_base")
+
+
+class Run:
+    """What a command printed, and how it ended."""
+
+    def __init__(
+        self, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None
+    ) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "bpe_engine", *arguments],
+            input=stdin,
+            capture_output=True,
+            timeout=120,
+            cwd=Path(__file__).parent,
+            env={**os.environ, **(env or {})},
+        )
+        self.bytes = done.stdout
+        self.out = done.stdout.decode("utf-8", "replace")
+        self.err = done.stderr.decode()
+        self.status = done.returncode
+
+
+def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[int, str, str]:
+    """Runs a command in this process: status, output, errors."""
+    with pytest.raises(SystemExit) as exit:
+        cli.main(arguments)
+    captured = capfdbinary.readouterr()
+    code = exit.value.code
+    return (code if isinstance(code, int) else 0), captured.out.decode(), captured.err.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["encode", "Hello, world!"], "13225 11 2375 0\n"),
+        (["encode", "Hello,", "world!"], "13225 11 2375 0\n"),
+        (["encode", "--json", "Hello, world!"], "[13225, 11, 2375, 0]\n"),
+        (["encode", "-e", "cl100k_base", "hello world"], "15339 1917\n"),
+        (["encode", "-m", "gpt-4", "hello world"], "15339 1917\n"),
+        (["encode", "--", "-e"], f"{O200K.encode('-e')[0]}\n"),
+        (["encode", ""], "\n"),
+        (["encode", "-e", "gpt2", "<|endoftext|>"], "27 91 437 1659 5239 91 29\n"),
+        (["encode", "-e", "gpt2", "--allow-special", "all", "<|endoftext|>"], "50256\n"),
+        (["encode", "-e", "gpt2", "--allow-special", "<|endoftext|>", "<|endoftext|>"], "50256\n"),
+        (["decode", "13225", "11", "2375", "0"], "Hello, world!"),
+        (["decode", "[13225, 11,2375,0]"], "Hello, world!"),
+        (["decode", "--json", "13225"], '"Hello"\n'),
+        (["decode", "-e", "qwen", "51461"], " \ufffd"),
+        (["decode", "-e", "qwen", "--errors", "ignore", "51461"], " "),
+        (["decode", "-e", "qwen", "--errors", "backslashreplace", "51461", "117"], " 根"),
+        (["count", "Hello, world!"], "4\n"),
+        (["count", "--json", "Hello, world!"], '{"encoding": "o200k_base", "tokens": 4}\n'),
+        (["count", "<|endoftext|>"], "7\n"),
+        (["count", "--allow-special", "all", "<|endoftext|>"], "1\n"),
+        (["count", "--limit", "4", "Hello, world!"], "4\n"),
+        (["split", "It's 10\n"], "It's\n·\n10\n\\n\n"),
+        (["split", "--json", "a\tb 的"], '["a", "\\tb", " 的"]\n'),
+    ],
+)
+def test_output(
+    capfdbinary: pytest.CaptureFixture[bytes], arguments: list[str], expected: str
+) -> None:
+    assert run(capfdbinary, *arguments) == (0, expected, "")
+
+
+def test_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_bytes(b"Hello, world!\r\n")
+    two.write_bytes(b"x")
+    ids = O200K.encode("Hello, world!\r\n")
+    assert run(capfdbinary, "encode", "-f", str(one))[1] == " ".join(map(str, ids)) + "\n"
+    assert run(capfdbinary, "count", "-f", str(one)) == (0, f"{len(ids)}\n", "")
+    both = ("count", "-f", str(one), "-f", str(two))
+    assert run(capfdbinary, *both)[1] == f"{len(ids)} {one}\n1 {two}\n{len(ids) + 1} total\n"
+    report = json.loads(run(capfdbinary, *both, "--json")[1])
+    assert report["tokens"] == len(ids) + 1
+    assert report["files"][1] == {"file": str(two), "tokens": 1}
+    status, out, _ = run(capfdbinary, *both, "--limit", str(len(ids)))
+    assert (status, out.splitlines()[-1]) == (1, f"{len(ids) + 1} total")
+
+
+def test_an_encoding_of_ones_own(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "letters.tiktoken"
+    path.write_bytes(b"YQ== 0\nYg== 1\nYWI= 2\n")
+    own = ("--ranks", str(path), "--special-token", "<|end|>=7")
+    assert run(capfdbinary, "encode", *own, "abba")[1] == "2 1 0\n"
+    assert run(capfdbinary, "encode", *own, "--pattern", ".", "abba")[1] == "0 1 1 0\n"
+    assert run(capfdbinary, "encode", *own, "--allow-special", "all", "ab<|end|>")[1] == "2 7\n"
+    assert run(capfdbinary, "decode", *own, "2", "7")[1] == "ab<|end|>"
+    packed = tmp_path / "letters.tiktoken.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert run(capfdbinary, "encode", "--ranks", str(packed), "abba")[1] == "2 1 0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["encode", "-e", "nope", "x"], 2, "Unknown encoding 'nope'; there are gpt2, "),
+        (["encode", "-m", "nope", "x"], 2, "model 'nope'; choose one with --encoding"),
+        (["encode", "-m", "gpt-4", "-e", "gpt2", "x"], 2, "exclude each other"),
+        (["encode", "--pattern", ".", "x"], 2, "need --ranks"),
+        (
+            ["encode", "--allow-special", "<|x|>", "x"],
+            2,
+            "'<|x|>' is no special token of o200k_base",
+        ),
+        (["encode", "-f", "no/such/file"], 2, "cannot read 'no/such/file': No such file"),
+        (["encode", "-f", "x", "text"], 2, "TEXT or --file, not both"),
+        (["encode", "--nonsense"], 2, "--nonsense"),
+        (["nonsense"], 2, "nonsense"),
+        (["decode", "x"], 2, "'x' is no id"),
+        (["decode", "--", "-1"], 2, "'-1' is no id"),
+        (["decode", "1.5"], 2, "'1.5' is no id"),
+        (["decode", "4294967296"], 1, "4294967296"),
+        (["decode", "999999"], 1, "Invalid token for decoding: 999999"),
+        (["decode", "--errors", "strict", "-e", "qwen", "51461"], 1, "not UTF-8 at byte 1 (0xe6)"),
+        (["decode", "--errors", "nonsense", "1"], 2, "nonsense"),
+        (["count", "--limit", "-1", "x"], 2, "--limit"),
+        (["encode", "--ranks", "no/such/file", "x"], 2, "no/such/file"),
+    ],
+)
+def test_errors_are_one_line(
+    capfdbinary: pytest.CaptureFixture[bytes], arguments: list[str], status: int, message: str
+) -> None:
+    found, out, err = run(capfdbinary, *arguments)
+    assert (found, out) == (status, "")
+    assert message in err
+    assert err.startswith("bpe-engine: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("contents", "options", "message"),
+    [
+        (b"YQ== 0\nnonsense\n", [], "line 2"),
+        (b"YQ== 0\nYQ== 1\n", [], "two ranks"),
+        (b"", [], "at least one token"),
+        (b"YQ== 0\n", ["--pattern", "("], "does not compile"),
+        (b"YQ== 0\n", ["--special-token", "<s>=0"], "taken"),
+        (b"\x1f\x8bnonsense", [], "gzip"),
+        (b"YQ== 0\n", [], "the byte 0x62 is not a token"),
+    ],
+)
+def test_bad_rank_files(
+    capfdbinary: pytest.CaptureFixture[bytes],
+    tmp_path: Path,
+    contents: bytes,
+    options: list[str],
+    message: str,
+) -> None:
+    path = tmp_path / "bad.tiktoken"
+    path.write_bytes(contents)
+    status, out, err = run(capfdbinary, "encode", "--ranks", str(path), *options, "b")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert message in err
+    assert run(capfdbinary, "encode", "--ranks", str(path), "--special-token", "s", "b")[0] == 2
+
+
+# ---- Help ----
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_that_work(
+    capfdbinary: pytest.CaptureFixture[bytes], command: str
+) -> None:
+    status, text, _ = run(capfdbinary, command, "--help")
+    assert status == 0
+    examples = re.findall(rf"^ +(?:.* \| )?bpe-engine {command}\b.*", text, re.MULTILINE)
+    assert examples
+    for example in examples:
+        for option in re.findall(r" (--?[a-z-]+)", example.split("bpe-engine")[1].split("|")[0]):
+            assert re.search(rf"{option}\b", text.split("Options:")[1])
+
+
+def test_help_lists_the_commands(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    status, text, _ = run(capfdbinary, "--help")
+    assert status == 0
+    assert re.findall(r"^  (\w+)  ", text.split("Commands:")[1], re.MULTILINE) == COMMANDS
+    status, out, err = run(capfdbinary)
+    assert (status, out, err) == (2, "", text)
+    assert run(capfdbinary, "--version")[1].strip().endswith(bpe_engine.__version__)
+
+
+# ---- show and encodings ----
+
+
+def test_show_plain(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    text = "根 a\nb <|endoftext|>"
+    status, out, err = run(
+        capfdbinary, "show", "-e", "gpt2", "--color", "never", "--allow-special", "all", text
+    )
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "\\xe6\\xa0 \\xb9 ·a  \\n",
+        "43718    117  257 198",
+        "b  ·   <|endoftext|>",
+        "65 220 50256*",
+        "7 tokens, 19 characters, 21 bytes, gpt2; * marks special tokens",
+    ]
+
+
+@given(text=st.text(max_size=60), width=st.integers(8, 40))
+def test_show_wraps_and_loses_nothing(text: str, width: int) -> None:
+    tokens = display.tokens_of(O200K, text, set())
+    rows = list(display._rows(tokens, width))
+    for row in rows:
+        assert sum(cell.width + 1 for cell in row) - 1 <= width
+    shown = "".join(cell.shown for row in rows for cell in row)
+    assert shown == "".join(display.visible_bytes(token.token) for token in tokens)
+    ids = [cell.id for row in rows for cell in row if cell.id]
+    assert ids == [str(token.id) for token in tokens]
+    assert all(c.isprintable() for c in shown)
+
+
+@given(st.text())
+def test_visible_texts_differ_where_texts_differ(text: str) -> None:
+    shown = display.visible(text)
+    assert shown.isprintable()
+    unescaped = re.sub(
+        r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))",
+        lambda m: (
+            chr(int(m[1] or m[2], 16))
+            if not m[3]
+            else {"n": "\n", "r": "\r", "t": "\t"}.get(m[3], m[3])
+        ),
+        shown.removeprefix("◌" if not text.startswith("◌") else "").replace("·", " "),
+    )
+    assert unescaped == text
+
+
+def test_show_in_colour(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    _, out, _ = run(capfdbinary, "show", "--color", "always", "Hello, world!")
+    backgrounds = re.findall(r"\x1b\[[0-9;]*48;2;([0-9;]+)m([^\x1b]+)", out)
+    assert [text for _, text in backgrounds] == ["Hello", ",", "·world", "!"]
+    assert len({colour for colour, _ in backgrounds}) == 4
+    assert "13225" in out
+    # Text cannot smuggle control sequences to the terminal.
+    _, out, _ = run(capfdbinary, "show", "--color", "never", "\x1b[31mred\x9b\u202e")
+    assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
+
+
+def test_show_json(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    _, out, _ = run(
+        capfdbinary, "show", "--json", "-e", "gpt2", "--allow-special", "all", "根<|endoftext|>"
+    )
+    assert json.loads(out) == [
+        {"id": 43718, "text": None, "bytes": "e6a0", "special": False, "start": 0, "end": 1},
+        {"id": 117, "text": None, "bytes": "b9", "special": False, "start": 0, "end": 1},
+        {
+            "id": 50256,
+            "text": "<|endoftext|>",
+            "bytes": b"<|endoftext|>".hex(),
+            "special": True,
+            "start": 1,
+            "end": 14,
+        },
+    ]
+
+
+def test_encodings(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    rows = json.loads(run(capfdbinary, "encodings", "--json")[1])
+    assert [row["name"] for row in rows] == bpe_engine.list_encoding_names()
+    readme = (Path(__file__).parents[2] / "data" / "README.md").read_text(encoding="utf-8")
+    table = {
+        sha256: int(tokens)
+        for tokens, sha256 in re.findall(r"\| (\d+) \| `([0-9a-f]{64})`", readme)
+    }
+    for row in rows:
+        assert table[row["sha256"]] == row["tokens"]
+        assert row["max_id"] == bpe_engine.get_encoding(row["name"]).max_token_value
+    lines = run(capfdbinary, "encodings")[1].splitlines()
+    assert len(lines) == 1 + len(rows)
+    for row, line in zip(rows, lines[1:]):
+        assert line.split() == [str(value) for value in row.values()]
+
+
+# ---- Pipes, as real processes ----
+
+
+def test_pipe_and_back() -> None:
+    text = "Zwölf Boxkämpfer\r\njagen\tViktor \x00 根本的\n\n".encode() + "👩‍🚀".encode()
+    ids = Run("encode", stdin=text)
+    assert (ids.status, ids.err) == (0, "")
+    assert Run("decode", stdin=ids.bytes).bytes == text
+    assert Run("decode", "-f", "-", stdin=Run("encode", "--json", stdin=text).bytes).bytes == text
+    assert Run("count", stdin=text).out == f"{len(ids.out.split())}\n"
+
+
+def test_an_output_that_is_no_utf_8() -> None:
+    env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    assert Run("decode", stdin=Run("encode", "根", env=env).bytes, env=env).bytes == "根".encode()
+    shown = Run("show", "a 根", env=env)
+    assert (shown.status, shown.err) == (0, "")
+    assert Run("decode", "--raw", "-e", "qwen", "51461").bytes == b" \xe6\xa0"
+
+
+def test_input_that_is_no_utf_8(tmp_path: Path) -> None:
+    failed = Run("encode", stdin=b"ab\xff")
+    assert (failed.status, failed.out) == (1, "")
+    assert failed.err == (
+        "bpe-engine: standard input is not UTF-8 at byte 2 (0xff); convert it, or pass --errors "
+        "replace or --errors ignore.\n"
+    )
+    path = tmp_path / "latin"
+    path.write_bytes(b"caf\xe9")
+    assert "is not UTF-8 at byte 3 (0xe9)" in Run("count", "-f", str(path)).err
+    assert Run("split", "--errors", "ignore", "-f", str(path)).out == "caf\n"
+    assert Run("split", "--errors", "replace", "-f", str(path)).out == "caf\n\ufffd\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="arguments are text on Windows")
+def test_an_argument_that_is_no_utf_8() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bpe_engine", "encode", b"a\xff"],
+        capture_output=True,
+        cwd=Path(__file__).parent,
+    )
+    assert done.returncode == 1
+    assert b"TEXT is not UTF-8 at byte 1 (0xff)" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["encode", "split", "show", "decode"])
+def test_a_pipe_closed_early(command: str, unbuffered: str, tmp_path: Path) -> None:
+    text = "The quick brown fox. \n" * 20_000
+    path = tmp_path / "long"
+    path.write_text(" ".join(map(str, O200K.encode(text))) if command == "decode" else text)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bpe_engine", command, "-f", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.read(1)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 128 + signal.SIGPIPE
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_interrupt() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bpe_engine", "count"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=Path(__file__).parent,
+        # Whatever started these tests may have told its children to ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (128 + signal.SIGINT, b"", b"")
+
+
+def test_the_package_needs_neither_click_nor_rich() -> None:
+    code = "import sys, bpe_engine; bpe_engine.get_encoding('gpt2').encode('a'); "
+    code += "assert not {'click', 'rich', 'numpy'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
+def _in_shell(redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "bpe_engine"]
+        + list(arguments),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parent,
+    )
+
+
+WRITERS = [
+    ["encode", "a b"],
+    ["decode", "13225"],
+    ["count", "a"],
+    ["show", "a b"],
+    ["show", "--json", "a b"],
+    ["split", "a b"],
+    ["encodings"],
+    ["--help"],
+    ["--version"],
+]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", WRITERS)
+def test_output_that_cannot_be_written(arguments):
+    done = _in_shell(">/dev/full", *arguments)
+    assert done.stderr == "bpe-engine: cannot write: No space left on device\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", WRITERS)
+def test_closed_output(arguments):
+    done = _in_shell(">&-", *arguments)
+    assert done.stderr == "bpe-engine: cannot write: standard output is closed\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("command", ["encode", "decode", "count", "show", "split"])
+def test_input_that_cannot_be_read(command):
+    done = _in_shell("<&-", command)
+    assert done.stderr == "bpe-engine: cannot read standard input: it is closed.\n"
+    assert (done.stdout, done.returncode) == ("", 1)
+
+
+def test_input_that_fails(monkeypatch, capfdbinary):
+    class Failing:
+        buffer = property(lambda self: self)
+
+        def isatty(self):
+            return False
+
+        def read(self):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(sys, "stdin", Failing())
+    assert run(capfdbinary, "encode") == (
+        1,
+        "",
+        "bpe-engine: cannot read standard input: Input/output error.\n",
+    )
+
+
+def test_errors_with_nowhere_to_print_them():
+    assert _in_shell("<&- 2>&-", "encode").stdout == ""
+    assert _in_shell("<&- 2>&-", "encode").returncode == 1
+
+
+def test_split_of_more_than_one_batch(capfdbinary):
+    text = " a" * (3 * cli._PIECES_AT_ONCE + 5)
+    status, out, _ = run(capfdbinary, "split", text)
+    assert status == 0
+    assert out == "·a\n" * (3 * cli._PIECES_AT_ONCE + 5)

@@ -1,0 +1,94 @@
+"""Long inputs of the kinds that hurt: exact ids, and time that grows with the length."""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+
+import pytest
+from oracles import ENCODINGS, normalized
+from pairs import Pair, pair
+
+MILLION = 1_000_000
+
+_random = random.Random(7)
+LETTERS = "".join(_random.choices(string.ascii_lowercase, k=MILLION))
+HAN = "".join(chr(_random.randrange(0x4E00, 0x9FA5)) for _ in range(MILLION // 3))
+
+INPUTS = {
+    "a": "a" * MILLION,
+    "newlines": "\n" * MILLION,
+    "han": "的" * (MILLION // 3),
+    "ab": "ab" * (MILLION // 2),
+    "random letters": LETTERS,
+    "random han": HAN,
+    "digits": "1" * MILLION,
+    "punctuation": "!" * MILLION,
+    "emoji": "🤖" * (MILLION // 4),
+}
+
+# A run of white space of this length makes tiktoken panic; there the meaning of the pattern is
+# the reference.
+SPACES = {"spaces": " " * MILLION, "spaces and a letter": " " * MILLION + "x"}
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_ids(name, kind):
+    both = pair(name)
+    text = INPUTS[kind]
+    expected = both.theirs.encode_ordinary(text)
+    assert both.ours.encode(text) == expected
+    assert both.ours.count(text) == len(expected)
+    assert both.ours.decode(expected) == text
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_spaces(both: Pair, kind):
+    text = SPACES[kind]
+    pieces = both.ours.split(text)
+    if kind == "spaces":
+        assert pieces == [text]
+    else:
+        assert pieces == [" " * (MILLION - 1), " x"]
+    ids = both.ours.encode(text)
+    expected = [id for piece in pieces for id in both.theirs._encode_single_piece(piece)]
+    assert ids == expected
+    assert both.ours.decode(ids) == text
+
+
+@pytest.mark.parametrize("kind", [*INPUTS, *SPACES])
+def test_time_is_linear(both: Pair, kind):
+    text = {**INPUTS, **SPACES}[kind][: MILLION // 8]
+    both.ours.count(text)
+
+    def seconds(text: str) -> float:
+        return min(_timed(both, text) for _ in range(3))
+
+    short, long = seconds(text), seconds(text * 8)
+    assert long < 8 * short * 3 + 0.01, f"{len(text)}: {short:.4f} s, 8 times that: {long:.4f} s"
+
+
+def _timed(both: Pair, text: str) -> float:
+    """CPU time: what else the machine does is not counted."""
+    start = time.process_time()
+    both.ours.count(text)
+    return time.process_time() - start
+
+
+def test_a_long_text_of_everything(both: Pair):
+    parts = [
+        "Hello, world! ",
+        "don't ",
+        "12345 ",
+        "世界 ",
+        "e\u0301 ",
+        "🤖",
+        "\n\n  ",
+        "<|endoftext|>",
+    ]
+    text = "".join(_random.choices(parts, k=20_000))
+    assert both.ours.encode(text, allowed_special="all") == both.theirs.encode(
+        normalized(both.name, text), allowed_special="all"
+    )

@@ -1,0 +1,212 @@
+"""Pickle, copy, and other processes."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import tiktoken
+from oracles import DATA
+from pairs import Pair
+
+from bpe_engine import Encoding, get_encoding, load_encoding
+
+TEXT = "Hello, e\u0301 \u212a 世界 \ud83d\ude00 <|endoftext|> 12345\n\n  x"
+
+
+def ids(encoding: Encoding) -> list[int]:
+    return encoding.encode(TEXT, allowed_special="all")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_by_name(both: Pair, protocol):
+    packed = pickle.dumps(both.ours, protocol)
+    assert len(packed) < 200
+    assert ids(pickle.loads(packed)) == ids(both.ours)
+    assert pickle.loads(packed)._core_bpe is both.ours._core_bpe
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_by_value(protocol):
+    base = get_encoding("r50k_base")
+    mine = Encoding(
+        "mine",
+        pat_str=base._pat_str,
+        mergeable_ranks=base._mergeable_ranks,
+        special_tokens={"<|pickle|>": 100_000},
+    )
+    again = pickle.loads(pickle.dumps(mine, protocol))
+    assert again.name == "mine"
+    for text in ("hello world", "a<|pickle|>b"):
+        assert again.encode(text, allowed_special="all") == mine.encode(text, allowed_special="all")
+    assert again.max_token_value == mine.max_token_value == 100_000
+    assert again.special_tokens_set == {"<|pickle|>"}
+    assert again._mergeable_ranks == base._mergeable_ranks
+
+
+def test_what_was_loaded_from_a_file():
+    loaded = load_encoding(DATA / "r50k_base.tiktoken", "gpt2", name="gpt2")
+    again = pickle.loads(pickle.dumps(loaded))
+    assert again.special_tokens_set == set()
+    assert again.encode(TEXT) == loaded.encode(TEXT)
+
+
+def test_normalization_travels():
+    from bpe_engine.builtin import BUILTIN
+
+    unregistered = BUILTIN["qwen"].encoding()
+    again = pickle.loads(pickle.dumps(unregistered))
+    assert again is not unregistered
+    assert ids(again) == ids(get_encoding("qwen"))
+
+
+def test_an_unknown_name():
+    with pytest.raises(ValueError, match="Unknown encoding nope"):
+        Encoding.__new__(Encoding).__setstate__("nope")
+
+
+def test_copy(both: Pair):
+    for again in (copy.copy(both.ours), copy.deepcopy(both.ours), copy.deepcopy([both.ours])[0]):
+        assert ids(again) == ids(both.ours)
+        assert again.name == both.ours.name
+
+
+def test_states_are_tiktokens():
+    """An encoding pickled by value has the state that tiktoken gives it, so far as it has it."""
+    arguments = {"pat_str": ".", "mergeable_ranks": {b"a": 0}, "special_tokens": {"<|x|>": 1}}
+    theirs = tiktoken.Encoding("x", **arguments).__getstate__()
+    ours = Encoding("x", **arguments).__getstate__()
+    assert theirs.items() <= ours.items()
+    again = Encoding.__new__(Encoding)
+    again.__setstate__(theirs)
+    assert again.encode("aa") == [0, 0]
+
+
+def work(encoding: Encoding) -> tuple[list[int], list[list[int]]]:
+    return ids(encoding), encoding.encode_ordinary_batch([TEXT * 300] * 8, num_threads=4)
+
+
+def expected(encoding: Encoding) -> tuple[list[int], list[list[int]]]:
+    return ids(encoding), [encoding.encode_ordinary(TEXT * 300)] * 8
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes(method):
+    """Batches in the parent, then in children: no pool of threads is missing after the fork."""
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    encodings = [get_encoding("o200k_base"), get_encoding("qwen")]
+    before = [work(encoding) for encoding in encodings]
+    assert before == [expected(encoding) for encoding in encodings]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map_async(work, encodings).get(timeout=60) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_while_other_threads_encode():
+    program = """
+import os, threading, bpe_engine
+encoding = bpe_engine.get_encoding("gpt2")
+text = "the quick brown fox, " * 2000
+expected = encoding.encode(text)
+stop = False
+def busy():
+    while not stop:
+        assert encoding.encode_ordinary_batch([text] * 4, num_threads=2) == [expected] * 4
+threads = [threading.Thread(target=busy) for _ in range(2)]
+for thread in threads: thread.start()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        good = encoding.encode_ordinary_batch([text] * 4, num_threads=2) == [expected] * 4
+        os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0
+stop = True
+for thread in threads: thread.join()
+"""
+    subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program], check=True, timeout=120
+    )
+
+
+def test_many_threads(both: Pair):
+    """Many threads with one encoding, doing everything at once."""
+    text = TEXT * 40
+    encoding = both.ours
+    whole = ids(encoding)
+    ordinary = encoding.encode_ordinary(text)
+    wrong: list[object] = []
+
+    def run() -> None:
+        try:
+            for _ in range(5):
+                assert ids(encoding) == whole
+                assert encoding.encode_ordinary(text) == ordinary
+                assert encoding.encode_to_numpy(text, disallowed_special=()).tolist() == ordinary
+                assert encoding.encode_ordinary_batch([text] * 3, num_threads=2) == [ordinary] * 3
+                assert encoding.count(text) == len(ordinary)
+                assert encoding.decode_bytes(ordinary).startswith(b"Hello")
+                encoding.clear_cache()
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_interpreter_is_released(gpt2):
+    """While one thread encodes a long text, another gets to run."""
+    text = "the quick brown fox jumps over the lazy dog. " * 60_000
+    turns = 0
+    stop = False
+
+    def take_turns() -> None:
+        nonlocal turns
+        while not stop:
+            turns += 1
+            time.sleep(0)
+
+    def others_ran() -> bool:
+        """Whether the other thread had a turn between two statements of this one."""
+        before = turns
+        gpt2.count(text)
+        return turns > before
+
+    thread = threading.Thread(target=take_turns)
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1000)  # nobody is made to let go
+    try:
+        thread.start()
+        # On a busy machine the other thread may come too late for one call.
+        assert any(others_ran() for _ in range(500))
+    finally:
+        stop = True
+        sys.setswitchinterval(switch)
+        thread.join()
+
+
+def test_get_encoding_from_many_threads():
+    """One encoding is made, whoever asks."""
+    program = """
+import threading, bpe_engine
+found = []
+threads = [
+    threading.Thread(target=lambda: found.append(bpe_engine.get_encoding("p50k_base")))
+    for _ in range(8)
+]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert len(found) == 8 and len(set(map(id, found))) == 1
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,160 @@
+"""`truncate`, `chunk`, `count_till_limit`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import ENCODINGS, repaired
+from pairs import Pair, pair
+from strategies import texts
+
+allowed_sets = st.sampled_from(["all", frozenset(), frozenset({"<|endoftext|>"})])
+
+
+def cuts(text: str) -> list[int]:
+    """The places where text may be cut: not between two surrogates that make a pair."""
+    return [
+        place
+        for place in range(len(text) + 1)
+        if repaired(text[:place]) + repaired(text[place:]) == repaired(text)
+    ]
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@given(text=texts, limit=st.integers(0, 25), allowed=allowed_sets)
+def test_truncate_is_the_longest_that_fits(name, text, limit, allowed):
+    both = pair(name)
+
+    def fits(part: str) -> bool:
+        return len(both.expected(part, allowed)) <= limit
+
+    prefix = max(place for place in cuts(text) if fits(text[:place]))
+    assert both.ours.truncate(text, limit, allowed_special=allowed) == text[:prefix]
+    suffix = min(place for place in cuts(text) if fits(text[place:]))
+    assert both.ours.truncate(text, limit, side="left", allowed_special=allowed) == text[suffix:]
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@given(
+    text=texts,
+    limit=st.integers(6, 25),
+    overlap=st.sampled_from([0, 1, 3, 5]),
+    allowed=allowed_sets,
+)
+def test_chunks(name, text, limit, overlap, allowed):
+    both = pair(name)
+    chunks = both.ours.chunk(text, limit, overlap, allowed_special=allowed)
+    if overlap == 0:
+        assert "".join(chunks) == text
+    assert all(0 < len(both.expected(chunk, allowed)) <= limit for chunk in chunks)
+    # Each goes on where the one before ended, or some `overlap` tokens before that.
+    spans = both.ours._core_bpe.chunk(text, limit, overlap, allowed, ())
+    assert chunks == [text[start:end] for start, end in spans]
+    done = 0
+    for start, end in spans:
+        assert start <= done < end
+        assert len(both.expected(text[start:done], allowed)) <= overlap
+        done = end
+    assert done == len(text)
+    if allowed == "all" and overlap == 0:
+        found = sum(len(both.ours.find_special(chunk)) for chunk in chunks)
+        assert found >= len(both.ours.find_special(text))
+
+
+def test_chunk_keeps_special_tokens_whole(both: Pair):
+    text = "one two three<|endoftext|>four five six" * 5
+    for limit in range(1, 12):
+        for overlap in range(limit):
+            chunks = both.ours.chunk(text, limit, overlap, allowed_special="all")
+            for chunk in chunks:
+                assert chunk.count("<|") == chunk.count("|>") == chunk.count("<|endoftext|>")
+
+
+def test_overlap_repeats_the_end(gpt2):
+    text = "".join(f" word{i}" for i in range(200))
+    chunks = gpt2.chunk(text, 20, overlap=6)
+    for before, after in zip(chunks, chunks[1:]):
+        shared = max(n for n in range(len(after)) if before.endswith(after[:n]))
+        assert 3 <= gpt2.count(after[:shared]) <= 6
+
+
+def test_long_texts(both: Pair):
+    text = "The quick brown fox jumps over the lazy dog. 敏捷的棕色狐狸。\n" * 3000
+    ids = both.expected(text)
+    for limit in [1, 1000, len(ids) // 2, len(ids) - 1]:
+        prefix = both.ours.truncate(text, limit)
+        assert text.startswith(prefix)
+        assert limit - 3 <= both.ours.count(prefix) <= limit
+        assert both.ours.count(text[: len(prefix) + 1]) > limit
+        suffix = both.ours.truncate(text, limit, side="left")
+        assert text.endswith(suffix)
+        assert limit - 3 <= both.ours.count(suffix) <= limit
+    assert both.ours.truncate(text, len(ids)) == text
+    assert both.ours.truncate(text, len(ids), side="left") == text
+    chunks = both.ours.chunk(text, 500)
+    assert "".join(chunks) == text
+    assert len(chunks) <= len(ids) / 500 * 1.02 + 1
+
+
+def test_one_long_piece(gpt2):
+    for piece in ["a" * 3000, "根" * 1000, " " * 3000, "ab" * 1500, "🤖" * 700]:
+        for limit in [1, 7, 100]:
+            prefix = gpt2.truncate(piece, limit)
+            assert gpt2.count(prefix) <= limit
+            assert gpt2.count(piece[: len(prefix) + 1]) > limit
+            suffix = gpt2.truncate(piece, limit, side="left")
+            assert gpt2.count(suffix) <= limit
+            assert gpt2.count(piece[-len(suffix) - 1 :]) > limit
+
+
+def test_a_pattern_that_drops_text():
+    from bpe_engine import Encoding
+
+    words = Encoding(
+        "words",
+        pat_str=r"\w+",
+        mergeable_ranks={bytes([i]): i for i in range(256)},
+        special_tokens={},
+    )
+    text = "ab cd  ef"
+    assert words.split(text) == ["ab", "cd", "ef"]
+    assert words.encode_with_offsets(text)[1] == [(0, 1), (1, 2), (3, 4), (4, 5), (7, 8), (8, 9)]
+    assert words.truncate(text, 4) == "ab cd  "
+    assert words.truncate(text, 3, side="left") == "d  ef"
+    assert "".join(words.chunk(text, 2)) == text
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@given(text=texts, limit=st.integers(0, 40))
+def test_count_till_limit(name, text, limit):
+    both = pair(name)
+    count = len(both.expected(text))
+    found = both.ours.count_till_limit(text, limit)
+    assert found == (count if count <= limit else None)
+
+
+def test_bad_arguments(gpt2):
+    with pytest.raises(ValueError, match="max_tokens must be at least 0, but is -1"):
+        gpt2.truncate("a", -1)
+    with pytest.raises(ValueError, match="side must be 'right' or 'left', not 'top'"):
+        gpt2.truncate("a", 1, side="top")
+    with pytest.raises(ValueError, match="max_tokens must be at least 1, but is 0"):
+        gpt2.chunk("a", 0)
+    with pytest.raises(ValueError, match="overlap must be smaller than max_tokens, but is 3 of 3"):
+        gpt2.chunk("a", 3, 3)
+    with pytest.raises(ValueError, match="overlap must be at least 0"):
+        gpt2.chunk("a", 3, -1)
+    with pytest.raises(ValueError, match="limit must be at least 0, but is -5"):
+        gpt2.count_till_limit("a", -5)
+    with pytest.raises(ValueError, match='character "根" alone has more than 1 tokens'):
+        gpt2.chunk("a根", 1)
+    for call in [gpt2.truncate, gpt2.chunk, gpt2.count_till_limit]:
+        with pytest.raises(TypeError, match="must be an int, not str"):
+            call("a", "3")
+        with pytest.raises(TypeError, match="must be an int, not float"):
+            call("a", 1.5)
+        with pytest.raises(TypeError, match="text must be a str, not bytes"):
+            call(b"a", 3)
+        with pytest.raises(ValueError, match="disallowed special token '<|endoftext|>'"):
+            call("<|endoftext|>", 3, disallowed_special="all")
