@@ -89,7 +89,7 @@ pub fn learn_merges<'py>(
         let words: Vec<Word<'_>> =
             words.iter().map(|(bytes, frequency)| Word { bytes, frequency: *frequency }).collect();
         let mut beat = |now: Progress| pulse.beat(now.finished, now.words);
-        learn::learn(&base, &words, &options, &mut beat)
+        extend::learn(&base, &words, &options, &mut beat)
     });
     let Ok(learned) = learned else { return Err(pulse.failure()) };
     let merges = learned.merges.into_iter().map(|merge| {
