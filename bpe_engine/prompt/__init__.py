@@ -1,0 +1,32 @@
+"""Prompts in which text from outside can never become a control token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .segments import Segment, special, tokens, trusted, untrusted
+
+if TYPE_CHECKING:
+    from .template import ChatTemplate, TemplateLimitError, render_template
+
+_TEMPLATE = ("ChatTemplate", "TemplateLimitError", "render_template")
+
+__all__ = [
+    "ChatTemplate",
+    "Segment",
+    "TemplateLimitError",
+    "render_template",
+    "special",
+    "tokens",
+    "trusted",
+    "untrusted",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # jinja2 is only needed where templates are rendered.
+    if name in _TEMPLATE:
+        from . import template
+
+        return getattr(template, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
