@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Limits", "TemplateLimitError", "check_size", "limited", "ticking", "tick"]
+__all__ = ["SMALL", "Limits", "TemplateLimitError", "check_size", "limited", "ticking", "tick"]
 
 # Sizes below this one are never looked at more closely.
-_SMALL = 1 << 20
+SMALL = 1 << 20
 # How many steps are done between two looks at the clock.
 _STEPS = 256
 
@@ -67,7 +67,7 @@ def _limits() -> Limits | None:
 
 def check_size(size: int) -> None:
     """TemplateLimitError when a value would have more characters or items than it may."""
-    if size <= _SMALL:
+    if size <= SMALL:
         return
     limits = _limits()
     if limits is None or size <= limits.characters:

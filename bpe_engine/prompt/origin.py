@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, repeat
 from typing import Any, SupportsIndex
 
-from .limits import check_size
+from .limits import SMALL, check_size
 
 __all__ = ["GENERATED", "TRUSTED", "Traced", "concat", "generated", "runs_of", "text_of", "trusted"]
 
 # Flags of characters.
 TRUSTED = 1  # The template wrote it.
 GENERATED = 2  # It stands inside a {% generation %} block.
+
+# So many strings may be put together before their size is looked at.
+_FEW = 8
 
 # (length, flags), one after the other. A run of length 0 separates its neighbours: trusted text
 # on both sides of an empty untrusted text is not one text.
@@ -35,6 +38,8 @@ class Traced(str):
         return self
 
     def __add__(self, other: str) -> str:  # type: ignore[override]
+        if type(other) is str:
+            return traced(str.__add__(self, other), (*self._runs, (len(other), 0)))
         if _is_text(other):
             return _add(self, other)
         if hasattr(other, "__html__") or not type(other).__module__ == "builtins":
@@ -228,8 +233,13 @@ def text_of(value: object) -> str:
 
 def concat(parts: Iterable[str]) -> str:
     """The strings one after the other."""
-    parts = list(parts)
-    check_size(sum(map(len, parts)))
+    if type(parts) is not tuple:
+        parts = tuple(parts)
+    if len(parts) > _FEW:
+        check_size(sum(map(len, parts)))
+    text = "".join(parts)
+    if len(text) > SMALL:
+        check_size(len(text))
     runs: list[tuple[int, int]] = []
     is_traced = False
     for part in parts:
@@ -238,12 +248,17 @@ def concat(parts: Iterable[str]) -> str:
             is_traced = True
         else:
             runs.append((len(part), 0))
-    text = "".join(parts)
-    return traced(text, tuple(runs)) if is_traced else text
+    if not is_traced:
+        return text
+    self = str.__new__(Traced, text)
+    self._runs = tuple(runs)
+    return self
 
 
 def _add(left: str, right: str) -> Traced:
-    return traced(str.__add__(left, right), runs_of(left) + runs_of(right))
+    self = str.__new__(Traced, str.__add__(left, right))
+    self._runs = runs_of(left) + runs_of(right)
+    return self
 
 
 def _cut(runs: Runs, start: int, end: int) -> Runs:

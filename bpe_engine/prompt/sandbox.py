@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, concat as jinja_concat
 
 from .filters import string_filters
-from .limits import TemplateLimitError, check_size, tick, ticking
+from .limits import SMALL, TemplateLimitError, check_size, tick, ticking
 from .origin import (
     Traced,
     concat,
@@ -33,6 +33,8 @@ from .origin import (
 
 __all__ = ["TracingEnvironment"]
 
+# Characters of source from which on the clock is looked at outside of loops as well.
+_LONG_SOURCE = 1 << 15
 # Longer ones take long to compute with; no template needs them.
 _INT_BITS = 4096
 
@@ -76,12 +78,14 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         """A template whose literal strings are trusted."""
         tree = self.parse(source)
         generator = TracingGenerator(self, None, None, optimized=False)
+        generator.has_many_statements = len(source) > _LONG_SOURCE
         generator.visit(tree)
         code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
         namespace = {
             "environment": self,
             "__file__": "<template>",
             "traced_add": add,
+            "traced_parts": parts,
             "traced_mul": multiply,
             "traced_mod": modulo,
             "traced_pow": power,
@@ -103,7 +107,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
                 return obj[attribute]
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
-        if isinstance(obj, (Traced, str)) and type(obj) in (str, Traced):
+        if type(obj) is str or type(obj) is Traced:
             return self._string_attribute(obj, attribute)
         return super().getattr(obj, attribute)
 
@@ -145,8 +149,10 @@ class TracingGenerator(CodeGenerator):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.constants: dict[str, Traced] = {}
+        #: Whether even a template without loops may take long.
+        self.has_many_statements = False
         self._iterables: set[int] = set()
-        self._plain_constants = 0
+        self._outputs: set[int] = set()
 
     def _constant(self, text: str) -> str:
         """The name under which the module has the trusted `text`."""
@@ -168,7 +174,8 @@ class TracingGenerator(CodeGenerator):
         super().visit_For(node, frame)
 
     def visit_If(self, node: nodes.If, frame: Frame) -> None:
-        self.writeline("traced_tick()")
+        if self.has_many_statements:
+            self.writeline("traced_tick()")
         super().visit_If(node, frame)
 
     # ---- Literals ----
@@ -218,6 +225,13 @@ class TracingGenerator(CodeGenerator):
 
     # ---- Operators ----
 
+    def _tuple(self, values: Sequence[nodes.Expr], frame: Frame) -> None:
+        self.write("(")
+        for value in values:
+            self.visit(value, frame)
+            self.write(", ")
+        self.write(")")
+
     def _call(self, function: str, node: nodes.BinExpr, frame: Frame) -> None:
         self.write(f"{function}(")
         self.visit(node.left, frame)
@@ -226,7 +240,11 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
-        self._call("traced_add", node, frame)
+        # What is only output need not be put together.
+        self.write("traced_parts(" if id(node) in self._outputs else "traced_add(")
+        self._outputs.discard(id(node))
+        self._tuple(_summands(node), frame)
+        self.write(")")
 
     def visit_Mul(self, node: nodes.Mul, frame: Frame) -> None:
         self._call("traced_mul", node, frame)
@@ -241,11 +259,9 @@ class TracingGenerator(CodeGenerator):
         if _escapes(frame):
             super().visit_Concat(node, frame)
             return
-        self.write("traced_join((")
-        for arg in node.nodes:
-            self.visit(arg, frame)
-            self.write(", ")
-        self.write("))")
+        self.write("traced_join(")
+        self._tuple(node.nodes, frame)
+        self.write(")")
 
     # ---- Output ----
 
@@ -260,6 +276,9 @@ class TracingGenerator(CodeGenerator):
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
         if _escapes(frame):
             super()._output_child_pre(node, frame, finalize)
+        elif frame.buffer is None and isinstance(node, nodes.Add):
+            self._outputs.add(id(node))
+            self.write("(")
         else:
             self.write("traced_text(")
 
@@ -284,12 +303,38 @@ def _escapes(frame: Frame) -> bool:
 # ---- Operators of the template language ----
 
 
-def add(left: Any, right: Any) -> Any:
-    """``left + right``"""
-    result = left + right
-    if isinstance(result, (str, list, tuple)):
-        check_size(len(result))
+def add(values: tuple[Any, ...]) -> Any:
+    """``a + b + c``"""
+    for value in values:
+        kind = type(value)
+        if kind is not str and kind is not Traced:
+            return _sum(values)
+    return concat(values)
+
+
+def parts(values: tuple[Any, ...]) -> Any:
+    """``a + b + c`` as it is output: if they are strings, as they are."""
+    for value in values:
+        kind = type(value)
+        if kind is not str and kind is not Traced:
+            return text_of(_sum(values))
+    return values
+
+
+def _sum(values: tuple[Any, ...]) -> Any:
+    result = values[0]
+    for value in values[1:]:
+        result = result + value
+        if isinstance(result, (str, list, tuple)):
+            check_size(len(result))
     return result
+
+
+def _summands(node: nodes.Expr) -> list[nodes.Expr]:
+    """a, b and c of ``a + b + c``."""
+    if isinstance(node, nodes.Add):
+        return [*_summands(node.left), node.right]
+    return [node]
 
 
 def multiply(left: Any, right: Any) -> Any:

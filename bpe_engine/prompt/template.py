@@ -13,7 +13,7 @@ from .segments import Segment
 try:
     import jinja2
 
-    from .origin import GENERATED, TRUSTED, Traced, runs_of, text_of, trusted
+    from .origin import GENERATED, TRUSTED, Traced, trusted
     from .sandbox import TracingEnvironment
 except ImportError as error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
@@ -23,7 +23,7 @@ except ImportError as error:  # pragma: no cover - only where jinja2 is missing
 __all__ = ["ChatTemplate", "TemplateLimitError", "render_template"]
 
 # Nobody's template is longer.
-_MAX_SOURCE = 1 << 20
+_MAX_SOURCE = 1 << 18
 # The names under which messages carry what the model thought.
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 
@@ -82,7 +82,7 @@ class ChatTemplate:
     """A compiled chat template. Any number of threads may render it at once.
 
     Args:
-        source: The text of the template, at most 1 MiB of it.
+        source: The text of the template, at most 256 KiB of it.
         max_seconds: How long a rendering may take.
         max_characters: How many characters the result, and how many characters or items any
             other value may have. None for 16 million and four times what the caller gives.
@@ -138,14 +138,12 @@ class ChatTemplate:
         if characters is None:
             characters = (1 << 24) + 4 * given.characters
         limits = Limits(self.max_seconds, characters)
-        output = _Output(limits)
         with limited(limits):
             try:
-                for part in self._template.root_render_func(self._template.new_context(values)):
-                    output.append(part)
+                context = self._template.new_context(values)
+                return _segments(self._template.root_render_func(context), characters)
             except RecursionError:
                 raise _too_deep() from None
-        return output.segments()
 
 
 def _too_deep() -> TemplateLimitError:
@@ -170,54 +168,50 @@ def _template(source: str) -> ChatTemplate:
     return _compiled(source) if isinstance(source, str) else ChatTemplate(source)
 
 
-class _Output:
-    """What a rendering has said so far."""
-
-    def __init__(self, limits: Limits):
-        self._limits = limits
-        self._left = limits.characters
-        # Neighbours of the same flags: the flags, and the texts.
-        self._stretches: list[tuple[int, list[str]]] = []
-
-    def append(self, part: str) -> None:
-        """The next part, in which only a `Traced` is trusted."""
-        self._left -= len(part)
-        if self._left < 0:
+def _segments(output: Iterable[str | tuple[str, ...]], limit: int) -> list[Segment]:
+    """What a template says, part by part, as segments. In a part, only a `Traced` is trusted."""
+    segments: list[Segment] = []
+    size = 0
+    flags, texts = 0, [""]
+    for parts in output:
+        for part in parts if type(parts) is tuple else (parts,):
+            size += len(part)
+            if type(part) is Traced:
+                runs = part._runs
+                if len(runs) != 1:
+                    text, at = str.__str__(part), 0
+                    for length, flag in runs:
+                        if flag != flags:
+                            _close(segments, flags, texts)
+                            flags, texts = flag, []
+                        texts.append(text[at : at + length])
+                        at += length
+                    continue
+                flag = runs[0][1]
+            else:
+                flag = 0
+            if flag != flags:
+                _close(segments, flags, texts)
+                flags, texts = flag, []
+            texts.append(part)
+        if size > limit:
             raise TemplateLimitError(
-                f"the template renders more than {self._limits.characters} characters; simplify "
-                "it, or allow more with ChatTemplate(template, max_characters=...)"
+                f"the template renders more than {limit} characters; simplify it, or allow more "
+                "with ChatTemplate(template, max_characters=...)"
             )
-        self._limits.tick()
-        if type(part) is not Traced:
-            self._put(0, part)
-            return
-        runs = part._runs
-        if len(runs) == 1:
-            self._put(runs[0][1], part)
-            return
-        text, at = str.__str__(part), 0
-        for length, flags in runs:
-            self._put(flags, text[at : at + length])
-            at += length
+    _close(segments, flags, texts)
+    return segments
 
-    def _put(self, flags: int, text: str) -> None:
-        stretches = self._stretches
-        if stretches and stretches[-1][0] == flags:
-            stretches[-1][1].append(text)
-        else:
-            stretches.append((flags, [text]))
 
-    def segments(self) -> list[Segment]:
-        """All of it."""
-        result = []
-        for flags, texts in self._stretches:
-            text = "".join(texts)
-            # An empty untrusted text has kept its neighbours apart, and is not needed any more.
-            if text:
-                role = "assistant" if flags & GENERATED else None
-                source = "template" if flags & TRUSTED else None
-                result.append(Segment(text, bool(flags & TRUSTED), role, source))
-        return result
+def _close(segments: list[Segment], flags: int, texts: list[str]) -> None:
+    """Adds a segment of neighbours with the same flags."""
+    text = "".join(texts)
+    # An empty untrusted text has kept its neighbours apart, and is not needed any more.
+    if text:
+        is_trusted = bool(flags & TRUSTED)
+        role = "assistant" if flags & GENERATED else None
+        source = "template" if is_trusted else None
+        segments.append(tuple.__new__(Segment, (text, is_trusted, role, source, "text", ())))
 
 
 class _Plain:
@@ -255,7 +249,14 @@ class _Plain:
         if value is None or kind is bool or kind is int or kind is float:
             return value
         if kind is dict:
-            return {self.data(key): self.data(item) for key, item in value.items()}
+            result = {}
+            for key, item in value.items():
+                if type(item) is str:
+                    self.characters += len(item)
+                else:
+                    item = self.data(item)
+                result[key if type(key) is str else self.data(key)] = item
+            return result
         if kind is list:
             return [self.data(item) for item in value]
         return self._other(value)
