@@ -46,6 +46,12 @@ pub enum Stop {
     Core(Error),
 }
 
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
 impl Stop {
     pub fn as_python(&self, py: Python<'_>) -> PyErr {
         match self {
@@ -185,6 +191,10 @@ impl CoreBpe {
 
     pub fn encoding(&self) -> &Encoding {
         &self.encoding
+    }
+
+    pub fn normalization(&self) -> Normalization {
+        self.normalization
     }
 
     /// What `work` makes of the bytes that ids stand for.

@@ -13,6 +13,7 @@
 //! | `batch` | many texts on many threads |
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
+//! | `prompt` | segments and conversations for `bpe_engine.prompt` |
 //! | `learn` | learning, auditing and merging for `vocab_tools` |
 //! | `errors` | errors of the core as Python exceptions |
 
@@ -27,6 +28,7 @@ mod gil;
 mod ids;
 mod int_cache;
 mod learn;
+mod prompt;
 mod ranks;
 mod special;
 mod strings;
@@ -47,6 +49,11 @@ mod _core {
     use super::encoding::CoreBpe;
     #[pymodule_export]
     use super::learn::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
+    #[pymodule_export]
+    use super::prompt::{
+        ConversationState, NameFinder, audit_segments, encode_segments, encode_segments_to_buffer,
+        stable_prefix,
+    };
     #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]

@@ -8,7 +8,7 @@ use pyo3::types::{PyAnyMethods, PyBytes, PySet, PyString, PyTuple};
 use crate::errors::OrRaise;
 
 /// What a caller wants to be done about the names of special tokens in a text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rules {
     /// The special tokens that text may stand for.
     pub allowed: Selection,
@@ -16,7 +16,7 @@ pub struct Rules {
 }
 
 /// The names that must not occur in a text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Disallowed {
     Nothing,
     /// Every special token that is not allowed.
@@ -50,6 +50,14 @@ impl Rules {
             allowed: allowed.map_or(Ok(Selection::None), |names| read_allowed(special, names))?,
             disallowed: disallowed.map_or(Ok(Disallowed::AllOthers), read_disallowed)?,
         })
+    }
+
+    /// How many bytes the longest name that may be disallowed has.
+    pub fn longest(&self, special: &SpecialTokens) -> usize {
+        match &self.disallowed {
+            Disallowed::Names(names) => names.longest(),
+            _ => special.all().longest(),
+        }
     }
 
     /// The first disallowed name in `text`, if there is one.

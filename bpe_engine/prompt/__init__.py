@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .conversation import Change, Conversation
+from .encode import Audit, ControlString
 from .segments import Segment, special, tokens, trusted, untrusted
 
 if TYPE_CHECKING:
@@ -12,7 +14,11 @@ if TYPE_CHECKING:
 _TEMPLATE = ("ChatTemplate", "TemplateLimitError", "render_template")
 
 __all__ = [
+    "Audit",
+    "Change",
     "ChatTemplate",
+    "ControlString",
+    "Conversation",
     "Segment",
     "TemplateLimitError",
     "render_template",

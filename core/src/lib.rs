@@ -22,6 +22,8 @@
 //! | [`offsets`] | where in the text each token stands |
 //! | [`fit`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
+//! | [`segments`] | prompts of trusted and untrusted parts |
+//! | [`conversation`] | texts that grow and change, encoded where they changed |
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
 //! | [`learn`] | the merges that make given words one token each |
@@ -31,6 +33,7 @@
 pub mod audit;
 pub mod cache;
 pub mod code_points;
+pub mod conversation;
 pub mod encoding;
 pub mod error;
 pub(crate) mod hash;
@@ -42,6 +45,7 @@ pub mod normalize;
 pub mod offsets;
 pub mod pool;
 pub mod rank_file;
+pub mod segments;
 pub mod sink;
 pub mod special_tokens;
 pub mod split;
