@@ -194,6 +194,7 @@ def audit_segments(
 def stable_prefix(
     core: CoreBPE, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
 ) -> tuple[list[int], int]: ...
+
 @final
 class NameFinder:
     def __new__(cls, core: CoreBPE, names: list[str]) -> NameFinder: ...

@@ -6,6 +6,7 @@ use bpe_core::Normalization;
 use bpe_core::conversation::{self, Conversation};
 use bpe_core::segments::{Origin, Prompt};
 use bpe_core::special_tokens::{Names, Selection};
+use bpe_core::strip;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -211,16 +212,19 @@ fn kind(value: &Bound<'_, PyAny>) -> String {
 /// Finds names in texts, leftmost-longest.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct NameFinder {
-    names: Names,
+    /// In a box, since Python's allocator aligns objects to 16 bytes only.
+    names: Box<Names>,
     normalization: Normalization,
 }
 
+const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationState>() <= 16);
+
 #[pymethods]
 impl NameFinder {
-    /// With `normalize`, names are found in the form that the encoding gives to texts.
+    /// Finds names in the form that the encoding gives to texts.
     #[new]
     fn new(py: Python<'_>, core: &Bound<'_, CoreBpe>, names: Vec<String>) -> PyResult<Self> {
-        let names = Names::new(names).or_raise(py)?;
+        let names = Box::new(Names::new(names).or_raise(py)?);
         Ok(Self { names, normalization: core.get().normalization() })
     }
 
@@ -243,7 +247,7 @@ impl NameFinder {
     /// comes about thereby: the first character of each part, and the one after its last.
     fn strip(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(usize, usize)>> {
         let original = text::read(text)?.utf8();
-        text::character_spans(text, &original, conversation::without_names(&self.names, &original))
+        text::character_spans(text, &original, strip::without_names(&self.names, &original))
     }
 
     /// The text in the form that the encoding gives to texts.
@@ -283,15 +287,15 @@ impl ConversationState {
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
         let core = self.core.get();
         let raise = |stop: Stop| stop.into_python(py);
-        let known = self.current(py).ids().len();
-        if size > WORTH_DETACHING + known {
-            let mut copy = self.current(py);
+        let mut copy = self.current(py);
+        if size > WORTH_DETACHING + copy.size() {
             let kept = py.detach(|| work(core, Arc::make_mut(&mut copy))).map_err(raise)?;
             let list = int_cache::list(py, &copy.ids()[kept..])?;
             *self.state.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner) =
                 copy;
             return Ok((kept, list));
         }
+        drop(copy);
         let mut state =
             self.state.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner);
         let state = Arc::make_mut(&mut state);

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .conversation import Change, Conversation
 from .encode import Audit, ControlString
+from .formats import FORMATS, ChatFormat, Turn, render_chat
 from .segments import Segment, special, tokens, trusted, untrusted
 
 if TYPE_CHECKING:
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
 _TEMPLATE = ("ChatTemplate", "TemplateLimitError", "render_template")
 
 __all__ = [
+    "FORMATS",
     "Audit",
     "Change",
+    "ChatFormat",
     "ChatTemplate",
     "ControlString",
     "Conversation",
     "Segment",
     "TemplateLimitError",
+    "Turn",
+    "render_chat",
     "render_template",
     "special",
     "tokens",

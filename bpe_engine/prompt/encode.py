@@ -181,7 +181,7 @@ def _prepared(
         if on_control == "strip":
             texts = _stripped(finder, texts)
         else:
-            texts = _replaced(finder, start, texts, on_control)  # type: ignore[arg-type]
+            texts = _replaced(finder, start, texts, on_control)
         for index, text in enumerate(texts, start):
             segments[index] = (text, *segments[index][1:])
     return segments

@@ -115,13 +115,21 @@ def _at_most(name: str, value: Any, limit: int) -> Any:
 def _bounded(name: str, argument: str, limit: int) -> Callable[..., Any]:
     """The filter with a bound for its first argument."""
     native = FILTERS[name]
+    first = 1 if hasattr(native, "jinja_pass_arg") else 0
 
-    def bounded(value: Any, *args: Any, **kwargs: Any) -> Any:
-        for number in (*args[:1], kwargs.get(argument)):
+    def bounded(*args: Any, **kwargs: Any) -> Any:
+        for number in (*args[first + 1 : first + 2], kwargs.get(argument)):
             _at_most(argument, number, limit)
-        return native(value, *args, **kwargs)
+        return native(*args, **kwargs)
 
-    return bounded
+    return _passed_as(native, bounded)
+
+
+def _passed_as(native: Callable[..., Any], filter: Callable[..., Any]) -> Callable[..., Any]:
+    """The filter, which is given the environment if `native` is."""
+    if hasattr(native, "jinja_pass_arg"):
+        filter.jinja_pass_arg = native.jinja_pass_arg  # type: ignore[attr-defined]
+    return filter
 
 
 def _for_short_texts(name: str) -> Callable[..., Any]:
@@ -140,9 +148,7 @@ def _for_short_texts(name: str) -> Callable[..., Any]:
             _at_most("a number", number, _SLOW_CHARACTERS)
         return native(*args, **kwargs)
 
-    if first:
-        bounded.jinja_pass_arg = native.jinja_pass_arg  # type: ignore[attr-defined]
-    return bounded
+    return _passed_as(native, bounded)
 
 
 def string_filters() -> dict[str, Callable[..., Any]]:

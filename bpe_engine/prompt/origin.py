@@ -37,7 +37,7 @@ class Traced(str):
     def __str__(self) -> str:
         return self
 
-    def __add__(self, other: str) -> str:  # type: ignore[override]
+    def __add__(self, other: str) -> str:
         if type(other) is str:
             return traced(str.__add__(self, other), (*self._runs, (len(other), 0)))
         if _is_text(other):
@@ -50,8 +50,10 @@ class Traced(str):
         return _add(other, self) if _is_text(other) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> str:
-        text = str.__mul__(self, count)
-        return traced(text, self._runs * int(count) if text else ())
+        text, runs, times = str.__mul__(self, count), self._runs, int(count)
+        if len(runs) == 1:
+            return traced(text, ((len(text), runs[0][1]),))
+        return traced(text, runs * times) if len(runs) * times <= SMALL else text
 
     __rmul__ = __mul__
 

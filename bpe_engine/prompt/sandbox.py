@@ -15,10 +15,11 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace, concat as jinja_concat
+from jinja2.utils import Namespace
+from jinja2.utils import concat as jinja_concat
 
 from .filters import string_filters
-from .limits import SMALL, TemplateLimitError, check_size, tick, ticking
+from .limits import TemplateLimitError, check_size, tick, ticking
 from .origin import (
     Traced,
     concat,
@@ -53,15 +54,13 @@ _DICT_METHODS = frozenset(dir(dict))
 class TracingEnvironment(ImmutableSandboxedEnvironment):
     """The environment of transformers' chat templates, in which origins are kept."""
 
-    # A constant that is folded would be a plain str.
-    code_generator_class: type[CodeGenerator]
-    concat = staticmethod(concat)  # type: ignore[assignment]
+    concat = staticmethod(concat)
 
     def __init__(self) -> None:
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
-            optimized=False,
+            optimized=False,  # A constant that is folded would be a plain str.
             extensions=[GenerationBlocks, loopcontrols],
         )
         self.filters.update(string_filters())
@@ -79,6 +78,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         tree = self.parse(source)
         generator = TracingGenerator(self, None, None, optimized=False)
         generator.has_many_statements = len(source) > _LONG_SOURCE
+        generator.splits_output = tree.find(nodes.Block) is None
         generator.visit(tree)
         code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
         namespace = {
@@ -129,9 +129,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         name = "format_map" if is_map else "format"
         native = super().getattr(str.__str__(text), name)
         values = args[0] if is_map and args else kwargs
-        return formatted(
-            text, () if is_map else args, values, lambda: str(native(*args, **kwargs))
-        )
+        return formatted(text, () if is_map else args, values, lambda: str(native(*args, **kwargs)))
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         if isinstance(obj, (bytes, int, float)) and attr not in _SCALAR_METHODS:
@@ -149,6 +147,8 @@ class TracingGenerator(CodeGenerator):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.constants: dict[str, Traced] = {}
+        #: Whether what is output may be left in parts: not where it is asked for again.
+        self.splits_output = True
         #: Whether even a template without loops may take long.
         self.has_many_statements = False
         self._iterables: set[int] = set()
@@ -239,20 +239,20 @@ class TracingGenerator(CodeGenerator):
         self.visit(node.right, frame)
         self.write(")")
 
-    def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
+    def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
         # What is only output need not be put together.
         self.write("traced_parts(" if id(node) in self._outputs else "traced_add(")
         self._outputs.discard(id(node))
         self._tuple(_summands(node), frame)
         self.write(")")
 
-    def visit_Mul(self, node: nodes.Mul, frame: Frame) -> None:
+    def visit_Mul(self, node: nodes.BinExpr, frame: Frame) -> None:
         self._call("traced_mul", node, frame)
 
-    def visit_Mod(self, node: nodes.Mod, frame: Frame) -> None:
+    def visit_Mod(self, node: nodes.BinExpr, frame: Frame) -> None:
         self._call("traced_mod", node, frame)
 
-    def visit_Pow(self, node: nodes.Pow, frame: Frame) -> None:
+    def visit_Pow(self, node: nodes.BinExpr, frame: Frame) -> None:
         self._call("traced_pow", node, frame)
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
@@ -276,7 +276,7 @@ class TracingGenerator(CodeGenerator):
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
         if _escapes(frame):
             super()._output_child_pre(node, frame, finalize)
-        elif frame.buffer is None and isinstance(node, nodes.Add):
+        elif self.splits_output and frame.buffer is None and isinstance(node, nodes.Add):
             self._outputs.add(id(node))
             self.write("(")
         else:

@@ -11,8 +11,6 @@ from .limits import Limits, TemplateLimitError, limited
 from .segments import Segment
 
 try:
-    import jinja2
-
     from .origin import GENERATED, TRUSTED, Traced, trusted
     from .sandbox import TracingEnvironment
 except ImportError as error:  # pragma: no cover - only where jinja2 is missing
@@ -174,7 +172,7 @@ def _segments(output: Iterable[str | tuple[str, ...]], limit: int) -> list[Segme
     size = 0
     flags, texts = 0, [""]
     for parts in output:
-        for part in parts if type(parts) is tuple else (parts,):
+        for part in parts if isinstance(parts, tuple) else (parts,):
             size += len(part)
             if type(part) is Traced:
                 runs = part._runs
@@ -234,9 +232,7 @@ class _Plain:
                     if name == "tools" and callable(value)
                     else ""
                 )
-                raise TypeError(
-                    f"{name}[{index}] must be a dict, not {type(value).__name__}{hint}"
-                )
+                raise TypeError(f"{name}[{index}] must be a dict, not {type(value).__name__}{hint}")
             result.append(plain)
         return result
 

@@ -5,13 +5,11 @@
 //! it is. When another text comes, the last checkpoint that the text in common decides is where
 //! encoding goes on.
 
-use std::ops::Range;
-
 use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::segments::{Fixed, FixedIds};
-use crate::special_tokens::{Names, Selection, SpecialTokens};
+use crate::special_tokens::{Selection, SpecialTokens};
 
 /// Bytes of text between two checkpoints, at least.
 const SPACING: usize = 1024;
@@ -53,6 +51,11 @@ impl Conversation {
     /// All ids.
     pub fn ids(&self) -> &[u32] {
         &self.ids
+    }
+
+    /// How many bytes of text there are.
+    pub fn size(&self) -> usize {
+        self.text.len()
     }
 
     /// How many bytes of memory it takes.
@@ -323,78 +326,6 @@ fn last_cut(encoding: &Encoding, text: &str, start: usize, open: usize) -> Optio
     }
 }
 
-/// The parts of a text that are left when every one of `names` is taken out, and every one that
-/// only comes about thereby. Takes linear time.
-pub fn without_names(names: &Names, text: &str) -> Vec<Range<usize>> {
-    let mut kept: Vec<Range<usize>> = Vec::new();
-    let mut position = 0;
-    while let Some(found) = names.find(text, position) {
-        if found.start > position {
-            kept.push(position..found.start);
-        }
-        position = found.end;
-        // What stood before the name and what stands behind it may be a name together.
-        while let Some((before, behind)) = across(names, text, &kept, position) {
-            take_back(&mut kept, before);
-            position += behind;
-        }
-    }
-    if position < text.len() {
-        kept.push(position..text.len());
-    }
-    kept
-}
-
-/// How many bytes at the end of what is kept, and how many from `position` on, are a name.
-fn across(
-    names: &Names,
-    text: &str,
-    kept: &[Range<usize>],
-    position: usize,
-) -> Option<(usize, usize)> {
-    let most = names.longest().saturating_sub(1);
-    let mut parts = Vec::new();
-    let mut before = 0;
-    for range in kept.iter().rev() {
-        let length = range.len().min(most - before);
-        let start = ceil_boundary(text, range.end - length);
-        parts.push(&text[start..range.end]);
-        before += range.end - start;
-        if length < range.len() || before >= most {
-            break;
-        }
-    }
-    let behind = &text[position..floor_boundary(text, (position + most).min(text.len()))];
-    let window: String = parts.into_iter().rev().chain([behind]).collect();
-    let mut from = 0;
-    while let Some(found) = names.find(&window, from).filter(|found| found.start < before) {
-        if found.end > before {
-            return Some((before - found.start, found.end - before));
-        }
-        from = found.end;
-    }
-    None
-}
-
-/// Takes bytes off the end of what is kept.
-fn take_back(kept: &mut Vec<Range<usize>>, mut bytes: usize) {
-    while let Some(last) = kept.last_mut().filter(|_| bytes > 0) {
-        let taken = last.len().min(bytes);
-        last.end -= taken;
-        bytes -= taken;
-        if last.is_empty() {
-            kept.pop();
-        }
-    }
-}
-
-fn ceil_boundary(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    at
-}
-
 /// How many bytes two texts have in common, up to a character boundary of both.
 fn common_prefix(one: &str, other: &str) -> usize {
     const BLOCK: usize = 256;
@@ -408,7 +339,8 @@ fn common_prefix(one: &str, other: &str) -> usize {
     floor_boundary(other, floor_boundary(one, same))
 }
 
-fn floor_boundary(text: &str, mut at: usize) -> usize {
+/// The last character boundary at or before byte `at`.
+pub(crate) fn floor_boundary(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;

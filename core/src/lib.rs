@@ -24,6 +24,7 @@
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
 //! | [`segments`] | prompts of trusted and untrusted parts |
 //! | [`conversation`] | texts that grow and change, encoded where they changed |
+//! | [`strip`] | takes names out of texts |
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`rank_file`] | the `.tiktoken` format |
 //! | [`learn`] | the merges that make given words one token each |
@@ -49,6 +50,7 @@ pub mod segments;
 pub mod sink;
 pub mod special_tokens;
 pub mod split;
+pub mod strip;
 pub mod threads;
 pub mod tier;
 pub mod train;
