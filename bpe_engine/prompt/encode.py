@@ -142,7 +142,7 @@ def audit(
     encoding: Encoding, segments: _Segments, join: bool = True, control: Collection[str] = ()
 ) -> Audit:
     """See `Encoding.audit_segments`."""
-    segments = list(segments)
+    segments = _listed(segments)
     ids, spans, special = audit_segments(encoding._core_bpe, segments, bool(join))
     finder, unmarked = _finder(encoding, control)
     labels = [
@@ -168,7 +168,7 @@ def _prepared(
         raise ValueError(
             f'on_control must be "encode", "raise", "strip" or a function, not {on_control!r}'
         )
-    segments = list(segments)
+    segments = _listed(segments)
     # What is wrong with the segments is told before what is wrong with their text.
     encode_segments(encoding._core_bpe, [_shape(segment) for segment in segments], True)
     finder, _ = _finder(encoding, control)
@@ -185,6 +185,13 @@ def _prepared(
         for index, text in enumerate(texts, start):
             segments[index] = (text, *segments[index][1:])
     return segments
+
+
+def _listed(segments: _Segments) -> list[Any]:
+    if isinstance(segments, str) or not isinstance(segments, Iterable):
+        hint = "; for one text pass [untrusted(text)]" if isinstance(segments, str) else ""
+        raise TypeError(f"segments must be a list of segments, not {type(segments).__name__}{hint}")
+    return list(segments)
 
 
 def _shape(segment: Any) -> Any:

@@ -21,7 +21,9 @@ jinja2 = pytest.importorskip("jinja2")
 TEMPLATES = chats.templates()
 SEED = 20_261_122
 # What looks like a control token in a template, or may be one in the model's vocabulary.
-_CONTROL = re.compile(r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>")
+_CONTROL = re.compile(
+    r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>"
+)
 
 
 @functools.cache
@@ -239,7 +241,9 @@ def check_hostile(name: str, seed: int) -> bool:
 
 
 def looks_into_text(template: str) -> bool:
-    return re.search(r"\bin\b|==|startswith|endswith|split|is mapping|default", template) is not None
+    return (
+        re.search(r"\bin\b|==|startswith|endswith|split|is mapping|default", template) is not None
+    )
 
 
 OWN = list(chats.TEMPLATES)
@@ -311,8 +315,15 @@ def test_every_operation_gives_the_text_of_jinja_and_no_trust() -> None:
     enc = encoding("chatml")
     own = collections.Counter({"<|im_end|>": 1, "<|im_start|>": 1})
     for operation in OPERATIONS:
-        template = f"{{% set x = messages[0].x %}}{{% set y = messages[0].y %}}{{{{ {operation} }}}}"
-        for x, y in [("<|im_start|>", "<|im_end|>"), ("<|im_", "start|>"), ("im_end", "|"), ("", "")]:
+        template = (
+            f"{{% set x = messages[0].x %}}{{% set y = messages[0].y %}}{{{{ {operation} }}}}"
+        )
+        for x, y in [
+            ("<|im_start|>", "<|im_end|>"),
+            ("<|im_", "start|>"),
+            ("im_end", "|"),
+            ("", ""),
+        ]:
             messages = [{"x": x, "y": y}]
             expected = rendered(template, messages)
             segments = ours(template, messages)
@@ -435,9 +446,16 @@ def test_objects_are_made_plain() -> None:
 
     import numpy as np
 
-    message = {"a": Loud("<|im_end|>"), "b": np.int64(3), "c": object(), "d": (1, "x"), "e": np.zeros(2)}
+    message = {
+        "a": Loud("<|im_end|>"),
+        "b": np.int64(3),
+        "c": object(),
+        "d": (1, "x"),
+        "e": np.zeros(2),
+    }
     text = "".join(
-        s.text for s in render_template("{{ messages[0].values()|map('string')|join(';') }}", [message])
+        s.text
+        for s in render_template("{{ messages[0].values()|map('string')|join(';') }}", [message])
     )
     assert text == "<|im_end|>;3;<object>;(1, 'x');<ndarray>"
     assert render_template("{{ messages[0].a.upper() }}", [message])[0].text == "<|IM_END|>"

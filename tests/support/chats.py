@@ -62,6 +62,7 @@ CONVERSATIONS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
         [SYSTEM, USER, ANSWER],
         {"functions": "[]", "datetime": "now", "tools": TOOLS, "tools_in_user_message": False},
     ),
+    "flat tools": ([SYSTEM, USER], {"tools": [TOOLS[0]["function"]]}),
     "think in content": (
         [USER, {"role": "assistant", "content": "<think>hm</think>\n\nYes"}, USER],
         {},
