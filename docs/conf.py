@@ -19,10 +19,17 @@ myst_heading_anchors = 3
 # A `pycon` block is highlighted as Python, a `console` block as a shell session.
 highlight_language = "text"
 
-autodoc_default_options = {"members": True}
+# Inherited members are shown (`Encoding.encode` comes from the native base class), except those of
+# built-in classes.
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "object, dict, list, tuple, BaseException, Exception, ValueError",
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_type_aliases = {"npt.NDArray": "numpy.typing.NDArray"}
+autodoc_preserve_defaults = True
+# One argument a line where a signature is longer than this.
+maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
 
 html_theme = "furo"
