@@ -101,7 +101,8 @@ def caption(results: dict[str, Any]) -> str:
         f"{results['rounds']} processes, engines in turn; one-thread cases stay on one CPU{clock}. "
         "`first` is text the engine has not seen (after warming on other text of the same kind), "
         "`again` the same text once more. ✗ marks ids that are not tiktoken's; – marks what an "
-        "engine lacks or does not survive. The ratio is {OURS} to the best peer with exact ids; above 1 is in favour of this project."
+        f"engine lacks or does not survive. The ratio is {OURS} to the best peer with exact ids; "
+        "above 1 is in favour of this project."
     )
 
 
