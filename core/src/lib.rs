@@ -28,6 +28,7 @@
 //! | [`tier`] | which vector instructions are used |
 //! | [`audit`] | what is wrong with a vocabulary, token by token |
 
+pub mod ablation;
 pub mod audit;
 pub mod cache;
 pub mod code_points;
