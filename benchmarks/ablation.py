@@ -29,8 +29,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from .corpora import Corpus, find_corpora, halves
-from .encodings import spec_of
+from .cases.corpora import Corpus, find_corpora, halves
+from .cases.encodings import spec_of
 
 ROOT = Path(__file__).resolve().parent.parent
 
