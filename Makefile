@@ -18,6 +18,7 @@ test: test-rust  ## run the Rust tests, then the Python tests on the installed p
 
 test-rust:  ## run the tests of the core, which need no Python
 	cargo test --profile checked -p bpe-core $(CARGO_FLAGS)
+	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example generate_char_table -- --check
 
 test-thorough:  ## run the Rust and Python tests that take minutes and are left out otherwise
 	cargo test --profile checked -p bpe-core $(CARGO_FLAGS) --lib -- --ignored
@@ -40,7 +41,7 @@ test-tiers:  ## compare ids on each instruction set, with caches and without
 
 lint:  ## check formatting, lints and types of Rust and Python
 	cargo fmt --all -- --check
-	cargo clippy --all-targets $(CARGO_FLAGS) -- -D warnings
+	cargo clippy --profile checked --all-targets $(CARGO_FLAGS) -- -D warnings
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(MAKE) --no-print-directory types
