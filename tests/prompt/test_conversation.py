@@ -261,7 +261,7 @@ def test_forks_go_their_own_ways(gpt2: bpe_engine.Encoding) -> None:
 def test_many_threads() -> None:
     enc = bpe_engine.get_encoding("cl100k_base")
     conversation = enc.conversation()
-    texts = [("thread %d " % i) * 9000 for i in range(4)]
+    texts = [f"thread {i} " * 9000 for i in range(4)]
     expected = {i: enc.encode(text) for i, text in enumerate(texts)}
     wrong: list[Any] = []
 
