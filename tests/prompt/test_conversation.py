@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from oracles import ENCODINGS, ranks
+from seeds import seeded
 
 import bpe_engine
 from bpe_engine.prompt import Change, special, tokens, trusted, untrusted
 
-SEED = 20_261_122
 # Rich in what changes decisions.
 PIECES = [
     "a", "B", "word ", " the", "The", "'", "'s", "'LL", "ſ", " ", "  ", "\n", "\r\n", "\t", "\u3000",
@@ -90,16 +90,14 @@ def run_updates(enc: bpe_engine.Encoding, rng: random.Random, updates: int) -> N
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_updates_equal_encode(enc: bpe_engine.Encoding) -> None:
     for round in range(12):
-        run_updates(enc, random.Random(f"{SEED} {round}"), 16)
+        run_updates(enc, seeded("updates", enc.name, round), 16)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_updates_equal_encode_thoroughly(enc: bpe_engine.Encoding) -> None:
-    seed = random.randrange(1 << 40)
-    print(f"seed {seed}")
     for round in range(300):
-        run_updates(enc, random.Random(f"{seed} {round}"), 30)
+        run_updates(enc, seeded("updates thoroughly", enc.name, round), 30)
 
 
 def check_stable(enc: bpe_engine.Encoding, rng: random.Random, continuations: int) -> float:
@@ -117,7 +115,7 @@ def check_stable(enc: bpe_engine.Encoding, rng: random.Random, continuations: in
 
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_stable_ids_stay(enc: bpe_engine.Encoding) -> None:
-    rng = random.Random(SEED)
+    rng = seeded("prompt")
     shares = [check_stable(enc, rng, 20) for _ in range(40)]
     shares.append(check_stable(enc, rng, 200))
     if enc.name in ENCODINGS:
@@ -127,9 +125,7 @@ def test_stable_ids_stay(enc: bpe_engine.Encoding) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_stable_ids_stay_thoroughly(enc: bpe_engine.Encoding) -> None:
-    seed = random.randrange(1 << 40)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = seeded("stable thoroughly", enc.name)
     for _ in range(300):
         check_stable(enc, rng, 200)
 
@@ -161,7 +157,7 @@ def segments_of(rng: random.Random, enc: bpe_engine.Encoding) -> list[Any]:
 
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -> None:
-    rng = random.Random(SEED)
+    rng = seeded("prompt")
     conversation = enc.conversation(allowed_special="all")
     current: list[Any] = []
     before: list[int] = []
@@ -227,7 +223,7 @@ def test_guards_are_those_of_encode(gpt2: bpe_engine.Encoding) -> None:
 
 
 def test_guards_find_names_across_what_stayed(gpt2: bpe_engine.Encoding) -> None:
-    rng = random.Random(SEED)
+    rng = seeded("prompt")
     for _ in range(300):
         disallowed: Any = rng.choice(["all", {"ab c"}, {"<|endoftext|>", "x"}])
         conversation = gpt2.conversation(disallowed_special=disallowed)

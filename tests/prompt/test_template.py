@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import random
 import re
 import time
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import chats
 import pytest
 from oracles import ranks
+from seeds import seeded
 
 import bpe_engine
 from bpe_engine.prompt import ChatTemplate, TemplateLimitError, render_template, special, trusted
@@ -19,7 +19,6 @@ from bpe_engine.prompt import ChatTemplate, TemplateLimitError, render_template,
 jinja2 = pytest.importorskip("jinja2")
 
 TEMPLATES = chats.templates()
-SEED = 20_261_122
 # What looks like a control token in a template, or may be one in the model's vocabulary.
 _CONTROL = re.compile(
     r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>"
@@ -107,16 +106,11 @@ def test_special_tokens_of_the_caller_are_trusted_when_they_are_handed_over_as_s
 # ---- Hostile conversations ----
 
 
-def harmless(value: Any) -> Any:
-    """The same conversation with every hostile string replaced by one of the same shape."""
-    return value.replace("\ue000", "x") if isinstance(value, str) else value
-
-
 class Hostile:
     """Fills a conversation with strings that try to become control tokens."""
 
-    def __init__(self, seed: int, control: list[str]):
-        self.random = random.Random(seed)
+    def __init__(self, case: int, control: list[str]):
+        self.random = seeded("hostile", case)
         self.control = control
 
     def strings(self) -> tuple[str, str]:
@@ -205,28 +199,15 @@ def special_ids(enc: bpe_engine.Encoding, segments: Any) -> collections.Counter[
     return collections.Counter(id for id in enc.encode_segments(segments) if id >= 5000)
 
 
-def check_hostile(name: str, seed: int) -> bool:
+def check_hostile(name: str, case: int) -> bool:
     """Whether the case is one in which the template took the same way for both conversations."""
     template, enc = TEMPLATES[name], encoding(name)
-    hostile, more, plain, plain_more = Hostile(seed, control_of(template)).conversation()
+    hostile, more, plain, plain_more = Hostile(case, control_of(template)).conversation()
     segments = ours(template, hostile, **more)
     if isinstance(segments, Exception):
         return False
     audit = enc.audit_segments(segments)
     audit.assert_safe()
-    # Every trusted text is one that the template says.
-    strings: list[str] = []
-
-    def collect(value: Any) -> None:
-        if isinstance(value, str):
-            strings.append(value)
-        elif isinstance(value, dict):
-            collect(list(value) + list(value.values()))
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                collect(item)
-
-    collect([hostile, more])
     text = "".join(segment.text for segment in segments)
     expected = special_ids(enc, ours(template, plain, **plain_more))
     found = special_ids(enc, segments)
@@ -234,8 +215,8 @@ def check_hostile(name: str, seed: int) -> bool:
         # The template looked into the text and took another way; then its own text still is the
         # only source of special tokens. Without the origins there would be more of them.
         naive = collections.Counter(i for i in enc.encode(text, allowed_special="all") if i >= 5000)
-        assert not found - naive, (seed, name)
-        assert looks_into_text(template), (seed, name, found, expected)
+        assert not found - naive, (case, name)
+        assert looks_into_text(template), (case, name, found, expected)
         return False
     return True
 
@@ -251,18 +232,16 @@ OWN = list(chats.TEMPLATES)
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_hostile_conversations_make_no_control_token(name: str) -> None:
-    cases = 1200 if name in OWN else 60
-    same = sum(check_hostile(name, SEED + case) for case in range(cases))
+    cases = 1000 if name in OWN else 60
+    same = sum(check_hostile(name, case) for case in range(cases))
     assert same > cases // 4 or name not in OWN
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_hostile_conversations_make_no_control_token_thoroughly(name: str) -> None:
-    seed = random.randrange(1 << 40)
-    print(f"seed {seed}")
-    for case in range(3000):
-        check_hostile(name, seed + case)
+    for case in range(10_000, 13_000):
+        check_hostile(name, case)
 
 
 def test_a_token_split_over_two_messages_or_key_and_value_is_none() -> None:
