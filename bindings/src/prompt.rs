@@ -102,18 +102,17 @@ fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>) -> PyResult<Prompt> {
         return Err(wrong());
     }
     let mut prompt = Prompt::default();
-    for (index, segment) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
-        let segment = segment?;
-        let segment = segment.cast::<PyTuple>().ok().filter(|tuple| tuple.len() >= 2);
-        let Some(segment) = segment else {
-            let item = segments
-                .get_item(index)
-                .map_or_else(|_| "something else".to_owned(), |item| kind(&item));
-            return Err(PyTypeError::new_err(format!(
-                "segments[{index}] must be a tuple (text, allow_special), not {item}"
-            )));
-        };
-        push(core, &mut prompt, index, segment)?;
+    for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
+        let item = item?;
+        match item.cast::<PyTuple>() {
+            Ok(segment) if segment.len() >= 2 => push(core, &mut prompt, index, segment)?,
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "segments[{index}] must be a tuple (text, allow_special), not {}",
+                    kind(&item)
+                )));
+            }
+        }
     }
     Ok(prompt)
 }

@@ -78,7 +78,7 @@ class Audit:
     ids: list[int]
     #: For each id, the index of the segment with its first byte.
     segments: list[int]
-    #: For each id, whether it is a special token that a trusted segment asked for.
+    #: For each id, whether it is a special token: one that a trusted segment asked for.
     special: list[bool]
     #: The control strings in untrusted text. They are encoded as ordinary text.
     controls: list[ControlString]

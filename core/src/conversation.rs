@@ -90,7 +90,7 @@ impl Conversation {
         let same = common_prefix(&self.text, normal);
         let known = if self.is_searched { same } else { 0 };
         check(&normal[floor_boundary(normal, known.saturating_sub(margin))..])?;
-        let longest = longest_name(encoding.special_tokens());
+        let longest = encoding.special_tokens().all().longest();
         let mut fixed: Vec<Fixed> = match allowed {
             Selection::None => Vec::new(),
             _ => {
@@ -209,10 +209,6 @@ fn search(special: &SpecialTokens, text: &str, allowed: &Selection, fixed: &mut 
     }
 }
 
-fn longest_name(special: &SpecialTokens) -> usize {
-    special.all().longest()
-}
-
 /// Normalizes the runs of text between the fixed places, and moves these.
 fn normalize_runs(
     normalization: Normalization,
@@ -284,10 +280,8 @@ pub fn stable_prefix(
     };
     let (normal, alignment) = normalization.align(&text[..settled]);
     let special = encoding.special_tokens();
-    let open = match allowed {
-        Selection::None => normal.len(),
-        _ => special.all().open_from(&normal),
-    };
+    // Whichever names are allowed: so a caller may change its mind before more text comes.
+    let open = special.all().open_from(&normal);
     let mut fixed = Vec::new();
     search(special, &normal, allowed, &mut fixed);
     fixed.retain(|fixed| fixed.start < open);

@@ -55,7 +55,7 @@ pub struct Prompt {
 pub struct Origin {
     /// The segment with its first byte, and the one with its last.
     pub segments: (usize, usize),
-    /// Whether it is a special token that was looked for or given by name.
+    /// Whether it is a special token.
     pub is_special: bool,
 }
 
@@ -94,10 +94,12 @@ impl Prompt {
         self.ends.push(self.text.len());
     }
 
-    /// Adds ids. What stands on both sides of them is encoded on its own.
+    /// Adds ids. What stands on both sides of them, if there are any, is encoded on its own.
     pub fn push_ids(&mut self, ids: Vec<u32>) {
         let place = self.text.len();
-        self.push_fixed(place..place, FixedIds::Given(ids));
+        if !ids.is_empty() {
+            self.push_fixed(place..place, FixedIds::Given(ids));
+        }
         self.ends.push(place);
     }
 
@@ -181,10 +183,11 @@ impl Prompt {
             if let Some(index) = fixed {
                 let given = self.fixed[index].ids.as_slice();
                 let segment = self.fixed_segments[index];
-                let is_special = matches!(self.fixed[index].ids, FixedIds::Special(_));
-                let origin = Origin { segments: (segment, segment), is_special };
                 ids.extend_from_slice(given);
-                origins.extend(std::iter::repeat_n(origin, given.len()));
+                origins.extend(given.iter().map(|&id| Origin {
+                    segments: (segment, segment),
+                    is_special: encoding.special_tokens().name(id).is_some(),
+                }));
                 return Ok(());
             }
             let (text, alignment) = normalization.align(&self.text[span.clone()]);

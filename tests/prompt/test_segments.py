@@ -166,7 +166,7 @@ def test_tokens_stay_as_they_are(gpt2: bpe_engine.Encoding) -> None:
     segments = [trusted("Hello"), tokens([64, 50256]), tokens([]), trusted(" world")]
     assert gpt2.encode_segments(segments) == [15496, 64, 50256, 995]
     audit = gpt2.audit_segments(segments)
-    assert audit.segments == [0, 1, 1, 3] and audit.special == [False] * 4
+    assert audit.segments == [0, 1, 1, 3] and audit.special == [False, False, True, False]
 
 
 # ---- Policies ----
