@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 from .._core import NameFinder, audit_segments, encode_segments, encode_segments_to_buffer
 from .segments import Segment
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..core import Encoding
+
+# What finds control strings, by encoding and by the names beside its special tokens.
+_FINDERS: WeakKeyDictionary[Encoding, dict[frozenset[str], NameFinder]] = WeakKeyDictionary()
+_MOST_FINDERS = 8
 
 __all__ = ["Audit", "ControlString", "OnControl", "audit", "count", "encode", "encode_to_numpy"]
 
@@ -146,7 +150,11 @@ def audit(
     ids, spans, special = audit_segments(encoding._core_bpe, segments, bool(join))
     finder, unmarked = _finder(encoding, control)
     labels = [
-        (segment[2] if len(segment) > 2 else None, _is_trusted(segment), not segment[0])
+        (
+            segment[2] if len(segment) > 2 else None,
+            _is_trusted(segment),
+            not segment[0] and not _is_tokens(segment),
+        )
         for segment in segments
     ]
     controls = [
@@ -203,7 +211,11 @@ def _shape(segment: Any) -> Any:
 
 def _is_trusted(segment: Sequence[Any]) -> bool:
     """Whether something in it may be special."""
-    return bool(segment[1]) or (len(segment) == 6 and segment[4] == "tokens")
+    return bool(segment[1]) or _is_tokens(segment)
+
+
+def _is_tokens(segment: Sequence[Any]) -> bool:
+    return len(segment) == 6 and bool(segment[4] == "tokens")
 
 
 def _untrusted_runs(segments: Sequence[Any]) -> list[tuple[int, list[str]]]:
@@ -300,9 +312,11 @@ def _finder(encoding: Encoding, control: Collection[str]) -> tuple[NameFinder, f
     for name in names:
         if not isinstance(name, str) or not name:
             raise TypeError(f"control must be a collection of str that are not empty, not {name!r}")
-    return _cached_finder(encoding, names), names - encoding.special_tokens_set
-
-
-@lru_cache(32)
-def _cached_finder(encoding: Encoding, control: frozenset[str]) -> NameFinder:
-    return NameFinder(encoding._core_bpe, sorted(control | encoding.special_tokens_set))
+    found = _FINDERS.setdefault(encoding, {})
+    finder = found.get(names)
+    if finder is None:
+        finder = NameFinder(encoding._core_bpe, sorted(names | encoding.special_tokens_set))
+        if len(found) >= _MOST_FINDERS:
+            found.clear()
+        found[names] = finder
+    return finder, names - encoding.special_tokens_set

@@ -268,6 +268,8 @@ def test_mask(gpt2: bpe_engine.Encoding) -> None:
     masked = [text for text, bit in zip(texts_of, audit.mask()) if bit]
     assert masked == [" is", " so", "<|endoftext|>"]
     assert [t for t, bit in zip(texts_of, audit.mask("user")) if bit] == [" what"]
+    given = [tokens([1, 2], role="user"), tokens([3], role="assistant"), tokens([4])]
+    assert gpt2.audit_segments(given).mask() == [0, 0, 1, 0]
 
 
 # ---- Wrong shapes ----
