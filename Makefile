@@ -5,13 +5,13 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-rust test-thorough lint format types fuzz bench goldens docs-check
+.PHONY: help build test test-rust test-thorough lint format types fuzz bench goldens docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build:  ## install the package, with all that the other targets need, into the active environment
-	$(PYTHON) -m pip install '.[test,lint]'
+	$(PYTHON) -m pip install '.[test,lint,docs]'
 
 test: test-rust  ## run the Rust tests, then the Python tests on the installed package
 	$(PYTHON) -m pytest
@@ -40,12 +40,15 @@ format:  ## format Rust and Python
 fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
 
-bench:  ## measure against the tokenizers that are installed, and write the table into README.md
-	$(PYTHON) -m benchmarks.run --quick --render README.md
+bench:  ## measure against the tokenizers that are installed, and write the tables of the manual
+	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md
 
 goldens:  ## record tiktoken's ids again (tests/engine/goldens)
 	$(PYTHON) tests/engine/goldens/record.py
 
-docs-check:  ## run the examples of the README and of the docstrings
+docs:  ## build the manual as a site in docs/_build/html; a broken link is an error
+	$(PYTHON) -m sphinx -b html --fail-on-warning --keep-going -q docs docs/_build/html
+
+docs-check:  ## run the examples of the manual and of the docstrings
 	$(PYTHON) -m pytest tests/docs tests/engine/test_api.py
 	cargo test --doc -p bpe-core $(CARGO_FLAGS)
