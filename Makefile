@@ -41,7 +41,7 @@ fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
 
 bench:  ## measure against the tokenizers that are installed, and write the tables of the manual
-	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md
+	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md README.md
 
 goldens:  ## record tiktoken's ids again (tests/engine/goldens)
 	$(PYTHON) tests/engine/goldens/record.py

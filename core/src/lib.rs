@@ -36,6 +36,7 @@ pub mod encoding;
 pub mod error;
 pub(crate) mod hash;
 pub mod inspect;
+pub mod interrupt;
 pub(crate) mod lookup;
 pub mod memory;
 pub(crate) mod merge;
