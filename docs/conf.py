@@ -5,6 +5,11 @@ Nothing in it comes from another server, so that it can be read offline.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from sphinx.errors import ExtensionError
+
 import bpe_engine
 
 project = "bpe_engine"
@@ -19,10 +24,17 @@ myst_heading_anchors = 3
 # A `pycon` block is highlighted as Python, a `console` block as a shell session.
 highlight_language = "text"
 
-autodoc_default_options = {"members": True}
+# Inherited members are shown (`Encoding.encode` comes from the native base class), except those of
+# built-in classes.
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "object, dict, list, tuple, BaseException, Exception, ValueError",
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_type_aliases = {"npt.NDArray": "numpy.typing.NDArray"}
+autodoc_preserve_defaults = True
+# One argument a line where a signature is longer than this.
+maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
 
 html_theme = "furo"
@@ -44,6 +56,18 @@ def keep_first_line(app, what, name, obj, options, lines) -> None:
         lines.insert(0, "")
 
 
+def nothing_from_elsewhere(app, exception) -> None:
+    """The site must work offline: scripts, styles, fonts and pictures are its own."""
+    loads = re.compile(
+        r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"https?:[^>]*>|@import[^;]*https?:"
+    )
+    for path in Path(app.outdir).rglob("*"):
+        if path.suffix in (".html", ".css") and not exception:
+            if found := loads.search(path.read_text(encoding="utf-8")):
+                raise ExtensionError(f"{path.name} loads from another server: {found[0]}")
+
+
 def setup(app) -> None:
+    app.connect("build-finished", nothing_from_elsewhere)
     # Before napoleon, whose priority is 500.
     app.connect("autodoc-process-docstring", keep_first_line, priority=400)

@@ -42,7 +42,7 @@ def table(results: dict[str, Any], quick: bool | None = None) -> str:
         for row in rows:
             if row["encoding"] == encoding:
                 lines.setdefault((row["case"], row["key"], row["corpus"]), {})[row["engine"]] = row
-        header = [encoding, "unit", "tokens", *engines, f"{OURS} / best peer"]
+        header = [encoding, "unit", "tokens", *engines, "ratio"]
         parts.append(f"| {' | '.join(header)} |")
         parts.append("|---|---|---:|" + "---:|" * (len(engines) + 1))
         parts += [_line(line, engines) for line in lines.values()]
@@ -101,7 +101,8 @@ def caption(results: dict[str, Any]) -> str:
         f"{results['rounds']} processes, engines in turn; one-thread cases stay on one CPU{clock}. "
         "`first` is text the engine has not seen (after warming on other text of the same kind), "
         "`again` the same text once more. ✗ marks ids that are not tiktoken's; – marks what an "
-        "engine lacks or does not survive. A ratio above 1 is in favour of this project."
+        f"engine lacks or does not survive. The ratio is {OURS} to the best peer with exact ids; "
+        "above 1 is in favour of this project."
     )
 
 

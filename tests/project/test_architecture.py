@@ -16,7 +16,7 @@ MAY_IMPORT = {"bpe_engine": {"bpe_engine"}, "vocab_tools": {"bpe_engine", "vocab
 
 # Modules for the command line and the reference may need packages that the library does not.
 OPTIONAL = {"click", "rich", "regex"}
-MAY_NEED_OPTIONAL = {"cli.py", "display.py", "reference.py", "__main__.py"}
+MAY_NEED_OPTIONAL = {"reference.py", "_educational.py", "__main__.py"}
 
 SOURCES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 

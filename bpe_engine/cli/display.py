@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -14,93 +13,16 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from . import Encoding, get_encoding
-from .builtin import BUILTIN, RANK_FILE_SHA256
+from .. import Encoding, get_encoding
+from ..builtin import BUILTIN, RANK_FILE_SHA256
+from .tokens import Token, tokens_of
+from .visible import visible_bytes
 
 # Backgrounds that dark letters can be read on; neighbours differ.
 _COLOURS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
 _STYLES = [Style(color="#000000", bgcolor=colour) for colour in _COLOURS]
 _SPECIAL = Style(bold=True, reverse=True)
 _ID = Style(dim=True)
-
-_ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "·": "\\u00b7"}
-
-
-def visible(text: str) -> str:
-    """`text` with everything made visible, and no two texts alike: a space is a middle dot, what
-    cannot be seen is an escape, and a mark at the start sits on a dotted circle.
-
-    >>> visible(" tab\\there")
-    '·tab\\\\there'
-    """
-    shown = "".join(_visible_character(character) for character in text)
-    return "◌" + shown if unicodedata.category(text[:1] or " ").startswith("M") else shown
-
-
-def _visible_character(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    # Two hexadecimal digits are for the bytes of a character that a token cuts.
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def visible_bytes(token: bytes) -> str:
-    """The bytes of a token made visible. Bytes of a character that is not whole are escapes.
-
-    >>> visible_bytes("根".encode()[:2] + b" a")
-    '\\\\xe6\\\\xa0·a'
-    """
-    shown = []
-    while token:
-        try:
-            whole, rest = token.decode(), b""
-            bad = b""
-        except UnicodeDecodeError as error:
-            whole = token[: error.start].decode()
-            bad, rest = token[error.start : error.end], token[error.end :]
-        shown.append(visible(whole) + "".join(f"\\x{byte:02x}" for byte in bad))
-        token = rest
-    return "".join(shown)
-
-
-@dataclass(frozen=True)
-class Token:
-    """A token of a text, and the characters that it stands for."""
-
-    id: int
-    token: bytes
-    special: bool
-    start: int
-    end: int
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON. `text` is None when the token is no UTF-8; `bytes` is hexadecimal."""
-        try:
-            text: str | None = self.token.decode()
-        except UnicodeDecodeError:
-            text = None
-        return {
-            "id": self.id,
-            "text": text,
-            "bytes": self.token.hex(),
-            "special": self.special,
-            "start": self.start,
-            "end": self.end,
-        }
-
-
-def tokens_of(encoding: Encoding, text: str, allowed_special: AbstractSet[str]) -> list[Token]:
-    """The tokens of `text`; names that are not allowed are ordinary text."""
-    ids, spans = encoding.encode_with_offsets(
-        text, allowed_special=allowed_special, disallowed_special=()
-    )
-    return [
-        Token(id, token, encoding.is_special_token(id), *span)
-        for id, token, span in zip(ids, encoding.decode_tokens_bytes(ids), spans)
-    ]
 
 
 class _Console(Console):
@@ -123,25 +45,61 @@ def _console(color: str, width: int | None) -> Console:
     return _Console(width=width, highlight=False)
 
 
+class _Size:
+    """Counts a text and its tokens as they pass by."""
+
+    def __init__(self) -> None:
+        self.tokens = self.characters = self.bytes = 0
+        self.has_special = False
+
+    def of_text(self, chunks: Iterable[str]) -> Iterator[str]:
+        for chunk in chunks:
+            self.characters += len(chunk)
+            self.bytes += len(chunk.encode("utf-8", "replace"))
+            yield chunk
+
+    def of_tokens(self, tokens: Iterable[Token]) -> Iterator[Token]:
+        for token in tokens:
+            self.tokens += 1
+            self.has_special |= token.special
+            yield token
+
+    def __str__(self) -> str:
+        counts = ((self.tokens, "token"), (self.characters, "character"), (self.bytes, "byte"))
+        return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+
+
 def show_tokens(
-    encoding: Encoding, text: str, tokens: Sequence[Token], color: str, width: int | None
+    encoding: Encoding,
+    chunks: Iterable[str],
+    allowed_special: AbstractSet[str],
+    color: str,
+    width: int | None,
 ) -> None:
-    """Draws tokens in rows as wide as the console: the text above, the ids below."""
+    """Draws the tokens of a text in rows as wide as the console: the text above, the ids below.
+
+    Args:
+        encoding: That of the tokens.
+        chunks: The text, as it arrives.
+        allowed_special: The special tokens that the text may have; other names are text.
+        color: ``"always"``, ``"never"`` or ``"auto"``.
+        width: That of the rows; None for the console's.
+    """
     console = _console(color, width)
+    size = _Size()
+    tokens = size.of_tokens(tokens_of(encoding, size.of_text(chunks), allowed_special))
     for row in _rows(tokens, console.width):
         above, below = Text(), Text()
         for cell in row:
             above.append(cell.shown, cell.style)
             above.append(" " * (cell.width - cell_len(cell.shown) + 1))
             below.append(f"{cell.id:<{cell.width + 1}}", _ID)
-        for line in (above, below):
-            line.rstrip()
-            console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
-    size = f"{_plural(len(tokens), 'token')}, {_plural(len(text), 'character')}"
-    size += f", {_plural(len(text.encode('utf-8', 'replace')), 'byte')}, {encoding.name}"
-    if any(token.special for token in tokens):
-        size += "; * marks special tokens"
-    console.print(Text(size, _ID), soft_wrap=True)
+        above.rstrip()
+        below.rstrip()
+        both = Text("\n").join((above, below))
+        console.print(both, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
+    legend = "; * marks special tokens" if size.has_special else ""
+    console.print(Text(f"{size}, {encoding.name}{legend}", _ID), soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -155,7 +113,7 @@ class _Cell:
         return max(cell_len(self.shown), len(self.id))
 
 
-def _rows(tokens: Sequence[Token], width: int) -> Iterator[list[_Cell]]:
+def _rows(tokens: Iterable[Token], width: int) -> Iterator[list[_Cell]]:
     """Cells for each row. A row ends where it is full and after a token that ends a line."""
     row: list[_Cell] = []
     used = 0
@@ -188,10 +146,6 @@ def _chop(shown: str, width: int) -> list[str]:
     return parts
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def describe(name: str) -> dict[str, object]:
     """The row of an encoding in the table: sizes, and the sha256 of its rank file."""
     encoding = get_encoding(name)
@@ -207,12 +161,12 @@ def describe(name: str) -> dict[str, object]:
 
 def show_encodings(rows: Sequence[dict[str, object]]) -> None:
     """Draws the table of encodings."""
-    # In a pipe nothing is wrapped: a line is a row.
+    # A line is a row: in a pipe nothing is cut, on a narrow terminal the end of the hash is.
     console = _console("auto", None if sys.stdout.isatty() else 200)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("name", "tokens", "specials", "max id", "sha256 of the rank file"):
         number = column in ("tokens", "specials", "max id")
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(str(value if value is not None else "") for value in row.values()))
     console.print(table)
