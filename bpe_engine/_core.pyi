@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, final
 
+from typing_extensions import disjoint_base
+
 __all__ = [
     "CoreBPE",
-    "EncodingBase",
+    "Encoding",
     "TokenBuffer",
     "audit_tokens",
     "disallowed_special_message",
@@ -132,7 +134,12 @@ class CoreBPE:
     @property
     def cache_size(self) -> int: ...
 
-class EncodingBase:
+@disjoint_base
+class Encoding:
+    """What `bpe_engine.Encoding` inherits. Use that one."""
+
+    _core_bpe: CoreBPE
+
     def encode_ordinary(self, text: str) -> list[int]:
         """The ids of a text in which nothing is special: ``encode(text,
         disallowed_special=())``.

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_core::cache::CacheSize;
 use bpe_core::pool::WORKSPACES;
-use bpe_core::special_tokens::Selection;
 use bpe_core::vocabulary::image::Aligned;
-use bpe_core::{Encoding, Error, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Encoding, Error, Request, SpecialTokens, Splitter, Vocabulary};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -214,7 +213,7 @@ fn piece_ids(encoding: &Encoding, piece: &[u8]) -> Result<Vec<u32>, u8> {
 
 fn text_ids(encoding: &Encoding, text: &str) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
-    let result = encoding.encode(text, &Selection::None, &mut ids);
+    let result = encoding.encode(text, &Request::ORDINARY, &mut ids);
     outcome(result, ids)
 }
 
@@ -521,8 +520,8 @@ impl bpe_core::Sink for Panics {
         &mut self.0
     }
 
-    fn piece(&mut self, start: usize) {
-        assert!(start < 20, "enough");
+    fn piece(&mut self, bytes: std::ops::Range<usize>) {
+        assert!(bytes.start < 20, "enough");
     }
 }
 
@@ -533,7 +532,7 @@ fn a_panic_in_a_sink_leaves_the_encoding_sound() {
     let wanted = text_ids(&encoding, text);
     for _ in 0..2 * WORKSPACES {
         let walk = std::panic::AssertUnwindSafe(|| {
-            encoding.encode(text, &Selection::None, &mut Panics(Vec::new()))
+            encoding.encode(text, &Request::ORDINARY, &mut Panics(Vec::new()))
         });
         assert!(std::panic::catch_unwind(walk).is_err());
         assert_eq!(text_ids(&encoding, text), wanted);

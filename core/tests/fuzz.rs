@@ -8,9 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use bpe_core::sink::{Count, Pieces};
-use bpe_core::special_tokens::Selection;
 use bpe_core::split::{BATCH, Batch, Piece};
-use bpe_core::{Encoding, Error, SpecialTokens, Splitter, Vocabulary, rank_file};
+use bpe_core::{Encoding, Error, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -277,7 +276,7 @@ fn encoding_is_the_naive_merge_in_every_sink() {
         // The second time the caches have seen the pieces.
         for _ in 0..2 {
             let mut ids = Vec::new();
-            let result = encoding.encode(&text, &Selection::None, &mut ids);
+            let result = encoding.encode(&text, &Request::ORDINARY, &mut ids);
             let Ok(expected) = &expected else {
                 prop_assert!(matches!(result, Err(Error::MissingByte { .. })), "{result:?}");
                 continue;
@@ -286,11 +285,11 @@ fn encoding_is_the_naive_merge_in_every_sink() {
             prop_assert_eq!(&ids, &expected.concat());
             prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
 
-            let mut count = Count::all();
-            encoding.encode(&text, &Selection::None, &mut count).unwrap();
+            let mut count = Count::till(usize::MAX);
+            encoding.encode(&text, &Request::ORDINARY, &mut count).unwrap();
             prop_assert_eq!(count.total, ids.len());
             let mut walk = Pieces::default();
-            encoding.encode(&text, &Selection::None, &mut walk).unwrap();
+            encoding.encode(&text, &Request::ORDINARY, &mut walk).unwrap();
             prop_assert_eq!(walk.ids, ids);
             let starts = walk.starts.iter().map(|&(start, _)| start);
             prop_assert!(starts.eq(pieces.iter().map(|&(start, _)| start)));
@@ -310,7 +309,7 @@ fn a_real_vocabulary_encodes_as_the_naive_merge_and_decodes_back() {
     let encoding = Encoding::new(vocabulary, splitter.clone(), specials).unwrap();
     fuzz(text(10), |text| {
         let mut ids = Vec::new();
-        encoding.encode(&text, &Selection::None, &mut ids).unwrap();
+        encoding.encode(&text, &Request::ORDINARY, &mut ids).unwrap();
         prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
         let mut expected = Vec::new();
         for (start, end) in cut(&splitter, &text).unwrap() {
@@ -408,7 +407,7 @@ fn special_tokens_are_found_leftmost_longest() {
         let allowed = names.iter().filter(|(_, allowed)| **allowed).map(|(name, _)| name.as_str());
         let allowed = specials.select(allowed.chain(["unknown"]));
         let mut ids = Vec::new();
-        encoding.encode(&text, &allowed, &mut ids).unwrap();
+        encoding.encode(&text, &Request::allowing(allowed.clone()), &mut ids).unwrap();
         prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
 
         let mut expected = Vec::new();

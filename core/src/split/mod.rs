@@ -79,6 +79,12 @@ impl Splitter {
         Ok(Self { method })
     }
 
+    /// Whether the pattern is a published spelling of a family, so that it is known how far it
+    /// looks.
+    pub fn is_family(&self) -> bool {
+        matches!(self.method, Method::Family(..))
+    }
+
     /// Boundaries `text`, which is looked at on its own: its end is the end of the text for `$` and
     /// for look-ahead.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {

@@ -31,7 +31,8 @@ pub fn with_check<T>(check: Check<'_>, work: impl FnOnce() -> T) -> T {
     let pointer = unsafe {
         std::mem::transmute::<NonNull<dyn Fn() -> bool + '_>, NonNull<dyn Fn() -> bool>>(pointer)
     };
-    let _restore = Restore { budget: BUDGET.replace(INTERVAL), check: CHECK.replace(Some(pointer)) };
+    let _restore =
+        Restore { budget: BUDGET.replace(INTERVAL), check: CHECK.replace(Some(pointer)) };
     work()
 }
 
@@ -60,8 +61,9 @@ pub fn poll(work: usize) -> Result<()> {
     }
 }
 
+/// Asks the check now.
 #[cold]
-fn ask() -> Result<()> {
+pub fn ask() -> Result<()> {
     let Some(check) = CHECK.get() else {
         BUDGET.set(u64::MAX);
         return Ok(());
