@@ -13,6 +13,7 @@ use bpe_core::unstable::{self, ByBytes};
 use bpe_core::{Encoding, Error, Normalization, Splitter, Vocabulary, inspect};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::{OrRaise, to_python};
@@ -244,8 +245,7 @@ impl CoreBpe {
         pattern: &str,
         normalization: Option<&str>,
     ) -> PyResult<Self> {
-        let tokens = ranks::from_dict(encoder)?;
-        let vocabulary = py.detach(|| Vocabulary::build(tokens)).or_raise(py)?;
+        let vocabulary = ranks::build(py, ranks::from_dict(encoder)?)?;
         Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
     }
 
@@ -254,13 +254,12 @@ impl CoreBpe {
     #[pyo3(signature = (files, special_tokens_encoder, pattern, normalization=None))]
     fn from_rank_files(
         py: Python<'_>,
-        files: Vec<(String, Vec<u8>)>,
+        files: Vec<(String, PyBackedBytes)>,
         special_tokens_encoder: &Bound<'_, PyDict>,
         pattern: &str,
         normalization: Option<&str>,
     ) -> PyResult<Self> {
-        let tokens = ranks::from_files(py, &files)?;
-        let vocabulary = py.detach(|| Vocabulary::build(tokens)).or_raise(py)?;
+        let vocabulary = ranks::build(py, ranks::from_files(py, &files)?)?;
         Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
     }
 

@@ -44,6 +44,7 @@ pub mod normalize;
 pub mod offsets;
 pub mod pool;
 pub mod rank_file;
+pub(crate) mod rule;
 pub mod sink;
 pub mod special_tokens;
 pub mod split;
@@ -53,6 +54,10 @@ pub mod train;
 pub mod truncate;
 pub mod unstable;
 pub mod vocabulary;
+
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod test_support;
 
 pub use encoding::Encoding;
 pub use error::{Error, Result};

@@ -3,6 +3,7 @@
 use memmap2::MmapMut;
 
 use crate::ablation::Mechanism;
+use crate::error::{Error, Result};
 
 /// How large huge pages are, and what they are aligned to, on the machines that have them.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -101,4 +102,25 @@ pub fn prefetch<T>(value: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
+}
+
+/// Makes room for `additional` values more, or says that there is none.
+pub(crate) fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
+    values
+        .try_reserve(additional)
+        .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
+}
+
+/// An empty vector with room for `count` values.
+pub(crate) fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    reserve(&mut values, count)?;
+    Ok(values)
+}
+
+/// `count` times `value`.
+pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
+    let mut values = with_capacity(count)?;
+    values.resize(count, value);
+    Ok(values)
 }
