@@ -24,19 +24,17 @@ test-thorough:  ## run the Rust and Python tests that take minutes and are left 
 	cargo test --profile checked -p bpe-core $(CARGO_FLAGS) --lib -- --ignored
 	$(PYTHON) -m pytest -m thorough
 
-# Those that compare ids with tiktoken's.
+# Those that compare ids with tiktoken's, and those that change caches while others encode.
 EXACTNESS = tests/engine/test_differential.py tests/engine/test_goldens.py \
     tests/engine/test_exact_bytes.py tests/engine/test_new_text.py tests/engine/test_strings.py
+CACHES = tests/engine/test_caching.py tests/engine/test_batches.py
 
 test-tiers:  ## compare ids on each instruction set, with caches and without
 	for tier in portable avx2 avx512; do \
-	    for cache in on off; do \
-	        echo "tier $$tier, caches $$cache"; \
-	        BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=$$cache $(PYTHON) -m pytest -q $(EXACTNESS) || exit 1; \
-	    done; \
-	    echo "tier $$tier, caches turned on and off, threads"; \
-	    BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q tests/engine/test_caching.py \
-	        tests/engine/test_batches.py || exit 1; \
+	    echo "$$tier, with caches"; \
+	    BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) $(CACHES) || exit 1; \
+	    echo "$$tier, without caches"; \
+	    BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=off $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) || exit 1; \
 	done
 
 lint:  ## check formatting, lints and types of Rust and Python
