@@ -7,6 +7,7 @@ use bpe_core::memory::prefault;
 use bpe_core::{Encoding, Normalization, Request, Splitter, Vocabulary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::errors::OrRaise;
@@ -116,8 +117,7 @@ impl CoreBpe {
         pattern: &str,
         normalization: Option<&str>,
     ) -> PyResult<Self> {
-        let tokens = ranks::from_dict(encoder)?;
-        let vocabulary = gil::run(py, usize::MAX, || Vocabulary::build(tokens))?;
+        let vocabulary = ranks::build(py, ranks::from_dict(encoder)?)?;
         Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
     }
 
@@ -126,13 +126,12 @@ impl CoreBpe {
     #[pyo3(signature = (files, special_tokens_encoder, pattern, normalization=None))]
     fn from_rank_files(
         py: Python<'_>,
-        files: Vec<(String, Vec<u8>)>,
+        files: Vec<(String, PyBackedBytes)>,
         special_tokens_encoder: &Bound<'_, PyDict>,
         pattern: &str,
         normalization: Option<&str>,
     ) -> PyResult<Self> {
-        let tokens = ranks::from_files(py, &files)?;
-        let vocabulary = gil::run(py, usize::MAX, || Vocabulary::build(tokens))?;
+        let vocabulary = ranks::build(py, ranks::from_files(py, &files)?)?;
         Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
     }
 

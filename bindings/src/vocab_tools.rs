@@ -14,7 +14,7 @@ use crate::errors::OrRaise;
 use crate::ranks;
 
 fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
-    Vocabulary::build(ranks::from_dict(ranks)?).or_raise(ranks.py())
+    ranks::build(ranks.py(), ranks::from_dict(ranks)?)
 }
 
 /// Tells the caller how far long work is, and has Ctrl-C end it, a few times a second.
@@ -82,7 +82,8 @@ pub fn learn_merges<'py>(
     count_repeats: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Vec<MergeRow<'py>>, Vec<PathRow>)> {
-    let base: Ranks = ranks::from_dict(ranks)?.into_iter().collect();
+    let base: Ranks =
+        ranks::from_dict(ranks)?.iter().map(|(token, id)| (token.to_vec(), id)).collect();
     let options = Options { max_tokens, min_frequency, whole_characters, count_repeats };
     let mut reporter = ProgressReporter::new(progress);
     let learned = py.detach(|| {
@@ -128,11 +129,10 @@ pub fn parse_rank_lines<'py>(
     contents: &[u8],
 ) -> (Vec<Line<'py>>, Vec<(usize, String)>) {
     let (mut tokens, mut bad) = (Vec::new(), Vec::new());
-    for (number, line) in (1..).zip(contents.split(|&byte| byte == b'\n')) {
+    for (number, line) in rank_file::lines(contents) {
         match rank_file::parse(line) {
-            Ok(parsed) => tokens.extend(
-                parsed.into_iter().map(|(token, id)| (PyBytes::new(py, &token), id, number)),
-            ),
+            Ok(parsed) => tokens
+                .extend(parsed.iter().map(|(token, id)| (PyBytes::new(py, token), id, number))),
             Err(Error::RankFile { reason, .. }) => bad.push((number, reason)),
             Err(other) => bad.push((number, other.to_string())),
         }

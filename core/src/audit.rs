@@ -151,7 +151,7 @@ pub fn audit(
 /// ```
 pub fn merge_alone(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Vec<u32>> {
     let mut parts = Vec::new();
-    merge::merge(vocabulary, bytes, &mut parts);
+    merge::merge(vocabulary, bytes, &mut parts).ok()?;
     let id = |part| ((part as usize) < vocabulary.len()).then(|| vocabulary.id(part));
     parts.into_iter().map(id).collect()
 }

@@ -300,7 +300,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..<_>::default() })]
+        #![proptest_config(crate::test_support::config(256))]
 
         /// Surrogates alone, in pairs, and astral characters among them.
         #[test]

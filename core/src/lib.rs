@@ -54,6 +54,7 @@ pub mod polling;
 pub mod pool;
 pub mod rank_file;
 pub mod request;
+pub(crate) mod rule;
 pub mod sink;
 pub mod sorted_tokens;
 pub mod special_tokens;
@@ -64,6 +65,10 @@ pub mod train;
 pub mod truncate;
 pub mod unstable;
 pub mod vocabulary;
+
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod test_support;
 
 pub use encoding::Encoding;
 pub use error::{Error, Result};

@@ -108,3 +108,10 @@ pub(crate) fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     reserve(&mut values, count)?;
     Ok(values)
 }
+
+/// `count` times `value`.
+pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
+    let mut values = with_capacity(count)?;
+    values.resize(count, value);
+    Ok(values)
+}

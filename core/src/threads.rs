@@ -386,6 +386,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::test_support::config(256))]
+
         #[test]
         fn ids_are_those_of_one_thread(
             parts in prop::collection::vec(prop::sample::select(vec![

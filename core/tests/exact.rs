@@ -4,6 +4,8 @@
 //! tokens that cross characters, tokens that merging cannot reach, bytes that are no token, ranks
 //! out of order, ids with gaps and ids near the end of their range.
 
+mod support;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +16,6 @@ use bpe_core::{Encoding, Error, Request, SpecialTokens, Splitter, Vocabulary};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::Config;
 
 type Token = (Vec<u8>, u32);
 
@@ -247,7 +248,7 @@ fn as_text(bytes: &[u8]) -> String {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 1500, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(support::config(1500))]
 
     #[test]
     fn pieces_merge_by_the_rule(case in cases(24)) {
@@ -285,7 +286,7 @@ proptest! {
 
 proptest! {
     // An image is never given back, and takes more than a megabyte.
-    #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(support::config(100))]
 
     #[test]
     fn images_merge_by_the_rule(case in cases(24)) {

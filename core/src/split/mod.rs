@@ -7,6 +7,7 @@
 mod blocks;
 mod char_table;
 mod chars;
+mod compile;
 mod linear;
 mod masks;
 mod pattern;

@@ -6,14 +6,14 @@ use crate::error::Result;
 use crate::memory::{prefetch, reserve};
 
 /// Tokens of up to this many bytes are copied as if they had as many: most have fewer, and a copy
-/// of a known size is one load and one store. What was written too much is overwritten by the
-/// next token.
+/// of a known size is one load and one store. The excess is overwritten by the next
+/// token.
 const WIDE: usize = 16;
 
-/// How many tokens are copied before the room for them is looked at again.
-const BLOCK: usize = 64;
+/// How many tokens are copied between two checks of the output's capacity.
+const IDS_AT_ONCE: usize = 64;
 
-/// How many ids ahead it is asked for where a token starts, and for the token itself.
+/// How many ids ahead the start of a token is prefetched, and its bytes.
 const START_AHEAD: usize = 96;
 const BYTES_AHEAD: usize = 48;
 
@@ -31,7 +31,7 @@ impl Vocabulary {
         }
         let mut end = bytes.len();
         let mut done = 0;
-        for block in ids.chunks(BLOCK) {
+        for block in ids.chunks(IDS_AT_ONCE) {
             let (copied, complete) =
                 self.tokens.copy_block(block, &ids[done..], bytes, &mut end)?;
             done += copied;
@@ -130,6 +130,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::test_support::config(256))]
+
         #[test]
         fn bytes_are_those_of_the_tokens(
             ids in prop::collection::vec(0u32..267, 0..400),
