@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-rust test-thorough test-tiers lint format types fuzz bench goldens docs docs-check
+.PHONY: help build test test-rust test-thorough test-tiers lint format types mutants fuzz bench goldens docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,19 +24,17 @@ test-thorough:  ## run the Rust and Python tests that take minutes and are left 
 	cargo test --profile checked -p bpe-core $(CARGO_FLAGS) --lib -- --ignored
 	$(PYTHON) -m pytest -m thorough
 
-# Those that compare ids with tiktoken's.
+# Those that compare ids with tiktoken's, and those that change caches while others encode.
 EXACTNESS = tests/engine/test_differential.py tests/engine/test_goldens.py \
     tests/engine/test_exact_bytes.py tests/engine/test_new_text.py tests/engine/test_strings.py
+CACHES = tests/engine/test_caching.py tests/engine/test_batches.py
 
 test-tiers:  ## compare ids on each instruction set, with caches and without
 	for tier in portable avx2 avx512; do \
-	    for cache in on off; do \
-	        echo "tier $$tier, caches $$cache"; \
-	        BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=$$cache $(PYTHON) -m pytest -q $(EXACTNESS) || exit 1; \
-	    done; \
-	    echo "tier $$tier, caches turned on and off, threads"; \
-	    BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q tests/engine/test_caching.py \
-	        tests/engine/test_batches.py || exit 1; \
+	    echo "$$tier, with caches"; \
+	    BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) $(CACHES) || exit 1; \
+	    echo "$$tier, without caches"; \
+	    BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=off $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) || exit 1; \
 	done
 
 lint:  ## check formatting, lints and types of Rust and Python
@@ -53,6 +51,13 @@ format:  ## format Rust and Python
 	cargo fmt --all
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+
+# What `make mutants` changes, a little at a time, to see whether a test fails (docs/mutants.md).
+MUTATED = merge/*.rs split/*.rs vocabulary/*.rs rule.rs rank_file.rs special_tokens.rs normalize.rs \
+    truncate.rs train/extend.rs
+
+mutants:  ## look for changes of the core that no Rust test notices (needs cargo-mutants; hours)
+	cargo mutants --package bpe-core --profile checked $(patsubst %,--file 'core/src/%',$(MUTATED)) $(CARGO_FLAGS)
 
 fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)

@@ -4,10 +4,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, final
 
+from typing_extensions import disjoint_base
+
 __all__ = [
     "ConversationState",
     "CoreBPE",
-    "EncodingBase",
+    "Encoding",
     "NameFinder",
     "TokenBuffer",
     "audit_segments",
@@ -134,8 +136,16 @@ class CoreBPE:
     def set_caching(self, caching: bool) -> None: ...
     @property
     def is_caching(self) -> bool: ...
+    def set_cache_size(self, bytes: int) -> None: ...
+    @property
+    def cache_size(self) -> int: ...
 
-class EncodingBase:
+@disjoint_base
+class Encoding:
+    """What `bpe_engine.Encoding` inherits. Use that one."""
+
+    _core_bpe: CoreBPE
+
     def encode_ordinary(self, text: str) -> list[int]:
         """The ids of a text in which nothing is special: ``encode(text,
         disallowed_special=())``.

@@ -1,5 +1,5 @@
-//! Memory for texts and ids that was used before. Fresh memory is slow when it is first touched:
-//! for a long text that takes a good part of the time that encoding does.
+//! Buffers for texts and ids that are used again. Each page of fresh memory costs a page fault, for a
+//! long text a good part of the time that encoding takes.
 
 use std::sync::Mutex;
 
@@ -17,11 +17,11 @@ const BUFFERS: usize = 2;
 const LARGEST: usize = 8 << 20;
 /// Below this the allocator is as fast.
 const SMALLEST: usize = 1 << 16;
-/// What allocators add at most: memory of whole huge pages less that much is aligned to them.
+/// The largest header of an allocator: memory of whole huge pages less this is aligned to them.
 const ADDED: usize = 64;
 
-/// Room for the ids of this many bytes of text. Mostly it is more than they need: moving what is
-/// there would take time.
+/// Room for the ids of this many bytes of text, more than they need in most cases: to grow a buffer
+/// would copy it.
 pub fn likely_ids(bytes: usize) -> usize {
     if bytes < SMALLEST { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
 }
@@ -39,11 +39,12 @@ impl<T> BufferPool<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// An empty vector with room for `capacity` items or more.
+    /// An empty vector with room for `capacity` items or more, or for none if the system has no
+    /// memory for so many.
     pub fn take(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
         if bytes < SMALLEST || !Mechanism::BufferPool.is_used() {
-            return Vec::with_capacity(capacity);
+            return empty(capacity);
         }
         if let Ok(mut spare) = self.0.try_lock()
             && let Some(place) = spare.iter().position(|items| items.capacity() >= capacity)
@@ -53,7 +54,7 @@ impl<T> BufferPool<T> {
         // Of few different sizes, so that the next text fits in as well. Memory that is not
         // touched costs nothing.
         let bytes = bytes.checked_next_power_of_two().unwrap_or(bytes) - ADDED;
-        let mut items = Vec::with_capacity(capacity.max(bytes / size_of::<T>()));
+        let mut items = empty(capacity.max(bytes / size_of::<T>()));
         advise_huge_pages(items.spare_capacity_mut());
         items
     }
@@ -68,4 +69,12 @@ impl<T> BufferPool<T> {
             spare.push(items);
         }
     }
+}
+
+/// An empty vector with room for `capacity` items if there is memory for them.
+fn empty<T>(capacity: usize) -> Vec<T> {
+    let mut items = Vec::new();
+    // Whoever fills it asks for room again, and reports that there is none.
+    let _ = items.try_reserve_exact(capacity);
+    items
 }

@@ -1,21 +1,20 @@
 //! Segments and conversations: what `bpe_engine.prompt` is built on.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bpe_core::Normalization;
 use bpe_core::conversation::{self, Conversation};
 use bpe_core::segments::{Origin, Prompt};
 use bpe_core::special_tokens::{Names, Selection};
 use bpe_core::strip;
+use bpe_core::{Encoding, Normalization, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBool, PyByteArray, PyList, PyString, PyTuple};
 
 use crate::buffer::TokenBuffer;
-use crate::encoding::{CoreBpe, Stop};
+use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::special::Rules;
 use crate::{buffer_pool, gil, ids, int_cache, text};
 
 // ---- Segments ----
@@ -53,10 +52,9 @@ fn segment_ids(
     let prompt = read(core, segments)?;
     let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
     gil::run(py, prompt.size(), || {
-        core.expect(prompt.size());
-        prompt.encode(core.encoding(), core.normalization(), is_joined, &mut ids)
-    })
-    .or_raise(py)?;
+        core.prefault_vocabulary(prompt.size());
+        prompt.encode(core.encoding(), is_joined, &mut ids)
+    })?;
     Ok(ids)
 }
 
@@ -73,10 +71,8 @@ pub fn audit_segments<'py>(
     let prompt = read(core, segments)?;
     let (mut ids, mut origins) = (Vec::new(), Vec::new());
     gil::run(py, prompt.size(), || {
-        let (encoding, normalization) = (core.encoding(), core.normalization());
-        prompt.encode_with_origins(encoding, normalization, is_joined, &mut ids, &mut origins)
-    })
-    .or_raise(py)?;
+        prompt.encode_with_origins(core.encoding(), is_joined, &mut ids, &mut origins)
+    })?;
     let special: Vec<u8> = origins.iter().map(|origin| origin.is_special.into()).collect();
     let places = origins.iter().map(|&Origin { segments, .. }| segments);
     Ok((
@@ -134,13 +130,15 @@ fn push(
     }
     if segment.len() == 6 {
         let what = segment.get_borrowed_item(4)?;
-        if what.eq(pyo3::intern!(py, "special"))? {
-            let name = text::read(&text)?.utf8();
+        // The literal in Python's source is this very object.
+        let is_text = what.is(pyo3::intern!(py, "text"));
+        if !is_text && what.eq(pyo3::intern!(py, "special"))? {
+            let name = text::read(&text)?.utf8().or_raise(py)?;
             let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
             prompt.push_special(&name, id);
             return Ok(());
         }
-        if what.eq(pyo3::intern!(py, "tokens"))? {
+        if !is_text && what.eq(pyo3::intern!(py, "tokens"))? {
             let given =
                 ids::read(&segment.get_item(5)?).map_err(|error| at_segment(py, index, &error))?;
             if let Some(id) = given.iter().find(|&&id| core.encoding().token_bytes(id).is_none()) {
@@ -153,9 +151,8 @@ fn push(
         }
     }
     let allowed = read_allowed(core, index, &segment.get_item(1)?)?;
-    let text = text::read(&text)?.utf8();
-    prompt.push_text(core.encoding(), core.normalization(), &text, &allowed);
-    Ok(())
+    let text = text::read(&text)?.utf8().or_raise(py)?;
+    prompt.push_text(core.encoding(), &text, &allowed).or_raise(py)
 }
 
 /// What is special in the text of a segment: a bool, or names.
@@ -178,7 +175,7 @@ fn read_allowed(core: &CoreBpe, index: usize, allowed: &Bound<'_, PyAny>) -> PyR
         if !name.is_instance_of::<PyString>() {
             return Err(wrong(&format!("one that holds {}", kind(&name))));
         }
-        let name = text::read(&name)?.utf8().to_string();
+        let name = text::read(&name)?.utf8().or_raise(name.py())?.to_string();
         special.id(&name).ok_or_else(|| unknown(index, &name))?;
         names.push(name);
     }
@@ -224,34 +221,38 @@ impl NameFinder {
     #[new]
     fn new(py: Python<'_>, core: &Bound<'_, CoreBpe>, names: Vec<String>) -> PyResult<Self> {
         let names = Box::new(Names::new(names).or_raise(py)?);
-        Ok(Self { names, normalization: core.get().normalization() })
+        Ok(Self { names, normalization: core.get().encoding().normalization() })
     }
 
     /// The names in a text: each with its first character, and the one after its last.
     fn find(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(String, usize, usize)>> {
-        let original = text::read(text)?.utf8();
-        let (normal, alignment) = self.normalization.align(&original);
-        let (mut names, mut spans) = (Vec::new(), Vec::new());
+        let py = text.py();
+        let original = text::read(text)?.utf8().or_raise(py)?;
+        let (normal, alignment) = self.normalization.align(&original).or_raise(py)?;
+        let mut characters = text::CharacterSpans::new(text, &original)?;
+        let mut result = Vec::new();
         let mut from = 0;
         while let Some(found) = self.names.find(&normal, from) {
-            names.push(self.names.names()[found.name].clone());
-            spans.push(alignment.original(found.start..found.end));
+            let (start, end) = characters.next(alignment.original(found.start..found.end));
+            result.push((self.names.names()[found.name].clone(), start, end));
             from = found.end;
         }
-        let spans = text::character_spans(text, &original, spans)?;
-        Ok(names.into_iter().zip(spans).map(|(name, (start, end))| (name, start, end)).collect())
+        Ok(result)
     }
 
     /// The parts of a text that are left when every name is taken out, and every one that only
     /// comes about thereby: the first character of each part, and the one after its last.
     fn strip(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(usize, usize)>> {
-        let original = text::read(text)?.utf8();
-        text::character_spans(text, &original, strip::without_names(&self.names, &original))
+        let original = text::read(text)?.utf8().or_raise(text.py())?;
+        let mut characters = text::CharacterSpans::new(text, &original)?;
+        let kept = strip::without_names(&self.names, &original);
+        Ok(kept.into_iter().map(|span| characters.next(span)).collect())
     }
 
     /// The text in the form that the encoding gives to texts.
     fn normalized(&self, text: &Bound<'_, PyAny>) -> PyResult<String> {
-        Ok(self.normalization.apply(&text::read(text)?.utf8()).into_owned())
+        let text_utf8 = text::read(text)?.utf8().or_raise(text.py())?;
+        Ok(self.normalization.apply(&text_utf8).or_raise(text.py())?.into_owned())
     }
 }
 
@@ -264,7 +265,7 @@ impl NameFinder {
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
     core: Py<CoreBpe>,
-    rules: Rules,
+    request: Request,
     state: Mutex<Arc<Conversation>>,
 }
 
@@ -273,8 +274,7 @@ const WORTH_DETACHING: usize = 1 << 16;
 
 impl ConversationState {
     fn current(&self, py: Python<'_>) -> Arc<Conversation> {
-        let state = self.state.lock_py_attached(py);
-        Arc::clone(&state.unwrap_or_else(std::sync::PoisonError::into_inner))
+        Arc::clone(&self.lock(py))
     }
 
     /// Runs `work` on the state; returns how many ids stayed, and all ids behind them.
@@ -282,24 +282,25 @@ impl ConversationState {
         &self,
         py: Python<'py>,
         size: usize,
-        work: impl FnOnce(&CoreBpe, &mut Conversation) -> Result<usize, Stop> + Send,
+        work: impl FnOnce(&Encoding, &mut Conversation) -> bpe_core::Result<usize> + Send,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let core = self.core.get();
-        let raise = |stop: Stop| stop.into_python(py);
+        let encoding = self.core.get().encoding();
         let mut copy = self.current(py);
         if size > WORTH_DETACHING + copy.size() {
-            let kept = py.detach(|| work(core, Arc::make_mut(&mut copy))).map_err(raise)?;
+            let kept = gil::run(py, size, || work(encoding, Arc::make_mut(&mut copy)))?;
             let list = int_cache::list(py, &copy.ids()[kept..])?;
-            *self.state.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner) =
-                copy;
+            *self.lock(py) = copy;
             return Ok((kept, list));
         }
         drop(copy);
-        let mut state =
-            self.state.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.lock(py);
         let state = Arc::make_mut(&mut state);
-        let kept = work(core, state).map_err(raise)?;
+        let kept = work(encoding, state).or_raise(py)?;
         Ok((kept, int_cache::list(py, &state.ids()[kept..])?))
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Arc<Conversation>> {
+        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -311,29 +312,22 @@ impl ConversationState {
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let special = core.get().encoding().special_tokens();
-        let rules = Rules::read(special, allowed_special, disallowed_special)?;
+        let request = core.get().request(allowed_special, disallowed_special)?;
         let state = Mutex::new(Arc::default());
-        Ok(Self { core: core.clone().unbind(), rules, state })
+        Ok(Self { core: core.clone().unbind(), request, state })
     }
 
     /// The same conversation, to go on in another way.
     fn fork(&self, py: Python<'_>) -> Self {
         let state = Mutex::new(self.current(py));
-        Self { core: self.core.clone_ref(py), rules: self.rules.clone(), state }
+        Self { core: self.core.clone_ref(py), request: self.request.clone(), state }
     }
 
     fn update_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let utf8 = text::read(text)?.utf8();
-        self.update(text.py(), utf8.len(), |core, state| {
-            let special = core.encoding().special_tokens();
-            let check = |text: &str| match self.rules.find_disallowed(special, text) {
-                Some(name) => Err(Stop::Disallowed(name)),
-                None => Ok(()),
-            };
-            let margin = self.rules.longest(special);
-            let (encoding, normalization) = (core.encoding(), core.normalization());
-            state.update_text(encoding, normalization, &utf8, &self.rules.allowed, margin, check)
+        let py = text.py();
+        let utf8 = text::read(text)?.utf8().or_raise(py)?;
+        self.update(py, utf8.len(), |encoding, state| {
+            state.update_text(encoding, &utf8, &self.request)
         })
     }
 
@@ -342,10 +336,9 @@ impl ConversationState {
         segments: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
         let prompt = read(self.core.get(), segments)?;
-        self.update(segments.py(), prompt.size(), |core, state| {
+        self.update(segments.py(), prompt.size(), |encoding, state| {
             let (text, fixed) = prompt.into_parts();
-            let (encoding, normalization) = (core.encoding(), core.normalization());
-            state.update_prompt(encoding, normalization, text, fixed).map_err(Stop::Core)
+            state.update_prompt(encoding, text, fixed)
         })
     }
 
@@ -378,19 +371,11 @@ pub fn stable_prefix<'py>(
 ) -> PyResult<(Bound<'py, PyList>, usize)> {
     let py = text.py();
     let core = core.get();
-    let special = core.encoding().special_tokens();
-    let rules = Rules::read(special, allowed_special, disallowed_special)?;
-    let original = text::read(text)?.utf8();
+    let request = core.request(allowed_special, disallowed_special)?;
+    let original = text::read(text)?.utf8().or_raise(py)?;
     let (ids, bytes) = gil::run(py, original.len(), || {
-        let normal = core.normalization().apply(&original);
-        if let Some(name) = rules.find_disallowed(special, &normal) {
-            return Err(Stop::Disallowed(name));
-        }
-        let (encoding, normalization) = (core.encoding(), core.normalization());
-        conversation::stable_prefix(encoding, normalization, &original, &rules.allowed)
-            .map_err(Stop::Core)
-    })
-    .map_err(|stop| stop.into_python(py))?;
-    let spans = text::character_spans(text, &original, std::iter::once(0..bytes).collect())?;
-    Ok((int_cache::list(py, &ids)?, spans.first().map_or(0, |&(_, end)| end)))
+        conversation::stable_prefix(core.encoding(), &original, &request)
+    })?;
+    let (_, characters) = text::CharacterSpans::new(text, &original)?.next(0..bytes);
+    Ok((int_cache::list(py, &ids)?, characters))
 }

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -164,9 +164,13 @@ def show_encodings(rows: Sequence[dict[str, object]]) -> None:
     # A line is a row: in a pipe nothing is cut, on a narrow terminal the end of the hash is.
     console = _console("auto", None if sys.stdout.isatty() else 200)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("name", "tokens", "specials", "max id", "sha256 of the rank file"):
-        number = column in ("tokens", "specials", "max id")
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(str(value if value is not None else "") for value in row.values()))
+    headers = ("name", "tokens", "specials", "max id", "rank file sha256")
+    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+    for header, *column in zip(headers, *cells):
+        justify: JustifyMethod = "right" if header in headers[1:4] else "left"
+        # Only the last column gives way.
+        width = None if header == headers[-1] else max(map(cell_len, (header, *column)))
+        table.add_column(header, justify=justify, width=width, overflow="ellipsis")
+    for row_cells in cells:
+        table.add_row(*row_cells)
     console.print(table)

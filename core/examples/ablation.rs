@@ -115,6 +115,13 @@ fn time(
             let documents = documents(odd);
             timed(|| encode(encoding, &documents, 2))
         }
+        // The same documents once more, each as likely as not on the other thread.
+        "threads-again" => {
+            encode(encoding, &documents(even), 2);
+            let documents = documents(odd);
+            encode(encoding, &documents, 2);
+            timed(|| encode(encoding, &documents, 2))
+        }
         _ => return Err(format!("no row {row:?}").into()),
     })
 }
@@ -125,7 +132,7 @@ fn main() -> Result<(), Failure> {
         return Err("usage: ablation MECHANISM RANKS PATTERN".into());
     };
     leave_out(mechanism)?;
-    let vocabulary = Vocabulary::build(rank_file::parse(&std::fs::read(ranks)?)?)?;
+    let vocabulary = Vocabulary::from_ranks(rank_file::parse(&std::fs::read(ranks)?)?)?;
     let encoding = Encoding::new(vocabulary, Splitter::new(pattern)?, SpecialTokens::new([])?)?;
     let mut texts = HashMap::new();
     for line in std::io::stdin().lock().lines() {

@@ -16,14 +16,10 @@ pub enum Mechanism {
     PackedIds,
     /// Without: an entry that is evicted is lost.
     Relocation,
-    /// Without: each cache is filled by its own misses only.
-    Exchange,
     /// Without: misses are resolved one after the other.
     MissBatches,
     /// Without: memory is first asked for when it is needed.
     Prefetch,
-    /// Without: pages of a cache are mapped when they are first touched.
-    Populate,
     /// Without: memory lies on pages of the usual size.
     HugePages,
     /// Without: one workspace, so that of two calls at once one has no cache.
@@ -32,6 +28,16 @@ pub enum Mechanism {
     IntCache,
     /// Without: each long text gets new memory for its ids.
     BufferPool,
+    /// Without: short pieces are merged one after the other.
+    Lanes,
+    /// Without: pieces in Chinese and the like are not cut apart before they are merged.
+    Boundaries,
+    /// Without: merging starts with single bytes.
+    FirstParts,
+    /// Without: short pieces are merged with a heap, as long ones are.
+    Scan,
+    /// Without: portable code in place of vector instructions.
+    Vectors,
 }
 
 impl Mechanism {
@@ -41,14 +47,17 @@ impl Mechanism {
         ("long-tables", Mechanism::LongTables),
         ("packed-ids", Mechanism::PackedIds),
         ("relocation", Mechanism::Relocation),
-        ("exchange", Mechanism::Exchange),
         ("miss-batches", Mechanism::MissBatches),
         ("prefetch", Mechanism::Prefetch),
-        ("populate", Mechanism::Populate),
         ("huge-pages", Mechanism::HugePages),
         ("pool", Mechanism::Pool),
         ("int-cache", Mechanism::IntCache),
         ("buffer-pool", Mechanism::BufferPool),
+        ("lanes", Mechanism::Lanes),
+        ("boundaries", Mechanism::Boundaries),
+        ("first-parts", Mechanism::FirstParts),
+        ("scan", Mechanism::Scan),
+        ("vectors", Mechanism::Vectors),
     ];
 
     /// Whether it is in use.

@@ -5,9 +5,13 @@
 //! it is. When another text comes, the last checkpoint that the text in common decides is where
 //! encoding goes on.
 
+use std::borrow::Cow;
+
 use crate::encoding::Encoding;
 use crate::error::Result;
+use crate::memory::{reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
+use crate::request::Request;
 use crate::segments::{Fixed, FixedIds};
 use crate::special_tokens::{Selection, SpecialTokens};
 
@@ -21,7 +25,7 @@ pub struct Conversation {
     fixed: Vec<Fixed>,
     ids: Vec<u32>,
     checkpoints: Vec<Checkpoint>,
-    /// The text before normalization, if that changes texts and the last one was a text.
+    /// The text before normalization, if that changed it.
     raw: Option<Raw>,
     /// Whether `fixed` was found in the text, as opposed to given with segments.
     is_searched: bool,
@@ -68,29 +72,32 @@ impl Conversation {
             + raw.map_or(0, |raw| raw.text.capacity() + raw.places.capacity() * 16)
     }
 
-    /// Makes `text` the text, in which the names in `allowed` are special tokens. Calls `check`
-    /// with the part of the normalized text that is new, and `margin` bytes or more before it.
+    /// Makes `text` the text, as `request` says.
     ///
     /// Returns how many of the ids stayed. After an error everything is as before.
-    pub fn update_text<E: From<crate::Error>>(
+    pub fn update_text(
         &mut self,
         encoding: &Encoding,
-        normalization: Normalization,
         text: &str,
-        allowed: &Selection,
-        margin: usize,
-        check: impl FnOnce(&str) -> std::result::Result<(), E>,
-    ) -> std::result::Result<usize, E> {
-        let raw = (normalization != Normalization::None)
-            .then(|| Raw::of(text, normalization, self.raw.as_ref(), &self.text));
-        let (normal, raw) = match &raw {
-            None => (text, None),
-            Some((normal, raw)) => (normal.as_str(), Some(raw)),
+        request: &Request,
+    ) -> Result<usize> {
+        let known = if self.is_searched { common_prefix(&self.text, text) } else { 0 };
+        let (normal, raw, known) = match encoding.normalization() {
+            Normalization::None => (Cow::Borrowed(text), None, known),
+            form if self.stays_normal(text, known, form)? => (Cow::Borrowed(text), None, known),
+            form => {
+                let (normal, raw) = Raw::of(text, form, self.raw.as_ref(), &self.text)?;
+                let known = if self.is_searched { common_prefix(&self.text, &normal) } else { 0 };
+                (Cow::Owned(normal), Some(raw), known)
+            }
         };
-        let same = common_prefix(&self.text, normal);
-        let known = if self.is_searched { same } else { 0 };
-        check(&normal[floor_boundary(normal, known.saturating_sub(margin))..])?;
-        let longest = encoding.special_tokens().all().longest();
+        let normal = &*normal;
+        let special = encoding.special_tokens();
+        // A name that was not there before ends behind what is known.
+        let from = known.saturating_sub(request.longest_disallowed(special));
+        request.check(special, &normal[floor_boundary(normal, from)..])?;
+        let allowed = &request.allowed;
+        let longest = special.all().longest();
         let mut fixed: Vec<Fixed> = match allowed {
             Selection::None => Vec::new(),
             _ => {
@@ -99,25 +106,35 @@ impl Conversation {
                 self.fixed.iter().take_while(|fixed| decided(fixed)).cloned().collect()
             }
         };
-        search(encoding.special_tokens(), normal, allowed, &mut fixed);
-        let raw = raw.cloned();
+        search(special, normal, allowed, &mut fixed);
+        let same = if self.is_searched { known } else { common_prefix(&self.text, normal) };
         let kept = self.apply(encoding, normal, fixed, same)?;
         self.raw = raw;
         self.is_searched = true;
         Ok(kept)
     }
 
+    /// Whether the text before and `text`, which begin with the same `known` bytes, both are their
+    /// own normalization.
+    fn stays_normal(&self, text: &str, known: usize, form: Normalization) -> Result<bool> {
+        if self.raw.is_some() {
+            return Ok(false);
+        }
+        let start = text[..known].char_indices().rev().find(|&(_, c)| starts_stretch(c));
+        let start = start.map_or(0, |(at, _)| at);
+        Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
+    }
+
     /// Makes the text of a prompt the text. Runs of text between the fixed places are normalized.
     pub fn update_prompt(
         &mut self,
         encoding: &Encoding,
-        normalization: Normalization,
         text: String,
         fixed: Vec<Fixed>,
     ) -> Result<usize> {
-        let (text, fixed) = match normalization {
+        let (text, fixed) = match encoding.normalization() {
             Normalization::None => (text, fixed),
-            _ => normalize_runs(normalization, &text, fixed),
+            normalization => normalize_runs(normalization, &text, fixed)?,
         };
         let same = common_prefix(&self.text, &text);
         let kept = self.apply(encoding, &text, fixed, same)?;
@@ -146,6 +163,9 @@ impl Conversation {
 
         let stay =
             self.ids[from.ids..].iter().zip(&ids).take_while(|(old, new)| old == new).count();
+        let more = text.len().saturating_sub(self.text.len());
+        reserve_text(&mut self.text, more)?;
+        reserve(&mut self.ids, ids.len())?;
         self.text.truncate(from.at);
         self.text.push_str(&text[from.at..]);
         self.ids.truncate(from.ids + stay);
@@ -174,7 +194,7 @@ fn encode_from(
             let stretch = &text[position..end];
             let cut = encoding.splitter().safe_cut(stretch, SPACING);
             let length = cut.unwrap_or(stretch.len());
-            encoding.encode(&stretch[..length], &Selection::None, ids)?;
+            encoding.encode_normal(&stretch[..length], &Selection::None, ids)?;
             position += length;
             let Some(cut) = cut else { break };
             // The cut depends on the characters on both sides of it, and on nothing behind them.
@@ -214,18 +234,19 @@ fn normalize_runs(
     normalization: Normalization,
     text: &str,
     mut fixed: Vec<Fixed>,
-) -> (String, Vec<Fixed>) {
-    let mut normal = String::with_capacity(text.len());
+) -> Result<(String, Vec<Fixed>)> {
+    let mut normal = String::new();
+    reserve_text(&mut normal, text.len())?;
     let mut position = 0;
     for place in &mut fixed {
-        normal.push_str(&normalization.apply(&text[position..place.start]));
+        normal.push_str(&normalization.apply(&text[position..place.start])?);
         position = place.end;
         let start = normal.len();
         normal.push_str(&text[place.start..place.end]);
         (place.start, place.end) = (start, normal.len());
     }
-    normal.push_str(&normalization.apply(&text[position..]));
-    (normal, fixed)
+    normal.push_str(&normalization.apply(&text[position..])?);
+    Ok((normal, fixed))
 }
 
 impl Raw {
@@ -236,8 +257,9 @@ impl Raw {
         normalization: Normalization,
         before: Option<&Raw>,
         normal_before: &str,
-    ) -> (String, Raw) {
-        let (mut normal, mut places) = (String::with_capacity(text.len()), Vec::new());
+    ) -> Result<(String, Raw)> {
+        let (mut normal, mut places) = (String::new(), Vec::new());
+        reserve_text(&mut normal, text.len())?;
         let mut from = 0;
         if let Some(before) = before {
             let same = common_prefix(&before.text, text);
@@ -256,34 +278,35 @@ impl Raw {
                 .char_indices()
                 .find(|&(offset, character)| near + offset > 0 && starts_stretch(character))
                 .map_or(rest.len(), |(offset, _)| near + offset);
-            normal.push_str(&normalization.apply(&rest[..end]));
+            normal.push_str(&normalization.apply(&rest[..end])?);
             from += end;
             if from < text.len() {
                 places.push((from, normal.len()));
             }
         }
-        (normal, Raw { text: text.to_owned(), places })
+        Ok((normal, Raw { text: text.to_owned(), places }))
     }
 }
 
 /// The ids of a text that stay whatever follows it, and how many bytes of the text they stand for.
 pub fn stable_prefix(
     encoding: &Encoding,
-    normalization: Normalization,
     text: &str,
-    allowed: &Selection,
+    request: &Request,
 ) -> Result<(Vec<u32>, usize)> {
+    let normalization = encoding.normalization();
     // What follows may combine with the last character that starts a stretch.
     let settled = match normalization {
         Normalization::None => text.len(),
         _ => text.char_indices().rev().find(|&(_, c)| starts_stretch(c)).map_or(0, |(at, _)| at),
     };
-    let (normal, alignment) = normalization.align(&text[..settled]);
     let special = encoding.special_tokens();
+    request.check(special, &normalization.apply(text)?)?;
+    let (normal, alignment) = normalization.align(&text[..settled])?;
     // Whichever names are allowed: so a caller may change its mind before more text comes.
     let open = special.all().open_from(&normal);
     let mut fixed = Vec::new();
-    search(special, &normal, allowed, &mut fixed);
+    search(special, &normal, &request.allowed, &mut fixed);
     fixed.retain(|fixed| fixed.start < open);
     let mut ids = Vec::new();
     let after_special = fixed.last().map_or(0, |last| last.end);

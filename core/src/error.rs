@@ -13,6 +13,8 @@ pub enum Error {
     Pattern { pattern: String, reason: String },
     /// The pattern compiled, but matching this text ran into the regex engine's limits.
     PatternLimit { position: usize, reason: String },
+    /// The text holds the name of a special token that the request does not want to see.
+    DisallowedSpecial { name: String },
     /// A special token's name or id is not usable.
     SpecialToken(String),
     /// The text holds a byte that is no token of the vocabulary.
@@ -21,11 +23,13 @@ pub enum Error {
     UnknownToken(Vec<u8>),
     /// A chunk of this many tokens cannot hold the character.
     ChunkTooSmall { character: String, max_tokens: usize },
+    /// A cache cannot have this size, in the words of whoever asked for it.
+    CacheSize(String),
     /// The id stands for no token.
     UnknownId(u64),
     /// The system has no memory for this many more bytes.
     OutOfMemory { bytes: usize },
-    /// The caller asked for the work to be ended; see [`crate::interrupt`].
+    /// The caller asked for the work to be ended; see [`crate::polling`].
     Interrupted,
 }
 
@@ -42,6 +46,11 @@ impl fmt::Display for Error {
                 "the pattern could not split the text at byte {position}: {reason}; \
                  simplify the pattern, or cut the text before encoding it"
             ),
+            Error::DisallowedSpecial { name } => write!(
+                f,
+                "the text holds {name:?}, a special token that the request disallows; allow it, \
+                 or take it off the disallowed names to have it encoded as ordinary text"
+            ),
             Error::MissingByte { byte } => write!(
                 f,
                 "the byte 0x{byte:02x} is not a token of this vocabulary, so the text cannot be \
@@ -54,6 +63,11 @@ impl fmt::Display for Error {
                 f,
                 "the character {character:?} alone has more than {max_tokens} tokens; make \
                  max_tokens larger"
+            ),
+            Error::CacheSize(size) => write!(
+                f,
+                "a cache of {size} bytes cannot be had; choose 65536 (64 KiB) to 1073741824 (1 GiB) \
+                 bytes, or turn caching off"
             ),
             Error::UnknownId(id) => write!(f, "Invalid token for decoding: {id}"),
             Error::OutOfMemory { bytes } => write!(

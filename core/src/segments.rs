@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
+use crate::memory::{reserve, reserve_text};
 use crate::normalize::{Normalization, starts_stretch};
+use crate::polling::poll;
 use crate::sink::Pieces;
 use crate::special_tokens::Selection;
 
@@ -67,16 +69,18 @@ impl Prompt {
     pub fn push_text(
         &mut self,
         encoding: &Encoding,
-        normalization: Normalization,
         text: &str,
         allowed: &Selection,
-    ) {
+    ) -> Result<()> {
+        poll(text.len())?;
+        reserve_text(&mut self.text, text.len())?;
+        let normalization = encoding.normalization();
         let base = self.text.len();
         let mut from = 0;
         while let Some((found, id)) = encoding.special_tokens().find_allowed(text, from, allowed) {
             let name = found.start..found.end;
             from = found.end;
-            if normalization != Normalization::None && !survives(normalization, text, &name) {
+            if normalization != Normalization::None && !survives(normalization, text, &name)? {
                 from = found.start + 1;
                 continue;
             }
@@ -84,6 +88,7 @@ impl Prompt {
         }
         self.text.push_str(text);
         self.ends.push(self.text.len());
+        Ok(())
     }
 
     /// Adds a special token.
@@ -151,21 +156,17 @@ impl Prompt {
     }
 
     /// Appends the ids.
-    pub fn encode(
-        &self,
-        encoding: &Encoding,
-        normalization: Normalization,
-        is_joined: bool,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
+    pub fn encode(&self, encoding: &Encoding, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
         self.walk(is_joined, |span, fixed| match fixed {
             Some(index) => {
-                ids.extend_from_slice(self.fixed[index].ids.as_slice());
+                let given = self.fixed[index].ids.as_slice();
+                reserve(ids, given.len())?;
+                ids.extend_from_slice(given);
                 Ok(())
             }
             None => {
-                let text = normalization.apply(&self.text[span]);
-                encoding.encode(&text, &Selection::None, ids)
+                let text = encoding.normalization().apply(&self.text[span])?;
+                encoding.encode_normal(&text, &Selection::None, ids)
             }
         })
     }
@@ -174,7 +175,6 @@ impl Prompt {
     pub fn encode_with_origins(
         &self,
         encoding: &Encoding,
-        normalization: Normalization,
         is_joined: bool,
         ids: &mut Vec<u32>,
         origins: &mut Vec<Origin>,
@@ -190,9 +190,9 @@ impl Prompt {
                 }));
                 return Ok(());
             }
-            let (text, alignment) = normalization.align(&self.text[span.clone()]);
+            let (text, alignment) = encoding.normalization().align(&self.text[span.clone()])?;
             let mut walk = Pieces::default();
-            encoding.encode(&text, &Selection::None, &mut walk)?;
+            encoding.encode_normal(&text, &Selection::None, &mut walk)?;
             for bytes in token_spans(encoding, &walk) {
                 let original = alignment.original(bytes);
                 let first = self.segment_at(span.start + original.start);
@@ -226,14 +226,19 @@ fn token_spans<'a>(
 }
 
 /// Whether normalizing `text` leaves the name at `name` as it is.
-fn survives(normalization: Normalization, text: &str, name: &Range<usize>) -> bool {
+fn survives(normalization: Normalization, text: &str, name: &Range<usize>) -> Result<bool> {
+    // Nothing below U+0300 changes with what stands beside it.
+    let next = text[name.end..].chars().next();
+    if text[name.clone()].is_ascii() && next.is_none_or(|character| character < '\u{300}') {
+        return Ok(true);
+    }
     let starts = |&(_, character): &(usize, char)| starts_stretch(character);
     let before = text[..name.start].char_indices().rev().find(starts);
     let before = before.map_or(0, |(offset, _)| offset);
     let behind = text[name.end..].char_indices().find(starts);
     let behind = behind.map_or(text.len(), |(offset, _)| name.end + offset);
-    let mut apart = normalization.apply(&text[before..name.start]).into_owned();
+    let mut apart = normalization.apply(&text[before..name.start])?.into_owned();
     apart.push_str(&text[name.clone()]);
-    apart.push_str(&normalization.apply(&text[name.end..behind]));
-    normalization.apply(&text[before..behind]) == apart
+    apart.push_str(&normalization.apply(&text[name.end..behind])?);
+    Ok(normalization.apply(&text[before..behind])? == apart)
 }

@@ -3,7 +3,7 @@
 use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::Selection;
-use bpe_core::{Encoding, Error, Normalization, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Encoding, Normalization, Request, SpecialTokens, Splitter, Vocabulary};
 use proptest::prelude::*;
 
 const PATTERNS: [&str; 4] = [
@@ -14,7 +14,7 @@ const PATTERNS: [&str; 4] = [
 ];
 
 /// Bytes, tokens across every place where a cut could be wrong, and names within names.
-fn encoding(pattern: &str) -> Encoding {
+fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
     let words = [" a", "a ", "  ", "'s", "a'", ", ", "的。", "|>", "<|", "\n\n", "11", "é"];
     let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
     let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
@@ -22,17 +22,13 @@ fn encoding(pattern: &str) -> Encoding {
     let special = special.map(|(name, id)| (name.to_owned(), id));
     let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
     let special = SpecialTokens::new(special).unwrap();
-    Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap()
+    let splitter = Splitter::new(pattern).unwrap();
+    Encoding::new(vocabulary, splitter, special).unwrap().with_normalization(normalization)
 }
 
-fn encode(
-    encoding: &Encoding,
-    normalization: Normalization,
-    text: &str,
-    allowed: &Selection,
-) -> Vec<u32> {
+fn encode(encoding: &Encoding, text: &str, allowed: &Selection) -> Vec<u32> {
     let mut ids = Vec::new();
-    encoding.encode(&normalization.apply(text), allowed, &mut ids).unwrap();
+    encoding.encode(text, &Request::allowing(allowed.clone()), &mut ids).unwrap();
     ids
 }
 
@@ -76,8 +72,8 @@ proptest! {
     #[test]
     fn updates_equal_encode(texts in prop::collection::vec((texts(), 0usize..4000), 1..8)) {
         for pattern in PATTERNS {
-            let encoding = encoding(pattern);
             for normalization in NORMALIZATIONS {
+                let encoding = encoding(pattern, normalization);
                 for allowed in [Selection::None, Selection::All] {
                     let mut conversation = Conversation::default();
                     let mut current = String::new();
@@ -90,9 +86,9 @@ proptest! {
                         current.push_str(&more.repeat(1 + cut % 3));
                         let before = conversation.ids().to_vec();
                         let kept = conversation
-                            .update_text(&encoding, normalization, &current, &allowed, 8, |_| Ok::<_, Error>(()))
+                            .update_text(&encoding, &current, &Request::allowing(allowed.clone()))
                             .unwrap();
-                        let expected = encode(&encoding, normalization, &current, &allowed);
+                        let expected = encode(&encoding, &current, &allowed);
                         prop_assert_eq!(conversation.ids(), &expected);
                         prop_assert_eq!(&before[..kept], &expected[..kept]);
                     }
@@ -104,15 +100,15 @@ proptest! {
     #[test]
     fn stable_ids_stay(text in texts(), more in prop::collection::vec(texts(), 6)) {
         for pattern in PATTERNS {
-            let encoding = encoding(pattern);
             for normalization in NORMALIZATIONS {
+                let encoding = encoding(pattern, normalization);
                 for allowed in [Selection::None, Selection::All] {
                     let (ids, bytes) =
-                        stable_prefix(&encoding, normalization, &text, &allowed).unwrap();
-                    prop_assert_eq!(&ids, &encode(&encoding, normalization, &text[..bytes], &allowed));
+                        stable_prefix(&encoding, &text, &Request::allowing(allowed.clone())).unwrap();
+                    prop_assert_eq!(&ids, &encode(&encoding, &text[..bytes], &allowed));
                     for more in &more {
                         let whole = format!("{text}{more}");
-                        let whole = encode(&encoding, normalization, &whole, &allowed);
+                        let whole = encode(&encoding, &whole, &allowed);
                         prop_assert_eq!(&whole[..ids.len()], &ids);
                     }
                 }
@@ -126,19 +122,19 @@ proptest! {
         is_joined in any::<bool>(),
     ) {
         for pattern in PATTERNS {
-            let encoding = encoding(pattern);
+            let encoding = encoding(pattern, Normalization::None);
             let mut prompt = Prompt::default();
             let mut expected = 0;
             for (text, is_trusted) in &segments {
                 let allowed = if *is_trusted { Selection::All } else { Selection::None };
-                prompt.push_text(&encoding, Normalization::None, text, &allowed);
-                let ids = encode(&encoding, Normalization::None, text, &allowed);
+                prompt.push_text(&encoding, text, &allowed).unwrap();
+                let ids = encode(&encoding, text, &allowed);
                 expected += ids.iter().filter(|&&id| id >= 900).count();
             }
             let (mut ids, mut again, mut origins) = (Vec::new(), Vec::new(), Vec::new());
-            prompt.encode(&encoding, Normalization::None, is_joined, &mut ids).unwrap();
+            prompt.encode(&encoding, is_joined, &mut ids).unwrap();
             prompt
-                .encode_with_origins(&encoding, Normalization::None, is_joined, &mut again, &mut origins)
+                .encode_with_origins(&encoding, is_joined, &mut again, &mut origins)
                 .unwrap();
             prop_assert_eq!(&ids, &again);
             prop_assert_eq!(ids.len(), origins.len());

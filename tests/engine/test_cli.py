@@ -594,3 +594,13 @@ def test_commands_are_imported_when_they_are_called_for() -> None:
     code += "loaded = sys.modules.keys()\n"
     code += "assert not {'rich', 'bpe_engine.cli.show', 'importlib.metadata'} & loaded\n"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
+def test_the_table_of_encodings_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A line is a row; of the columns only the last, the hash, gives way."""
+    monkeypatch.setattr(display, "_console", lambda *_: display._Console(width=60, highlight=False))
+    lines = run(capfdbinary, "encodings")[1].splitlines()
+    assert len(lines) == 1 + len(bpe_engine.list_encoding_names())
+    assert lines[-1].split()[:4] == ["qwen3", "151643", "26", "151668"]

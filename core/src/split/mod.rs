@@ -7,6 +7,7 @@
 mod blocks;
 mod char_table;
 mod chars;
+mod compile;
 mod linear;
 mod masks;
 mod pattern;
@@ -77,6 +78,12 @@ impl Splitter {
             None => Method::Pattern(Pattern::new(pattern)?),
         };
         Ok(Self { method })
+    }
+
+    /// Whether the pattern is a published spelling of a family, so that it is known how far it
+    /// looks.
+    pub fn is_family(&self) -> bool {
+        matches!(self.method, Method::Family(..))
     }
 
     /// Boundaries `text`, which is looked at on its own: its end is the end of the text for `$` and
