@@ -46,7 +46,7 @@ mod _core {
     #[pymodule_export]
     use super::encoding::CoreBpe;
     #[pymodule_export]
-    use super::learn::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
+    use super::learn::{audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines};
     #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]

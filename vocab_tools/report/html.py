@@ -1,0 +1,398 @@
+"""Reports as one HTML page each, which needs nothing else."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..check import CheckResult
+from ..corpus.effect import CorpusEffect
+from ..extend.result import LearnResult, WordPath, bare
+from ..notes import grouped
+from ..text import id_range, plural, show
+from .charts import Chart, bar_chart
+
+#: Rows that stand in the page itself, for browsers without scripts; the others are data from which
+#: the script makes the rows of each leaf.
+ROWS_WITHOUT_SCRIPT = 200
+
+#: Examples of a kind of notes.
+MOST_NOTES = 50
+
+#: A cell: text, a number, or a list of lists of token texts (a path of merges).
+Cell = Any
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and what kind of cells it has."""
+
+    title: str
+    #: "text", "number", "id", "token", "tokens" or "path".
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table that sorts, filters and turns leaves."""
+
+    id: str
+    columns: Sequence[Column]
+    rows: list[list[Cell]]
+
+    @property
+    def first_rows(self) -> list[list[Cell]]:
+        """Those that stand in the page itself."""
+        return self.rows[:ROWS_WITHOUT_SCRIPT]
+
+    @property
+    def data(self) -> str:
+        """All rows as JSON that may stand inside a page."""
+        text = json.dumps(self.rows, ensure_ascii=False, separators=(",", ":"))
+        # Nothing in it can end the element, or be taken for markup.
+        for character in "<>&\u2028\u2029":
+            text = text.replace(character, f"\\u{ord(character):04x}")
+        return text
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the summary."""
+
+    value: str
+    label: str
+    #: "good", "bad" or "".
+    mood: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A remark, or a group of remarks with examples."""
+
+    text: str
+    #: "error", "warning" or "info".
+    severity: str = "warning"
+    examples: Sequence[str] = ()
+    hidden: int = 0
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the page."""
+
+    id: str
+    title: str
+    text: str = ""
+    tiles: Sequence[Tile] = ()
+    remarks: Sequence[Remark] = ()
+    tables: Sequence[TableView] = ()
+    charts: Sequence[Chart] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    subtitle: str
+    parts: list[Part] = field(default_factory=list)
+
+
+def percent(share: float) -> str:
+    """A share with as many digits as it needs.
+
+    >>> percent(0.1234), percent(0.00123), percent(0)
+    ('12.3%', '0.12%', '0.0%')
+    """
+    return f"{share:.2%}" if 0 < abs(share) < 0.01 else f"{share:.1%}"
+
+
+def require_jinja2() -> Any:
+    """The package jinja2. Raises ImportError, with the extra that has it."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(
+            "HTML reports need the package jinja2; install it with "
+            "pip install 'bpe-engine[report]', or write a .md or .json report"
+        ) from error
+    return jinja2
+
+
+@functools.cache
+def _template() -> Any:
+    jinja2 = require_jinja2()
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("vocab_tools.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = lambda value: f"{value:,}" if value is not None else ""
+    return environment.get_template("report.html.j2")
+
+
+def _rendered(page: Page) -> str:
+    return str(_template().render(page=page))
+
+
+def learn_page(result: LearnResult, effect: CorpusEffect | None = None) -> str:
+    """What was learned, as a page."""
+    known = f"{result.recognised}, " if result.recognised else ""
+    subtitle = (
+        f"Base: {known}{plural(len(result.base), 'rank')} and "
+        f"{plural(len(result.special_tokens), 'special token')}. Pattern: {result.pattern.label}."
+    )
+    parts = [_summary(result, effect), _conflicts(result)]
+    if effect is not None:
+        parts.append(_corpus(result, effect))
+    parts += [_words(result), _by_products(result)]
+    return _rendered(Page("New tokens", subtitle, [part for part in parts if part is not None]))
+
+
+def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
+    ids = list(result.tokens.values())
+    one = sum(path.id is not None for path in result.words)
+    failed = len(result.words) - one
+    tiles = [
+        Tile(f"{len(ids):,}", f"new tokens, {id_range(ids)}"),
+        Tile(
+            f"{one:,} of {len(result.words):,}", "words are one token", "bad" if failed else "good"
+        ),
+    ]
+    if effect is not None:
+        saved = (effect.tokens_before - effect.tokens_after) / max(effect.tokens_before, 1)
+        before, after = effect.tokens_before, effect.tokens_after
+        mood = "good" if saved > 0 else ""
+        tiles.append(
+            Tile(percent(saved), f"fewer tokens of the corpus: {before:,} → {after:,}", mood)
+        )
+        others = sum(change.count for change in effect.unexpected)
+        label = f"of {effect.pieces:,} pieces changed without a new word in them"
+        tiles.append(Tile(f"{others:,}", label, "bad" if others else "good"))
+    if result.skipped:
+        tiles.append(Tile(f"{len(result.skipped):,}", "words were tokens already"))
+    if result.refused:
+        tiles.append(Tile(f"{len(result.refused):,}", "words would be several pieces", "bad"))
+    lengths = bar_chart(
+        "Tokens of a word, before and after",
+        "tokens",
+        "words",
+        {
+            "before": Counter(len(path.base_pieces) for path in result.words),
+            "after": Counter(
+                1 if path.id is not None else len(path.pieces) for path in result.words
+            ),
+        },
+    )
+    bytes_ = bar_chart(
+        "Length of the new tokens", "bytes", "tokens", {"tokens": Counter(map(len, result.tokens))}
+    )
+    charts = [chart for chart in (lengths, bytes_) if chart is not None]
+    return Part("summary", "Summary", tiles=tiles, charts=charts)
+
+
+def _conflicts(result: LearnResult) -> Part | None:
+    remarks = [
+        Remark(
+            group.title if group.total > 1 else str(group.shown[0]),
+            "error" if group.kind == "not one token" else "warning",
+            [] if group.total == 1 else list(map(str, group.shown)),
+            group.hidden,
+        )
+        for group in grouped(result.notes, MOST_NOTES)
+    ]
+    rows: list[list[Cell]] = []
+    rows += [
+        [path.word, path.reason or "does not become one token"] for path in result.not_one_token
+    ]
+    rows += [
+        [path.word, "is one token as a piece of its own only; merging takes another way"]
+        for path in result.words
+        if path.id is not None and not path.reached
+    ]
+    rows += [
+        [show(step.token), f"was {step.novelty} when {show(step.left)} + {show(step.right)} merged"]
+        for step in result.steps
+        if step.novelty in ("in base", "repeated")
+    ]
+    rows += [
+        [word, "would be pre-tokenized to " + " | ".join(cut)]
+        for word, cut in result.refused.items()
+    ]
+    rows += [[word, f"is a token already, {number}"] for word, number in result.skipped.items()]
+    tables = []
+    if rows:
+        columns = [Column("word or token", "token"), Column("why")]
+        tables.append(TableView("conflicts-table", columns, rows))
+    if not remarks and not rows:
+        return None
+    text = "Words and merges that gave no new token, and what to know about the others."
+    return Part("conflicts", "Conflicts and remarks", text, remarks=remarks, tables=tables)
+
+
+def _words(result: LearnResult) -> Part:
+    def row(path: WordPath) -> list[Cell]:
+        stages = [[bare(piece) for piece in stage] for stage in result.stages(path)]
+        after = 1 if path.id is not None else len(path.pieces)
+        return [
+            bare(path.word.encode()),
+            path.frequency,
+            len(path.base_pieces),
+            after,
+            path.id,
+            stages,
+        ]
+
+    paths = sorted(result.words, key=lambda path: -path.frequency)
+    columns = [
+        Column("word", "token"),
+        Column("frequency", "number"),
+        Column("tokens before", "number"),
+        Column("after", "number"),
+        Column("id", "id"),
+        Column("merges, from the pieces of the base", "path"),
+    ]
+    text = f"{plural(len(paths), 'word')}, the most frequent first."
+    tables = [TableView("words-table", columns, [row(path) for path in paths])] if paths else []
+    return Part("words", "Words", text, tables=tables)
+
+
+def _by_products(result: LearnResult) -> Part | None:
+    made = sorted(result.by_products(), key=lambda by_product: -by_product.use)
+    if not made:
+        return None
+    rows: list[list[Cell]] = [
+        [
+            bare(by_product.token),
+            by_product.id,
+            by_product.use,
+            len(by_product.words),
+            [bare(by_product.left), bare(by_product.right)],
+            [bare(word.encode()) for word in by_product.words[:8]],
+        ]
+        for by_product in made
+    ]
+    columns = [
+        Column("token", "token"),
+        Column("id", "id"),
+        Column("use", "number"),
+        Column("words", "number"),
+        Column("made of", "tokens"),
+        Column("on the way to", "tokens"),
+    ]
+    text = (
+        "Tokens that are none of the words, but steps on the way to them. Other text that holds "
+        "them changes, too. Use is the frequency of their words together."
+    )
+    return Part(
+        "by-products", "By-products", text, tables=[TableView("by-products-table", columns, rows)]
+    )
+
+
+def _corpus(result: LearnResult, effect: CorpusEffect) -> Part:
+    tokens = {number: token for token, number in result.extended.items()}
+    return Part(
+        "corpus",
+        "Corpus",
+        f"{effect.changed:,} of {effect.pieces:,} pieces changed.",
+        tables=corpus_tables(effect, lambda number: tokens.get(number, b"")),
+        charts=corpus_charts(effect),
+    )
+
+
+def corpus_charts(effect: CorpusEffect) -> list[Chart]:
+    """How many pieces have how many tokens."""
+    lengths = {"before": effect.lengths_before, "after": effect.lengths_after}
+    chart = bar_chart("Tokens of a piece of the corpus", "tokens", "pieces", lengths)
+    return [] if chart is None else [chart]
+
+
+def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[TableView]:
+    """Tokens by file and by script, and the pieces that changed unexpectedly."""
+    tables = []
+    for name, parts in [("file", effect.files), ("script", effect.scripts)]:
+        rows: list[list[Cell]] = [
+            [part.name, part.before, part.after, part.before - part.after, percent(part.saved)]
+            for part in parts
+        ]
+        columns = [
+            Column(name),
+            Column("tokens before", "number"),
+            Column("after", "number"),
+            Column("saved", "number"),
+            Column("share", "number"),
+        ]
+        tables.append(TableView(f"corpus-{name}", columns, rows))
+    if effect.unexpected:
+        changed: list[list[Cell]] = [
+            [
+                change.text,
+                change.count,
+                _named_tokens(change.before, token),
+                _named_tokens(change.after, token),
+            ]
+            for change in effect.unexpected
+        ]
+        columns = [
+            Column("changed, with no new word in it", "token"),
+            Column("times", "number"),
+            Column("tokens before", "tokens"),
+            Column("after", "tokens"),
+        ]
+        tables.append(TableView("corpus-changed", columns, changed))
+    return tables
+
+
+def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes]) -> list[list[Cell]]:
+    """Token texts, with their ids for those who want them."""
+    return [[bare(token(number)) if token(number) else str(number), number] for number in ids]
+
+
+def check_page(result: CheckResult) -> str:
+    """What was found, as a page."""
+    known = f"Base: {result.recognised}. " if result.recognised else ""
+    counts: Mapping[str, int] = Counter(finding.severity for finding in result.findings)
+    tiles = [
+        Tile(
+            "no errors"
+            if result.ok
+            else plural(counts["error"], "kind of error", "kinds of errors"),
+            "in the vocabulary",
+            "good" if result.ok else "bad",
+        ),
+        Tile(f"{counts['warning']:,}", "kinds of warnings", "bad" if counts["warning"] else "good"),
+    ]
+    tiles += [Tile(f"{size:,}", name.replace("_", " ")) for name, size in result.sizes.items()]
+    lengths = bar_chart("Length of the tokens", "bytes", "tokens", {"tokens": result.token_lengths})
+    remarks = [
+        Remark(
+            f"{finding.message} ({finding.count:,})",
+            finding.severity,
+            finding.examples,
+            max(finding.count - len(finding.examples), 0) if len(finding.examples) > 1 else 0,
+            finding.code,
+        )
+        for finding in result.findings
+    ]
+    classes: list[list[Cell]] = [[name, count] for name, count in result.round_trip_counts.items()]
+    columns = [Column("round-trip class"), Column("ids", "number")]
+    parts = [
+        Part("summary", "Summary", tiles=tiles, charts=[lengths] if lengths else []),
+        Part("findings", "Findings", "The gravest first.", remarks=remarks),
+    ]
+    if result.corpus is not None:
+        tables = corpus_tables(result.corpus, lambda number: result.tokens.get(number, b""))
+        text = f"{result.corpus.changed:,} of {result.corpus.pieces:,} pieces changed."
+        charts = corpus_charts(result.corpus)
+        parts.append(Part("corpus", "Corpus", text, tables=tables, charts=charts))
+    text = "What the text of each token is encoded as."
+    parts.append(
+        Part("classes", "Round trip", text, tables=[TableView("classes-table", columns, classes)])
+    )
+    return _rendered(Page("Check of a vocabulary", f"{known}Pattern: {result.pattern}.", parts))
