@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::memory::advise_huge_pages;
 
 /// The ids of long texts.
@@ -41,7 +42,7 @@ impl<T> BufferPool<T> {
     /// An empty vector with room for `capacity` items or more.
     pub fn take(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
-        if bytes < SMALLEST {
+        if bytes < SMALLEST || !Mechanism::BufferPool.is_used() {
             return Vec::with_capacity(capacity);
         }
         if let Ok(mut spare) = self.0.try_lock()

@@ -6,6 +6,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::memory::{advise_huge_pages, prefetch};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -102,7 +103,8 @@ fn prefetch_token(ids: &[u32], index: usize) {
 
 /// A new reference to the `int` of `id`.
 fn int(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
-    let Some(slot) = INTS.get(id as usize) else { return make(py, id) };
+    let slot = INTS.get(id as usize).filter(|_| Mechanism::IntCache.is_used());
+    let Some(slot) = slot else { return make(py, id) };
     let mut int = slot.load(Ordering::Acquire);
     if int.is_null() {
         let made = make(py, id)?;

@@ -23,6 +23,10 @@ pub enum Error {
     ChunkTooSmall { character: String, max_tokens: usize },
     /// The id stands for no token.
     UnknownId(u64),
+    /// The system has no memory for this many more bytes.
+    OutOfMemory { bytes: usize },
+    /// The caller asked for the work to be ended; see [`crate::interrupt`].
+    Interrupted,
 }
 
 impl fmt::Display for Error {
@@ -52,6 +56,12 @@ impl fmt::Display for Error {
                  max_tokens larger"
             ),
             Error::UnknownId(id) => write!(f, "Invalid token for decoding: {id}"),
+            Error::OutOfMemory { bytes } => write!(
+                f,
+                "no memory for {bytes} more bytes; cut the input into smaller parts, or give the \
+                 process more memory"
+            ),
+            Error::Interrupted => f.write_str("the work was interrupted"),
         }
     }
 }

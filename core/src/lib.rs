@@ -28,6 +28,7 @@
 //! | [`tier`] | which vector instructions are used |
 //! | [`audit`] | what is wrong with a vocabulary, token by token |
 
+pub mod ablation;
 pub mod audit;
 pub mod cache;
 pub mod code_points;
@@ -35,6 +36,7 @@ pub mod encoding;
 pub mod error;
 pub(crate) mod hash;
 pub mod inspect;
+pub mod interrupt;
 pub(crate) mod lookup;
 pub mod memory;
 pub(crate) mod merge;

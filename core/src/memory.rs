@@ -2,6 +2,8 @@
 
 use memmap2::MmapMut;
 
+use crate::ablation::Mechanism;
+
 /// How large huge pages are, and what they are aligned to, on the machines that have them.
 pub const HUGE_PAGE: usize = 2 << 20;
 
@@ -20,7 +22,9 @@ impl Zeroed {
         let map = MmapMut::map_anon(length + HUGE_PAGE).ok()?;
         // A wish: systems without huge pages do without.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
+        if Mechanism::HugePages.is_used() {
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
         let start = map.as_ptr().align_offset(HUGE_PAGE);
         Some(Self { map, start, length })
     }
@@ -28,7 +32,10 @@ impl Zeroed {
     /// Takes all pages now, so that nobody meets them one by one later. A wish.
     pub(crate) fn populate(&self) {
         #[cfg(target_os = "linux")]
-        let _ = self.map.advise_range(memmap2::Advice::PopulateWrite, self.start, self.length);
+        if Mechanism::Populate.is_used() {
+            let advice = memmap2::Advice::PopulateWrite;
+            let _ = self.map.advise_range(advice, self.start, self.length);
+        }
     }
 
     #[inline(always)]
@@ -50,7 +57,7 @@ pub fn advise_huge_pages<T>(memory: *const [T]) {
         let bytes = memory.len().saturating_mul(size_of::<T>());
         let start = memory.cast::<libc::c_void>().cast_mut();
         let before = start.addr() % PAGE;
-        if bytes >= HUGE_PAGE {
+        if bytes >= HUGE_PAGE && Mechanism::HugePages.is_used() {
             let (start, length) = (start.wrapping_byte_sub(before), (before + bytes) / PAGE * PAGE);
             // SAFETY: the advice changes neither what is in memory nor whether it may be used,
             // whoever it belongs to; where there is none, it is refused.
@@ -86,6 +93,9 @@ pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        if !Mechanism::Prefetch.is_used() {
+            return;
+        }
         // SAFETY: a prefetch reads nothing and never faults, and every x86-64 has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
     }

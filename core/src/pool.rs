@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use crate::ablation::Mechanism;
 use crate::cache::{Cache, Exchange};
 use crate::lookup::{PieceEncoder, ProbeBatch};
 use crate::split::{BATCH, Batch, Piece};
@@ -106,8 +107,9 @@ impl Pool {
     /// use. Never waits.
     pub(crate) fn borrow(&self) -> Lease<'_> {
         let home = HOME.get();
-        for i in 0..WORKSPACES {
-            let place = (home + i) % WORKSPACES;
+        let count = if Mechanism::Pool.is_used() { WORKSPACES } else { 1 };
+        for i in 0..count {
+            let place = (home + i) % count;
             let workspace = &self.workspaces[place].0;
             let mut guard = match workspace.try_lock() {
                 Ok(guard) => guard,

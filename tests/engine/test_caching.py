@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import subprocess
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pairs import FAMILIES, pair
+from seeds import seeded
 
 import bpe_engine
 
@@ -67,7 +67,7 @@ def test_threads_learn_from_each_other(name: str) -> None:
     ]  # fmt: skip
     texts = []
     for seed in range(4):
-        shuffled = random.Random(seed).sample(words, len(words))
+        shuffled = seeded("orders", seed).sample(words, len(words))
         texts.append(["".join(shuffled[i : i + 50]) for i in range(0, len(shuffled), 50)])
     expected = [[both.expected(text) for text in own] for own in texts]
     both.ours.clear_cache()

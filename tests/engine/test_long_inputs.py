@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import random
 import string
 import time
 
 import pytest
 from oracles import ENCODINGS, normalized
 from pairs import Pair, pair
+from seeds import seeded
 
 MILLION = 1_000_000
 
-_random = random.Random(7)
+_random = seeded("long inputs")
 LETTERS = "".join(_random.choices(string.ascii_lowercase, k=MILLION))
 HAN = "".join(chr(_random.randrange(0x4E00, 0x9FA5)) for _ in range(MILLION // 3))
 

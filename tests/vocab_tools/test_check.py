@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import random
 import time
 import tracemalloc
 import unicodedata
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import vocab_oracle
 from hypothesis import given
+from seeds import seeded
 from vocab_bases import BYTES, DATA, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN, bases, word_lists
 
 import bpe_engine
@@ -77,7 +77,7 @@ def test_classes_of_o200k_base(o200k: CheckResult) -> None:
 def test_classes_are_what_encoding_gives(name: str) -> None:
     result = check_vocabulary(DATA / f"{name}.tiktoken")
     encoding = bpe_engine.get_encoding(name)
-    chooser = random.Random(name)
+    chooser = seeded(name)
     odd = [number for number, found in result.round_trip.items() if found != "OK"]
     for number in [*chooser.sample(sorted(result.round_trip), 2000), *odd]:
         text = encoding.decode([number])

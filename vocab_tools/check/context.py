@@ -179,6 +179,15 @@ class Context:
             columns["encoded"],
         )
 
+    @functools.cached_property
+    def ids_by_utf8(self) -> dict[str, list[int]]:
+        """The ids of tokens that are no valid UTF-8, by what is wrong with them."""
+        kinds: dict[str, list[int]] = {}
+        for number, kind in zip(self.audit.ids, self.audit.utf8):
+            if kind != "valid":
+                kinds.setdefault(kind, []).append(number)
+        return kinds
+
     def _usable_specials(self) -> dict[str, int]:
         """Special tokens with an id of their own."""
         usable: dict[int, str] = {}

@@ -59,11 +59,6 @@ class CheckResult:
         counts = Counter(self.round_trip.values())
         return {name: counts[name] for name in ROUND_TRIP_CLASSES}
 
-    @property
-    def token_lengths(self) -> dict[int, int]:
-        """How many tokens have how many bytes."""
-        return dict(sorted(Counter(map(len, self.tokens.values())).items()))
-
     def finding(self, code: str) -> Finding | None:
         """The finding with this code."""
         return next((finding for finding in self.findings if finding.code == code), None)

@@ -11,6 +11,22 @@ MOST_BARS = 12
 #: The size of a chart in its own units; the page scales it to its width.
 WIDTH, HEIGHT, BASELINE = 640, 220, 180
 
+#: Bars that are narrower have no number above them.
+ROOM_FOR_A_NUMBER = 30
+
+
+def short(count: int) -> str:
+    """A count in few characters.
+
+    >>> short(950), short(1234), short(98592), short(7_654_321)
+    ('950', '1.2k', '99k', '7.7M')
+    """
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            share = count / size
+            return f"{share:.1f}{unit}" if share < 9.95 else f"{share:.0f}{unit}"
+    return str(count)
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -22,6 +38,8 @@ class Bar:
     #: "before" or "after": its colour.
     kind: str
     title: str
+    #: Its number, short, where there is room for it.
+    label: str = ""
 
     @property
     def y(self) -> float:
@@ -81,7 +99,8 @@ def bar_chart(
                 height = max(count / highest * (BASELINE - 20), 1.5)
                 suffix = f", {kind}" if len(folded) > 1 else ""
                 what = f"{count:,} {noun}, {name} {axis}{suffix}"
-                bars.append(Bar(round(x, 1), round(width, 1), round(height, 1), kind, what))
+                label = short(count) if width >= ROOM_FOR_A_NUMBER else ""
+                bars.append(Bar(round(x, 1), round(width, 1), round(height, 1), kind, what, label))
     return Chart(title, axis, bars, labels, list(folded) if len(folded) > 1 else [])
 
 

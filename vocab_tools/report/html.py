@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from ..check import CheckResult
@@ -22,6 +24,9 @@ ROWS_WITHOUT_SCRIPT = 200
 
 #: Examples of a kind of notes.
 MOST_NOTES = 50
+
+#: A word of a script that is written from right to left.
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
 
 #: A cell: text, a number, or a list of lists of token texts (a path of merges).
 Cell = Any
@@ -43,6 +48,8 @@ class TableView:
     id: str
     columns: Sequence[Column]
     rows: list[list[Cell]]
+    #: How many rows a leaf has.
+    leaf: int = 100
 
     @property
     def first_rows(self) -> list[list[Cell]]:
@@ -112,6 +119,16 @@ def percent(share: float) -> str:
     return f"{share:.2%}" if 0 < abs(share) < 0.01 else f"{share:.1%}"
 
 
+def isolated(text: str) -> str:
+    """Text as HTML, with each word that is written from right to left on its own: otherwise a list
+    of them would turn around.
+
+    >>> isolated("a < \u05d0\u05d1, \u05d2")
+    'a &lt; <bdi>\u05d0\u05d1</bdi>, <bdi>\u05d2</bdi>'
+    """
+    return _RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", escape(text))
+
+
 def require_jinja2() -> Any:
     """The package jinja2. Raises ImportError, with the extra that has it."""
     try:
@@ -127,12 +144,14 @@ def require_jinja2() -> Any:
 @functools.cache
 def _template() -> Any:
     jinja2 = require_jinja2()
+    markup = jinja2.utils.markupsafe.Markup
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("vocab_tools.report", "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["isolated"] = lambda text: markup(isolated(text))
     environment.filters["number"] = lambda value: f"{value:,}" if value is not None else ""
     return environment.get_template("report.html.j2")
 
@@ -162,7 +181,9 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
     tiles = [
         Tile(f"{len(ids):,}", f"new tokens, {id_range(ids)}"),
         Tile(
-            f"{one:,} of {len(result.words):,}", "words are one token", "bad" if failed else "good"
+            f"{one:,}",
+            f"of {plural(len(result.words), 'word')} are one token",
+            "bad" if failed else "good",
         ),
     ]
     if effect is not None:
@@ -190,11 +211,16 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
             ),
         },
     )
-    bytes_ = bar_chart(
-        "Length of the new tokens", "bytes", "tokens", {"tokens": Counter(map(len, result.tokens))}
+    characters = bar_chart(
+        "Length of the new tokens", "characters", "tokens", {"tokens": _lengths(result.tokens)}
     )
-    charts = [chart for chart in (lengths, bytes_) if chart is not None]
+    charts = [chart for chart in (lengths, characters) if chart is not None]
     return Part("summary", "Summary", tiles=tiles, charts=charts)
+
+
+def _lengths(tokens: Iterable[bytes]) -> Counter[int]:
+    """How many tokens have how many characters."""
+    return Counter(len(token.decode(errors="replace")) for token in tokens)
 
 
 def _conflicts(result: LearnResult) -> Part | None:
@@ -229,7 +255,7 @@ def _conflicts(result: LearnResult) -> Part | None:
     tables = []
     if rows:
         columns = [Column("word or token", "token"), Column("why")]
-        tables.append(TableView("conflicts-table", columns, rows))
+        tables.append(TableView("conflicts-table", columns, rows, leaf=10))
     if not remarks and not rows:
         return None
     text = "Words and merges that gave no new token, and what to know about the others."
@@ -345,7 +371,7 @@ def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[T
             Column("tokens before", "tokens"),
             Column("after", "tokens"),
         ]
-        tables.append(TableView("corpus-changed", columns, changed))
+        tables.append(TableView("corpus-changed", columns, changed, leaf=20))
     return tables
 
 
@@ -369,7 +395,10 @@ def check_page(result: CheckResult) -> str:
         Tile(f"{counts['warning']:,}", "kinds of warnings", "bad" if counts["warning"] else "good"),
     ]
     tiles += [Tile(f"{size:,}", name.replace("_", " ")) for name, size in result.sizes.items()]
-    lengths = bar_chart("Length of the tokens", "bytes", "tokens", {"tokens": result.token_lengths})
+    counts_by_length = _lengths(result.tokens.values())
+    lengths = bar_chart(
+        "Length of the tokens", "characters", "tokens", {"tokens": counts_by_length}
+    )
     remarks = [
         Remark(
             f"{finding.message} ({finding.count:,})",

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::table::Entry;
+use crate::ablation::Mechanism;
 
 /// How many entries of each kind are kept for caches that have not heard of them.
 const KEPT: usize = 1 << 12;
@@ -68,7 +69,8 @@ impl Exchange {
 
     /// Whether a cache of this generation has others to tell.
     fn is_wanted(&self, generation: usize) -> bool {
-        self.joined.load(Ordering::Relaxed) > generation * (COUNTED + 1) + 1
+        Mechanism::Exchange.is_used()
+            && self.joined.load(Ordering::Relaxed) > generation * (COUNTED + 1) + 1
     }
 
     /// Forgets everything: a new generation begins.

@@ -14,6 +14,7 @@ mod table;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
+use crate::ablation::Mechanism;
 use crate::lookup::Unit;
 use crate::vocabulary::Key;
 
@@ -51,6 +52,9 @@ pub struct Cache {
 impl Cache {
     /// An empty cache with seeds of its own; `None` when there is no memory for it.
     pub fn new() -> Option<Self> {
+        if !Mechanism::Cache.is_used() {
+            return None;
+        }
         let random = || RandomState::new().build_hasher().finish();
         Some(Self {
             seeds: [random(), random()],
@@ -126,7 +130,8 @@ impl Cache {
         LongKey(key): LongKey<4>,
         out: &mut Vec<u32>,
     ) -> bool {
-        self.long.view().get(set, key).is_some_and(|ids| ids.append_to(out))
+        Mechanism::LongTables.is_used()
+            && self.long.view().get(set, key).is_some_and(|ids| ids.append_to(out))
     }
 }
 
@@ -168,6 +173,9 @@ impl CacheKey for LongKey<4> {
     }
 
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+        if !Mechanism::LongTables.is_used() {
+            return false;
+        }
         match cache.long.append(self.0, cache.seeds, out) {
             Found::Here => true,
             Found::Elsewhere => LongKey::<16>::of_other(self.0).append(cache, out),
@@ -188,6 +196,9 @@ impl CacheKey for LongKey<16> {
     }
 
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+        if !Mechanism::LongTables.is_used() {
+            return false;
+        }
         matches!(cache.longest.append(self.0, cache.seeds, out), Found::Here)
     }
 

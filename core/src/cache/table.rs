@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::exchange::{Exchange, News, Told};
+use crate::ablation::Mechanism;
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
 
@@ -78,7 +79,10 @@ impl<const W: usize> Ids<W> {
     /// Puts each id, plus one, behind the other: from the second word on, and at last into what is
     /// not taken of the first.
     fn packed(ids: &[u32]) -> Option<Self> {
-        if ids.len() > Self::PACKED || ids.iter().any(|&id| id >= PACKED_MAX) {
+        if !Mechanism::PackedIds.is_used()
+            || ids.len() > Self::PACKED
+            || ids.iter().any(|&id| id >= PACKED_MAX)
+        {
             return None;
         }
         let mut words = [0; W];
@@ -274,7 +278,11 @@ impl<const W: usize, const SETS: usize> Table<W, SETS> {
         let pushed_out = std::mem::replace(&mut set[1], newer);
         let pushed_hash = hash(pushed_out.key, seeds);
         let is_guest = set_of(pushed_hash, SETS) != home;
-        if pushed_out.is_free() || pushed_out.key == key || is_guest {
+        if !Mechanism::Relocation.is_used()
+            || pushed_out.is_free()
+            || pushed_out.key == key
+            || is_guest
+        {
             return;
         }
         let others = other_sets_of(pushed_hash, SETS);

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::prefetch::Unit;
 use super::single::SingleEncoder;
+use crate::ablation::Mechanism;
 use crate::cache::{LONG, LongKey};
 use crate::error::Result;
 use crate::merge::{LANES_LIMIT, LaneMerger};
@@ -113,7 +114,8 @@ impl Misses {
     /// Finds what belongs into the gaps.
     fn find(&mut self, alone: &mut SingleEncoder<'_>, text: &[u8]) -> Result<()> {
         self.found.clear();
-        if self.gaps.len() > 1 && alone.vocabulary.is_ordered() {
+        if Mechanism::MissBatches.is_used() && self.gaps.len() > 1 && alone.vocabulary.is_ordered()
+        {
             self.find_together(alone, text);
         }
         for gap in self.gaps.iter_mut().filter(|gap| gap.found.is_empty()) {

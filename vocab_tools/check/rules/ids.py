@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ranks import count_ids, free_ranges
+from ...ranks import count_ids
 from ...text import show
 from ..context import Context
 from ..findings import Found, Outcome, rule
@@ -36,7 +36,8 @@ def _base_end(context: Context) -> int:
 
 
 def _gaps(context: Context, start: int, end: int) -> Found:
-    gaps = free_ranges(context.used_ids, start, end)
+    clipped = ((max(first, start), min(last, end - 1)) for first, last in context.unused)
+    gaps = [(first, last) for first, last in clipped if first <= last]
     return Found(named_ranges(gaps), count_ids(gaps))
 
 

@@ -55,7 +55,7 @@ def never_whole(context: Context) -> Outcome:
 )
 def nonsense_bytes(context: Context) -> Outcome:
     by_id = context.loaded.by_id
-    nonsense = _by_utf8(context).get("nonsense", [])
+    nonsense = context.ids_by_utf8.get("nonsense", [])
     return [context.named(number) for number in nonsense if len(by_id[number]) > 1]
 
 
@@ -84,7 +84,7 @@ def not_nfc(context: Context) -> Outcome:
 
 @rule("NOT_UTF8", "info", "tokens that are no text of their own", needs=["tokens"])
 def not_utf8(context: Context) -> Outcome:
-    kinds = _by_utf8(context)
+    kinds = context.ids_by_utf8
     every = [number for numbers in kinds.values() for number in numbers]
     single = sum(len(context.loaded.by_id[number]) == 1 for number in every)
     message = (
@@ -101,8 +101,7 @@ def not_utf8(context: Context) -> Outcome:
     needs=["tokens"],
 )
 def incomplete_character(context: Context) -> Outcome:
-    kinds = _by_utf8(context)
-    kinds.pop("nonsense", None)
+    kinds = {kind: ids for kind, ids in context.ids_by_utf8.items() if kind != "nonsense"}
     counts = {kind: len(kinds.get(kind, [])) for kind in ("prefix", "suffix", "middle")}
     message = (
         f"tokens that the next or the last token completes: {counts['prefix']} end inside a "
@@ -140,12 +139,3 @@ def round_trip(context: Context) -> Outcome:
     counts = Counter(classes.values())
     message = ", ".join(f"{counts[name]} {name}" for name in ROUND_TRIP_CLASSES)
     return Found(examples, len(lost), message)
-
-
-def _by_utf8(context: Context) -> dict[str, list[int]]:
-    """The ids of tokens that are no valid UTF-8, by what is wrong with them."""
-    kinds: dict[str, list[int]] = {}
-    for number, kind in zip(context.audit.ids, context.audit.utf8):
-        if kind != "valid":
-            kinds.setdefault(kind, []).append(number)
-    return kinds

@@ -1,6 +1,5 @@
 "use strict";
 // Tables sort, filter and turn leaves. Without this script the first rows stand there all the same.
-const ROWS_ON_A_LEAF = 100;
 
 function element(name, text, className) {
   const made = document.createElement(name);
@@ -57,6 +56,7 @@ function prepare(box) {
   box.querySelector(".rest")?.remove();
   let shown = rows;
   let leaf = 0;
+  const size = Number(table.dataset.leaf);
 
   const tools = element("div", undefined, "tools");
   const filter = element("input");
@@ -70,10 +70,10 @@ function prepare(box) {
   if (rows.length > 10) table.before(tools);
 
   function show() {
-    const leaves = Math.max(1, Math.ceil(shown.length / ROWS_ON_A_LEAF));
+    const leaves = Math.max(1, Math.ceil(shown.length / size));
     leaf = Math.min(Math.max(leaf, 0), leaves - 1);
-    const first = leaf * ROWS_ON_A_LEAF;
-    const some = shown.slice(first, first + ROWS_ON_A_LEAF);
+    const first = leaf * size;
+    const some = shown.slice(first, first + size);
     table.tBodies[0].replaceChildren(...some.map((row) => {
       const made = element("tr");
       made.append(...row.map((value, column) => cell(value, kinds[column], labels[column])));
@@ -84,7 +84,7 @@ function prepare(box) {
     place.textContent = `${from} to ${(first + some.length).toLocaleString("en-US")} of ${count}`;
     back.disabled = leaf === 0;
     next.disabled = leaf === leaves - 1;
-    back.hidden = next.hidden = rows.length <= ROWS_ON_A_LEAF;
+    back.hidden = next.hidden = rows.length <= size;
   }
 
   heads.forEach((head, column) => {
