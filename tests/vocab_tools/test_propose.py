@@ -76,6 +76,8 @@ def test_scripts_and_exclusions(corpus: Path) -> None:
     assert not any("猫" in word for word in words(scripts=["latin"]))
     assert " tower" not in words(exclude=[" tower"]) and " tower" in words()
     assert "rareword" in "".join(words(min_frequency=1))
+    with pytest.raises(ValueError, match="no script 'Tahi'; did you mean thai"):
+        words(scripts=["Tahi"])
     with pytest.raises(ValueError, match="new_ids is 0"):
         propose_words(BYTES, [corpus], 0)
 

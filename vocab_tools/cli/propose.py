@@ -14,6 +14,7 @@ from rich.text import Text
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
 from ..files import STANDARD, OutputFiles
 from ..ranks import load_ranks
+from ..text import plural
 from ..words import listed_words
 from .console import ROWS_SHOWN, console, readable_errors, say
 from .options import FILE, Command, chosen_pattern, field_option, pattern_options
@@ -142,7 +143,7 @@ def print_proposal(proposal: Proposal, output: str) -> None:
     if len(proposal.words) > ROWS_SHOWN:
         say(to, f"and {len(proposal.words) - ROWS_SHOWN:,} more")
     for reason, count in sorted(proposal.left_out.items()):
-        say(to, f"left out: {count:,} pieces, {reason}")
+        say(to, f"left out: {plural(count, 'piece')}, {reason}")
     if proposal.forgotten_up_to:
         times = proposal.forgotten_up_to
         say(to, f"pieces that occur {times} times or less may be missing, to bound memory")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import unicodedata
 
 #: Names that people use for scripts, and the first word of the names of their characters.
 ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"}
 
+#: First words of the names of letters that name no script.
+NO_SCRIPTS = frozenset(
+    "combining modifier mathematical micro feminine masculine double fullwidth halfwidth script "
+    "black kelvin angstrom ohm vertical superscript subscript".split()
+)
+
 
 @functools.lru_cache(maxsize=1 << 16)
 def _character_script(character: str) -> str | None:
-    category = unicodedata.category(character)
-    if category[0] not in "LM":
+    if unicodedata.category(character)[0] not in "LM":
         return None
-    return unicodedata.name(character, "other").split(" ")[0].split("-")[0].lower()
+    script = unicodedata.name(character, "").split(" ")[0].split("-")[0].lower()
+    return None if script in NO_SCRIPTS else script or None
 
 
 def script_of(text: str) -> str:
@@ -25,7 +32,7 @@ def script_of(text: str) -> str:
     """
     for character in text:
         script = _character_script(character)
-        if script is not None and script not in ("combining", "modifier"):
+        if script is not None:
             return script
     return "other"
 
@@ -37,14 +44,27 @@ def scripts_of(text: str) -> set[str]:
     ['cyrillic', 'latin']
     """
     found = {_character_script(character) for character in text}
-    return {script for script in found if script and script not in ("combining", "modifier")}
+    return {script for script in found if script is not None}
 
 
 def script_named(name: str) -> str:
-    """A script by its usual name.
+    """A script by its usual name, or "other" for what has no letters.
+
+    Raises ValueError when there is no such script.
 
     >>> script_named("Han"), script_named("Thai")
     ('cjk', 'thai')
     """
-    lowered = name.strip().lower()
-    return ALIASES.get(lowered, lowered)
+    script = ALIASES.get(name.strip().lower(), name.strip().lower())
+    known = _known_scripts()
+    if script != "other" and script not in known:
+        near = difflib.get_close_matches(script, known, n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"there is no script {name.strip()!r}{hint}")
+    return script
+
+
+@functools.cache
+def _known_scripts() -> frozenset[str]:
+    """The scripts of the Basic Multilingual Plane."""
+    return frozenset(scripts_of("".join(map(chr, range(0xD800)))))

@@ -230,8 +230,8 @@ def _select(
     """The words that are paid for with ``new_ids`` merges.
 
     Merges that lead to no word of the list are made in vain, so more are learned than there are
-    ids, and the words are taken in the order in which they are complete, until the merges on their
-    ways are as many as there are ids.
+    ids, and the words are taken in the order in which they are complete, as long as the merges on
+    their ways are no more than the ids.
     """
     rows = [(word.encode(), count) for word, count in words.items()]
     if not rows:
@@ -256,7 +256,7 @@ def _select(
         for _, number in sorted(complete):
             steps = set(paths[number][2])
             if len(made | steps) > new_ids:
-                break
+                continue  # A later word may need fewer.
             chosen.append((number, len(steps - made)))
             made |= steps
         # Enough when the ids are used up, or when there is nothing more to learn.
