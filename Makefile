@@ -18,29 +18,28 @@ test: test-rust  ## run the Rust tests, then the Python tests on the installed p
 
 test-rust:  ## run the tests of the core, which need no Python
 	cargo test --profile checked -p bpe-core $(CARGO_FLAGS)
+	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example generate_char_table -- --check
 
 test-thorough:  ## run the Rust and Python tests that take minutes and are left out otherwise
 	cargo test --profile checked -p bpe-core $(CARGO_FLAGS) --lib -- --ignored
 	$(PYTHON) -m pytest -m thorough
 
-# Those that compare ids with tiktoken's.
+# Those that compare ids with tiktoken's, and those that change caches while others encode.
 EXACTNESS = tests/engine/test_differential.py tests/engine/test_goldens.py \
     tests/engine/test_exact_bytes.py tests/engine/test_new_text.py tests/engine/test_strings.py
+CACHES = tests/engine/test_caching.py tests/engine/test_batches.py
 
 test-tiers:  ## compare ids on each instruction set, with caches and without
 	for tier in portable avx2 avx512; do \
-	    for cache in on off; do \
-	        echo "tier $$tier, caches $$cache"; \
-	        BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=$$cache $(PYTHON) -m pytest -q $(EXACTNESS) || exit 1; \
-	    done; \
-	    echo "tier $$tier, caches turned on and off, threads"; \
-	    BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q tests/engine/test_caching.py \
-	        tests/engine/test_batches.py || exit 1; \
+	    echo "$$tier, with caches"; \
+	    BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) $(CACHES) || exit 1; \
+	    echo "$$tier, without caches"; \
+	    BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=off $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) || exit 1; \
 	done
 
 lint:  ## check formatting, lints and types of Rust and Python
 	cargo fmt --all -- --check
-	cargo clippy --all-targets $(CARGO_FLAGS) -- -D warnings
+	cargo clippy --profile checked --all-targets $(CARGO_FLAGS) -- -D warnings
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(MAKE) --no-print-directory types

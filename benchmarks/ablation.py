@@ -12,7 +12,8 @@ the two that ran next to each other. Above 1 the mechanism pays.
 
 The rows: ``fresh`` is a text that is the first for the encoding; ``first`` one that is new, after
 other text of the kind; ``again`` the same text once more; ``documents`` new text in documents of
-4 KB, one call each; ``threads`` the same on two threads. Texts are the odd lines of a corpus, and
+4 KB, one call each; ``threads`` the same on two threads, and ``threads-again`` those documents once
+more, each as likely as not on the other thread. Texts are the odd lines of a corpus, and
 what comes before are its even lines.
 """
 
@@ -50,11 +51,9 @@ MECHANISMS = (
     Mechanism("long-tables"),
     Mechanism("packed-ids"),
     Mechanism("relocation"),
-    Mechanism("exchange", ("threads",)),
-    Mechanism("pool", ("threads",)),
+    Mechanism("pool", ("threads", "threads-again")),
     Mechanism("miss-batches", ("fresh", "first", "documents")),
     Mechanism("prefetch", ("fresh", "first", "again", "documents")),
-    Mechanism("populate", ("fresh",)),
     Mechanism("huge-pages", ("fresh", "first", "again")),
     Mechanism("int-cache", ("first", "again"), lists=True),
     Mechanism("buffer-pool", ("first", "again"), lists=True),

@@ -5,6 +5,11 @@ Nothing in it comes from another server, so that it can be read offline.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from sphinx.errors import ExtensionError
+
 import bpe_engine
 
 project = "bpe_engine"
@@ -51,6 +56,18 @@ def keep_first_line(app, what, name, obj, options, lines) -> None:
         lines.insert(0, "")
 
 
+def nothing_from_elsewhere(app, exception) -> None:
+    """The site must work offline: scripts, styles, fonts and pictures are its own."""
+    loads = re.compile(
+        r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"https?:[^>]*>|@import[^;]*https?:"
+    )
+    for path in Path(app.outdir).rglob("*"):
+        if path.suffix in (".html", ".css") and not exception:
+            if found := loads.search(path.read_text(encoding="utf-8")):
+                raise ExtensionError(f"{path.name} loads from another server: {found[0]}")
+
+
 def setup(app) -> None:
+    app.connect("build-finished", nothing_from_elsewhere)
     # Before napoleon, whose priority is 500.
     app.connect("autodoc-process-docstring", keep_first_line, priority=400)

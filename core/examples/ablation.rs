@@ -115,6 +115,13 @@ fn time(
             let documents = documents(odd);
             timed(|| encode(encoding, &documents, 2))
         }
+        // The same documents once more, each as likely as not on the other thread.
+        "threads-again" => {
+            encode(encoding, &documents(even), 2);
+            let documents = documents(odd);
+            encode(encoding, &documents, 2);
+            timed(|| encode(encoding, &documents, 2))
+        }
         _ => return Err(format!("no row {row:?}").into()),
     })
 }

@@ -16,14 +16,10 @@ pub enum Mechanism {
     PackedIds,
     /// Without: an entry that is evicted is lost.
     Relocation,
-    /// Without: each cache is filled by its own misses only.
-    Exchange,
     /// Without: misses are resolved one after the other.
     MissBatches,
     /// Without: memory is first asked for when it is needed.
     Prefetch,
-    /// Without: pages of a cache are mapped when they are first touched.
-    Populate,
     /// Without: memory lies on pages of the usual size.
     HugePages,
     /// Without: one workspace, so that of two calls at once one has no cache.
@@ -41,10 +37,8 @@ impl Mechanism {
         ("long-tables", Mechanism::LongTables),
         ("packed-ids", Mechanism::PackedIds),
         ("relocation", Mechanism::Relocation),
-        ("exchange", Mechanism::Exchange),
         ("miss-batches", Mechanism::MissBatches),
         ("prefetch", Mechanism::Prefetch),
-        ("populate", Mechanism::Populate),
         ("huge-pages", Mechanism::HugePages),
         ("pool", Mechanism::Pool),
         ("int-cache", Mechanism::IntCache),

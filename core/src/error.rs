@@ -21,6 +21,8 @@ pub enum Error {
     UnknownToken(Vec<u8>),
     /// A chunk of this many tokens cannot hold the character.
     ChunkTooSmall { character: String, max_tokens: usize },
+    /// A cache cannot have this size, in the words of whoever asked for it.
+    CacheSize(String),
     /// The id stands for no token.
     UnknownId(u64),
     /// The system has no memory for this many more bytes.
@@ -54,6 +56,11 @@ impl fmt::Display for Error {
                 f,
                 "the character {character:?} alone has more than {max_tokens} tokens; make \
                  max_tokens larger"
+            ),
+            Error::CacheSize(size) => write!(
+                f,
+                "a cache of {size} bytes cannot be had; choose 65536 (64 KiB) to 1073741824 (1 GiB) \
+                 bytes, or turn caching off"
             ),
             Error::UnknownId(id) => write!(f, "Invalid token for decoding: {id}"),
             Error::OutOfMemory { bytes } => write!(

@@ -219,12 +219,12 @@ def test_new_parts_of_characters_change_other_text() -> None:
 
 @pytest.mark.parametrize("pattern", ["qwen", "gpt2"])
 def test_the_corpus_is_normalised_when_the_encoding_does_so(tmp_path: Path, pattern: str) -> None:
-    extra = learn_merges(QWEN, {"cafébazé": 1}).tokens
+    extra = learn_merges(BYTES, {"cafébazé": 1}, pattern=pattern).tokens
     counts = []
     for form in ("NFC", "NFD"):
         corpus = tmp_path / f"{form}.txt"
         corpus.write_text(unicodedata.normalize(form, "café bazé cafébazé bar"), encoding="utf-8")
-        effect = check_vocabulary(QWEN, extra, pattern=pattern, corpus=corpus).corpus
+        effect = check_vocabulary(BYTES, extra, pattern=pattern, corpus=corpus).corpus
         assert effect is not None
         counts.append(dataclasses.replace(effect, files=[]))
     assert (counts[0] == counts[1]) == (pattern == "qwen")
