@@ -345,7 +345,8 @@ def test_the_start_id_may_be_auto(tmp_path: Path, words: Path) -> None:
     assert done.returncode == 2 and "auto" in done.stderr
 
 
-def test_all_of_o200k_base_in_two_seconds() -> None:
+@pytest.mark.thorough  # Of a build that is optimised.
+def test_the_check_of_o200k_base_takes_two_seconds() -> None:
     def timed() -> float:
         before = os.times()
         assert run("check", DATA / "o200k_base.tiktoken").returncode == 0

@@ -364,10 +364,10 @@ def test_a_word_that_is_left_out_takes_no_part() -> None:
     assert list(result.tokens) == [b"xy", b"ab"]
 
 
-def test_a_million_words_are_refused_at_once() -> None:
-    words = {f"{chr(0x4E00 + i % 20000)}{chr(0x4E00 + i // 20000)}": 1 for i in range(1_000_000)}
+def test_too_many_words_are_refused_at_once() -> None:
+    words = {f"{chr(0x4E00 + i % 20000)}{chr(0x4E00 + i // 20000)}": 1 for i in range(600_000)}
     start = time.process_time()
-    with pytest.raises(ValueError, match="1,000,000 words.*500,000.*--max-merges"):
+    with pytest.raises(ValueError, match="600,000 words.*500,000.*--max-merges"):
         vocab_tools.learn_merges(BYTES, words, pattern=".+")
     assert time.process_time() - start < 20
     # What is learned until a limit is kept when the person says so.

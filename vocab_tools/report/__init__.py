@@ -9,6 +9,7 @@ from ..check import CheckResult
 from ..corpus.effect import CorpusEffect
 from ..extend.result import LearnResult
 from . import html, plain
+from .page import require_jinja2
 
 __all__ = ["ENDINGS", "check_ending", "render", "write_report"]
 
@@ -44,7 +45,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
     if ending not in ENDINGS:
         raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
     if ending in (".html", ".htm"):
-        html.require_jinja2()
+        require_jinja2()
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
