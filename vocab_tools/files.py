@@ -57,8 +57,7 @@ class OutputFiles:
                     ready[output] = _write_beside(output, contents[output], undo)
             for output in self.outputs:
                 if output == STANDARD:
-                    sys.stdout.buffer.write(contents[output])
-                    sys.stdout.buffer.flush()
+                    write_standard(contents[output])
                 elif output not in ready:
                     Path(output).write_bytes(contents[output])
             for output, written in ready.items():
@@ -66,6 +65,16 @@ class OutputFiles:
             undo.pop_all()
             for output in ready:
                 _backup(output).unlink(missing_ok=True)
+
+
+def write_standard(contents: bytes) -> None:
+    """Writes all of the contents to standard output. Raises BrokenPipeError when it is closed."""
+    sys.stdout.flush()
+    rest = memoryview(contents)
+    while rest:
+        # Under PYTHONUNBUFFERED a write may take only a part.
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -26,6 +26,9 @@ from vocab_tools.patterns import named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
 
+#: Words that qwen has not.
+DOMAIN = "myocarditis and pericarditis, no endocarditis: the pericardium; " * 20
+
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
@@ -62,7 +65,7 @@ def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
 
 def test_more_ids_save_more(corpus: Path) -> None:
     saved = [propose_words(BYTES, [corpus], n, pattern="qwen").saved for n in (2, 5, 10, 20, 60)]
-    assert saved == sorted(saved) and saved[0] > 0
+    assert saved == sorted(saved) and saved[1] > 0
 
 
 def test_scripts_and_exclusions(corpus: Path) -> None:
@@ -70,13 +73,11 @@ def test_scripts_and_exclusions(corpus: Path) -> None:
         found = propose_words(BYTES, [corpus], 300, pattern="qwen", **options)  # type: ignore[arg-type]
         return {word.word for word in found.words}
 
-    assert words(scripts=["Han", "Hiragana"]) == {"猫と犬"} | {
-        word for word in words(scripts=["Han", "Hiragana"]) if "猫" in word
-    }
+    assert words(scripts=["Han", "Hiragana"]) == {" 猫と犬"}
     assert not any("猫" in word for word in words(scripts=["latin"]))
     assert " tower" not in words(exclude=[" tower"]) and " tower" in words()
     assert "rareword" in "".join(words(min_frequency=1))
-    with pytest.raises(ValueError, match="no script 'Tahi'; did you mean thai"):
+    with pytest.raises(ValueError, match="no script 'Tahi'; did you mean .*thai"):
         words(scripts=["Tahi"])
     with pytest.raises(ValueError, match="new_ids is 0"):
         propose_words(BYTES, [corpus], 0)
@@ -137,13 +138,14 @@ def test_memory_is_bounded_by_forgetting_the_rarest(tmp_path: Path) -> None:
     assert counts.forgotten_up_to >= 1 and counts.total == 5009
 
 
-def test_the_output_goes_into_learn(tmp_path: Path, corpus: Path) -> None:
+def test_the_output_goes_into_learn(tmp_path: Path) -> None:
+    corpus = tmp_path / "domain.txt"
+    corpus.write_text(DOMAIN)
     words, extra = tmp_path / "words.txt", tmp_path / "extra.tiktoken"
     done = run("propose", QWEN, corpus, "-n", 8, "-o", words)
     assert done.returncode == 0, done.stderr
-    assert "with 8 new ids save" in done.stdout or "new ids save" in done.stdout
-    assert "--keep-space" in done.stdout
-    assert " lowering\t20\n" in words.read_text(encoding="utf-8")
+    assert "new ids save" in done.stdout and "--keep-space" in done.stdout
+    assert " pericarditis\t20\n" in words.read_text(encoding="utf-8")
     learned = run("learn", QWEN, words, "--keep-space", "-o", extra)
     assert learned.returncode == 0, learned.stderr
     assert "not become" not in learned.stderr and "pre-tokenized" not in learned.stderr

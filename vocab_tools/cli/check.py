@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 from rich.console import Console
 from rich.text import Text
 
 from ..check import CheckResult, check_vocabulary
-from ..files import OutputFiles
+from ..files import OutputFiles, write_standard
 from ..report import render
+from ..report.plain import check_json
 from .console import console, progress_bar, readable_errors, say
 from .options import (
     FILE,
@@ -82,7 +81,7 @@ def check(
         )
         files.write({path: render(path, result).encode() for path in reports})
     if as_json:
-        click.echo(json.dumps(result.to_plain(), ensure_ascii=False, indent=1))
+        write_standard(check_json(result).encode())
     else:
         print_findings(result, console())
     if not result.ok:
