@@ -449,7 +449,7 @@ fn pieces_that_evict_each_other_keep_their_ids() {
     let plain = encoding(letters(), WHOLE);
     plain.workspaces().set_caching(false);
     let (mut ids, mut wanted) = (Vec::new(), Vec::new());
-    for number in 0..1_000_000 {
+    for number in 0..1_000_000_u64 {
         // A small cache first, in which that takes fewer.
         match number {
             0 => cached.workspaces().set_cache_size(CacheSize::MIN),
