@@ -11,6 +11,7 @@ __all__ = [
     "Encoding",
     "TokenBuffer",
     "audit_tokens",
+    "count_pieces",
     "disallowed_special_message",
     "learn_merges",
     "merge_bytes",
@@ -208,6 +209,9 @@ def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[i
 def parse_rank_lines(
     contents: bytes,
 ) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
+def count_pieces(
+    pattern: str, texts: Sequence[str], *, nfc: bool = False
+) -> list[tuple[str, int]]: ...
 def audit_tokens(
     ranks: dict[bytes, int],
     pattern: str,
