@@ -16,6 +16,7 @@
 //! | `gil` | work without the interpreter, and signals meanwhile |
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
+//! | `prompt` | segments and conversations for `bpe_engine.prompt` |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `errors` | errors of the core as Python exceptions |
 
@@ -33,6 +34,7 @@ mod gil;
 mod ids;
 mod inspect;
 mod int_cache;
+mod prompt;
 mod ranks;
 mod request;
 mod rows;
@@ -57,6 +59,11 @@ mod _core {
     use super::errors::disallowed_special_message;
     #[pymodule_export]
     use super::facade::NativeEncoding;
+    #[pymodule_export]
+    use super::prompt::{
+        ConversationState, NameFinder, audit_segments, encode_segments, encode_segments_to_buffer,
+        stable_prefix,
+    };
     #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]
