@@ -14,6 +14,7 @@ __all__ = [
     "TokenBuffer",
     "audit_segments",
     "audit_tokens",
+    "count_pieces",
     "disallowed_special_message",
     "encode_segments",
     "encode_segments_to_buffer",
@@ -246,6 +247,9 @@ def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[i
 def parse_rank_lines(
     contents: bytes,
 ) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
+def count_pieces(
+    pattern: str, texts: Sequence[str], *, nfc: bool = False
+) -> list[tuple[str, int]]: ...
 def audit_tokens(
     ranks: dict[bytes, int],
     pattern: str,

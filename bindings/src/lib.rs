@@ -67,7 +67,9 @@ mod _core {
     #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]
-    use super::vocab_tools::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
+    use super::vocab_tools::{
+        audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
