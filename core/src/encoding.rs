@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::lookup::PieceEncoder;
@@ -158,25 +158,6 @@ impl Encoding {
             }
             position = found.end;
         }
-    }
-
-    /// Appends the ids of stretches of normalized text, each of them encoded on its own, and behind
-    /// each the ids that come with it.
-    pub(crate) fn encode_stretches<'a>(
-        &self,
-        text: &str,
-        stretches: impl Iterator<Item = (Range<usize>, &'a [u32])>,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let mut lease = self.workspaces.borrow();
-        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
-        for (span, behind) in stretches {
-            let base = span.start;
-            let _ = self.encode_stretch(&text[span], base, batch, &mut merger, ids)?;
-            reserve(ids, behind.len())?;
-            ids.extend_from_slice(behind);
-        }
-        Ok(())
     }
 
     /// Walks text without special tokens. Its first byte is byte `base` of the whole text.

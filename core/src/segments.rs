@@ -1,7 +1,6 @@
 //! Prompts out of segments: special tokens are looked for inside one segment only, and text is
 //! encoded as one run across the borders of segments.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::encoding::Encoding;
@@ -158,16 +157,6 @@ impl Prompt {
 
     /// Appends the ids.
     pub fn encode(&self, encoding: &Encoding, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
-        let is_normal = matches!(encoding.normalization().apply(&self.text)?, Cow::Borrowed(_));
-        if is_joined && is_normal {
-            let mut position = 0;
-            let end = (self.text.len(), self.text.len(), [].as_slice());
-            let fixed = self.fixed.iter().map(|at| (at.start, at.end, at.ids.as_slice()));
-            let stretches = fixed
-                .chain([end])
-                .map(|(start, end, given)| (std::mem::replace(&mut position, end)..start, given));
-            return encoding.encode_stretches(&self.text, stretches, ids);
-        }
         self.walk(is_joined, |span, fixed| match fixed {
             Some(index) => {
                 let given = self.fixed[index].ids.as_slice();
