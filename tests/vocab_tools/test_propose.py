@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 from pathlib import Path
 
 import pytest
+from seeds import seeded
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
@@ -112,8 +112,7 @@ def test_every_kind_of_file_has_the_same_pieces(tmp_path: Path) -> None:
 
 
 def test_blocks_change_no_piece(tmp_path: Path) -> None:
-    seed = random.randrange(2**32)
-    chooser = random.Random(seed)
+    chooser = seeded("blocks")
     words = ["one", " two", "\n", "three\n", "  ", "猫", ".\n\n", "\r\n", "4", "'s"]
     text = "".join(chooser.choice(words) for _ in range(BLOCK_CHARACTERS))
     path = tmp_path / "long.txt"
@@ -124,7 +123,7 @@ def test_blocks_change_no_piece(tmp_path: Path) -> None:
         expected: dict[str, int] = {}
         for piece in bpe_engine.get_encoding(name).split(text):
             expected[piece] = expected.get(piece, 0) + 1
-        assert counts.counts == expected, f"seed {seed}"
+        assert counts.counts == expected
         assert counts.total == sum(expected.values())
 
 
