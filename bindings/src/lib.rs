@@ -14,6 +14,7 @@
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
 //! | `learn` | learning, auditing and merging for `vocab_tools` |
+//! | `hf` | tokenizer.json files |
 //! | `errors` | errors of the core as Python exceptions |
 
 mod base;
@@ -24,6 +25,7 @@ mod builtin;
 mod encoding;
 mod errors;
 mod gil;
+mod hf;
 mod ids;
 mod int_cache;
 mod learn;
@@ -45,6 +47,10 @@ mod _core {
     use super::buffer::TokenBuffer;
     #[pymodule_export]
     use super::encoding::CoreBpe;
+    #[pymodule_export]
+    use super::hf::{
+        HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_decode, hf_normalize, hf_pre_tokenize,
+    };
     #[pymodule_export]
     use super::learn::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
     #[pymodule_export]

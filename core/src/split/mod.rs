@@ -79,6 +79,11 @@ impl Splitter {
         Ok(Self { method })
     }
 
+    /// Whether the pattern is a published family, whose pieces hold all of the text.
+    pub fn is_published(&self) -> bool {
+        matches!(self.method, Method::Family(..))
+    }
+
     /// Boundaries `text`, which is looked at on its own: its end is the end of the text for `$` and
     /// for look-ahead.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {
