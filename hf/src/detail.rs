@@ -3,12 +3,8 @@
 use crate::aligned::Aligned;
 use crate::encoding::{Details, Encoding};
 use crate::error::Result;
-use crate::spec::Direction;
 use crate::split::PreTokenizer;
 use crate::tokenizer::Tokenizer;
-
-/// How many tokens are looked for, and from which end.
-pub(crate) type Limit = Option<(usize, Direction)>;
 
 /// What the model sees, or an added token.
 type Piece = (Aligned, Option<u32>);
@@ -23,24 +19,16 @@ impl Tokenizer {
         text: &str,
         type_id: u32,
         word: Option<u32>,
-        limit: Limit,
     ) -> Result<Encoding> {
-        let pieces = self.pieces(text)?;
-        let mut tokens = vec![Vec::new(); pieces.len()];
-        let is_added: Vec<bool> = pieces.iter().map(|(_, id)| id.is_some()).collect();
-        let kept = limited(&is_added, limit, |index| {
-            tokens[index] = self.tokens(&pieces[index])?;
-            Ok(tokens[index].len())
-        })?;
         let characters = Characters::new(text);
         let mut ids = Vec::new();
         let mut details = Details::default();
-        for index in kept {
-            for (id, token, (start, end)) in std::mem::take(&mut tokens[index]) {
+        for (index, piece) in (0..).zip(self.pieces(text)?) {
+            for (id, token, (start, end)) in self.tokens(&piece)? {
                 ids.push(id);
                 details.tokens.push(token);
                 details.offsets.push((characters.index(start), characters.index(end)));
-                details.words.push(word.or(Some(index as u32)));
+                details.words.push(word.or(Some(index)));
             }
         }
         Ok(Encoding::new(ids, type_id, Some(details)))
@@ -133,42 +121,6 @@ pub(crate) fn pre_tokenize(pre_tokenizer: &PreTokenizer, text: &str) -> Result<V
         (piece.text, (characters.index(start), characters.index(end)))
     };
     Ok(pieces.filter(|piece| !piece.text.is_empty()).map(place).collect())
-}
-
-/// The pieces that are kept when no more than a number of tokens is looked for. `count` finds
-/// the tokens of a piece. As in `tokenizers`, added tokens do not end the search.
-pub(crate) fn limited(
-    is_added: &[bool],
-    limit: Limit,
-    mut count: impl FnMut(usize) -> Result<usize>,
-) -> Result<std::ops::Range<usize>> {
-    let all = 0..is_added.len();
-    let Some((limit, direction)) = limit else {
-        for index in all.clone() {
-            count(index)?;
-        }
-        return Ok(all);
-    };
-    let mut total = 0;
-    match direction {
-        Direction::Right => {
-            for index in all.clone() {
-                total += count(index)?;
-                if !is_added[index] && total >= limit {
-                    return Ok(0..index + 1);
-                }
-            }
-        }
-        Direction::Left => {
-            for index in all.clone().rev() {
-                total += count(index)?;
-                if !is_added[index] && total >= limit {
-                    return Ok(index..all.end);
-                }
-            }
-        }
-    }
-    Ok(all)
 }
 
 /// Byte offsets into character offsets.

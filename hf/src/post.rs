@@ -259,13 +259,10 @@ pub(crate) fn post_process(
         let is_pair = sequences.len() > 1;
         let added = processor.map_or(0, |processor| processor.added_tokens(is_pair));
         let added = if add_special_tokens { added } else { 0 };
-        let Some(max_length) = truncation.max_length.checked_sub(added) else {
-            return Err(Error::Invalid(format!(
-                "the post-processor adds {added} tokens, which is more than the max_length of {}",
-                truncation.max_length
-            )));
-        };
-        truncate(&mut sequences, &Truncation { max_length, ..truncation.clone() })?;
+        // Where there is no room for what is added, `tokenizers` cuts nothing off.
+        if let Some(max_length) = truncation.max_length.checked_sub(added) {
+            truncate(&mut sequences, &Truncation { max_length, ..truncation.clone() })?;
+        }
     }
     Ok(match processor {
         Some(processor) => processor.process(sequences, add_special_tokens),

@@ -6,13 +6,12 @@ use bpe_core::Splitter;
 
 use crate::added::{AddedToken, AddedTokens};
 use crate::decode::Decoder;
-use crate::detail::Limit;
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelSpec};
 use crate::normalize::Normalizer;
 use crate::post;
-use crate::spec::{self, Padding, Truncation, TruncationStrategy};
+use crate::spec::{self, Padding, Truncation};
 use crate::split::{GPT2, PreTokenizer, Scanned, as_pattern};
 
 /// A component as the file has it, and ready to run.
@@ -182,14 +181,14 @@ impl Tokenizer {
     pub fn set_truncation(&mut self, truncation: Option<Truncation>) -> Result<()> {
         if let Some(truncation) = &truncation {
             let added = self.added_tokens(false);
-            let effective = truncation.max_length.checked_sub(added);
-            if effective.is_none_or(|effective| effective < truncation.stride) {
+            if let Some(effective) = truncation.max_length.checked_sub(added)
+                && effective < truncation.stride
+            {
                 return Err(Error::Invalid(format!(
                     "tokenizer stride set to {}, which is greater than or equal to its effective \
-                     max length of {} (= {} original max length - {added} added special tokens), ",
-                    truncation.stride,
-                    truncation.max_length as i128 - added as i128,
-                    truncation.max_length
+                     max length of {effective} (= {} original max length - {added} added special \
+                     tokens), ",
+                    truncation.stride, truncation.max_length
                 )));
             }
         }
@@ -319,13 +318,12 @@ impl Tokenizer {
     }
 
     fn encode_sequence(&self, sequence: &Sequence, type_id: u32, detailed: bool) -> Result<Encoding> {
-        let limit = self.limit(type_id);
         match sequence {
-            Sequence::Text(text) => self.encode_text(text, type_id, None, limit, detailed),
+            Sequence::Text(text) => self.encode_text(text, type_id, None, detailed),
             Sequence::Words(words) => {
                 let words = (0..).zip(words);
                 let encode = |(number, word): (u32, &String)| {
-                    self.encode_text(word, type_id, Some(number), limit, detailed)
+                    self.encode_text(word, type_id, Some(number), detailed)
                 };
                 let mut merged = Encoding::merge(words.map(encode).collect::<Result<_>>()?, false);
                 if !detailed && self.is_fast() {
@@ -341,22 +339,14 @@ impl Tokenizer {
         text: &str,
         type_id: u32,
         word: Option<u32>,
-        limit: Limit,
         detailed: bool,
     ) -> Result<Encoding> {
         if detailed || !self.is_fast() {
-            return self.encode_detailed(text, type_id, word, limit);
+            return self.encode_detailed(text, type_id, word);
         }
         let mut ids = Vec::with_capacity(text.len() / 3 + 8);
-        self.append_ids(text, limit, &mut ids)?;
+        self.append_ids(text, &mut ids)?;
         Ok(Encoding::new(ids, type_id, None))
-    }
-
-    /// How many tokens of a sequence are looked for at all.
-    fn limit(&self, type_id: u32) -> Limit {
-        let truncation = self.truncation.as_ref()?;
-        let is_cut = truncation.strategy != TruncationStrategy::OnlySecond || type_id != 0;
-        is_cut.then_some((truncation.max_length, truncation.direction))
     }
 
     /// The pattern of the pre-tokenizer, if one pattern is all that it amounts to.

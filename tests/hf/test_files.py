@@ -71,7 +71,9 @@ def test_truncation_and_padding(fresh, direction, strategy):
     for length, stride in [(1, 0), (5, 0), (8, 2), (17, 5), (400, 0)]:
         for tokenizer in fresh:
             try:
-                tokenizer.enable_truncation(length, stride, strategy, direction)
+                tokenizer.enable_truncation(
+                        length, stride=stride, strategy=strategy, direction=direction
+                    )
             except ValueError:
                 continue
             tokenizer.enable_padding(direction=direction, length=12, pad_id=3, pad_token="<p>")
@@ -81,11 +83,6 @@ def test_truncation_and_padding(fresh, direction, strategy):
             except BaseException as error:
                 if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                     raise
-                with pytest.raises(ValueError):
-                    ours.encode(first, second)
-                continue
-            if length == 1 and len(expected.ids) > 12:
-                # There the room for special tokens is below zero, and nothing is cut off.
                 with pytest.raises(ValueError):
                     ours.encode(first, second)
                 continue
