@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 _ROOT = Path(__file__).parent
 
 _BUILT_IN_PLACE = [*_ROOT.glob("bpe_engine/_core*.so"), *_ROOT.glob("bpe_engine/_core*.pyd")]
@@ -22,3 +24,19 @@ def pytest_configure() -> None:
     """So that the Pythons that tests start do not find the sources either."""
     if not _BUILT_IN_PLACE:
         os.chdir(_ROOT / "tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Runs the whole suite on two processes, where pytest-xdist is installed.
+
+    Chosen files, a debugger and `-n` of one's own are left as they are. Each process takes half of
+    the tests in their order, since those of one file share what is slow to load, and then takes
+    over from the other.
+    """
+    whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
+    alone = config.option.usepdb or config.option.collectonly
+    if whole and not alone and config.pluginmanager.hasplugin("xdist"):
+        if config.option.numprocesses is None and config.option.dist == "no":
+            config.option.numprocesses = 2
+            config.option.dist = "worksteal"

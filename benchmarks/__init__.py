@@ -1,19 +1,9 @@
 """Cases x engines: how fast and how exact each public tokenizer is, in one table.
 
-The rooms, in the order of the flow:
+    cases/    what is measured: the cases as declarations, and the texts they run on
+    peers/    one adapter per engine, and the ids that every result is compared with
+    harness/  the processes, the clock, medians, goals, tables, two builds side by side
 
-    encodings.py   what a rank file does not say: the pattern and the special tokens
-    corpora.py     the texts: default ones made on any machine, or a folder of your own
-    hostile.py     inputs that make tokenizers slow
-    collisions.py  words chosen to fall on one place of a hash table
-    engines.py     one adapter per engine; None where an engine lacks a thing
-    cases.py       the cases as declarations
-    measures.py    what is done with an engine and a text inside the clock
-    worker.py      one process: one engine, one case, one round
-    run.py         engines in turn, rounds, medians, the goals
-    goals.py       the ratios that are asked of this project
-    render.py      the table of the README
-    growth.py      1 MB and 8 MB side by side, on its own
-
-Run it with ``python -m benchmarks.run --quick``.
+Programs: ``run`` (all engines), ``compare`` (two builds of this project), ``growth`` (is the time
+linear?), ``vocab_learn`` (learning merges). docs/benchmarks.md describes them and shows results.
 """

@@ -1,6 +1,6 @@
 """How long it takes to learn the merges of a word list.
 
-    python benchmarks/vocab_learn.py
+    python -m benchmarks.vocab_learn
 
 Words of one to three Qwen tokens and some rare characters, their frequencies spread as in text.
 Our time is compared with that of the plain Python version of the same algorithm, on the lists that
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 import vocab_oracle  # noqa: E402
 

@@ -1,11 +1,12 @@
 //! Turns the rank files in `data/` into vocabulary images, which become part of the module.
+//!
+//! Writes `builtin_images.rs` too: the table of images that `src/builtin.rs` includes.
 
-use std::path::Path;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use bpe_core::{Vocabulary, rank_file};
-
-const NAMES: [&str; 5] = ["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen"];
 
 fn main() {
     // For `cfg(Py_GIL_DISABLED)`.
@@ -16,15 +17,42 @@ fn main() {
         "vocabulary images are read in place and little-endian"
     );
     let data = Path::new("../data");
-    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    // A directory counts as changed when a file is added or removed.
+    println!("cargo:rerun-if-changed={}", data.display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let names = rank_files(data);
     std::thread::scope(|scope| {
-        for name in NAMES {
+        for name in &names {
             let path = data.join(format!("{name}.tiktoken"));
             println!("cargo:rerun-if-changed={}", path.display());
-            let image = Path::new(&out).join(format!("{name}.image"));
+            let image = out.join(format!("{name}.image"));
             scope.spawn(move || write_image(&path, &image));
         }
     });
+    let table = out.join("builtin_images.rs");
+    fs::write(&table, image_table(&names)).unwrap_or_else(|e| panic!("{}: {e}", table.display()));
+}
+
+/// The names of the rank files in `data`, without `.tiktoken`, sorted.
+fn rank_files(data: &Path) -> Vec<String> {
+    let entries = fs::read_dir(data).unwrap_or_else(|e| panic!("{}: {e}", data.display()));
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("data/ can be listed").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tiktoken"))
+        .map(|path| path.file_stem().expect("a file").to_str().expect("ASCII").to_owned())
+        .collect();
+    assert!(!names.is_empty(), "no rank files in {}", data.display());
+    names.sort();
+    names
+}
+
+/// Rust source: an array with `image!(name)` for each name.
+fn image_table(names: &[String]) -> String {
+    let mut source = String::from("[\n");
+    for name in names {
+        writeln!(source, "    image!({name:?}),").expect("strings take everything");
+    }
+    source + "]\n"
 }
 
 fn write_image(ranks: &Path, image: &Path) {

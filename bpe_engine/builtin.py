@@ -1,6 +1,8 @@
 """The encodings that are part of the package: what each is made of.
 
-Adding one is a row in `BUILTIN` and, if its ranks are new, a file in the native module.
+This is the one place to add to: a row in `BUILTIN` and, if its ranks are new, their file in
+``data/`` and its hash in `RANK_FILE_SHA256`. The build turns every rank file in ``data/`` into a
+vocabulary inside the native module; the registry, the command line and the tests go by `BUILTIN`.
 """
 
 from __future__ import annotations
@@ -83,6 +85,11 @@ _HARMONY_SPECIAL = {
     },
 }
 
+
+def _qwen(name: str, special_tokens: dict[str, int]) -> BuiltIn:
+    return BuiltIn(name, "qwen", qwen.PATTERN, special_tokens, qwen.NORMALIZATION)
+
+
 BUILTIN: dict[str, BuiltIn] = {
     encoding.name: encoding
     for encoding in [
@@ -121,7 +128,9 @@ BUILTIN: dict[str, BuiltIn] = {
         ),
         BuiltIn("o200k_base", "o200k_base", patterns.O200K, _O200K_SPECIAL),
         BuiltIn("o200k_harmony", "o200k_base", patterns.O200K, _HARMONY_SPECIAL),
-        BuiltIn("qwen", "qwen", qwen.PATTERN, qwen.SPECIAL_TOKENS, qwen.NORMALIZATION),
+        _qwen("qwen", qwen.SPECIAL_TOKENS),
+        _qwen("qwen2.5", qwen.QWEN2_5_SPECIAL_TOKENS),
+        _qwen("qwen3", qwen.QWEN3_SPECIAL_TOKENS),
     ]
 }
 

@@ -598,6 +598,37 @@ class Encoding(EncodingBase):
         """Whether the engine remembers pieces of the texts it sees; see `set_caching`."""
         return self._core_bpe.is_caching
 
+    def set_cache_size(self, size: int) -> None:
+        """Sets how much memory the engine may take for pieces of text, and forgets what is in it.
+
+        The size is that of one cache. Each call has one to itself, so there are as many as there
+        were calls at the same time, 16 at most. The default of 8 MiB is what processors have near;
+        for texts of several MB with many different words (Chinese, many languages) that are encoded
+        more than once, 64 MiB take less time. Results are the same with any size. The
+        environment variable ``BPE_ENGINE_CACHE_SIZE`` sets it when an encoding is made: a number of
+        bytes, or one of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
+
+        Args:
+            size: Bytes, from 65,536 (64 KiB) to 1,073,741,824 (1 GiB); rounded down to a power
+                of two.
+
+        Raises:
+            ValueError: The size is too small or too large. To have no cache, use `set_caching`.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.set_cache_size(64 * 2**20)
+        >>> gpt2.cache_size
+        67108864
+        >>> gpt2.set_cache_size(8 * 2**20)
+        """
+        self._core_bpe.set_cache_size(size)
+
+    @property
+    def cache_size(self) -> int:
+        """The memory of one cache in bytes, a power of two; see `set_cache_size`."""
+        return self._core_bpe.cache_size
+
     # ---- The vocabulary ----
 
     def token_byte_values(self) -> list[bytes]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from ._suggest import did_you_mean
 from .core import Encoding
 from .registry import get_encoding
 
@@ -62,19 +65,60 @@ MODEL_TO_ENCODING: dict[str, str] = {
     model: encoding for encoding, models in _MODELS_BY_ENCODING.items() for model in models.split()
 }
 
+# Qwen's models, as published with or without "Qwen/": a family, its encoding or None, and then why
+# no encoding fits: what is special to a model must be special to its encoding, and nothing else.
+# The first that matches counts. Sizes are such as 7b, 1_8b or 30b-a3b, and what follows (-instruct,
+# -fp8) does not matter.
+_SIZE = r"\d+(?:[._]\d+)?b(?:-a\d+(?:\.\d+)?b)?(?:-.*)?"
+_CHAT_ONLY = "its special tokens are <|endoftext|>, <|im_start|> and <|im_end|> only"
+_OTHER_RANKS = "its vocabulary is another"
+_QWEN_FAMILIES: list[tuple[str, str | None, str]] = [
+    (rf"qwen-{_SIZE}", "qwen", ""),
+    (r"qwen-(?:vl|audio)(?:-.*)?", None, "it has more special tokens than qwen"),
+    (r"codeqwen1\.5-.*", None, _OTHER_RANKS),
+    (r"qwen1\.5-.*", None, _CHAT_ONLY),
+    (r"(?:qwen2-vl|qvq)-.*", None, "it has fewer special tokens than qwen2.5"),
+    (r"qwen2-audio-.*", None, "it has other special tokens than qwen2.5"),
+    (r"qwen2-.*", None, _CHAT_ONLY),
+    (r"qwen2\.5-(?:omni|math-prm|math-rm)-.*", None, "it has other special tokens than qwen2.5"),
+    (rf"qwen2\.5-(?:coder-|math-|vl-)?{_SIZE}", "qwen2.5", ""),
+    (r"qwq-32b-preview(?:-.*)?", "qwen2.5", ""),
+    (r"qwq-32b(?:-.*)?", "qwen3", ""),
+    (r"qwen3-(?:omni|asr|tts)(?:-.*)?", None, "it has more special tokens than qwen3"),
+    (rf"qwen3-(?:coder-|next-|vl-|embedding-|reranker-)?{_SIZE}", "qwen3", ""),
+    (r"qwen3\.\d.*", None, _OTHER_RANKS),
+]
+
+
+def _qwen_encoding_name(model_name: str) -> str | None:
+    """The encoding of a model of Qwen; None for what is none."""
+    name = model_name.lower().removeprefix("qwen/")
+    for family, encoding_name, reason in _QWEN_FAMILIES:
+        if re.fullmatch(family, name):
+            if encoding_name is None:
+                raise KeyError(
+                    f"no encoding of this package is that of the model {model_name!r}: {reason}; "
+                    "make one of its own tokenizer.json"
+                )
+            return encoding_name
+    return None
+
 
 def encoding_name_for_model(model_name: str) -> str:
     """The name of the encoding that a model uses.
 
     Args:
         model_name: The model's name, such as ``"gpt-4o"``. Dated and fine-tuned variants are
-            known by how their names begin.
+            known by how their names begin. Models of Qwen are known by their published names,
+            with the owner or without, in any case: ``"Qwen/Qwen3-8B"``, ``"qwen2.5-7b-instruct"``.
 
     Raises:
-        KeyError: No such model is known.
+        KeyError: No such model is known, or it has special tokens that no encoding has.
 
     >>> encoding_name_for_model("gpt-4o-2024-05-13")
     'o200k_base'
+    >>> encoding_name_for_model("Qwen/Qwen3-8B")
+    'qwen3'
     """
     if not isinstance(model_name, str):
         raise TypeError(f"a model name must be a str, not {type(model_name).__name__}")
@@ -83,9 +127,13 @@ def encoding_name_for_model(model_name: str) -> str:
     for prefix, encoding_name in MODEL_PREFIX_TO_ENCODING.items():
         if model_name.startswith(prefix):
             return encoding_name
+    qwen = _qwen_encoding_name(model_name)
+    if qwen is not None:
+        return qwen
+    hint = did_you_mean(model_name, MODEL_TO_ENCODING)
     raise KeyError(
-        f"no encoding is known for the model {model_name!r}; choose one by its name with "
-        "get_encoding(...), for instance 'o200k_base'"
+        f"no encoding is known for the model {model_name!r}.{hint} Choose an encoding by its name, "
+        "such as 'o200k_base': get_encoding(...) in Python, --encoding on the command line"
     )
 
 

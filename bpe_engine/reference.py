@@ -20,11 +20,16 @@ that name a character of a later Unicode version, and patterns that match nothin
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-import regex
+try:
+    import regex
+except ImportError as error:
+    raise ImportError(
+        "this module needs the package `regex`: pip install 'bpe-engine[reference]'"
+    ) from error
 
 # Characters that are unassigned in Unicode 16 and have a class in later versions, as ranges.
 _AFTER_UNICODE_16 = """
@@ -65,14 +70,25 @@ def merge(piece: bytes, ranks: dict[bytes, int]) -> list[bytes]:
     """
     if piece in ranks:  # also where merging would never get there
         return [piece]
+    *_, tokens = merge_steps(piece, ranks)
+    return tokens
+
+
+def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[list[bytes]]:
+    """What `merge` goes through: the single bytes, then the parts after each merge.
+
+    >>> list(merge_steps(b"aba", {b"a": 0, b"b": 1, b"ab": 2}))
+    [[b'a', b'b', b'a'], [b'ab', b'a']]
+    """
     parts = [bytes([byte]) for byte in piece]
     while True:
+        yield parts
         pairs = [(ranks.get(a + b), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]
         candidates = [(rank, i) for rank, i in pairs if rank is not None]
         if not candidates:
-            return parts
+            return
         _, i = min(candidates)
-        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        parts = [*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]]
 
 
 def _search_names(names: Iterable[str]) -> regex.Pattern[str]:

@@ -11,22 +11,38 @@ import pkgutil
 import threading
 from typing import Any, Callable, Sequence
 
+from ._suggest import did_you_mean
 from .builtin import BUILTIN, BuiltIn
 from .core import Encoding
 
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
+
+_Constructors = dict[str, Callable[[], dict[str, Any]]]
 
 _lock = threading.RLock()
 
 # Encodings made so far, by name.
 ENCODINGS: dict[str, Encoding] = {}
 
-# How to make each encoding; None until the plugins have been looked for.
-ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
+# How to make each encoding. Programs read it, add to it and put another dict in its place. It is
+# filled when somebody first reads it (see `__getattr__`): the plugins, which may be slow to import
+# or broken, are not needed for the package's own encodings.
+ENCODING_CONSTRUCTORS: _Constructors | None
 
 # tiktoken's own plugin. The encodings of this package stand in for those it fetches from the
 # network under the same names.
 _REPLACED_PLUGIN = "tiktoken_ext.openai_public"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ENCODING_CONSTRUCTORS":
+        return _find_constructors()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _known_constructors() -> _Constructors | None:
+    """`ENCODING_CONSTRUCTORS`, or None as long as nobody has read or set it."""
+    return globals().get("ENCODING_CONSTRUCTORS")
 
 
 def _available_plugin_modules() -> Sequence[str]:
@@ -39,19 +55,20 @@ def _available_plugin_modules() -> Sequence[str]:
     return sorted(name for _, name, _ in pkgutil.iter_modules(tiktoken_ext.__path__, prefix))
 
 
-def _find_constructors() -> dict[str, Callable[[], dict[str, Any]]]:
+def _find_constructors() -> _Constructors:
     """Fills `ENCODING_CONSTRUCTORS`, unless that has been done, and returns it."""
     global ENCODING_CONSTRUCTORS
     with _lock:
-        if ENCODING_CONSTRUCTORS is None:
-            constructors: dict[str, Callable[[], dict[str, Any]]] = dict(BUILTIN)
+        constructors = _known_constructors()
+        if constructors is None:
+            constructors = dict(BUILTIN)
             for module_name in _available_plugin_modules():
                 _add_plugin(module_name, constructors)
             ENCODING_CONSTRUCTORS = constructors
-        return ENCODING_CONSTRUCTORS
+        return constructors
 
 
-def _add_plugin(module_name: str, constructors: dict[str, Callable[[], dict[str, Any]]]) -> None:
+def _add_plugin(module_name: str, constructors: _Constructors) -> None:
     module = importlib.import_module(module_name)
     try:
         found = module.ENCODING_CONSTRUCTORS
@@ -93,20 +110,31 @@ def get_encoding(encoding_name: str) -> Encoding:
 
 
 def _make(name: str) -> Encoding:
-    # The package's own encodings are made without a look at the plugins, which may be slow to
-    # import, unless somebody has put another constructor in their place.
-    constructors = ENCODING_CONSTRUCTORS
+    constructors = _known_constructors()
     if constructors is None:
         constructors = dict(BUILTIN) if name in BUILTIN else _find_constructors()
-    constructor = constructors.get(name)
+    # A program that empties the dict to put tiktoken's constructors into it still has the
+    # package's own encodings, in place of those that would be fetched.
+    constructor = constructors.get(name, BUILTIN.get(name))
+    if name in BUILTIN and getattr(constructor, "__module__", None) == _REPLACED_PLUGIN:
+        constructor = BUILTIN[name]
     if constructor is None:
-        raise ValueError(
-            f"Unknown encoding {name}. Known encodings: {', '.join(constructors)}.\n"
-            f"Plugins found: {_available_plugin_modules()}"
-        )
+        raise ValueError(_unknown(name))
     if isinstance(constructor, BuiltIn):
         return constructor.encoding()
     return Encoding(**constructor())
+
+
+def _unknown(name: str) -> str:
+    names = list_encoding_names()
+    if name.endswith((".tiktoken", ".tiktoken.gz")):
+        hint = " A file is read by load_encoding."
+    else:
+        hint = did_you_mean(name, names)
+    return (
+        f"Unknown encoding {name}.{hint} Known encodings: {', '.join(names)}.\n"
+        f"Plugins found: {_available_plugin_modules()}"
+    )
 
 
 def list_encoding_names() -> list[str]:
@@ -115,4 +143,4 @@ def list_encoding_names() -> list[str]:
     >>> list_encoding_names()[:3]
     ['gpt2', 'r50k_base', 'p50k_base']
     """
-    return list(_find_constructors())
+    return list({**_find_constructors(), **BUILTIN})

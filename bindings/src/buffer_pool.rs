@@ -1,8 +1,9 @@
-//! Memory for texts and ids that was used before. Fresh memory is slow when it is first touched:
-//! for a long text that takes a good part of the time that encoding does.
+//! Buffers for texts and ids that are used again. Each page of fresh memory costs a page fault, for a
+//! long text a good part of the time that encoding takes.
 
 use std::sync::Mutex;
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::memory::advise_huge_pages;
 
 /// The ids of long texts.
@@ -16,11 +17,11 @@ const BUFFERS: usize = 2;
 const LARGEST: usize = 8 << 20;
 /// Below this the allocator is as fast.
 const SMALLEST: usize = 1 << 16;
-/// What allocators add at most: memory of whole huge pages less that much is aligned to them.
+/// The largest header of an allocator: memory of whole huge pages less this is aligned to them.
 const ADDED: usize = 64;
 
-/// Room for the ids of this many bytes of text. Mostly it is more than they need: moving what is
-/// there would take time.
+/// Room for the ids of this many bytes of text, more than they need in most cases: to grow a buffer
+/// would copy it.
 pub fn likely_ids(bytes: usize) -> usize {
     if bytes < SMALLEST { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
 }
@@ -41,7 +42,7 @@ impl<T> BufferPool<T> {
     /// An empty vector with room for `capacity` items or more.
     pub fn take(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
-        if bytes < SMALLEST {
+        if bytes < SMALLEST || !Mechanism::BufferPool.is_used() {
             return Vec::with_capacity(capacity);
         }
         if let Ok(mut spare) = self.0.try_lock()

@@ -15,13 +15,9 @@ macro_rules! image {
     }};
 }
 
-static IMAGES: [(&str, &Aligned<[u8]>); 5] = [
-    image!("r50k_base"),
-    image!("p50k_base"),
-    image!("cl100k_base"),
-    image!("o200k_base"),
-    image!("qwen"),
-];
+/// One for each rank file in `data/`: the build script writes the table.
+static IMAGES: &[(&str, &Aligned<[u8]>)] =
+    &include!(concat!(env!("OUT_DIR"), "/builtin_images.rs"));
 
 /// The vocabulary of the rank file `name` (without `.tiktoken`), and the image it lies in.
 pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<(Vocabulary, &'static [u8])> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Once, OnceLock};
 
+use bpe_core::cache::CacheSize;
 use bpe_core::memory::prefault;
 use bpe_core::offsets::{lossy_characters, spans};
 use bpe_core::sink::{Count, Pieces};
@@ -13,7 +14,7 @@ use bpe_core::unstable::{self, ByBytes};
 use bpe_core::{Encoding, Error, Normalization, Splitter, Vocabulary, inspect};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyList, PyString};
 
 use crate::errors::{OrRaise, to_python};
 use crate::special::{self, Rules};
@@ -79,6 +80,9 @@ impl CoreBpe {
         let special = ranks::check_special(py, &vocabulary, ranks::special_tokens(special)?)?;
         let splitter = Splitter::new(pattern).or_raise(py)?;
         let encoding = Encoding::new(vocabulary, splitter, special).or_raise(py)?;
+        if let Some(size) = cache_size_of_environment()? {
+            encoding.workspaces().set_cache_size(size);
+        }
         if let Some(caching) = caching_of_environment()? {
             encoding.workspaces().set_caching(caching);
         }
@@ -218,7 +222,18 @@ fn bytes_or_text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     Ok(Cow::Owned(text::read(value)?.utf8().as_bytes().to_vec()))
 }
 
-/// What the environment variable `BPE_ENGINE_CACHE` wants, if it is set.
+/// The value of the environment variable `BPE_ENGINE_CACHE_SIZE`, if it is set.
+fn cache_size_of_environment() -> PyResult<Option<CacheSize>> {
+    const NAME: &str = "BPE_ENGINE_CACHE_SIZE";
+    let Some(value) = std::env::var_os(NAME).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let size = value.to_str().ok_or_else(|| Error::CacheSize(format!("{value:?}")));
+    let wrong = |error| PyValueError::new_err(format!("the environment variable {NAME}: {error}"));
+    size.and_then(str::parse).map(Some).map_err(wrong)
+}
+
+/// The value of the environment variable `BPE_ENGINE_CACHE`, if it is set.
 fn caching_of_environment() -> PyResult<Option<bool>> {
     const NAME: &str = "BPE_ENGINE_CACHE";
     match std::env::var_os(NAME) {
@@ -600,7 +615,7 @@ impl CoreBpe {
         ranks::to_dict(py, self.encoding.vocabulary())
     }
 
-    /// Forgets the pieces of texts that came by.
+    /// Forgets the pieces of texts that were encoded.
     fn clear_cache(&self, py: Python<'_>) {
         py.detach(|| self.encoding.workspaces().clear());
     }
@@ -610,7 +625,24 @@ impl CoreBpe {
         py.detach(|| self.encoding.workspaces().set_caching(caching));
     }
 
-    /// Whether the pieces of texts that come by are remembered.
+    /// Sets the memory of each cache, in bytes, and forgets what is in there.
+    fn set_cache_size(&self, py: Python<'_>, bytes: &Bound<'_, PyInt>) -> PyResult<()> {
+        let size = match bytes.extract() {
+            Ok(bytes) => CacheSize::new(bytes),
+            Err(_) => Err(Error::CacheSize(bytes.str()?.to_string())),
+        };
+        let size = size.or_raise(py)?;
+        py.detach(|| self.encoding.workspaces().set_cache_size(size));
+        Ok(())
+    }
+
+    /// The memory of each cache, in bytes.
+    #[getter]
+    fn cache_size(&self) -> usize {
+        self.encoding.workspaces().cache_size().bytes()
+    }
+
+    /// Whether the pieces of texts are remembered.
     #[getter]
     fn is_caching(&self) -> bool {
         self.encoding.workspaces().is_caching()

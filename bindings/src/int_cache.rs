@@ -6,18 +6,19 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::memory::{advise_huge_pages, prefetch};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// Ids below this have a ready-made `int`. Larger ones, which only vocabularies with gaps or a
-/// great many tokens have, are made each time.
+/// Ids below this have an `int` in the table. That of a larger one, which only vocabularies with
+/// gaps or very many tokens have, is made each time.
 const READY: usize = 1 << 18;
 
-/// The `int` of each id, made when it is first met and kept until the process ends: at most
-/// `READY` objects of 32 bytes, shared by all encodings. The table itself takes memory only
-/// where it has been touched. A null pointer means "not made yet".
+/// The `int` of each id, made when it is first needed and kept until the process ends: at most
+/// `READY` objects of 32 bytes, shared by all encodings. The system maps pages of the table as they
+/// are first written to. A null pointer: not made yet.
 static INTS: [AtomicPtr<ffi::PyObject>; READY] = [const { AtomicPtr::new(ptr::null_mut()) }; READY];
 
 /// A list of the ids.
@@ -26,11 +27,11 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`
     // null items, or null with an exception set, which `from_owned_ptr_or_err` turns into `Err`.
     let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
-    // SAFETY: `PyList_New` made it; the items are not looked at.
+    // SAFETY: `PyList_New` made it; only the pointer is read.
     let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
     advise_huge_pages(ptr::slice_from_raw_parts(items, ids.len()));
     for (index, &id) in ids.iter().enumerate() {
-        prefetch_token(ids, index);
+        prefetch_ints(ids, index);
         let int = int(py, id)?;
         // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
         // length and its item there is null; it takes over our reference. If a later item fails,
@@ -43,9 +44,9 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
 
 /// Appends a list for each of `rows`.
 ///
-/// Until version 3.11 Python looks for reference cycles whenever some hundreds of lists were made,
-/// and reads every item of every one: with long rows that takes as long as making them. There are
-/// none among lists of `int`s that nobody else has seen, so it is told to wait until they are done.
+/// Until version 3.11 Python searches for reference cycles whenever some hundreds of lists were made,
+/// and reads every item of every one: with long rows that takes as long as making them. New lists of
+/// `int`s have no cycles, so the search is paused until they are done.
 pub fn append_lists<'py, 'a>(
     py: Python<'py>,
     rows: impl Iterator<Item = &'a [u32]>,
@@ -58,8 +59,8 @@ pub fn append_lists<'py, 'a>(
     Ok(())
 }
 
-/// Holds the search for reference cycles back. It is a matter of the whole process, so the
-/// interpreter must not be let go meanwhile; without the GIL, there is no pause.
+/// Pauses the search for reference cycles. That is a setting of the whole process, so the GIL must
+/// not be released meanwhile; in builds without the GIL there is no pause.
 struct GarbagePause {
     was_enabled: bool,
 }
@@ -74,20 +75,20 @@ impl GarbagePause {
 impl Drop for GarbagePause {
     fn drop(&mut self) {
         if self.was_enabled {
-            // SAFETY: attached, since `new` was and the interpreter was not let go.
+            // SAFETY: attached, since `new` was and the GIL was not released.
             unsafe { ffi::PyGC_Enable() };
         }
     }
 }
 
-/// How many ids ahead an `int`'s pointer is asked for, and the `int` itself.
+/// How many ids ahead the pointer to an `int` is prefetched, and the `int` itself.
 const POINTER_AHEAD: usize = 128;
 const INT_AHEAD: usize = 48;
 
-/// Asks for what the ids after `ids[index]` will need: an `int` lies anywhere in memory, and so
-/// does its pointer.
+/// Prefetches for the ids after `ids[index]`: both an `int` and its pointer may be anywhere in
+/// memory.
 #[inline(always)]
-fn prefetch_token(ids: &[u32], index: usize) {
+fn prefetch_ints(ids: &[u32], index: usize) {
     if let Some(slot) = ids.get(index + POINTER_AHEAD).and_then(|&id| INTS.get(id as usize)) {
         prefetch(slot);
     }
@@ -100,9 +101,10 @@ fn prefetch_token(ids: &[u32], index: usize) {
     }
 }
 
-/// A new reference to the `int` of `id`.
+/// The `int` of `id`, as a reference that the caller owns.
 fn int(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
-    let Some(slot) = INTS.get(id as usize) else { return make(py, id) };
+    let slot = INTS.get(id as usize).filter(|_| Mechanism::IntCache.is_used());
+    let Some(slot) = slot else { return make(py, id) };
     let mut int = slot.load(Ordering::Acquire);
     if int.is_null() {
         let made = make(py, id)?;

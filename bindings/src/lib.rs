@@ -60,6 +60,9 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        #[cfg(feature = "ablation")]
+        bpe_core::ablation::leave_out(&std::env::var("BPE_ENGINE_ABLATION").unwrap_or_default())
+            .map_err(pyo3::exceptions::PyValueError::new_err)?;
         EncodingBase::prepare(module.py());
         Ok(())
     }

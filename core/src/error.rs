@@ -21,8 +21,14 @@ pub enum Error {
     UnknownToken(Vec<u8>),
     /// A chunk of this many tokens cannot hold the character.
     ChunkTooSmall { character: String, max_tokens: usize },
+    /// A cache cannot have this size, in the words of whoever asked for it.
+    CacheSize(String),
     /// The id stands for no token.
     UnknownId(u64),
+    /// The system has no memory for this many more bytes.
+    OutOfMemory { bytes: usize },
+    /// The caller asked for the work to be ended; see [`crate::interrupt`].
+    Interrupted,
 }
 
 impl fmt::Display for Error {
@@ -51,7 +57,18 @@ impl fmt::Display for Error {
                 "the character {character:?} alone has more than {max_tokens} tokens; make \
                  max_tokens larger"
             ),
+            Error::CacheSize(size) => write!(
+                f,
+                "a cache of {size} bytes cannot be had; choose 65536 (64 KiB) to 1073741824 (1 GiB) \
+                 bytes, or turn caching off"
+            ),
             Error::UnknownId(id) => write!(f, "Invalid token for decoding: {id}"),
+            Error::OutOfMemory { bytes } => write!(
+                f,
+                "no memory for {bytes} more bytes; cut the input into smaller parts, or give the \
+                 process more memory"
+            ),
+            Error::Interrupted => f.write_str("the work was interrupted"),
         }
     }
 }

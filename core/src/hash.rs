@@ -1,4 +1,4 @@
-//! Hashing of short keys, and places for the keys of a table that never changes.
+//! Hashing of short keys.
 
 /// Multiplies to 128 bits and folds the halves: every bit of the result depends on every bit of
 /// both factors.
@@ -14,7 +14,7 @@ pub fn hash16(key: [u64; 2], seeds: [u64; 2]) -> u64 {
     fold(key[0] ^ seeds[0], key[1] ^ seeds[1])
 }
 
-/// The seeds of tables whose keys are known beforehand, which nobody can choose against.
+/// The seeds of tables whose keys are all known when they are built.
 pub const FIXED_SEEDS: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345];
 
 /// Hashes bytes of any length.

@@ -14,7 +14,7 @@
 //! | [`split`] | cuts the text between them into pieces |
 //! | `pieces` | finds the ids of pieces, of many at once |
 //! | [`vocabulary`] | bytes of a token <-> its id |
-//! | [`cache`] | remembers the ids of pieces that came by |
+//! | [`cache`] | remembers the ids of pieces |
 //! | `merge` | the tokens of a piece that is no token itself |
 //! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
 //! | [`encoding`] | runs the stages |
@@ -27,7 +27,9 @@
 //! | [`learn`] | the merges that make given words one token each |
 //! | [`tier`] | which vector instructions are used |
 //! | [`audit`] | what is wrong with a vocabulary, token by token |
+//! | [`ablation`] | leaves mechanisms out, to measure them |
 
+pub mod ablation;
 pub mod audit;
 pub mod cache;
 pub mod code_points;
@@ -35,6 +37,7 @@ pub mod encoding;
 pub mod error;
 pub(crate) mod hash;
 pub mod inspect;
+pub mod interrupt;
 pub(crate) mod lookup;
 pub mod memory;
 pub(crate) mod merge;

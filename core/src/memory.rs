@@ -1,12 +1,15 @@
-//! Memory that is read and written fast.
+//! Memory that is read and written fast: huge pages, mapping ahead, prefetching.
 
 use memmap2::MmapMut;
 
-/// How large huge pages are, and what they are aligned to, on the machines that have them.
+use crate::ablation::Mechanism;
+use crate::error::{Error, Result};
+
+/// The size and alignment of huge pages, on the machines that have them.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Zeroed memory, on huge pages where the system grants them: a look-up at a random place then
-/// seldom has to find out first where its page is. Pages are taken when they are first touched.
+/// Zeroed memory, on huge pages where the system grants them: look-ups at random places then seldom
+/// miss the processor's cache of page addresses. Pages are mapped when they are first touched.
 #[derive(Debug)]
 pub(crate) struct Zeroed {
     map: MmapMut,
@@ -18,17 +21,13 @@ impl Zeroed {
     /// `length` bytes, or `None` when the system has no memory for them.
     pub(crate) fn new(length: usize) -> Option<Self> {
         let map = MmapMut::map_anon(length + HUGE_PAGE).ok()?;
-        // A wish: systems without huge pages do without.
+        // Best effort: systems without huge pages use small ones.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
+        if Mechanism::HugePages.is_used() {
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
         let start = map.as_ptr().align_offset(HUGE_PAGE);
         Some(Self { map, start, length })
-    }
-
-    /// Takes all pages now, so that nobody meets them one by one later. A wish.
-    pub(crate) fn populate(&self) {
-        #[cfg(target_os = "linux")]
-        let _ = self.map.advise_range(memmap2::Advice::PopulateWrite, self.start, self.length);
     }
 
     #[inline(always)]
@@ -41,8 +40,8 @@ impl Zeroed {
     }
 }
 
-/// Asks the system to put large memory on huge pages as it is first touched: 512 times fewer
-/// interruptions than with small ones. A wish: systems without huge pages do without.
+/// Asks the system to put large memory on huge pages as it is first touched: 512 times fewer page
+/// faults than with small ones. Best effort.
 pub fn advise_huge_pages<T>(memory: *const [T]) {
     #[cfg(target_os = "linux")]
     {
@@ -50,7 +49,7 @@ pub fn advise_huge_pages<T>(memory: *const [T]) {
         let bytes = memory.len().saturating_mul(size_of::<T>());
         let start = memory.cast::<libc::c_void>().cast_mut();
         let before = start.addr() % PAGE;
-        if bytes >= HUGE_PAGE {
+        if bytes >= HUGE_PAGE && Mechanism::HugePages.is_used() {
             let (start, length) = (start.wrapping_byte_sub(before), (before + bytes) / PAGE * PAGE);
             // SAFETY: the advice changes neither what is in memory nor whether it may be used,
             // whoever it belongs to; where there is none, it is refused.
@@ -62,7 +61,7 @@ pub fn advise_huge_pages<T>(memory: *const [T]) {
 }
 
 /// Has the system map all of a part of a file at once, rather than page by page as each is first
-/// read. A wish: systems that cannot do without.
+/// read. Best effort.
 pub fn prefault(part: &'static [u8]) {
     #[cfg(target_os = "linux")]
     {
@@ -80,15 +79,25 @@ pub fn prefault(part: &'static [u8]) {
     let _ = part;
 }
 
-/// Asks for the memory of `value` to be brought near, which will be read soon.
+/// Asks the processor to fetch the memory of `value`, which will be read soon.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        if !Mechanism::Prefetch.is_used() {
+            return;
+        }
         // SAFETY: a prefetch reads nothing and never faults, and every x86-64 has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
+}
+
+/// Makes room for `additional` values more, or says that there is none.
+pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
+    values
+        .try_reserve(additional)
+        .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
 }

@@ -1,10 +1,11 @@
 //! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::cache::{Cache, Exchange};
+use crate::ablation::Mechanism;
+use crate::cache::{Cache, CacheSize};
 use crate::lookup::{PieceEncoder, ProbeBatch};
 use crate::split::{BATCH, Batch, Piece};
 use crate::vocabulary::Vocabulary;
@@ -23,7 +24,7 @@ pub struct Workspace {
     generation: usize,
     /// Pieces that were cut and not yet looked up.
     pub(crate) batch: Batch,
-    ahead: ProbeBatch,
+    probes: ProbeBatch,
 }
 
 impl Workspace {
@@ -32,7 +33,7 @@ impl Workspace {
             cache: None,
             generation: 0,
             batch: [Piece::default(); BATCH],
-            ahead: ProbeBatch::default(),
+            probes: ProbeBatch::default(),
         })
     }
 
@@ -42,29 +43,32 @@ impl Workspace {
         &'a mut self,
         vocabulary: &'a Vocabulary,
     ) -> (&'a mut Batch, PieceEncoder<'a>) {
-        (&mut self.batch, PieceEncoder::new(vocabulary, self.cache.as_mut(), &mut self.ahead))
+        (&mut self.batch, PieceEncoder::new(vocabulary, self.cache.as_mut(), &mut self.probes))
     }
 }
 
-/// A workspace, when it is first needed. Far enough from the next one that two threads do not
-/// write to the same line of memory, or to a neighbour that is fetched with it.
+/// A workspace, once it was needed. Two cache lines apart from the next one, since processors fetch
+/// lines in pairs: threads that lock neighbours do not share a line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Place(Mutex<Option<Box<Workspace>>>);
+struct Slot(Mutex<Option<Box<Workspace>>>);
 
 /// The workspaces of one encoding, each made when it is first needed.
 #[derive(Debug)]
 pub struct Pool {
-    workspaces: [Place; WORKSPACES],
-    ledger: Exchange,
+    slots: [Slot; WORKSPACES],
+    /// Counts how often everything was forgotten. Caches of an earlier generation are not used.
+    generation: AtomicUsize,
     caching: AtomicBool,
+    /// A [`CacheSize`].
+    cache_bytes: AtomicUsize,
 }
 
 /// A workspace that a call has for itself until it is dropped.
 #[derive(Debug)]
 pub(crate) enum Lease<'a> {
     /// One of the pool.
-    Pooled { workspace: MutexGuard<'a, Option<Box<Workspace>>>, ledger: &'a Exchange },
+    Pooled { workspace: MutexGuard<'a, Option<Box<Workspace>>>, generation: &'a AtomicUsize },
     /// A new one, without a cache.
     Own(Box<Workspace>),
 }
@@ -83,10 +87,11 @@ impl Drop for Lease<'_> {
     /// If everything was forgotten while the call was under way, so is this workspace.
     #[inline(always)]
     fn drop(&mut self) {
-        if let Lease::Pooled { workspace: place, ledger } = self
-            && place.as_ref().is_some_and(|own| own.generation != ledger.generation())
+        if let Lease::Pooled { workspace: slot, generation } = self
+            && let Some(workspace) = &**slot
+            && workspace.generation != generation.load(Ordering::Acquire)
         {
-            **place = None;
+            **slot = None;
         }
     }
 }
@@ -94,9 +99,10 @@ impl Drop for Lease<'_> {
 impl Default for Pool {
     fn default() -> Self {
         Self {
-            workspaces: Default::default(),
-            ledger: Exchange::default(),
+            slots: Default::default(),
+            generation: AtomicUsize::new(1),
             caching: AtomicBool::new(true),
+            cache_bytes: AtomicUsize::new(CacheSize::DEFAULT.bytes()),
         }
     }
 }
@@ -106,46 +112,48 @@ impl Pool {
     /// use. Never waits.
     pub(crate) fn borrow(&self) -> Lease<'_> {
         let home = HOME.get();
-        for i in 0..WORKSPACES {
-            let place = (home + i) % WORKSPACES;
-            let workspace = &self.workspaces[place].0;
-            let mut guard = match workspace.try_lock() {
+        let count = if Mechanism::Pool.is_used() { WORKSPACES } else { 1 };
+        for i in 0..count {
+            let index = (home + i) % count;
+            let slot = &self.slots[index].0;
+            let mut guard = match slot.try_lock() {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    // A panic under way may have left it half written.
-                    workspace.clear_poison();
+                    // A call that panicked may have left it half written.
+                    slot.clear_poison();
                     let mut guard = poisoned.into_inner();
                     *guard = None;
                     guard
                 }
             };
             let workspace = guard.get_or_insert_with(Workspace::new);
-            let generation = self.ledger.generation();
+            let generation = self.generation.load(Ordering::Acquire);
             if workspace.generation != generation {
                 workspace.generation = generation;
-                workspace.cache = if self.is_caching() { Cache::new() } else { None };
-                if workspace.cache.is_some() {
-                    self.ledger.join(generation);
-                }
-            }
-            if let Some(cache) = &mut workspace.cache {
-                cache.exchange(&self.ledger, generation);
+                // The old one is freed first.
+                workspace.cache = None;
+                workspace.cache = self.new_cache();
             }
             if i > 0 {
-                HOME.set(place);
+                HOME.set(index);
             }
-            return Lease::Pooled { workspace: guard, ledger: &self.ledger };
+            return Lease::Pooled { workspace: guard, generation: &self.generation };
         }
         Lease::Own(Workspace::new())
+    }
+
+    #[inline(never)]
+    fn new_cache(&self) -> Option<Cache> {
+        if self.is_caching() { Cache::new(self.cache_size()) } else { None }
     }
 
     /// Forgets everything. A call under way keeps its cache to its end, and nobody uses it after.
     /// Never waits: a lock may be held by a thread that a fork left behind.
     pub fn clear(&self) {
-        self.ledger.clear();
-        for workspace in &self.workspaces {
-            if let Ok(mut workspace) = workspace.0.try_lock() {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        for slot in &self.slots {
+            if let Ok(mut workspace) = slot.0.try_lock() {
                 *workspace = None;
             }
         }
@@ -161,6 +169,17 @@ impl Pool {
     pub fn is_caching(&self) -> bool {
         self.caching.load(Ordering::Relaxed)
     }
+
+    /// Sets the size of each cache, and forgets everything.
+    pub fn set_cache_size(&self, size: CacheSize) {
+        self.cache_bytes.store(size.bytes(), Ordering::Relaxed);
+        self.clear();
+    }
+
+    /// The size of each cache, whether or not caching is on.
+    pub fn cache_size(&self) -> CacheSize {
+        CacheSize::new(self.cache_bytes.load(Ordering::Relaxed)).unwrap_or(CacheSize::DEFAULT)
+    }
 }
 
 thread_local! {
@@ -172,17 +191,75 @@ thread_local! {
 
 #[cfg(test)]
 mod tests {
-    use super::Pool;
+    use super::{Lease, Pool, WORKSPACES};
+    use crate::cache::CacheSize;
+
+    fn workspaces(pool: &Pool) -> usize {
+        pool.slots.iter().filter(|slot| slot.0.lock().is_ok_and(|slot| slot.is_some())).count()
+    }
+
+    fn has_cache(pool: &Pool) -> bool {
+        pool.borrow().workspace().cache.is_some()
+    }
 
     #[test]
     fn what_a_call_under_way_holds_is_forgotten_when_it_ends() {
         let pool = Pool::default();
-        let is_kept = || pool.workspaces.iter().any(|place| place.0.lock().unwrap().is_some());
         drop(pool.borrow());
-        assert!(is_kept());
+        assert_eq!(workspaces(&pool), 1);
         let lease = pool.borrow();
         pool.clear();
         drop(lease);
-        assert!(!is_kept());
+        assert_eq!(workspaces(&pool), 0);
+    }
+
+    #[test]
+    fn a_workspace_stays_until_everything_is_forgotten() {
+        let pool = Pool::default();
+        assert!(has_cache(&pool) && has_cache(&pool));
+        assert_eq!(workspaces(&pool), 1);
+        pool.set_caching(false);
+        assert_eq!(workspaces(&pool), 0);
+        assert!(!has_cache(&pool) && !pool.is_caching());
+        pool.set_caching(true);
+        assert!(has_cache(&pool) && pool.is_caching());
+    }
+
+    #[test]
+    fn more_calls_at_once_than_workspaces_go_without() {
+        let pool = Pool::default();
+        let leases: Vec<_> = (0..WORKSPACES).map(|_| pool.borrow()).collect();
+        assert!(leases.iter().all(|lease| matches!(lease, Lease::Pooled { .. })));
+        let mut own = pool.borrow();
+        assert!(matches!(own, Lease::Own(_)) && own.workspace().cache.is_none());
+        drop((leases, own));
+        assert_eq!(workspaces(&pool), WORKSPACES);
+    }
+
+    #[test]
+    fn a_new_size_is_that_of_the_next_cache() {
+        let pool = Pool::default();
+        assert_eq!(pool.cache_size(), CacheSize::DEFAULT);
+        for size in [CacheSize::MIN, CacheSize::DEFAULT] {
+            let mut old = pool.borrow();
+            pool.set_cache_size(size);
+            assert_ne!(old.workspace().generation, pool.borrow().workspace().generation);
+            drop(old);
+            assert_eq!(pool.cache_size(), size);
+            let mut lease = pool.borrow();
+            let cache = lease.workspace().cache.as_ref().expect("memory");
+            assert_eq!(cache.size(), size);
+        }
+    }
+
+    #[test]
+    fn a_workspace_that_a_panic_left_is_made_anew() {
+        let pool = Pool::default();
+        let lost = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _lease = pool.borrow();
+            panic!("a call");
+        }));
+        assert!(lost.is_err() && has_cache(&pool));
+        assert_eq!(workspaces(&pool), 1);
     }
 }

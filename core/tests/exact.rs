@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bpe_core::cache::CacheSize;
 use bpe_core::pool::WORKSPACES;
 use bpe_core::special_tokens::Selection;
 use bpe_core::vocabulary::image::Aligned;
@@ -443,13 +444,18 @@ fn distinct_piece(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn pieces_that_push_each_other_out_keep_their_ids() {
-    const PIECES: u64 = 1_000_000;
+fn pieces_that_evict_each_other_keep_their_ids() {
     let cached = encoding(letters(), WHOLE);
     let plain = encoding(letters(), WHOLE);
     plain.workspaces().set_caching(false);
     let (mut ids, mut wanted) = (Vec::new(), Vec::new());
-    for number in 0..PIECES {
+    for number in 0..1_000_000 {
+        // A small cache first, in which that takes fewer.
+        match number {
+            0 => cached.workspaces().set_cache_size(CacheSize::MIN),
+            100_000 => cached.workspaces().set_cache_size(CacheSize::DEFAULT),
+            _ => {}
+        }
         // Each comes three times: at once, after some others, after very many others.
         for number in [number, number, number.saturating_sub(1000), number / 2] {
             let piece = distinct_piece(number);
@@ -464,7 +470,8 @@ fn pieces_that_push_each_other_out_keep_their_ids() {
     }
 }
 
-/// More threads than workspaces, while others clear the caches and turn them off and on.
+/// More threads than workspaces, while another clears the caches, turns them off and on, and changes
+/// their size.
 #[test]
 fn threads_share_an_encoding() {
     let encoding = encoding(letters(), WORDS);
@@ -493,6 +500,8 @@ fn threads_share_an_encoding() {
                 encoding.workspaces().clear();
                 encoding.workspaces().set_caching(false);
                 encoding.workspaces().set_caching(true);
+                encoding.workspaces().set_cache_size(CacheSize::MIN);
+                encoding.workspaces().set_cache_size(CacheSize::DEFAULT);
                 std::thread::yield_now();
             }
         });

@@ -41,6 +41,23 @@ def parameters(function: object) -> list[tuple[str, object, object]]:
     return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
 
 
+# Parameters that only ours have, after those of tiktoken, by keyword and with a default.
+ADDED = {
+    "encode_to_numpy": ["num_threads"],
+    "read_file": ["max_bytes"],
+    "read_file_cached": ["max_bytes"],
+    "load_tiktoken_bpe": ["max_bytes"],
+    "data_gym_to_mergeable_bpe_ranks": ["max_bytes"],
+}
+
+
+def assert_added(extra: list[tuple[str, object, object]], names: list[str]) -> None:
+    assert [name for name, _, _ in extra] == names
+    for _, kind, default in extra:
+        assert kind is inspect.Parameter.KEYWORD_ONLY
+        assert default is not inspect.Parameter.empty
+
+
 @pytest.mark.parametrize("module", ["", *MODULES])
 def test_functions(module):
     theirs = importlib.import_module(f"tiktoken.{module}".rstrip("."))
@@ -48,7 +65,9 @@ def test_functions(module):
     names = public_functions(theirs)
     assert names
     for name in names:
-        assert parameters(getattr(ours, name)) == parameters(getattr(theirs, name)), name
+        expected, found = parameters(getattr(theirs, name)), parameters(getattr(ours, name))
+        assert found[: len(expected)] == expected, name
+        assert_added(found[len(expected) :], ADDED.get(name, []))
 
 
 ENCODING_NAMES = [
@@ -60,9 +79,6 @@ ENCODING_NAMES = [
 
 # What is native, and called without a Python function around it.
 NATIVE = ["encode", "encode_ordinary"]
-
-# Parameters that only our methods have, after those of tiktoken, by keyword and with a default.
-ADDED = {"encode_to_numpy": ["num_threads"]}
 
 
 @pytest.mark.parametrize("name", ENCODING_NAMES)
@@ -76,12 +92,8 @@ def test_encoding(name):
         if name in NATIVE:
             # An empty set is nothing that the signature of a native method can show.
             theirs = [(name, kind, () if d == set() else d) for name, kind, d in theirs]
-        extra = ours[len(theirs) :]
         assert ours[: len(theirs)] == theirs
-        assert [name for name, _, _ in extra] == ADDED.get(name, [])
-        for _, kind, default in extra:
-            assert kind is inspect.Parameter.KEYWORD_ONLY
-            assert default is not inspect.Parameter.empty
+        assert_added(ours[len(theirs) :], ADDED.get(name, []))
 
 
 def test_native_class():
@@ -120,7 +132,7 @@ def test_exports():
         "registry",
     ]
     assert all(hasattr(bpe_engine, name) for name in bpe_engine.__all__)
-    assert bpe_engine.list_encoding_names() == ENCODINGS
+    assert bpe_engine.list_encoding_names() == [*ENCODINGS, "qwen2.5", "qwen3"]
 
 
 def test_models():
@@ -208,9 +220,10 @@ def test_without_network():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+PACKAGE = pathlib.Path(bpe_engine.__file__).parent
 DOCUMENTED = [
-    f"bpe_engine.{path.stem}"
-    for path in pathlib.Path(bpe_engine.__file__).parent.glob("*.py")
+    ".".join(("bpe_engine", *path.relative_to(PACKAGE).with_suffix("").parts))
+    for path in sorted(PACKAGE.rglob("*.py"))
     if path.stem not in ("__init__", "__main__")
 ]
 

@@ -295,6 +295,33 @@ def test_names():
         bpe_engine.encoding_name_for_model(None)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("o20k_base", "Did you mean 'o200k_base'"),
+        ("CL100K-Base", "Did you mean 'cl100k_base'"),
+        ("o200k", "Did you mean 'o200k_base' or 'o200k_harmony'?"),
+        ("qwen2", "Did you mean 'qwen"),
+        ("ranks/mine.tiktoken", "A file is read by load_encoding"),
+    ],
+)
+def test_misspelt_encodings(name, hint):
+    with pytest.raises(ValueError) as error:
+        get_encoding(name)
+    assert str(error.value).startswith(f"Unknown encoding {name}. {hint}")
+    assert "o200k_harmony" in str(error.value)
+
+
+def test_misspelt_models():
+    with pytest.raises(KeyError) as error:
+        bpe_engine.encoding_for_model("gpt4o")
+    assert "'gpt4o'. Did you mean 'gpt-4o'" in error.value.args[0]
+    for name in ("nonsense", "x" * 10**6, ""):
+        with pytest.raises(KeyError) as error:
+            bpe_engine.encoding_for_model(name)
+        assert "Did you mean" not in error.value.args[0]
+
+
 def test_special_ids_may_be_shared_by_special_tokens():
     """o200k_harmony has such a pair; the first name is what the id decodes to."""
     shared = make(special_tokens={"<|a|>": 300, "<|b|>": 300})

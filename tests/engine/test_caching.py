@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import subprocess
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pairs import FAMILIES, pair
+from seeds import seeded
 
 import bpe_engine
 
@@ -52,10 +52,57 @@ def test_it_can_be_turned_off_while_others_encode() -> None:
     assert not wrong and enc.is_caching
 
 
+@pytest.mark.parametrize("size", [2**16, 2**17 + 1, 2**20, 2**23, 2**26])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_threads_learn_from_each_other(name: str) -> None:
+def test_ids_do_not_depend_on_its_size(name: str, size: int) -> None:
+    """Small caches evict and relocate all the time; large ones have other sets."""
+    both = pair(name)
+    default = both.ours.cache_size
+    expected = both.expected(TEXT)
+    try:
+        both.ours.set_cache_size(size)
+        assert both.ours.cache_size == 2 ** (size.bit_length() - 1)
+        for _ in range(3):
+            assert both.ours.encode(TEXT) == expected
+        assert both.ours.encode_batch([TEXT, "a"], num_threads=2)[0] == expected
+    finally:
+        both.ours.set_cache_size(default)
+
+
+def test_its_size_is_checked() -> None:
+    enc = bpe_engine.get_encoding("gpt2")
+    for size in [0, -1, 1, 2**16 - 1, 2**30 + 1, 2**64, -(2**70)]:
+        with pytest.raises(
+            ValueError, match=rf"^a cache of {size} bytes .* 65536 .* turn caching off"
+        ):
+            enc.set_cache_size(size)
+    for wrong in ["8 MiB", 1.5, None]:
+        with pytest.raises(TypeError):
+            enc.set_cache_size(wrong)
+    assert enc.cache_size == 2**23
+
+
+def test_its_size_can_change_while_others_encode() -> None:
+    enc = bpe_engine.get_encoding("cl100k_base")
+    expected, wrong = enc.encode(TEXT), []
+
+    def encode() -> None:
+        wrong.extend(1 for _ in range(10) if enc.encode(TEXT) != expected)
+
+    threads = [threading.Thread(target=encode) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for size in [2**16, 2**24, 2**18, 2**23] * 5:
+        enc.set_cache_size(size)
+    for thread in threads:
+        thread.join()
+    assert not wrong and enc.cache_size == 2**23
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_many_words_on_several_threads(name: str) -> None:
     """The same words in another order each time, few in a row, on two native threads and then on
-    four of Python's. Both caches learn at once from the first batch on, so they tell and hear."""
+    four of Python's: each cache meets the same pieces in other neighbourhoods."""
     both = pair(name)
     latin = ["".join(letters) for letters in itertools.product("bcdfgkmpxz", repeat=3)]
     cyrillic = ["".join(letters) for letters in itertools.product("бвгджзклмн", repeat=3)]
@@ -67,7 +114,7 @@ def test_threads_learn_from_each_other(name: str) -> None:
     ]  # fmt: skip
     texts = []
     for seed in range(4):
-        shuffled = random.Random(seed).sample(words, len(words))
+        shuffled = seeded("orders", seed).sample(words, len(words))
         texts.append(["".join(shuffled[i : i + 50]) for i in range(0, len(shuffled), 50)])
     expected = [[both.expected(text) for text in own] for own in texts]
     both.ours.clear_cache()
@@ -86,10 +133,10 @@ def test_threads_learn_from_each_other(name: str) -> None:
             assert ids == [right] * 3
 
 
-def run(program: str, value: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program],
-        env={"BPE_ENGINE_CACHE": value, "PATH": ""},
+        env={"PATH": "", **environment},
         capture_output=True,
         text=True,
     )
@@ -103,13 +150,34 @@ for name in "gpt2", "o200k_base":
     enc = bpe_engine.get_encoding(name)
     print(enc.is_caching, enc.decode(enc.encode("some words")))
 """
-    result = run(program, value)
+    result = run(program, BPE_ENGINE_CACHE=value)
     assert result.stdout == f"{caching} some words\n" * 2, result.stderr
 
 
 def test_environment_that_makes_no_sense() -> None:
-    result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", "maybe")
+    result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", BPE_ENGINE_CACHE="maybe")
     assert 'BPE_ENGINE_CACHE must be "on" or "off", not "maybe"' in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [("65536", 2**16), ("64MiB", 2**26), ("100 MiB", 2**26), ("1 GiB", 2**30), ("", 2**23)],
+)
+def test_size_of_the_environment(value: str, size: int) -> None:
+    program = """
+import bpe_engine
+enc = bpe_engine.get_encoding("gpt2")
+print(enc.cache_size, enc.decode(enc.encode("some words")))
+"""
+    result = run(program, BPE_ENGINE_CACHE_SIZE=value)
+    assert result.stdout == f"{size} some words\n", result.stderr
+
+
+@pytest.mark.parametrize("value", ["8MB", "-1", "many", "1KiB", "2 GiB", "9" * 30, "1e9"])
+def test_size_of_the_environment_that_makes_no_sense(value: str) -> None:
+    result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", BPE_ENGINE_CACHE_SIZE=value)
+    assert "ValueError: the environment variable BPE_ENGINE_CACHE_SIZE: " in result.stderr
+    assert f'a cache of "{value}" bytes' in result.stderr and "64 KiB" in result.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
@@ -127,6 +195,13 @@ enc.set_caching(False)
 print(before - resident())
 enc.count(text)
 assert not enc.is_caching
+enc.set_caching(True)
+enc.set_cache_size(2**28)
+enc.count(text)
+before = resident()
+enc.set_cache_size(2**16)
+print(before - resident())
 """
-    result = run(program, "on")
-    assert result.stdout and float(result.stdout) > 2, result
+    result = run(program)
+    freed = [float(line) for line in result.stdout.split()]
+    assert len(freed) == 2 and min(freed) > 2, result

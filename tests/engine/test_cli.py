@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_engine
-from bpe_engine import cli, display
+from bpe_engine import cli
+from bpe_engine.cli import display, tokens, visible
+from bpe_engine.cli.split import _LINES_AT_ONCE
 
 COMMANDS = ["encode", "decode", "count", "show", "split", "encodings"]
 O200K = bpe_engine.get_encoding("o200k_base")
@@ -118,8 +120,13 @@ def test_an_encoding_of_ones_own(capfdbinary: pytest.CaptureFixture[bytes], tmp_
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["encode", "-e", "nope", "x"], 2, "Unknown encoding 'nope'; there are gpt2, "),
-        (["encode", "-m", "nope", "x"], 2, "model 'nope'; choose one with --encoding"),
+        (["encode", "-e", "nope", "x"], 2, "Unknown encoding 'nope'. There are gpt2, "),
+        (["encode", "-e", "o20k_base", "x"], 2, "'o20k_base'. Did you mean 'o200k_base'"),
+        (["encode", "-e", "mine.tiktoken", "x"], 2, "for the file 'mine.tiktoken' pass --ranks"),
+        (["encode", "-e", __file__, "x"], 2, f"for the file {__file__!r} pass --ranks"),
+        (["encode", "-m", "nope", "x"], 2, "model 'nope'. Choose an encoding by its name"),
+        (["encode", "-m", "gpt4o", "x"], 2, "Did you mean 'gpt-4o'"),
+        (["encode", "-m", "qwen2-7b", "x"], 2, "its special tokens are <|endoftext|>"),
         (["encode", "-m", "gpt-4", "-e", "gpt2", "x"], 2, "exclude each other"),
         (["encode", "--pattern", ".", "x"], 2, "need --ranks"),
         (
@@ -127,6 +134,7 @@ def test_an_encoding_of_ones_own(capfdbinary: pytest.CaptureFixture[bytes], tmp_
             2,
             "'<|x|>' is no special token of o200k_base",
         ),
+        (["encode", "--allow-special", "<endoftext>", "x"], 2, "Did you mean '<|endoftext|>'?"),
         (["encode", "-f", "no/such/file"], 2, "cannot read 'no/such/file': No such file"),
         (["encode", "-f", "x", "text"], 2, "TEXT or --file, not both"),
         (["encode", "--nonsense"], 2, "--nonsense"),
@@ -224,20 +232,20 @@ def test_show_plain(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 
 @given(text=st.text(max_size=60), width=st.integers(8, 40))
 def test_show_wraps_and_loses_nothing(text: str, width: int) -> None:
-    tokens = display.tokens_of(O200K, text, set())
-    rows = list(display._rows(tokens, width))
+    found = list(tokens.tokens_of(O200K, [text], set()))
+    rows = list(display._rows(found, width))
     for row in rows:
         assert sum(cell.width + 1 for cell in row) - 1 <= width
     shown = "".join(cell.shown for row in rows for cell in row)
-    assert shown == "".join(display.visible_bytes(token.token) for token in tokens)
+    assert shown == "".join(visible.visible_bytes(token.token) for token in found)
     ids = [cell.id for row in rows for cell in row if cell.id]
-    assert ids == [str(token.id) for token in tokens]
+    assert ids == [str(token.id) for token in found]
     assert all(c.isprintable() for c in shown)
 
 
 @given(st.text())
 def test_visible_texts_differ_where_texts_differ(text: str) -> None:
-    shown = display.visible(text)
+    shown = visible.visible(text)
     assert shown.isprintable()
     unescaped = re.sub(
         r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))",
@@ -377,7 +385,8 @@ def test_interrupt() -> None:
     time.sleep(3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err.strip()) == (128 + signal.SIGINT, b"", b"")
+    expected = (128 + signal.SIGINT, b"", b"bpe-engine: interrupted")
+    assert (process.returncode, out, err.strip()) == expected
 
 
 def test_the_package_needs_neither_click_nor_rich() -> None:
@@ -439,7 +448,7 @@ def test_input_that_fails(monkeypatch, capfdbinary):
         def isatty(self):
             return False
 
-        def read(self):
+        def read(self, size):
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(sys, "stdin", Failing())
@@ -456,7 +465,142 @@ def test_errors_with_nowhere_to_print_them():
 
 
 def test_split_of_more_than_one_batch(capfdbinary):
-    text = " a" * (3 * cli._PIECES_AT_ONCE + 5)
+    text = " a" * (3 * _LINES_AT_ONCE + 5)
     status, out, _ = run(capfdbinary, "split", text)
     assert status == 0
-    assert out == "·a\n" * (3 * cli._PIECES_AT_ONCE + 5)
+    assert out == "·a\n" * (3 * _LINES_AT_ONCE + 5)
+
+
+# ---- Text that is shown as it is read ----
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base", "qwen3"])
+@given(
+    text=st.lists(
+        st.one_of(
+            st.sampled_from(
+                ["one two", "\n", " ", "  \n", "\r\n", "it's", "根本", "e\u0301", ".\n"]
+            ),
+            st.sampled_from(
+                ["<|endoftext|>", "<|im_end|>", "<think>", "\n\n", " '", "A", "\u0338"]
+            ),
+            st.text(max_size=5),
+        ),
+        max_size=40,
+    ).map("".join),
+    sizes=st.lists(st.integers(1, 9), min_size=1),
+)
+def test_tokens_of_a_text_that_arrives_in_chunks(name: str, text: str, sizes: list[int]) -> None:
+    """However the text is cut, its tokens are those of the whole."""
+    text = text.encode("utf-8", "replace").decode()
+    encoding = bpe_engine.get_encoding(name)
+    chunks, start = [], 0
+    while start < len(text):
+        size = sizes[len(chunks) % len(sizes)]
+        chunks.append(text[start : start + size])
+        start += size
+    for allowed in (set(), encoding.special_tokens_set):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tokens, "_AT_ONCE", 4)
+            found = list(tokens.tokens_of(encoding, chunks, allowed))
+        ids, spans = encoding.encode_with_offsets(
+            text, allowed_special=allowed, disallowed_special=()
+        )
+        assert [token.id for token in found] == ids
+        assert [(token.start, token.end) for token in found] == spans
+        assert [token.token for token in found] == encoding.decode_tokens_bytes(ids)
+
+
+def test_patterns_of_others_see_the_whole_text() -> None:
+    """Nothing is known of where such a pattern may be cut."""
+    mine = bpe_engine.Encoding(
+        "mine",
+        pat_str=r"(?s).+",
+        mergeable_ranks={bytes([i]): i for i in range(256)} | {b"\nb": 256},
+        special_tokens={},
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "_AT_ONCE", 1)
+        assert [t.id for t in tokens.tokens_of(mine, ["a\n", "b"], set())] == [97, 256]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_show_prints_before_it_has_read_everything(options: list[str]) -> None:
+    """The input never ends: only what streams prints anything."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bpe_engine", "show", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=Path(__file__).parent,
+    )
+    assert process.stdin and process.stdout and process.stderr
+    # No more than a pipe holds: nobody reads the output yet.
+    process.stdin.write(b"The quick brown fox jumps over the lazy dog.\n" * 1400)
+    process.stdin.flush()
+    assert b"quick" in process.stdout.read(1000)
+    process.stdout.close()
+    process.stdin.close()
+    assert process.wait(60) == 128 + signal.SIGPIPE
+    assert process.stderr.read() == b""
+
+
+def test_show_of_bad_input_shows_what_came_before(tmp_path: Path) -> None:
+    path = tmp_path / "mixed"
+    path.write_bytes(b"one two " * 20_000 + b"\xff")
+    done = Run("show", "-f", str(path), "--color", "never")
+    assert done.status == 1
+    assert done.out.startswith("one")
+    assert "is not UTF-8 at byte 160000 (0xff)" in done.err
+
+
+@pytest.mark.parametrize("command", ["encode", "show"])
+def test_positions_of_bad_bytes_do_not_depend_on_chunks(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "bad"
+    for good in (65_534, 65_535, 65_536):
+        for bad in (b"\xe6\xa0", b"\xe6\xa0x", b"\xf0\x9f\x98"):
+            path.write_bytes(b"a" * good + bad)
+            assert (
+                f"is not UTF-8 at byte {good} (0x{bad[0]:02x})" in Run(command, "-f", str(path)).err
+            )
+
+
+def test_text_in_utf_16_or_with_a_byte_order_mark() -> None:
+    wide = Run("count", stdin="hello".encode("utf-16"))
+    assert wide.status == 1
+    assert wide.err == (
+        "bpe-engine: standard input is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8.\n"
+    )
+    marked = Run("count", stdin="\ufeffhello".encode())
+    assert (marked.status, marked.out) == (0, f"{O200K.count(chr(0xFEFF) + 'hello')}\n")
+    assert "standard input begins with a byte order mark, which counts as text" in marked.err
+    assert Run("decode", stdin="\ufeff13225 11".encode()).out == "Hello,"
+
+
+def test_ranks_that_are_no_rank_file(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text('{"version": "1.0"}')
+    status, _, err = run(capfdbinary, "count", "--ranks", str(path), "x")
+    assert status == 1
+    assert "is JSON, not a rank file" in err and "tokenizer.json is read by" in err
+
+
+def test_commands_are_imported_when_they_are_called_for() -> None:
+    code = "import sys; from bpe_engine import cli\n"
+    code += "try: cli.main(['encode', 'a'])\nexcept SystemExit: pass\n"
+    code += "loaded = sys.modules.keys()\n"
+    code += "assert not {'rich', 'bpe_engine.cli.show', 'importlib.metadata'} & loaded\n"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
+def test_the_table_of_encodings_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A line is a row; of the columns only the last, the hash, gives way."""
+    monkeypatch.setattr(display, "_console", lambda *_: display._Console(width=60, highlight=False))
+    lines = run(capfdbinary, "encodings")[1].splitlines()
+    assert len(lines) == 1 + len(bpe_engine.list_encoding_names())
+    assert lines[-1].split()[:4] == ["qwen3", "151643", "26", "151668"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import random
 import string
 
 import pytest
 from oracles import normalized, oracle, ranks
 from pairs import FAMILIES as ONE_OF_EACH_PATTERN
+from seeds import seeded
 
 import bpe_engine
 
@@ -52,7 +52,7 @@ def same_pieces(name: str, pieces: list[bytes]) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_random_letters_of_a_script(name: str, script: str) -> None:
-    draw = random.Random(f"{name} {script}")
+    draw = seeded(name, script)
     first, last = SCRIPTS[script]
     letters = [chr(draw.randint(first, last)) for _ in range(8)]
     texts = []
@@ -71,7 +71,7 @@ def test_random_letters_of_a_script(name: str, script: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_random_bytes(name: str) -> None:
-    draw = random.Random(name)
+    draw = seeded(name)
     pieces = []
     for length in [*range(1, 70), 100, 128, 200, 255, 256, 257]:
         pieces += [draw.randbytes(length) for _ in range(3)]
@@ -92,7 +92,7 @@ def test_every_token_is_itself(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_tokens_one_after_the_other(name: str) -> None:
-    draw = random.Random(name)
+    draw = seeded(name)
     tokens = list(ranks(name))
     frequent = [token for token in tokens[:600] if len(token) > 1][:110]
     same_pieces(name, [a + b for a, b in itertools.product(frequent, frequent)])
@@ -108,7 +108,7 @@ def test_runs_and_alternations(name: str) -> None:
     lengths = [*range(1, 70), 79, 80, 81, 99, 120, 127, 128, 129, 200, 255, 256, 257, 300]
     characters = [*string.punctuation, " ", "\n", "\t", "a", "0", "\0", "é", "ー", "的", "😀"]
     same_pieces(name, [(c * length).encode() for c in characters for length in lengths])
-    draw = random.Random(name)
+    draw = seeded(name)
     pairs = draw.sample([*itertools.product(characters, repeat=2)], 300)
     lengths = [2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 100, 301]
     alternations = [((a + b) * length)[:length] for a, b in pairs for length in lengths]

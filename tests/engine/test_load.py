@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import json
 import os
 import sys
+import tracemalloc
 import types
 from pathlib import Path
 
@@ -185,9 +187,17 @@ def network(monkeypatch):
     """A `requests` that serves what is put into the dict, and a list of what was asked for."""
     files, asked = {}, []
 
-    def get(url):
+    def get(url, *, stream, timeout):
+        assert stream and all(0 < seconds <= 60 for seconds in timeout)
         asked.append(url)
-        return types.SimpleNamespace(content=files[url], raise_for_status=lambda: None)
+        return contextlib.nullcontext(
+            types.SimpleNamespace(
+                iter_content=lambda size: (
+                    files[url][start : start + size] for start in range(0, len(files[url]), size)
+                ),
+                raise_for_status=lambda: None,
+            )
+        )
 
     monkeypatch.setitem(sys.modules, "requests", types.SimpleNamespace(get=get))
     return files, asked
@@ -375,3 +385,119 @@ def test_errors_of_a_vocabulary_name_its_files(write):
     with pytest.raises(ValueError) as error:
         load_encoding(first, pattern="(")
     assert first not in str(error.value)
+
+
+# ---- Limits, and what is no rank file ----
+
+LOADERS = [load.load_tiktoken_bpe, load_encoding]
+
+
+@pytest.mark.parametrize("call", LOADERS)
+def test_a_gzip_bomb_ends_at_the_limit(write, call):
+    """Of what would unpack to 1 GB no more gets into memory than the limit allows."""
+    member = gzip.compress(bytes(1 << 25), 9)
+    path = write(member * 32, "bomb.tiktoken.gz")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError) as error:
+            call(path, max_bytes=1 << 22)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert str(error.value) == (
+        f"{path}, unpacked, holds more than 4,194,304 bytes, too many for a rank file; if that is "
+        "right, pass a larger max_bytes"
+    )
+    assert peak < 3 << 22
+
+
+@pytest.mark.parametrize("call", LOADERS)
+def test_files_of_exactly_the_limit(write, call):
+    for contents in (BYTES, gzip.compress(BYTES) + gzip.compress(line(b"ab", 256))):
+        path = write(contents)
+        size = max(len(contents), len(gzip.decompress(contents)) if contents != BYTES else 0)
+        assert call(path, max_bytes=size)
+        with pytest.raises(ValueError, match=f"more than {size - 1:,} bytes"):
+            call(path, max_bytes=size - 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
+def test_a_file_without_an_end():
+    for call in (*LOADERS, load.read_file):
+        with pytest.raises(ValueError, match="/dev/zero holds more than 5,000,000 bytes"):
+            call("/dev/zero", max_bytes=5_000_000)
+
+
+def test_limits_of_every_kind_of_file(network, monkeypatch, tmp_path, write):
+    files, _ = network
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
+    url = "https://example.com/x.tiktoken"
+    files[url] = BYTES
+    with pytest.raises(ValueError, match=f"{url} holds more than 1,000 bytes"):
+        load.load_tiktoken_bpe(url, max_bytes=1000)
+    assert not list(tmp_path.glob("cache/*"))
+    bpe, encoder = gpt2_files(tmp_path)
+    with pytest.raises(ValueError, match=r"vocab.bpe holds more than 1,000 bytes"):
+        load.data_gym_to_mergeable_bpe_ranks(bpe, encoder, max_bytes=1000)
+    more = write(BYTES, "more.tiktoken")
+    with pytest.raises(ValueError, match=r"more.tiktoken holds more than 100 bytes"):
+        load_encoding(write(line(b"ab", 256)), extra=more, max_bytes=100)
+
+
+@pytest.mark.parametrize("call", LOADERS)
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b'{"version": "1.0", "model": {}}', "is JSON, not a rank file .* tokenizer.json"),
+        (b'\n  {"a": 0}', "is JSON, not a rank file .* data_gym_to_mergeable_bpe_ranks"),
+        (gzip.compress(b'{"version": "1.0"}'), "is JSON, not a rank file"),
+        (b"YQ== 0\n".decode().encode("utf-16"), "is UTF-16 or UTF-32, .* iconv -f utf-16"),
+        (b"YQ== 0\n".decode().encode("utf-16-be"), "is UTF-16 or UTF-32"),
+        (b"YQ== 0\n".decode().encode("utf-16-le"), "is UTF-16 or UTF-32"),
+        (b"YQ== 0\n".decode().encode("utf-32"), "is UTF-16 or UTF-32"),
+        (b"\xef\xbb\xbfYQ== 0\n", "begins with a byte order mark, .* save it as UTF-8 without"),
+    ],
+)
+def test_what_is_no_rank_file(write, call, contents, message):
+    with pytest.raises(ValueError, match=f"mine.tiktoken {message}"):
+        call(write(contents))
+
+
+@pytest.mark.parametrize("call", [*LOADERS, load.read_file])
+def test_files_that_cannot_be_opened(tmp_path, call):
+    for path, kind in [(tmp_path, IsADirectoryError), (tmp_path / "none", FileNotFoundError)]:
+        with pytest.raises(kind) as error:
+            call(str(path))
+        assert str(path) in str(error.value)
+    locked = tmp_path / "locked.tiktoken"
+    locked.write_bytes(BYTES)
+    locked.chmod(0)
+    if not os.access(locked, os.R_OK):
+        with pytest.raises(PermissionError, match=r"locked.tiktoken"):
+            call(str(locked))
+
+
+def test_a_name_that_is_misspelt_is_no_pattern(write):
+    with pytest.raises(ValueError, match=r"'cl10k_base' is no encoding's name. Did you mean 'cl1"):
+        load_encoding(write(BYTES), pattern="cl10k_base")
+    assert load_encoding(write(BYTES), pattern="abc").split("abcabc") == ["abc", "abc"]
+    assert load_encoding(write(BYTES), pattern="(?:cl10k_base)").encode("cl10k_base")
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"{", "encoder.json is no JSON object of tokens and ids"),
+        (b"[1]", "encoder.json is no JSON object of tokens and ids"),
+        (b'{"model": {}}', r"encoder.json is no JSON object .* tokenizer.json"),
+        (b"[" * 100_000, "encoder.json is no JSON object of tokens and ids"),
+        (b"\xff", "encoder.json is not UTF-8 at byte 0"),
+        ('{"a": 0}'.encode("utf-16"), "encoder.json is UTF-16 or UTF-32"),
+        (b"\xef\xbb\xbf{}", "encoder.json begins with a byte order mark"),
+    ],
+)
+def test_data_gym_files_of_other_formats(tmp_path, contents, message):
+    bpe, encoder = gpt2_files(tmp_path)
+    Path(encoder).write_bytes(contents)
+    with pytest.raises(ValueError, match=message):
+        load.data_gym_to_mergeable_bpe_ranks(bpe, encoder)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from oracles import ENCODINGS
 from pairs import FAMILIES, Pair, pair
+from seeds import seeded
 
 # Letters enough for words that no vocabulary has whole.
 ALPHABETS = {
@@ -26,7 +25,7 @@ LEADS = ["", " ", " ", "\n", " (", ", ", "。", "、", "\u00a0", "「", "\u3000"
 
 def words(seed: int, count: int, alphabets: list[str] | None = None) -> list[str]:
     """Words with what leads them, of 1 to 16 letters, now and then of many more or two kinds."""
-    draw = random.Random(seed)
+    draw = seeded("words", seed)
     found = []
     for _ in range(count):
         letters = "".join(
@@ -47,7 +46,7 @@ def test_new_then_known_then_in_another_order(name: str) -> None:
         for _ in range(2):
             text = "".join(new)
             assert both.ours.encode(text, disallowed_special=()) == both.expected(text)
-            random.Random(-seed).shuffle(new)
+            seeded("order", seed).shuffle(new)
 
 
 @pytest.mark.parametrize("alphabet", ALPHABETS)
@@ -64,7 +63,7 @@ def test_each_script_alone(name: str, alphabet: str) -> None:
 
 def test_runs_of_chinese_of_any_length(family: Pair) -> None:
     """Cut into many segments, which do not all fit in with the pieces before."""
-    draw = random.Random(1)
+    draw = seeded("chinese")
     common = ALPHABETS["chinese"]
     for length in [1, 2, 5, 6, 255, 256, 257, 510, 511, 512, 513, 1023, 1024, 1025, 4000]:
         for before in (0, 1, 300, 511, 512):
@@ -82,14 +81,14 @@ def test_rulers_are_told_apart(family: Pair) -> None:
                 for behind in ("", "\n", "\r\n", "\\", "+", "x"):
                     rulers.append(before + run * length + behind)
     for seed in (1, 2):
-        random.Random(seed).shuffle(rulers)
+        seeded("rulers", seed).shuffle(rulers)
         text = "a".join(rulers)
         assert family.ours.encode(text) == family.expected(text)
 
 
 def test_pieces_of_every_length(family: Pair) -> None:
     """Of few ids and of many, so that every table of the cache has what others had no room for."""
-    draw = random.Random(2)
+    draw = seeded("lengths")
     vowels, rulers = "aeiou", ["-+", "=|", "~-", "_."]
     pieces = []
     for length in range(1, 140):
@@ -113,7 +112,7 @@ def test_pieces_of_every_length(family: Pair) -> None:
 
 def test_new_pieces_that_come_again_at_once(family: Pair) -> None:
     """Before they were learned, and after: next to each other, and thousands of pieces apart."""
-    draw = random.Random(3)
+    draw = seeded("again at once")
     for known in (0, 3, 40):
         pieces: list[str] = []
         for new in words(known, 3000):
@@ -139,7 +138,7 @@ def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
 def test_calls_of_every_size(family: Pair) -> None:
     """What one call learns, the next one knows: small ones and large ones in turn."""
     new = words(99, 3000)
-    draw = random.Random(3)
+    draw = seeded("sizes")
     family.ours.clear_cache()
     while new:
         count = min(len(new), draw.choice([1, 1, 2, 3, 10, 17, 100, 600]))

@@ -1,12 +1,17 @@
-"""The worked examples of the Qwen encoding, and what its normalization does."""
+"""The encodings of Qwen: worked examples, normalization, generations, names of models."""
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 
 import pytest
+import tiktoken
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles import QWEN_PATTERN, ranks
 
-from bpe_engine import get_encoding, qwen
+from bpe_engine import encoding_for_model, encoding_name_for_model, get_encoding, qwen
 
 ENCODING = get_encoding("qwen")
 TEXT = 'print("<|endoftext|>")'
@@ -83,3 +88,200 @@ def test_every_character_as_python_normalizes_it():
             text = "\n".join(context.format(character) for character in characters)
             expected = unicodedata.normalize("NFC", text)
             assert ENCODING.decode(ENCODING.encode(text)) == expected
+
+
+# ---- Generations ----
+
+# As in the tokenizer_config.json files that are published with Qwen2.5 and Qwen3.
+QWEN2_5 = {
+    "<|endoftext|>": 151643,
+    "<|im_start|>": 151644,
+    "<|im_end|>": 151645,
+    "<|object_ref_start|>": 151646,
+    "<|object_ref_end|>": 151647,
+    "<|box_start|>": 151648,
+    "<|box_end|>": 151649,
+    "<|quad_start|>": 151650,
+    "<|quad_end|>": 151651,
+    "<|vision_start|>": 151652,
+    "<|vision_end|>": 151653,
+    "<|vision_pad|>": 151654,
+    "<|image_pad|>": 151655,
+    "<|video_pad|>": 151656,
+    "<tool_call>": 151657,
+    "</tool_call>": 151658,
+    "<|fim_prefix|>": 151659,
+    "<|fim_middle|>": 151660,
+    "<|fim_suffix|>": 151661,
+    "<|fim_pad|>": 151662,
+    "<|repo_name|>": 151663,
+    "<|file_sep|>": 151664,
+}
+GENERATIONS = {
+    "qwen2.5": QWEN2_5,
+    "qwen3": {
+        **QWEN2_5,
+        "<tool_response>": 151665,
+        "</tool_response>": 151666,
+        "<think>": 151667,
+        "</think>": 151668,
+    },
+}
+
+texts_with_names = st.lists(
+    st.one_of(
+        st.sampled_from([*GENERATIONS["qwen3"], "<|extra_0|>", "<|im_", "<think"]),
+        st.text(max_size=12),
+        st.sampled_from(["\n", "   ", "it's 2024", "根本", "e\u0301", "\u212a", "\ud800"]),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@functools.cache
+def with_tiktoken(name: str) -> tiktoken.Encoding:
+    return tiktoken.Encoding(
+        name,
+        pat_str=QWEN_PATTERN,
+        mergeable_ranks=ranks("qwen"),
+        special_tokens=GENERATIONS[name],
+    )
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_special_tokens_of_a_generation(name):
+    encoding = get_encoding(name)
+    assert encoding._special_tokens == GENERATIONS[name]
+    assert encoding.n_vocab == max(GENERATIONS[name].values()) + 1
+    assert encoding._mergeable_ranks == ENCODING._mergeable_ranks
+    with pytest.raises(ValueError, match="<tool_call>"):
+        encoding.encode("a<tool_call>")
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+@given(text=texts_with_names)
+def test_ids_of_a_generation(name, text):
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    normal = unicodedata.normalize("NFC", text)
+    for allowed in ("all", set()):
+        expected = with_tiktoken(name).encode(
+            normal, allowed_special=allowed, disallowed_special=()
+        )
+        found = get_encoding(name).encode(text, allowed_special=allowed, disallowed_special=())
+        assert found == expected
+
+
+@functools.cache
+def with_tokenizers(name: str):
+    """A tokenizer.json of Qwen's ranks, as the published ones are built up."""
+    tokenizers = pytest.importorskip("tokenizers")
+    from tokenizers import models, normalizers, pre_tokenizers
+
+    visible = {}  # the characters that stand for bytes in these files
+    others = 0
+    for byte in range(256):
+        if chr(byte).isprintable() and byte != 0x20:
+            visible[byte] = chr(byte)
+        else:
+            visible[byte] = chr(256 + others)
+            others += 1
+    tokens = sorted(ranks("qwen"), key=ranks("qwen").__getitem__)
+    spelled = {token: "".join(map(visible.__getitem__, token)) for token in tokens}
+    merges = [
+        (spelled[token[:cut]], spelled[token[cut:]])
+        for token in tokens
+        for cut in range(1, len(token))
+        if token[:cut] in spelled and token[cut:] in spelled
+    ]
+    vocabulary = {spelled[token]: rank for token, rank in ranks("qwen").items()}
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(tokenizers.Regex(QWEN_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.add_tokens(
+        [
+            tokenizers.AddedToken(special, normalized=False, special="|" in special)
+            for special in GENERATIONS[name]
+        ]
+    )
+    return tokenizer
+
+
+@settings(max_examples=100)
+@example("<|im_start|>user\nWhy?<|im_end|>\n<think>\n\n</think>\n\n根本不是 e\u0301")
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from([*GENERATIONS["qwen3"], "<|im_", "<think", "e\u0301", "\u212a"]),
+            st.text("aAzZ09 \n'.,!sté根本\u1100\u1161あ😀\u0301\t", max_size=12),
+        ),
+        max_size=8,
+    ).map("".join)
+)
+def test_ids_are_those_of_tokenizers(text):
+    expected = with_tokenizers("qwen3").encode(text, add_special_tokens=False).ids
+    assert get_encoding("qwen3").encode(text, allowed_special="all") == expected
+
+
+def test_a_name_that_normalization_takes_away():
+    """`tokenizers` looks for added tokens first. U+0338 is the only mark that '>' composes with."""
+    text = "<|im_end|>\u0338"
+    assert get_encoding("qwen3").encode(text) == ENCODING.encode("<|im_end|\u226f")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "models"),
+    [
+        (
+            "qwen",
+            "Qwen/Qwen-7B-Chat Qwen-7B qwen-1_8b-chat-int4 Qwen/Qwen-14B-Chat-Int8 Qwen-72B",
+        ),
+        (
+            "qwen2.5",
+            """Qwen/Qwen2.5-7B-Instruct qwen2.5-7b-instruct Qwen2.5-0.5B
+            Qwen2.5-Coder-32B-Instruct-GPTQ-Int8 Qwen/Qwen2.5-Math-72B Qwen2.5-VL-7B-Instruct
+            Qwen2.5-14B-Instruct-1M QwQ-32B-Preview""",
+        ),
+        (
+            "qwen3",
+            """Qwen/Qwen3-8B qwen3-0.6b-base Qwen3-30B-A3B-Instruct-2507-FP8 QwQ-32B
+            Qwen/QwQ-32B-AWQ Qwen3-Coder-480B-A35B-Instruct Qwen3-Next-80B-A3B-Thinking
+            Qwen/Qwen3-Embedding-0.6B Qwen3-VL-235B-A22B-Instruct""",
+        ),
+    ],
+)
+def test_models(encoding, models):
+    for model in models.split():
+        assert encoding_name_for_model(model) == encoding, model
+    assert encoding_for_model(model) is get_encoding(encoding)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("Qwen/Qwen-VL-Chat", "more special tokens than qwen"),
+        ("Qwen/Qwen1.5-7B-Chat", "its special tokens are <|endoftext|>, <|im_start|>"),
+        ("qwen2-7b-instruct", "its special tokens are <|endoftext|>, <|im_start|>"),
+        ("Qwen2-VL-7B-Instruct", "fewer special tokens than qwen2.5"),
+        ("Qwen2.5-Omni-7B", "other special tokens than qwen2.5"),
+        ("Qwen2.5-Math-PRM-7B", "other special tokens than qwen2.5"),
+        ("Qwen3-Omni-30B-A3B-Instruct", "more special tokens than qwen3"),
+        ("Qwen/Qwen3.5-4B", "its vocabulary is another"),
+        ("CodeQwen1.5-7B", "its vocabulary is another"),
+    ],
+)
+def test_models_without_an_encoding(model, reason):
+    with pytest.raises(KeyError) as error:
+        encoding_name_for_model(model)
+    message = error.value.args[0]
+    assert repr(model) in message and reason in message and "tokenizer.json" in message
+
+
+@pytest.mark.parametrize("model", ["qwen-max", "other/Qwen3-8B", "myqwen3-8b", "qwen3-", "qwen"])
+def test_other_models(model):
+    with pytest.raises(KeyError, match="no encoding is known for the model"):
+        encoding_name_for_model(model)

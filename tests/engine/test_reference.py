@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import ENCODINGS, normalized, ranks
 from pairs import FAMILIES, pair
+from seeds import seeded
 from strategies import SPECIAL_NAMES, texts
 
 import bpe_engine
@@ -66,13 +67,23 @@ def test_special_tokens_are_tiktokens(
 
 # Beyond the ideographs the planes hold private and unassigned characters, but for a few.
 CODE_POINTS = [c for c in [*range(0x33480), *range(0xE0000, 0xE0200)] if not 0xD800 <= c < 0xE000]
+CONTEXTS = ["a{}b", " {}", "!{}1", "'{}A\n"]
 
 
-@pytest.mark.parametrize("context", ["a{}b", " {}", "!{}1", "'{}A\n"])
+@pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.thorough
 def test_every_code_point_has_tiktokens_class(name: str, context: str) -> None:
     characters = [context.format(chr(c)) for c in CODE_POINTS]
     text = normalized(name, " x1".join(characters))
+    assert readable(name).encode_ordinary(text) == pair(name).theirs.encode_ordinary(text)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_code_points_have_tiktokens_class(name: str) -> None:
+    """Those of the first blocks, and others by chance, in each context."""
+    codes = [*range(0x3000), *seeded("code points", name).sample(CODE_POINTS, 4000)]
+    text = normalized(name, " x1".join(form.format(chr(c)) for c in codes for form in CONTEXTS))
     assert readable(name).encode_ordinary(text) == pair(name).theirs.encode_ordinary(text)
 
 

@@ -16,7 +16,7 @@ MAY_IMPORT = {"bpe_engine": {"bpe_engine"}, "vocab_tools": {"bpe_engine", "vocab
 
 # Modules for the command line and the reference may need packages that the library does not.
 OPTIONAL = {"click", "rich", "regex"}
-MAY_NEED_OPTIONAL = {"cli.py", "display.py", "reference.py", "__main__.py"}
+MAY_NEED_OPTIONAL = {"reference.py", "_educational.py", "__main__.py"}
 
 SOURCES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 
@@ -55,3 +55,23 @@ def test_crates() -> None:
     assert re.search(r'^bpe-core = \{ path = "\.\./core"', bindings, re.MULTILINE)
     for path in (ROOT / "core" / "src").rglob("*.rs"):
         assert "pyo3" not in path.read_text(encoding="utf-8"), path
+
+
+# What rooms of the core may use of the others, beside `ablation` and `error`.
+ROOMS = {
+    "hash": set(),
+    "memory": set(),
+    "cache": {"hash", "memory", "vocabulary"},
+    "lookup": {"cache", "memory", "merge", "split", "tier", "vocabulary"},
+    "pool": {"cache", "lookup", "split", "vocabulary"},
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_the_core(room: str) -> None:
+    source = ROOT / "core" / "src"
+    paths = [source / f"{room}.rs", *(source / room).rglob("*.rs")]
+    texts = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
+    assert texts
+    used = {name for text in texts for name in re.findall(r"\bcrate::(\w+)", text)}
+    assert used <= ROOMS[room] | {room, "ablation", "error"}

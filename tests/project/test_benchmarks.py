@@ -4,30 +4,24 @@ import doctest
 import importlib
 import json
 import re
+import sys
 from array import array
+from pathlib import Path
 
 import pytest
 
-from benchmarks import (
-    cases,
-    collisions,
-    corpora,
-    encodings,
-    engines,
-    goals,
-    hostile,
-    inputs,
-    measures,
-    reference,
-    render,
-    run,
-)
+import bpe_engine
+from benchmarks.cases import cases, collisions, corpora, encodings, hostile, inputs
+from benchmarks.harness import compare, goals, measures, render, run, runner
+from benchmarks.peers import digest, engines, reference
 
 TEXT = (
     "One line of text, don't you think?\nΔεύτερη γραμμή 12345\n\t第三行，没有空格\r\n  last 👩‍💻 line\n"
     * 40
 )
-MODULES = ("collisions", "corpora", "hostile", "measures", "render")
+MODULES = (
+    "cases.collisions", "cases.corpora", "cases.hostile", "harness.render", "peers.digest",
+)  # fmt: skip
 
 
 def needs(*modules):
@@ -113,12 +107,12 @@ def test_every_attack_fills_its_text():
 def test_digest_is_of_ids_not_of_containers():
     numpy = pytest.importorskip("numpy")
     rows = [[1, 2, 3], [], [70000]]
-    wanted = measures.digest_of(rows, ["a", "b", "c"]).hex()
+    wanted = digest.digest_of(rows, ["a", "b", "c"]).hex()
     arrays = [numpy.array(row, dtype=numpy.int64) for row in rows]
     flat = engines.FlatRows(numpy.array([1, 2, 3, 70000]), numpy.array([0, 3, 3, 4]))
-    assert measures.digest_of(arrays, ["a", "b", "c"]).hex() == wanted
-    assert measures.digest_of(flat, ["a", "b", "c"]).hex() == wanted
-    assert measures.digest_of([[1, 2, 3, 70000]], ["abc"]).hex() != wanted
+    assert digest.digest_of(arrays, ["a", "b", "c"]).hex() == wanted
+    assert digest.digest_of(flat, ["a", "b", "c"]).hex() == wanted
+    assert digest.digest_of([[1, 2, 3, 70000]], ["abc"]).hex() != wanted
     assert array("I").itemsize == 4
 
 
@@ -167,28 +161,38 @@ def test_ratios_point_the_same_way_for_every_unit():
             row("splintr", 100, unit),
             row("riptoken", 50, unit, False),
         ]
-        run._compare(rows)
+        runner.compare_with_peers(rows)
         assert rows[0]["best_peer"] == "splintr"
         assert rows[0]["ratio"] == pytest.approx(3 if unit == "MB/s" else 1 / 3)
 
 
-def test_the_table_goes_between_its_markers(tmp_path):
+def test_the_tables_go_between_their_markers(tmp_path):
     rows = [row("bpe_engine", 350.5), row("riptoken", 20, correct=False)]
-    run._compare(rows)
+    runner.compare_with_peers(rows)
     results = {
         "rows": rows, "engines": ["bpe_engine", "riptoken"], "rounds": 3, "corpora": "default",
         "clock": "wall", "machine": run.machine(["bpe_engine"]),
     }  # fmt: skip
-    readme = tmp_path / "README.md"
-    readme.write_text("no markers")
+    page = tmp_path / "page.md"
+    page.write_text("no markers")
     with pytest.raises(ValueError, match="lacks the lines"):
-        render.into_readme(results, readme)
-    readme.write_text(f"before\n{render.START}\nold\n{render.END}\nafter\n")
-    render.into_readme(results, readme)
-    render.into_readme(results, readme)
-    text = readme.read_text()
-    assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
-    assert "| 350 | 20.0 ✗ |" in text
+        render.into_page(results, page)
+    for name, cells in (
+        ("benchmarks", "| text-numpy, first, en | MB/s | 5 | 350 | 20.0 ✗ |  |"),
+        ("speed", "| English text to numpy | MB/s | 350 | 20.0 ✗ |  |"),
+    ):
+        page.write_text(f"before\n<!-- {name}:start -->\nold\n<!-- {name}:end -->\nafter\n")
+        render.into_page(results, page)
+        render.into_page(results, page)
+        text = page.read_text()
+        assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+        assert cells in text
+
+
+def test_rows_of_the_short_table_are_measured():
+    for case, key, _ in render.SHORT:
+        assert cases.CASES[case].quick
+        assert key.split(",")[0] in ("first", "again", "100 B", "get_encoding + first encode")
 
 
 def test_patterns_and_special_tokens_are_those_of_tiktoken(monkeypatch):
@@ -250,6 +254,45 @@ def test_a_run_can_be_rendered(tiny_run):
     table = render.table(tiny_run)
     assert re.search(r"\| text -> list, first, en \| MB/s \| [\d,]+ \|", table)
     assert "✗" not in table
+
+
+def test_two_builds_are_compared(tmp_path, capsys):
+    """The installed build with itself: the ids are the same, and both ran."""
+    (tmp_path / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")
+    build = str(Path(bpe_engine.__file__).parents[1])
+    out = tmp_path / "out.json"
+    status = compare.main(
+        ["--before", build, "--after", build, "--corpora", str(tmp_path), "--cases", "text-list",
+         "--encodings", "r50k_base", "--rounds", "2", "--most", "2", "--least", "0",
+         "--json", str(out), "--cache", str(tmp_path / "cache")]
+    )  # fmt: skip
+    found = json.loads(out.read_text())
+    assert [row["title"] for row in found["rows"]] == [
+        "r50k_base, text -> list, first, en", "r50k_base, text -> list, again, en"
+    ]  # fmt: skip
+    assert all(row["same_ids"] and row["before"] > 0 for row in found["rows"])
+    assert status == (0 if found["geometric_mean"] >= 1 else 1)
+    assert "2 rows, geometric mean" in capsys.readouterr().out
+
+
+def test_slower_rows_and_other_ids_are_told():
+    case = cases.CASES["text-list"]
+    task = runner.Task(case, None, "r50k_base")
+    found = runner.Runner(Path("."), [], 1, None, "wall")
+    value = {"key": "first", "unit": "MB/s", "label": "text", "tokens": 3, "digest": "a"}
+    for speed, tokens in ((100, 3), (90, 3), (110, 4)):
+        found.values[task, "before"].append([{**value, "value": 100}])
+        found.values[task, "after"].append([{**value, "value": speed, "tokens": tokens}])
+    rows = compare.rows_of(found, task)
+    assert [(row.ratio, row.same_ids) for row in rows] == [(1.0, False)]
+    slow = [compare.Row("a", "ms", 10, 20, 0.5, True), compare.Row("b", "ms", 20, 10, 2, True)]
+    assert compare.geometric_mean(slow) == pytest.approx(1)
+    assert "1 below 0.97, 0 with different ids" in compare.report(slow, 0.97)
+
+
+def test_a_build_that_is_not_there_is_refused(tmp_path, capsys):
+    assert compare.main(["--before", str(tmp_path), "--after", sys.prefix]) == 2
+    assert str(tmp_path) in capsys.readouterr().err
 
 
 def test_bad_arguments_get_an_answer(capsys):

@@ -10,13 +10,14 @@ from typing import Any
 import numpy
 import pytest
 from hypothesis import given
+from seeds import seed_for
 from vocab_bases import BYTES, EXAMPLE_EXTRA, QWEN, trained_bases, word_lists
 
 from vocab_tools import embedding_plan, extend_embeddings, learn_merges, load_ranks
 
 
 def table(rows: int, kind: str = "float32") -> numpy.ndarray[Any, Any]:
-    return numpy.random.default_rng(1).normal(size=(rows, 16)).astype(kind)
+    return numpy.random.default_rng(seed_for("rows")).normal(size=(rows, 16)).astype(kind)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 import vocab_oracle
 from hypothesis import given
 from hypothesis import strategies as st
+from seeds import seeded
 from vocab_bases import (
     BYTES,
     DATA,
@@ -87,7 +88,7 @@ def test_bytes_equal_those_of_add_merges(words: dict[str, int], base: dict[bytes
 
 @pytest.mark.parametrize("seed", range(4))
 def test_bytes_equal_on_qwen(seed: int) -> None:
-    chooser = random.Random(seed)
+    chooser = seeded(seed)
     characters = "我你他是一只猫的夸张比喻手法魑魅魍魉天地人aé🦄 "
     words: dict[str, int] = {}
     for _ in range(60):

@@ -1,22 +1,25 @@
-//! What pieces that are too long for a [`Key`] are known by.
+//! Keys of pieces that are too long for a [`Key`].
 
 use crate::vocabulary::{Key, SHORT, key_of_run};
 
-/// Up to how many bytes a piece has a key of 32 bytes.
-pub(crate) const LONG: usize = 31;
-/// Up to how many bytes a piece has a key at all, unless it is a run.
-pub const LONGEST: usize = 127;
+/// Up to how many bytes a piece has a [`MediumKey`].
+pub(crate) const MEDIUM: usize = 31;
+/// Up to how many bytes a piece has a [`LongKey`].
+pub(crate) const LONG: usize = 127;
 
 /// The key of a piece in one of the tables of longer ones: its bytes, zeros, and in the last byte
-/// how many bytes there are. It is zero for what has a key in another table, but more ids than that
-/// has room for.
+/// the number of bytes. That is zero in the key of a piece whose own table has no room for its ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LongKey<const W: usize>(pub(super) [u64; W]);
+pub(crate) struct PaddedKey<const W: usize>([u64; W]);
 
-impl LongKey<4> {
-    /// Of a piece of 16 to [`LONG`] bytes.
+/// The key of a piece of 16 to [`MEDIUM`] bytes.
+pub(crate) type MediumKey = PaddedKey<4>;
+/// The key of a piece of [`MEDIUM`]` + 1` to [`LONG`] bytes.
+pub(crate) type LongKey = PaddedKey<16>;
+
+impl MediumKey {
     pub(crate) fn new(piece: &[u8]) -> Self {
-        debug_assert!((SHORT + 1..=LONG).contains(&piece.len()));
+        debug_assert!((SHORT + 1..=MEDIUM).contains(&piece.len()));
         let mut block = [0; 32];
         block[..16].copy_from_slice(&piece[..16]);
         // The last 16 bytes, less those that are among the first.
@@ -28,10 +31,9 @@ impl LongKey<4> {
     }
 }
 
-impl LongKey<16> {
-    /// Of a piece of 32 to [`LONGEST`] bytes.
+impl LongKey {
     pub(crate) fn new(piece: &[u8]) -> Self {
-        debug_assert!((LONG + 1..=LONGEST).contains(&piece.len()));
+        debug_assert!((MEDIUM + 1..=LONG).contains(&piece.len()));
         let mut block = [0; 128];
         block[..piece.len()].copy_from_slice(piece);
         block[127] = piece.len() as u8;
@@ -39,18 +41,23 @@ impl LongKey<16> {
     }
 }
 
-impl<const W: usize> LongKey<W> {
-    /// Of what has this key in another table.
-    pub(super) fn of_other<const V: usize>(key: [u64; V]) -> Self {
+impl<const W: usize> PaddedKey<W> {
+    /// Of a piece that has this key in another table.
+    pub(super) fn padded<const V: usize>(key: [u64; V]) -> Self {
         let mut words = [0; W];
         words[..V].copy_from_slice(&key);
         Self(words)
     }
+
+    #[inline(always)]
+    pub(super) fn words(self) -> [u64; W] {
+        self.0
+    }
 }
 
-/// The key of a piece of more than 15 bytes that is one character over and over, or one byte but
-/// for what is before and behind it (rows of dots, rulers with a space or a line end): those and
-/// the length say it all.
+/// The key of a piece of more than 15 bytes that is one character repeated, or one byte repeated but
+/// for the first byte and the last two (rulers with a space before, or a line end behind). What is
+/// repeated, those three bytes and the length tell it from all others.
 pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
     debug_assert!(piece.len() > SHORT);
     let [first, inner @ .., last, end] = piece else { return None };
@@ -74,7 +81,7 @@ pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
     Some(key_of_run(what, piece.len()))
 }
 
-/// Whether the first `width` of many bytes come over and over.
+/// Whether the first `width` bytes are repeated to the end.
 fn is_repeated(bytes: &[u8], width: usize) -> bool {
     bytes[width..2 * width] == bytes[..width] && bytes[width..] == bytes[..bytes.len() - width]
 }

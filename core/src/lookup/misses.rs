@@ -1,228 +1,233 @@
-//! Units that the cache does not know leave gaps among the ids, which are filled together.
+//! Misses of the cache, resolved in batches: each step is done for all pieces before the next one,
+//! and prefetches what the next one reads. The ids that were found are then inserted where they
+//! belong among those of the other pieces.
 
 use std::ops::Range;
 
-use super::prefetch::Unit;
+use super::prefetch::Probe;
 use super::single::SingleEncoder;
-use crate::cache::{LONG, LongKey};
+use crate::ablation::Mechanism;
+use crate::cache::{MEDIUM, MediumKey};
 use crate::error::Result;
+use crate::memory::reserve;
 use crate::merge::{LANES_LIMIT, LaneMerger};
 use crate::split::Piece;
 use crate::tier::Tier;
 use crate::vocabulary::{Key, NONE, SHORT, TokenProbe, is_key_of_other, length_of};
 
-/// So many unknown pieces of up to [`SHORT`] bytes can be told from those that come again. (Longer
-/// ones that do are found again each time.)
-const LATEST: usize = 256;
-/// What is merged together has a key in one of the cache's first two tables.
-const _: () = assert!(LANES_LIMIT <= LONG);
+/// How many recent misses of up to [`SHORT`] bytes are told from those that come again in a batch.
+/// (Longer ones that do are resolved again each time.)
+const RECENT: usize = 256;
+/// Whatever is merged in lanes has a key in the cache's table of short or of medium pieces.
+const _: () = assert!(LANES_LIMIT <= MEDIUM);
 /// How many ids are moved at once.
-const WIDE: usize = 32;
-/// How many ids there is room for from one filling to the next.
-const KEPT: usize = 1 << 16;
+const COPY_WIDTH: usize = 32;
+/// Buffers with room for more ids than this are freed after a batch.
+const KEPT_CAPACITY: usize = 1 << 16;
 
-/// Misses, and room to find what belongs into them.
+/// Misses, and buffers to resolve them.
 #[derive(Debug)]
 pub(super) struct Misses {
-    gaps: Vec<Miss>,
-    /// The ids that belong into the gaps.
+    misses: Vec<Miss>,
+    /// The ids of misses that are resolved.
     found: Vec<u32>,
-    /// What may be a token.
-    unknown: Vec<Unknown>,
-    /// By the set where the cache would have it, the last of `unknown`; or anything.
-    latest: [usize; LATEST],
+    /// The short misses: each may be a token.
+    short: Vec<ShortMiss>,
+    /// For each of [`RECENT`] groups of sets of the cache, the last of `short` there; or any number.
+    recent: [usize; RECENT],
     /// Misses, each with an earlier one of the same piece.
     repeated: Vec<(usize, usize)>,
-    /// The ids behind the first gap, while they are moved.
-    behind: Vec<u32>,
-    /// What is merged: pieces, their keys and their gaps.
+    /// The ids after the first miss, while they are moved.
+    moved: Vec<u32>,
+    /// What has to be merged: pieces, with their keys and misses.
     merging: Vec<(Piece, (Key, usize))>,
-    together: LaneMerger,
+    lanes: LaneMerger,
 }
 
-/// Where the ids of a unit are missing, that the cache does not know at once.
+/// A piece that the cache does not have where it belongs.
 #[derive(Debug, Clone)]
 struct Miss {
-    unit: Unit,
-    /// How many ids come before.
-    at: usize,
-    /// Where they are among those that were found. Empty: not found yet.
+    probe: Probe,
+    /// How many ids of other pieces come before.
+    position: usize,
+    /// Its ids, in [`Misses::found`]. Empty: not resolved yet.
     found: Range<usize>,
 }
 
-/// A piece of up to [`SHORT`] bytes that the cache does not know.
+/// A miss of up to [`SHORT`] bytes that is not in the cache.
 #[derive(Debug, Clone, Copy)]
-struct Unknown {
+struct ShortMiss {
     piece: Piece,
-    sought: TokenProbe,
-    gap: usize,
+    token: TokenProbe,
+    miss: usize,
 }
 
 impl Default for Misses {
     fn default() -> Self {
         Self {
-            gaps: Vec::new(),
+            misses: Vec::new(),
             found: Vec::new(),
-            unknown: Vec::new(),
-            latest: [0; LATEST],
+            short: Vec::new(),
+            recent: [0; RECENT],
             repeated: Vec::new(),
-            behind: Vec::new(),
+            moved: Vec::new(),
             merging: Vec::new(),
-            together: LaneMerger::new(Tier::from_environment()),
+            lanes: LaneMerger::new(Tier::from_environment()),
         }
     }
 }
 
 impl Misses {
-    /// Notes that the ids of a unit are missing behind so many others.
+    /// Notes a miss whose ids belong after the first `position` of other pieces.
     #[inline(always)]
-    pub(super) fn push(&mut self, unit: Unit, at: usize) {
-        self.gaps.push(Miss { unit, at, found: 0..0 });
+    pub(super) fn push(&mut self, probe: Probe, position: usize) {
+        self.misses.push(Miss { probe, position, found: 0..0 });
     }
 
     pub(super) fn len(&self) -> usize {
-        self.gaps.len()
+        self.misses.len()
     }
 
     pub(super) fn clear(&mut self) {
-        self.gaps.clear();
+        self.misses.clear();
     }
 
-    /// Finds what belongs into the gaps of `ids` and puts it there. No gap is left, whether or not
-    /// it was found.
+    /// Finds the ids of all misses and inserts them into `ids`. None is left, whether or not it
+    /// could be resolved.
     #[inline(never)]
-    pub(super) fn fill(
+    pub(super) fn resolve(
         &mut self,
-        alone: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_>,
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let result = self.find(alone, text);
-        if result.is_ok() {
-            self.insert(ids);
-        }
-        self.gaps.clear();
-        for room in [&mut self.found, &mut self.behind] {
-            if room.capacity() > KEPT {
-                *room = Vec::new();
+        let result = self.find(single, text).and_then(|()| self.insert(ids));
+        self.misses.clear();
+        for buffer in [&mut self.found, &mut self.moved] {
+            if buffer.capacity() > KEPT_CAPACITY {
+                *buffer = Vec::new();
             }
         }
         result
     }
 
-    /// Finds what belongs into the gaps.
-    fn find(&mut self, alone: &mut SingleEncoder<'_>, text: &[u8]) -> Result<()> {
+    /// Finds the ids of all misses.
+    fn find(&mut self, single: &mut SingleEncoder<'_>, text: &[u8]) -> Result<()> {
         self.found.clear();
-        if self.gaps.len() > 1 && alone.vocabulary.is_ordered() {
-            self.find_together(alone, text);
+        if Mechanism::MissBatches.is_used()
+            && self.misses.len() > 1
+            && single.vocabulary.is_ordered()
+        {
+            self.find_in_steps(single, text);
         }
-        for gap in self.gaps.iter_mut().filter(|gap| gap.found.is_empty()) {
+        for miss in self.misses.iter_mut().filter(|miss| miss.found.is_empty()) {
             let start = self.found.len();
-            alone.append(text, gap.unit.piece(), &mut self.found)?;
-            gap.found = start..self.found.len();
+            single.append(text, miss.probe.piece(), &mut self.found)?;
+            miss.found = start..self.found.len();
         }
         Ok(())
     }
 
-    /// Finds what belongs into the gaps of pieces that can be merged together. Each step is done
-    /// for all of them before the next, so that they wait for memory together. What cannot be found
-    /// this way stays unknown.
-    fn find_together(&mut self, alone: &mut SingleEncoder<'_>, text: &[u8]) {
-        let Self { gaps, found, unknown, merging, repeated, .. } = self;
-        unknown.clear();
+    /// Finds the ids of short pieces, and of others that are merged in lanes, step by step for all of
+    /// them. What cannot be resolved this way is left.
+    fn find_in_steps(&mut self, single: &mut SingleEncoder<'_>, text: &[u8]) {
+        let Self { misses, found, short, merging, repeated, .. } = self;
+        short.clear();
         merging.clear();
         repeated.clear();
-        for (i, gap) in gaps.iter_mut().enumerate() {
-            let unit = &gap.unit;
+        for (i, miss) in misses.iter_mut().enumerate() {
+            let probe = &miss.probe;
             let start = found.len();
-            if length_of(unit.key) <= SHORT {
-                let latest = &mut self.latest[unit.set.below(LATEST)];
-                match unknown.get(*latest) {
-                    Some(same) if same.sought.key() == unit.key => repeated.push((i, same.gap)),
-                    _ if alone.append_known(unit.key, found) => gap.found = start..found.len(),
+            if length_of(probe.key) <= SHORT {
+                let recent = &mut self.recent[probe.set.below(RECENT)];
+                match short.get(*recent) {
+                    Some(same) if same.token.key() == probe.key => repeated.push((i, same.miss)),
+                    _ if single.append_known(probe.key, found) => miss.found = start..found.len(),
                     _ => {
-                        *latest = unknown.len();
-                        let piece = unit.piece();
-                        let mut sought = TokenProbe::new(unit.key);
-                        alone.vocabulary.tokens().prefetch(&mut sought);
-                        unknown.push(Unknown { piece, sought, gap: i });
+                        *recent = short.len();
+                        let mut token = TokenProbe::new(probe.key);
+                        single.vocabulary.tokens().prefetch(&mut token);
+                        short.push(ShortMiss { piece: probe.piece(), token, miss: i });
                     }
                 }
-            } else if is_key_of_other(unit.key) && length_of(unit.key) <= LANES_LIMIT {
-                // Merged as a whole: to cut it would change nothing.
-                if alone.append_known_or_token(text, unit.piece(), found) {
-                    gap.found = start..found.len();
+            } else if is_key_of_other(probe.key) && length_of(probe.key) <= LANES_LIMIT {
+                // Merged as a whole: its segments would have the same ids.
+                if single.append_known_or_token(text, probe.piece(), found) {
+                    miss.found = start..found.len();
                 } else {
-                    merging.push((unit.piece(), (unit.key, i)));
+                    merging.push((probe.piece(), (probe.key, i)));
                 }
             }
         }
-        let SingleEncoder { vocabulary, cache: Some(cache), .. } = alone else { return };
+        let SingleEncoder { vocabulary, cache: Some(cache), .. } = single else { return };
         let tokens = vocabulary.tokens();
-        for Unknown { sought, .. } in &mut *unknown {
-            tokens.prefetch_slot(sought);
+        for ShortMiss { token, .. } in &mut *short {
+            tokens.prefetch_slot(token);
         }
-        for Unknown { sought, .. } in &mut *unknown {
-            tokens.prefetch_bytes(sought);
+        for ShortMiss { token, .. } in &mut *short {
+            tokens.prefetch_bytes(token);
         }
-        for &Unknown { piece, sought, gap } in &*unknown {
-            let rank = tokens.found(&sought);
+        for &ShortMiss { piece, token, miss } in &*short {
+            let rank = tokens.found(&token);
             if rank == NONE {
-                merging.push((piece, (sought.key(), gap)));
+                merging.push((piece, (token.key(), miss)));
                 continue;
             }
             let start = found.len();
             found.push(vocabulary.id(rank));
-            cache.put(sought.key(), &found[start..]);
-            gaps[gap].found = start..found.len();
+            cache.insert(token.key(), &found[start..]);
+            misses[miss].found = start..found.len();
         }
-        self.together.merge(vocabulary, text, merging, |piece, (key, gap), ids| {
+        self.lanes.merge(vocabulary, text, merging, |piece, (key, miss), ids| {
             let start = found.len();
             found.extend_from_slice(ids);
-            gaps[gap].found = start..found.len();
+            misses[miss].found = start..found.len();
             if is_key_of_other(key) {
-                cache.put(LongKey::<4>::new(&text[piece.start..piece.end]), ids);
+                cache.insert(MediumKey::new(&text[piece.start..piece.end]), ids);
             } else {
-                cache.put(key, ids);
+                cache.insert(key, ids);
             }
         });
-        for &(gap, same) in &*repeated {
-            gaps[gap].found = gaps[same].found.clone();
+        for &(miss, same) in &*repeated {
+            misses[miss].found = misses[same].found.clone();
         }
     }
 
-    /// Puts what was found where it belongs.
-    fn insert(&mut self, ids: &mut Vec<u32>) {
-        let Some(first) = self.gaps.first().map(|gap| gap.at) else { return };
-        let missing: usize = self.gaps.iter().map(|gap| gap.found.len()).sum();
+    /// Inserts the ids of all misses.
+    fn insert(&mut self, ids: &mut Vec<u32>) -> Result<()> {
+        let Some(first) = self.misses.first().map(|miss| miss.position) else { return Ok(()) };
+        let missing: usize = self.misses.iter().map(|miss| miss.found.len()).sum();
         let length = ids.len() + missing;
-        self.behind.clear();
-        self.behind.extend_from_slice(&ids[first..]);
+        self.moved.clear();
+        reserve(&mut self.moved, ids.len() - first + COPY_WIDTH)?;
+        reserve(ids, missing + COPY_WIDTH)?;
+        self.moved.extend_from_slice(&ids[first..]);
         // For the wide copies, which read and write more than they must.
-        self.behind.resize(self.behind.len() + WIDE, 0);
-        self.found.resize(self.found.len() + WIDE, 0);
-        ids.resize(length + WIDE, 0);
+        self.moved.resize(self.moved.len() + COPY_WIDTH, 0);
+        self.found.resize(self.found.len() + COPY_WIDTH, 0);
+        ids.resize(length + COPY_WIDTH, 0);
         let mut room = &mut ids[first..];
         let mut from = first;
-        for Miss { at, found, .. } in &self.gaps {
-            room = copy_wide(&self.behind[from - first..], at - from, room);
+        for Miss { position, found, .. } in &self.misses {
+            room = copy_wide(&self.moved[from - first..], position - from, room);
             room = copy_wide(&self.found[found.start..], found.len(), room);
-            from = *at;
+            from = *position;
         }
-        let rest = &self.behind[from - first..];
+        let rest = &self.moved[from - first..];
         room.copy_from_slice(rest);
         ids.truncate(length);
+        Ok(())
     }
 }
 
-/// Copies the first `count` ids of `from` to `to`, and returns what is behind them there. Both must
-/// have room for [`WIDE`] more than `count`: a copy of a known size takes less time than one that is
-/// just as long as it must be.
+/// Copies the first `count` ids of `from` to `to`, and returns what follows them there. Both must
+/// have room for [`COPY_WIDTH`] more than `count`: copies of a constant length are faster than exact
+/// ones.
 #[inline(always)]
 fn copy_wide<'a>(from: &[u32], count: usize, to: &'a mut [u32]) -> &'a mut [u32] {
-    let wide = count.next_multiple_of(WIDE);
-    let (from, to_wide) = (from[..wide].as_chunks::<WIDE>().0, &mut to[..wide]);
-    for (to, from) in to_wide.as_chunks_mut::<WIDE>().0.iter_mut().zip(from) {
+    let wide = count.next_multiple_of(COPY_WIDTH);
+    let (from, to_wide) = (from[..wide].as_chunks::<COPY_WIDTH>().0, &mut to[..wide]);
+    for (to, from) in to_wide.as_chunks_mut::<COPY_WIDTH>().0.iter_mut().zip(from) {
         *to = *from;
     }
     &mut to[count..]

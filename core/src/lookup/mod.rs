@@ -1,15 +1,15 @@
 //! Pieces -> ids.
 //!
-//! Many pieces are under way at once, since memory is what takes the time: what the cache will be
-//! asked for is brought near for all of them, then the ids of what it knows are written one after
-//! the other. What it does not know, it learns, for many pieces at once as well ([`gaps`]), or
-//! for one, in its turn ([`alone`]).
+//! Waiting for memory takes most of the time, so pieces are looked up by the hundred: what the cache
+//! has to be asked is prefetched for all of them ([`prefetch`]), then the ids of those that it knows
+//! are written one after the other. Misses are resolved by the hundred as well ([`misses`]), or one
+//! at a time ([`single`]).
 
 mod misses;
 mod prefetch;
 mod single;
 
-pub(crate) use prefetch::{ProbeBatch, Unit};
+pub(crate) use prefetch::ProbeBatch;
 
 use crate::cache::Cache;
 use crate::error::Result;
@@ -19,17 +19,17 @@ use single::SingleEncoder;
 
 /// Turns pieces into ids.
 pub(crate) struct PieceEncoder<'a> {
-    alone: SingleEncoder<'a>,
-    ahead: &'a mut ProbeBatch,
+    single: SingleEncoder<'a>,
+    batch: &'a mut ProbeBatch,
 }
 
 impl<'a> PieceEncoder<'a> {
     pub(crate) fn new(
         vocabulary: &'a Vocabulary,
         cache: Option<&'a mut Cache>,
-        ahead: &'a mut ProbeBatch,
+        batch: &'a mut ProbeBatch,
     ) -> Self {
-        Self { alone: SingleEncoder { vocabulary, cache }, ahead }
+        Self { single: SingleEncoder { vocabulary, cache }, batch }
     }
 
     /// Appends the ids of `pieces` of `text`, none of them empty.
@@ -39,17 +39,17 @@ impl<'a> PieceEncoder<'a> {
         pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let Self { alone, ahead } = self;
-        if alone.cache.is_none() {
-            return pieces.iter().try_for_each(|&piece| alone.append(text, piece, ids));
+        let Self { single, batch } = self;
+        if single.cache.is_none() {
+            return pieces.iter().try_for_each(|&piece| single.append(text, piece, ids));
         }
-        ahead.clear();
-        let mut stream = prefetch::Stream::new(pieces);
-        while let Some(cache) = &alone.cache
-            && ahead.seek(alone.vocabulary, cache, text, &mut stream)
+        batch.clear();
+        let mut stream = prefetch::PieceStream::new(pieces);
+        while let Some(cache) = &single.cache
+            && batch.prefetch(single.vocabulary, cache, text, &mut stream)
         {
-            ahead.append(alone, text, ids)?;
+            batch.append(single, text, ids)?;
         }
-        ahead.finish(alone, text, ids)
+        batch.finish(single, text, ids)
     }
 }

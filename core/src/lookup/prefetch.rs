@@ -1,136 +1,142 @@
-//! Many pieces at once: what they need of memory is asked for before it is used.
+//! Many pieces at once: the memory that their look-ups need is prefetched for all of them.
 
 use std::ops::ControlFlow;
 
 use super::misses::Misses;
 use super::single::SingleEncoder;
-use crate::cache::{Cache, LONG, LONGEST, LongKey, SetIndex, ShortPieces, run_key};
+use crate::cache::{Cache, LONG, LongKey, MEDIUM, MediumKey, SetIndex, ShortPieces, run_key};
 use crate::error::Result;
 use crate::split::Piece;
 use crate::vocabulary::{
     Key, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
-/// How many units are sought at once. Of more, the first would be far away again when their turn
-/// comes.
-const UNITS: usize = 512;
-/// So many gaps are worth filling together.
-const GAPS: usize = 128;
+/// How many pieces are looked up at once. Larger batches evict prefetched lines before they are used.
+const BATCH_SIZE: usize = 512;
+/// How many misses are worth a batch of their own.
+const MISS_BATCH: usize = 128;
 
-/// What is looked up: a piece, or a segment of one that can be cut.
+/// A look-up under way: of a piece, or of a segment of one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Unit {
-    pub(crate) key: Key,
+pub(super) struct Probe {
+    pub(super) key: Key,
     start: usize,
-    /// Where the cache would have it: in its first table, unless the key is that of other pieces.
-    pub(crate) set: SetIndex,
+    /// Where the cache would have it: in its table of short pieces, unless the key is
+    /// a [`key_of_other`].
+    pub(super) set: SetIndex,
 }
 
-impl Unit {
+impl Probe {
+    /// What the cache needs to know of it.
+    #[inline(always)]
+    fn place(&self) -> (Key, SetIndex) {
+        (self.key, self.set)
+    }
+
     #[inline(always)]
     pub(super) fn piece(&self) -> Piece {
         Piece { start: self.start, end: self.start + length_of(self.key) }
     }
 }
 
-/// Pieces, the first of them perhaps begun.
-pub(super) struct Stream<'a> {
+/// Pieces still to look up.
+pub(super) struct PieceStream<'a> {
     pieces: &'a [Piece],
-    /// What is left of a piece that is being cut up.
-    begun: Option<Piece>,
+    /// The rest of a piece whose first segments have been taken.
+    rest: Option<Piece>,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> PieceStream<'a> {
     pub(super) fn new(pieces: &'a [Piece]) -> Self {
-        Self { pieces, begun: None }
+        Self { pieces, rest: None }
     }
 }
 
-/// A lot of units, and room to find what the cache does not know of them.
+/// Look-ups that are done together, and their misses.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeBatch {
-    /// The first `count` are of this lot.
-    units: Vec<Unit>,
+    /// The first `count` are of this batch.
+    probes: Vec<Probe>,
     count: usize,
-    /// Where units were unknown in this lot and those before.
-    gaps: Misses,
+    /// The misses of this batch, and of those before that are not resolved yet.
+    misses: Misses,
 }
 
 impl ProbeBatch {
-    /// Takes the next units from the stream and brings near what the cache knows of them. False
-    /// when there are none.
+    /// Takes the next pieces from the stream and prefetches what the cache has of them. False when
+    /// there are none.
     #[inline(always)]
-    pub(super) fn seek(
+    pub(super) fn prefetch(
         &mut self,
         vocabulary: &Vocabulary,
         cache: &Cache,
         text: &[u8],
-        stream: &mut Stream<'_>,
+        stream: &mut PieceStream<'_>,
     ) -> bool {
         self.count = 0;
-        if self.units.is_empty() {
-            self.units = vec![Unit::default(); UNITS];
+        if self.probes.is_empty() {
+            self.probes = vec![Probe::default(); BATCH_SIZE];
         }
-        if stream.begun.is_some() {
-            self.cut(vocabulary, cache, text, stream);
+        if stream.rest.is_some() {
+            self.push_segments(vocabulary, cache, text, stream);
         }
-        while self.count < UNITS && !stream.pieces.is_empty() {
-            let units = &mut self.units[self.count..UNITS];
-            let count = seek_short(units, stream.pieces, cache.short(), text);
+        while self.count < BATCH_SIZE && !stream.pieces.is_empty() {
+            let probes = &mut self.probes[self.count..BATCH_SIZE];
+            let count = prefetch_short(probes, stream.pieces, cache.short(), text);
             self.count += count;
             stream.pieces = &stream.pieces[count..];
-            if self.count < UNITS
+            if self.count < BATCH_SIZE
                 && let Some((&piece, rest)) = stream.pieces.split_first()
             {
                 stream.pieces = rest;
-                self.seek_long(vocabulary, cache, text, piece, stream);
+                self.prefetch_long(vocabulary, cache, text, piece, stream);
             }
         }
         self.count > 0
     }
 
-    /// Takes a piece that is long, or Chinese: those of three-byte characters are cut up at once,
-    /// since what stands between two cuts comes more often than the whole.
+    /// Takes a piece that is long, or Chinese. One of three-byte characters is taken segment by
+    /// segment, since its segments are repeated more often than the whole.
     #[inline(never)]
-    fn seek_long(
+    fn prefetch_long(
         &mut self,
         vocabulary: &Vocabulary,
         cache: &Cache,
         text: &[u8],
         piece: Piece,
-        stream: &mut Stream<'_>,
+        stream: &mut PieceStream<'_>,
     ) {
         let bytes = &text[piece.start..piece.end];
-        let is_cut = bytes.len() > 3 && {
-            // A character of another kind may lead the word.
+        let is_segmented = bytes.len() > 3 && {
+            // A character of another kind may come first.
             let second = (1..4).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(4);
             [0, second].iter().any(|&at| three_byte_char(&bytes[at..]).is_some())
         };
-        if is_cut && !(bytes.len() > SHORT && run_key(bytes).is_some()) {
-            stream.begun = Some(piece);
-            self.cut(vocabulary, cache, text, stream);
+        if is_segmented && !(bytes.len() > SHORT && run_key(bytes).is_some()) {
+            stream.rest = Some(piece);
+            self.push_segments(vocabulary, cache, text, stream);
         } else {
             self.push(cache, text, piece);
         }
     }
 
-    /// Boundaries up the piece that is begun, until there are units enough.
-    fn cut(
+    /// Takes the next segments of `stream.rest`, until the batch is full.
+    fn push_segments(
         &mut self,
         vocabulary: &Vocabulary,
         cache: &Cache,
         text: &[u8],
-        stream: &mut Stream<'_>,
+        stream: &mut PieceStream<'_>,
     ) {
-        let Some(Piece { mut start, end }) = stream.begun.take() else { return };
-        let stopped = vocabulary.boundaries().each(text, start, end, |cut| {
-            self.push(cache, text, Piece { start, end: cut });
-            start = cut;
-            if self.count < UNITS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let Some(Piece { mut start, end }) = stream.rest.take() else { return };
+        let stopped = vocabulary.boundaries().each(text, start, end, |boundary| {
+            self.push(cache, text, Piece { start, end: boundary });
+            start = boundary;
+            if self.count < BATCH_SIZE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         let rest = Piece { start, end };
         if stopped.is_break() {
-            stream.begun = Some(rest);
+            stream.rest = Some(rest);
         } else {
             self.push(cache, text, rest);
         }
@@ -143,7 +149,7 @@ impl ProbeBatch {
         }
         let key = key(text, piece.start, piece.end);
         let set = cache.short().prefetch(key);
-        self.units[self.count] = Unit { key, start: piece.start, set };
+        self.probes[self.count] = Probe { key, start: piece.start, set };
         self.count += 1;
     }
 
@@ -152,108 +158,111 @@ impl ProbeBatch {
         let bytes = &text[start..end];
         let (key, set) = match run_key(bytes) {
             Some(key) => (key, cache.short().prefetch(key)),
-            None => (key_of_other(bytes.len()), prefetch_long(cache, bytes)),
+            None => (key_of_other(bytes.len()), prefetch_unkeyed(cache, bytes)),
         };
-        self.units[self.count] = Unit { key, start, set };
+        self.probes[self.count] = Probe { key, start, set };
         self.count += 1;
     }
 
-    /// Appends the ids of this lot. Where units are unknown it may leave gaps, which
-    /// [`ProbeBatch::finish`] fills.
+    /// Appends the ids of this batch, without those of misses, which [`ProbeBatch::finish`] inserts.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
-        alone: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_>,
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let Some(cache) = &alone.cache else { return Ok(()) };
-        let known = cache.short().append_known(&self.units[..self.count], ids);
+        let Some(cache) = &single.cache else { return Ok(()) };
+        let known = cache.short().append_known(&self.probes[..self.count], Probe::place, ids);
         if known == self.count {
             return Ok(());
         }
-        self.append_rest(alone, text, known, ids)
+        self.append_rest(single, text, known, ids)
     }
 
-    /// [`ProbeBatch::append`] for the units from this one on, which is unknown, long, or has many ids.
+    /// [`ProbeBatch::append`] from `next` on, a piece that is unknown, long, or has many ids.
     #[inline(never)]
     fn append_rest(
         &mut self,
-        alone: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_>,
         text: &[u8],
         mut next: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let Some(cache) = &mut alone.cache else { return Ok(()) };
+        let Some(cache) = &mut single.cache else { return Ok(()) };
         while next < self.count {
-            let unit = &self.units[next];
-            if !append_at_once(cache, text, unit, ids) {
-                if length_of(unit.key) <= SHORT {
-                    cache.prefetch_rest(unit.key, unit.set);
+            let probe = &self.probes[next];
+            if !append_from_home(cache, text, probe, ids) {
+                if length_of(probe.key) <= SHORT {
+                    cache.prefetch_alternatives(probe.key, probe.set);
                 }
-                self.gaps.push(*unit, ids.len());
+                self.misses.push(*probe, ids.len());
             }
             next += 1;
-            next += cache.short().append_known(&self.units[next..self.count], ids);
+            next += cache.short().append_known(&self.probes[next..self.count], Probe::place, ids);
         }
-        if self.gaps.len() >= GAPS {
-            cache.populate();
-            self.gaps.fill(alone, text, ids)?;
+        if self.misses.len() >= MISS_BATCH {
+            self.misses.resolve(single, text, ids)?;
         }
         Ok(())
     }
 
-    /// Starts anew: forgets the gaps that a text left which was given up.
+    /// Starts anew, without the misses of a text that ended with an error.
     pub(super) fn clear(&mut self) {
-        self.gaps.clear();
+        self.misses.clear();
     }
 
-    /// Appends what is still missing of all lots since [`ProbeBatch::clear`].
+    /// Inserts the ids of all misses since [`ProbeBatch::clear`] that are not resolved yet.
     #[inline(always)]
     pub(super) fn finish(
         &mut self,
-        alone: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_>,
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        if self.gaps.len() == 0 { Ok(()) } else { self.gaps.fill(alone, text, ids) }
+        if self.misses.len() == 0 { Ok(()) } else { self.misses.resolve(single, text, ids) }
     }
 }
 
-/// Takes pieces up to the first that is long or Chinese, and brings near what the cache knows of
-/// them. Returns how many.
+/// Takes pieces up to the first that is long or Chinese, and prefetches what the cache has of them.
+/// Returns how many.
 #[inline(never)]
-fn seek_short(units: &mut [Unit], pieces: &[Piece], cache: ShortPieces<'_>, text: &[u8]) -> usize {
+fn prefetch_short(
+    probes: &mut [Probe],
+    pieces: &[Piece],
+    cache: ShortPieces<'_>,
+    text: &[u8],
+) -> usize {
     let mut count = 0;
-    for (unit, &Piece { start, end }) in units.iter_mut().zip(pieces) {
+    for (probe, &Piece { start, end }) in probes.iter_mut().zip(pieces) {
         let key = key(text, start, end);
         if (end - start > SHORT) | is_han(key[0] as u8) {
             break;
         }
-        *unit = Unit { key, start, set: cache.prefetch(key) };
+        *probe = Probe { key, start, set: cache.prefetch(key) };
         count += 1;
     }
     count
 }
 
-/// Appends the ids of a unit, if the cache has them where it was sought.
+/// Appends the ids of a piece, if the cache has them in the set where it belongs.
 #[inline(always)]
-fn append_at_once(cache: &Cache, text: &[u8], unit: &Unit, ids: &mut Vec<u32>) -> bool {
-    let Piece { start, end } = unit.piece();
-    if !is_key_of_other(unit.key) {
-        cache.append_from(unit.set, unit.key, ids)
+fn append_from_home(cache: &Cache, text: &[u8], probe: &Probe, ids: &mut Vec<u32>) -> bool {
+    let Piece { start, end } = probe.piece();
+    if !is_key_of_other(probe.key) {
+        cache.append_from(probe.set, probe.key, ids)
     } else {
-        end - start <= LONG
-            && cache.append_long_from(unit.set, LongKey::<4>::new(&text[start..end]), ids)
+        end - start <= MEDIUM
+            && cache.append_medium_from(probe.set, MediumKey::new(&text[start..end]), ids)
     }
 }
 
-/// Where to look for a piece that is too long for a key. What is there is brought near.
-fn prefetch_long(cache: &Cache, bytes: &[u8]) -> SetIndex {
-    if bytes.len() <= LONG {
-        cache.prefetch(LongKey::<4>::new(bytes))
-    } else if bytes.len() <= LONGEST {
-        cache.prefetch(LongKey::<16>::new(bytes))
+/// Where to look for a piece that is too long for a [`Key`]. What is there is prefetched.
+fn prefetch_unkeyed(cache: &Cache, bytes: &[u8]) -> SetIndex {
+    if bytes.len() <= MEDIUM {
+        cache.prefetch(MediumKey::new(bytes))
+    } else if bytes.len() <= LONG {
+        cache.prefetch(LongKey::new(bytes))
     } else {
         SetIndex::default()
     }

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, CacheKey, LONG, LONGEST, LongKey, run_key};
+use crate::cache::{Cache, CacheKey, LONG, LongKey, MEDIUM, MediumKey, run_key};
 use crate::error::Result;
 use crate::merge::merge;
 use crate::split::Piece;
 use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
 
-/// Deals with pieces one by one.
+/// Encodes pieces one at a time.
 pub(super) struct SingleEncoder<'a> {
     pub(super) vocabulary: &'a Vocabulary,
     pub(super) cache: Option<&'a mut Cache>,
@@ -28,10 +28,10 @@ impl SingleEncoder<'_> {
     /// A piece of up to [`SHORT`] bytes.
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let key = key(text, piece.start, piece.end);
-        self.append_remembered(key, ids, |alone, ids| {
-            let rank = alone.vocabulary.tokens().find_short(key);
+        self.append_cached(key, ids, |single, ids| {
+            let rank = single.vocabulary.tokens().find_short(key);
             let rank = (rank != NONE).then_some(rank);
-            alone.append_token_or_merge(rank, &text[piece.start..piece.end], ids)
+            single.append_token_or_merge(rank, &text[piece.start..piece.end], ids)
         })
     }
 
@@ -39,13 +39,13 @@ impl SingleEncoder<'_> {
     fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let bytes = &text[piece.start..piece.end];
         let segments =
-            |alone: &mut Self, ids: &mut Vec<u32>| alone.append_segments(text, piece, ids);
+            |single: &mut Self, ids: &mut Vec<u32>| single.append_segments(text, piece, ids);
         if let Some(key) = run_key(bytes) {
-            self.append_remembered(key, ids, |alone, ids| alone.append_uncut(bytes, ids))
+            self.append_cached(key, ids, |single, ids| single.append_whole(bytes, ids))
+        } else if bytes.len() <= MEDIUM {
+            self.append_cached(MediumKey::new(bytes), ids, segments)
         } else if bytes.len() <= LONG {
-            self.append_remembered(LongKey::<4>::new(bytes), ids, segments)
-        } else if bytes.len() <= LONGEST {
-            self.append_remembered(LongKey::<16>::new(bytes), ids, segments)
+            self.append_cached(LongKey::new(bytes), ids, segments)
         } else {
             segments(self, ids)
         }
@@ -57,7 +57,7 @@ impl SingleEncoder<'_> {
         self.cache().is_some_and(|cache| cache.append(key, ids))
     }
 
-    /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`LONG`], if the cache knows
+    /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`MEDIUM`], if the cache knows
     /// them or it is a token.
     pub(super) fn append_known_or_token(
         &mut self,
@@ -66,7 +66,7 @@ impl SingleEncoder<'_> {
         ids: &mut Vec<u32>,
     ) -> bool {
         let bytes = &text[piece.start..piece.end];
-        let key = LongKey::<4>::new(bytes);
+        let key = MediumKey::new(bytes);
         if self.append_known(key, ids) {
             return true;
         }
@@ -74,14 +74,14 @@ impl SingleEncoder<'_> {
         let id = self.vocabulary.id(rank);
         ids.push(id);
         if let Some(cache) = self.cache() {
-            cache.put(key, &[id]);
+            cache.insert(key, &[id]);
         }
         true
     }
 
-    /// Appends what the cache knows, or else what `find` finds, which the cache then learns.
+    /// Appends what the cache knows, or else what `find` appends, which then enters the cache.
     #[inline(always)]
-    fn append_remembered(
+    fn append_cached(
         &mut self,
         key: impl CacheKey,
         ids: &mut Vec<u32>,
@@ -93,18 +93,18 @@ impl SingleEncoder<'_> {
         let from = ids.len();
         find(self, ids)?;
         if let Some(cache) = self.cache() {
-            cache.put(key, &ids[from..]);
+            cache.insert(key, &ids[from..]);
         }
         Ok(())
     }
 
-    /// Appends the ids of a piece, cut apart where no token reaches across.
+    /// Appends the ids of a piece, segment by segment: no token reaches across a boundary.
     fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let vocabulary = self.vocabulary;
         let mut start = piece.start;
-        let stopped = vocabulary.boundaries().each(text, piece.start, piece.end, |cut| {
-            let segment = Piece { start, end: cut };
-            start = cut;
+        let stopped = vocabulary.boundaries().each(text, piece.start, piece.end, |boundary| {
+            let segment = Piece { start, end: boundary };
+            start = boundary;
             match self.append_segment(text, segment, ids) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => ControlFlow::Break(error),
@@ -118,17 +118,17 @@ impl SingleEncoder<'_> {
         }
     }
 
-    /// Appends the ids of bytes that no cut goes through.
+    /// Appends the ids of a segment.
     fn append_segment(&mut self, text: &[u8], segment: Piece, ids: &mut Vec<u32>) -> Result<()> {
         if segment.end - segment.start <= SHORT {
             self.append_short(text, segment, ids)
         } else {
-            self.append_uncut(&text[segment.start..segment.end], ids)
+            self.append_whole(&text[segment.start..segment.end], ids)
         }
     }
 
-    /// Appends the ids of more than [`SHORT`] bytes that no cut goes through.
-    fn append_uncut(&mut self, bytes: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+    /// Appends the ids of more than [`SHORT`] bytes that are taken as a whole.
+    fn append_whole(&mut self, bytes: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         self.append_token_or_merge(self.vocabulary.tokens().find_long(bytes), bytes, ids)
     }
 

@@ -1,17 +1,17 @@
-"""The ids that every row is held against: tiktoken's, from the same rank file.
+"""The ids that every row is compared with: tiktoken's, from the same rank file.
 
 Where tiktoken fails (a million spaces make it panic) the ids come from the meaning of the
 pattern: the ``regex`` package cuts the text, tiktoken merges each piece by itself. Where that
-cannot be had either, run.py takes what most engines agree on. Each row says which it was.
+cannot be had either, the harness takes what most engines agree on. Each row says which it was.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .encodings import EncodingSpec
-from .inputs import Inputs
-from .measures import Digest
+from ..cases.encodings import EncodingSpec
+from ..cases.inputs import Inputs
+from .digest import Digest
 
 TIKTOKEN, PATTERN, MAJORITY = "tiktoken", "pattern", "majority"
 

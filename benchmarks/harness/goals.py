@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .engines import OURS
+from ..peers.engines import OURS
 
 Row = dict[str, Any]
 Index = dict[tuple[str, str, str | None, str, str], Row]

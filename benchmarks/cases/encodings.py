@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 
 _O200K_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _O200K = "|".join(

@@ -12,17 +12,17 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import corpora
-from .encodings import EncodingSpec
-from .engines import Engine, FlatRows, Plan
-from .inputs import Inputs, Item
+from ..cases import corpora
+from ..cases.encodings import EncodingSpec
+from ..cases.inputs import Inputs, Item
+from ..peers.digest import Digest, digest_of
+from ..peers.engines import Engine, Plan
 
 AGAIN_PASSES = 7  # passes over a text seen before; their median counts
 AGAIN_SECONDS = 0.5  # after which no further pass is started
@@ -100,59 +100,6 @@ def again(call: Callable[..., Any], *arguments: Any) -> float:
     while len(seconds) < AGAIN_PASSES and sum(seconds) < AGAIN_SECONDS:
         seconds.append(timed(call, *arguments)[0])
     return sorted(seconds)[len(seconds) // 2]
-
-
-class Digest:
-    """A hash over rows of ids, the same for lists, arrays and awkward arrays.
-
-    >>> one, other = Digest(), Digest()
-    >>> one.add([1, 2]); other.add([1]); other.add([2])
-    >>> one.tokens == other.tokens, one.hex() == other.hex()
-    (True, False)
-    """
-
-    def __init__(self) -> None:
-        import hashlib
-
-        self._hash = hashlib.blake2b(digest_size=16)
-        self.tokens = 0
-
-    def add(self, ids: Any) -> None:
-        """Adds one row of ids."""
-        data = ids.astype("<u4").tobytes() if hasattr(ids, "astype") else array("I", ids).tobytes()
-        self._hash.update((len(data) // 4).to_bytes(8, "little"))
-        self._hash.update(data)
-        self.tokens += len(data) // 4
-
-    def hex(self) -> str:
-        return self._hash.hexdigest()
-
-
-def digest_of(result: Any, item: Item) -> Digest:
-    """The digest of what an operation returned for ``item``: one row, or a row a document."""
-    digest = Digest()
-    for row in _rows(result, item):
-        digest.add(row)
-    return digest
-
-
-def _rows(result: Any, item: Item) -> Iterator[Any]:
-    if isinstance(result, FlatRows):
-        cuts = result.offsets.tolist()
-        yield from (result.ids[start:end] for start, end in zip(cuts, cuts[1:]))
-    elif type(result).__module__.partition(".")[0] == "awkward":
-        import awkward
-        import numpy
-
-        ids = numpy.asarray(awkward.flatten(result))
-        start = 0
-        for length in awkward.num(result).tolist():
-            yield ids[start : start + length]
-            start += length
-    elif isinstance(item, str):
-        yield result
-    else:
-        yield from result
 
 
 def size_of(item: Item) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .encodings import EncodingSpec, write_tokenizer_json
+from ..cases.encodings import EncodingSpec, write_tokenizer_json
 
 
 class Unsupported(Exception):

@@ -1,6 +1,6 @@
 """One process: one engine, one case, one round. A JSON job comes in, JSON goes out.
 
-Run by run.py. The job names the case, the engine (or asks for the reference ids), the encoding,
+Started by runner.py. The job names the case, the engine (or asks for the reference ids), the encoding,
 the corpus files, and the CPU to stay on.
 """
 
@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import inputs, measures
-from .cases import CASES
-from .encodings import spec_of
-from .engines import PLANS, Unsupported
+from ..cases import inputs
+from ..cases.cases import CASES
+from ..cases.encodings import spec_of
+from ..peers.engines import PLANS, Unsupported
+from . import measures
 
 
 def pin(cpu: int | None) -> bool:
@@ -41,7 +42,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     given = inputs.build(case.inputs, corpus, options)
     spec = spec_of(job["encoding"])
     if job["engine"] is None:
-        from .reference import reference
+        from ..peers.reference import reference
 
         return {"reference": reference(given, spec)}
     pin(job["cpu"])

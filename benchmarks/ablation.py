@@ -1,0 +1,296 @@
+"""What each mechanism of the engine is worth: encoding with it and without it, side by side.
+
+    python -m benchmarks.ablation
+    python -m benchmarks.ablation --only relocation,prefetch --rounds 15
+    python -m benchmarks.ablation --render docs/design.md
+
+Builds the core once with the feature ``ablation`` (core/src/ablation.rs), which lets a process
+leave out one mechanism, and starts one process for each mechanism and one that leaves out nothing.
+They take turns on every row, so that whatever else the machine does meets all of them. A figure
+is the CPU time without the mechanism divided by the time with it: the median over the rounds of
+the two that ran next to each other. Above 1 the mechanism pays.
+
+The rows: ``fresh`` is a text that is the first for the encoding; ``first`` one that is new, after
+other text of the kind; ``again`` the same text once more; ``documents`` new text in documents of
+4 KB, one call each; ``threads`` the same on two threads, and ``threads-again`` those documents once
+more, each as likely as not on the other thread. Texts are the odd lines of a corpus, and
+what comes before are its even lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cases.corpora import Corpus, find_corpora, halves
+from .cases.encodings import spec_of
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A name of core/src/ablation.rs, the rows it is for, and whether Python is needed."""
+
+    name: str
+    rows: tuple[str, ...] = ("first", "again")
+    lists: bool = False
+
+
+#: What is measured, in the order of docs/design.md.
+MECHANISMS = (
+    Mechanism("cache", ("first", "again", "documents")),
+    Mechanism("long-tables"),
+    Mechanism("packed-ids"),
+    Mechanism("relocation"),
+    Mechanism("pool", ("threads", "threads-again")),
+    Mechanism("miss-batches", ("fresh", "first", "documents")),
+    Mechanism("prefetch", ("fresh", "first", "again", "documents")),
+    Mechanism("huge-pages", ("fresh", "first", "again")),
+    Mechanism("int-cache", ("first", "again"), lists=True),
+    Mechanism("buffer-pool", ("first", "again"), lists=True),
+)
+
+
+class Worker:
+    """A process that times rows: all mechanisms in use but one, or all of them."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+
+    def time(self, row: str, path: Path) -> float:
+        """Microseconds of CPU time; RuntimeError when the process has ended."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin and stdout
+        try:
+            stdin.write(f"{row} {path}\n")
+            stdin.flush()
+            return float(stdout.readline())
+        except (OSError, ValueError):
+            raise RuntimeError(f"{self._process.args!r} ended on {row} {path}") from None
+
+    def stop(self) -> None:
+        """Ends the process."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process.wait()
+
+
+class Builds:
+    """The worker of the core, and a package ``bpe_engine`` beside it for lists."""
+
+    def __init__(self, target: Path, toolchain: str) -> None:
+        self._target = target
+        self._cargo = [toolchain, "build", "--profile", "ablation", "--features", "ablation",
+                       "--target-dir", str(target)]  # fmt: skip
+
+    def core(self) -> Path:
+        """The program that times the core."""
+        subprocess.run(
+            [*self._cargo, "-p", "bpe-core", "--example", "ablation"], cwd=ROOT, check=True
+        )
+        return self._target / "ablation" / "examples" / "ablation"
+
+    def package(self) -> Path:
+        """A folder to import ``bpe_engine`` from."""
+        environment = {
+            **os.environ,
+            "PYO3_PYTHON": sys.executable,
+            "PYO3_BUILD_EXTENSION_MODULE": "1",
+        }
+        subprocess.run([*self._cargo, "-p", "bpe-bindings"], cwd=ROOT, check=True, env=environment)
+        folder = self._target / "package"
+        shutil.rmtree(folder, ignore_errors=True)
+        ignore = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+        shutil.copytree(ROOT / "bpe_engine", folder / "bpe_engine", ignore=ignore)
+        built = next((self._target / "ablation").glob("lib_core.*[os]"))
+        shutil.copy(built, folder / "bpe_engine" / "_core.so")
+        return folder
+
+
+def serve_lists(encoding: str) -> None:
+    """The worker for lists: answers ``ROW FILE`` as core/examples/ablation.rs does."""
+    import bpe_engine
+
+    enc = bpe_engine.get_encoding(encoding)
+    texts: dict[str, tuple[str, str]] = {}
+    for line in sys.stdin:
+        row, path = line.rstrip("\n").split(" ", 1)
+        if path not in texts:
+            texts[path] = halves(Path(path).read_text(encoding="utf-8"))
+        even, odd = texts[path]
+        enc.clear_cache()
+        enc.encode_ordinary(even)
+        if row == "again":
+            enc.encode_ordinary(odd)
+        start = time.process_time_ns()
+        enc.encode_ordinary(odd)
+        print((time.process_time_ns() - start) / 1e3, flush=True)
+
+
+#: (mechanism, encoding, row, corpus) -> time without it / time with it.
+Figures = dict[tuple[str, str, str, str], float]
+
+
+def measure(
+    mechanisms: list[Mechanism],
+    encodings: list[str],
+    corpora: list[Corpus],
+    rounds: int,
+    builds: Builds,
+) -> Figures:
+    """Runs everything, one encoding after the other."""
+    program = builds.core() if any(not mechanism.lists for mechanism in mechanisms) else None
+    package = builds.package() if any(mechanism.lists for mechanism in mechanisms) else None
+    figures: Figures = {}
+    for encoding in encodings:
+        spec = spec_of(encoding)
+        for lists in (False, True):
+            chosen = [mechanism for mechanism in mechanisms if mechanism.lists == lists]
+            if not chosen:
+                continue
+            workers = {}
+            for name in ("", *(mechanism.name for mechanism in chosen)):
+                if lists:
+                    command = [sys.executable, "-m", "benchmarks.ablation", "--serve", encoding]
+                    environment = {
+                        "BPE_ENGINE_ABLATION": name,
+                        "PYTHONPATH": f"{package}{os.pathsep}{ROOT}",
+                    }
+                else:
+                    command = [str(program), name, str(spec.ranks), spec.pattern]
+                    environment = {}
+                workers[name] = Worker(command, environment)
+            figures |= _in_turn(workers, chosen, encoding, corpora, rounds)
+            for worker in workers.values():
+                worker.stop()
+    return figures
+
+
+def _in_turn(
+    workers: dict[str, Worker],
+    mechanisms: list[Mechanism],
+    encoding: str,
+    corpora: list[Corpus],
+    rounds: int,
+) -> Figures:
+    ratios: dict[tuple[str, str, str, str], list[float]] = {}
+    for number in range(rounds):
+        print(f"{encoding}: round {number + 1}/{rounds}", file=sys.stderr)
+        for corpus in corpora:
+            for mechanism in mechanisms:
+                for row in mechanism.rows:
+                    turn = ["", mechanism.name][:: 1 if number % 2 else -1]
+                    taken = {name: workers[name].time(row, corpus.path) for name in turn}
+                    key = (mechanism.name, encoding, row, corpus.name)
+                    ratios.setdefault(key, []).append(taken[mechanism.name] / taken[""])
+    return {key: statistics.median(values) for key, values in ratios.items()}
+
+
+def table(figures: Figures, mechanism: str) -> str:
+    """The figures of a mechanism as Markdown, a line per encoding and row, a column per corpus."""
+    own = {key[1:]: value for key, value in figures.items() if key[0] == mechanism}
+    corpora = list(dict.fromkeys(corpus for _, _, corpus in own))
+    lines = [
+        f"| without / with | {' | '.join(corpora)} |",
+        f"|---|{'---:|' * len(corpora)}",
+    ]
+    for encoding, row in dict.fromkeys((encoding, row) for encoding, row, _ in own):
+        cells = (f"{own[encoding, row, corpus]:.2f}" for corpus in corpora)
+        lines.append(f"| {encoding}, {row} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def into_page(text: str, figures: Figures) -> str:
+    """``text`` with the table of each measured mechanism between its two markers.
+
+    >>> page = "a\\n<!-- ablation: prefetch -->\\nold\\n<!-- end -->\\nb"
+    >>> print(into_page(page, {("prefetch", "gpt2", "again", "en"): 1.251}))
+    a
+    <!-- ablation: prefetch -->
+    | without / with | en |
+    |---|---:|
+    | gpt2, again | 1.25 |
+    <!-- end -->
+    b
+
+    Raises ValueError when the page lacks the markers of a mechanism.
+    """
+    for mechanism in dict.fromkeys(key[0] for key in figures):
+        start = f"<!-- ablation: {mechanism} -->\n"
+        before, found, rest = text.partition(start)
+        _, end, after = rest.partition("<!-- end -->")
+        if not (found and end):
+            raise ValueError(f"the page has no line {start.strip()} with <!-- end --> below it")
+        text = f"{before}{start}{table(figures, mechanism)}\n{end}{after}"
+    return text
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ablation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = ",".join(mechanism.name for mechanism in MECHANISMS)
+    parser.add_argument("--only", metavar="A,B", help=f"of {names}")
+    parser.add_argument("--encodings", metavar="A,B", default="o200k_base,cl100k_base")
+    parser.add_argument("--corpora", type=Path, metavar="DIR", help="take the *.txt of DIR")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument(
+        "--render", type=Path, metavar="FILE", help="write the tables into this page"
+    )
+    parser.add_argument("--cache", type=Path, help="folder for what is prepared once")
+    parser.add_argument(
+        "--target", type=Path, default=ROOT / "target" / "ablation", help="folder to build in"
+    )
+    parser.add_argument("--serve", metavar="ENCODING", help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = _arguments(argv)
+    if arguments.serve:
+        serve_lists(arguments.serve)
+        return 0
+    only = arguments.only.split(",") if arguments.only else None
+    known = {mechanism.name: mechanism for mechanism in MECHANISMS}
+    try:
+        if unknown := [name for name in only or () if name not in known]:
+            raise ValueError(f"No mechanism {unknown[0]!r}; there are {', '.join(known)}.")
+        toolchain = shutil.which("cargo")
+        if toolchain is None:
+            raise ValueError("cargo is needed to build the worker: https://rustup.rs")
+        cache = arguments.cache or Path(tempfile.gettempdir()) / "bpe-engine-benchmarks"
+        corpora = find_corpora(arguments.corpora, cache)
+        chosen = [known[name] for name in only] if only else list(MECHANISMS)
+        encodings = arguments.encodings.split(",")
+        builds = Builds(arguments.target.resolve(), toolchain)
+        figures = measure(chosen, encodings, corpora, arguments.rounds, builds)
+        if arguments.render:
+            page = into_page(arguments.render.read_text(encoding="utf-8"), figures)
+            arguments.render.write_text(page, encoding="utf-8")
+    except (ValueError, RuntimeError, subprocess.CalledProcessError) as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    for mechanism in chosen:
+        print(f"\n{mechanism.name}\n\n{table(figures, mechanism.name)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

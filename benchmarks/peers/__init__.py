@@ -1,0 +1,6 @@
+"""The engines that are compared.
+
+engines.py    one adapter per engine; None where an engine lacks a thing
+reference.py  the ids that every result is compared with
+digest.py     a hash over ids, the same for all containers
+"""

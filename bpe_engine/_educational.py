@@ -1,0 +1,204 @@
+"""Byte pair encoding to play with: `tiktoken._educational`, over `reference`.
+
+The merges of a text can be watched as they happen, and a small vocabulary trained. All of it is
+slow on purpose: each step looks at everything again. Needs the package `regex`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal
+
+from .core import Encoding
+from .reference import merge_steps  # before `regex`: its ImportError names the extra
+from .registry import get_encoding
+
+# isort: split
+import regex
+
+__all__ = ["SimpleBytePairEncoding", "bpe_encode", "bpe_train", "visualise_tokens"]
+
+# "color" is "colour"; None prints nothing.
+Visualise = Literal["colour", "color", "simple"] | None
+
+# Numbers of the 256 terminal colours, for the backgrounds of tokens.
+_BACKGROUNDS = (167, 179, 185, 77, 80, 68, 134)
+
+_GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+class SimpleBytePairEncoding:
+    """A pattern and ranks, without special tokens.
+
+    Args:
+        pat_str: The regular expression that cuts text into pieces, as `regex` reads it.
+        mergeable_ranks: Token bytes and their ids, which are also the order of merging.
+
+    >>> enc = SimpleBytePairEncoding.from_tiktoken("gpt2")
+    >>> enc.encode("hello world", visualise=None)
+    [31373, 995]
+    >>> enc.encode("bees", visualise="simple")
+    [b'b', b'e', b'e', b's']
+    [b'b', b'e', b'es']
+    [b'be', b'es']
+    [b'bees']
+    <BLANKLINE>
+    [41712]
+    """
+
+    def __init__(self, *, pat_str: str, mergeable_ranks: dict[bytes, int]) -> None:
+        self.pat_str = pat_str
+        self.mergeable_ranks = mergeable_ranks
+        self._decoder = {id: token for token, id in mergeable_ranks.items()}
+        self._pat = regex.compile(pat_str)
+
+    def encode(self, text: str, visualise: Visualise = "colour") -> list[int]:
+        """The ids of a text; `visualise` as in `bpe_encode`."""
+        ids: list[int] = []
+        for piece in self._pat.findall(text):
+            ids += bpe_encode(self.mergeable_ranks, piece.encode(), visualise)
+        return ids
+
+    def decode_bytes(self, tokens: Iterable[int]) -> bytes:
+        """The bytes that ids stand for. KeyError if one stands for no token."""
+        return b"".join(self.decode_tokens_bytes(tokens))
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The text that ids stand for; what is not UTF-8 becomes U+FFFD."""
+        return self.decode_bytes(tokens).decode(errors="replace")
+
+    def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
+        """The bytes of each id. KeyError if one stands for no token."""
+        return [self._decoder[id] for id in tokens]
+
+    @staticmethod
+    def train(training_data: str, vocab_size: int, pat_str: str) -> SimpleBytePairEncoding:
+        """An encoding with the ranks that `bpe_train` learns from a text."""
+        ranks = bpe_train(training_data, vocab_size, pat_str)
+        return SimpleBytePairEncoding(pat_str=pat_str, mergeable_ranks=ranks)
+
+    @staticmethod
+    def from_tiktoken(encoding: str | Encoding) -> SimpleBytePairEncoding:
+        """The pattern and ranks of an encoding, given itself or by its name."""
+        full = get_encoding(encoding) if isinstance(encoding, str) else encoding
+        return SimpleBytePairEncoding(pat_str=full._pat_str, mergeable_ranks=full._mergeable_ranks)
+
+
+def bpe_encode(
+    mergeable_ranks: dict[bytes, int], input: bytes, visualise: Visualise = "colour"
+) -> list[int]:
+    """The ids of one piece: the pair with the lowest rank is merged until there is none.
+
+    Args:
+        mergeable_ranks: Token bytes and their ids.
+        input: The bytes of the piece.
+        visualise: How to print the tokens before the first merge and after each: ``"colour"``
+            or ``"color"`` for coloured backgrounds, ``"simple"`` for lists, None for not at all.
+
+    Raises:
+        KeyError: A byte is no token.
+
+    >>> bpe_encode({b"a": 0, b"b": 1, b"ab": 2}, b"abba", visualise=None)
+    [2, 1, 0]
+    """
+    parts: list[bytes] = []
+    for parts in merge_steps(input, mergeable_ranks):
+        _show(parts, visualise)
+    if visualise:
+        print()
+    return [mergeable_ranks[part] for part in parts]
+
+
+def bpe_train(
+    data: str, vocab_size: int, pat_str: str, visualise: Visualise = "colour"
+) -> dict[bytes, int]:
+    """Ranks for a vocabulary: the 256 bytes, then the most frequent pair, again and again.
+
+    Of pairs that are equally frequent, the one that comes first in the text is merged.
+
+    Args:
+        data: The text to learn from.
+        vocab_size: How many tokens there should be.
+        pat_str: The regular expression that cuts the text into pieces.
+        visualise: As in `bpe_encode`; what is printed is each merge and the first pieces.
+
+    Raises:
+        ValueError: `vocab_size` is below 256, or the text has no pair left to merge.
+
+    >>> ranks = bpe_train("ab ab abc", 258, r"\\w+", visualise=None)
+    >>> [token for token, rank in ranks.items() if rank >= 256]
+    [b'ab', b'abc']
+    """
+    if vocab_size < 256:
+        raise ValueError(f"vocab_size must be at least 256, one for each byte, not {vocab_size}")
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    pieces = [[bytes([byte]) for byte in piece.encode()] for piece in regex.findall(pat_str, data)]
+    while len(ranks) < vocab_size:
+        frequencies = Counter(pair for parts in pieces for pair in zip(parts, parts[1:]))
+        if not frequencies:
+            raise ValueError(
+                f"the text has no pair left to merge after {len(ranks)} tokens; train on more "
+                f"text, or lower vocab_size from {vocab_size}"
+            )
+        pair = max(frequencies, key=frequencies.__getitem__)
+        ranks[pair[0] + pair[1]] = len(ranks)
+        pieces = [_join(parts, pair) for parts in pieces]
+        if visualise:
+            print(
+                f"{pair[0]!r} + {pair[1]!r} ({frequencies[pair]} times) is token {len(ranks) - 1}:"
+            )
+            if visualise == "simple":
+                for parts in pieces[:20]:
+                    print(parts)
+            else:
+                _show([token for parts in pieces[:50] for token in parts], visualise)
+            print()
+    return ranks
+
+
+def _join(parts: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
+    """`parts` with every occurrence of `pair` made one, from the left."""
+    joined: list[bytes] = []
+    may_join = False  # whether the last of `joined` is a part that nothing was joined to
+    for part in parts:
+        if may_join and (joined[-1], part) == pair:
+            joined[-1] += part
+            may_join = False
+        else:
+            joined.append(part)
+            may_join = True
+    return joined
+
+
+def _show(parts: list[bytes], visualise: Visualise) -> None:
+    if visualise in ("colour", "color"):
+        visualise_tokens(parts)
+    elif visualise == "simple":
+        print(parts)
+
+
+def visualise_tokens(token_values: list[bytes]) -> None:
+    """Prints tokens in a line, each on a coloured background other than its neighbour's.
+
+    Bytes of a character that a token cuts become U+FFFD.
+    """
+    characters, last = 0, None
+    for token in token_values:
+        shown = token.decode(errors="replace")
+        # The colour goes by the place in the text, so that a merge leaves those before it alone.
+        place = characters % len(_BACKGROUNDS)
+        if place == last:
+            place = (place + 1) % len(_BACKGROUNDS)
+        print(f"\x1b[48;5;{_BACKGROUNDS[place]}m{shown}", end="")
+        characters, last = characters + len(shown), place
+    print("\x1b[0m")
+
+
+def train_simple_encoding() -> SimpleBytePairEncoding:
+    """An encoding of 600 tokens learnt from the source of this module, with a demonstration."""
+    with open(__file__, encoding="utf-8") as file:
+        encoding = SimpleBytePairEncoding.train(file.read(), 600, _GPT2_PATTERN)
+    print("How 'the text of a token' is merged:")
+    encoding.encode("the text of a token")
+    return encoding

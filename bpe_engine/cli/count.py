@@ -1,0 +1,73 @@
+"""`bpe-engine count`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from . import options, streams
+
+
+@click.command()
+@options.takes_encoding
+@options.allows_special
+@options.TEXT
+@click.option(
+    "-f",
+    "--file",
+    "paths",
+    metavar="PATH",
+    type=click.Path(allow_dash=True),
+    multiple=True,
+    help="Read the input from this file; - is standard input. May be repeated.",
+)
+@options.INPUT_ERRORS
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Exit with status 1 if there are more than N tokens in all.",
+)
+@options.JSON
+def count(
+    words: Sequence[str],
+    paths: Sequence[str],
+    errors: str,
+    limit: int | None,
+    allow_special: Sequence[str],
+    as_json: bool,
+    **choice: Any,
+) -> None:
+    """Print how many tokens a text has.
+
+    With several files: one line for each, and a last line for all.
+
+    \b
+    bpe-engine count "Hello, world!"
+    bpe-engine count -m gpt-4o -f README.md
+    bpe-engine count -f a.txt -f b.txt
+    bpe-engine count --limit 8000 -f prompt.txt || echo too long
+    """
+    encoding = options.choose_encoding(**choice)
+    allowed = options.choose_special(encoding, allow_special)
+    inputs: Sequence[str | None] = paths or [None]
+    totals = [
+        encoding.count(streams.read_text(words, path, errors), allowed_special=allowed)
+        for path in inputs
+    ]
+    total = sum(totals)
+    if as_json and len(paths) > 1:
+        files = [{"file": path, "tokens": tokens} for path, tokens in zip(paths, totals)]
+        streams.print_json({"encoding": encoding.name, "files": files, "tokens": total})
+    elif as_json:
+        streams.print_json({"encoding": encoding.name, "tokens": total})
+    elif len(paths) > 1:
+        width = len(str(total))
+        for tokens, name in zip([*totals, total], [*paths, "total"]):
+            streams.print_line(f"{tokens:{width}} {name}")
+    else:
+        streams.print_line(str(total))
+    if limit is not None and total > limit:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,176 @@
+"""What the command line draws: tokens in colour, and the table of encodings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from .. import Encoding, get_encoding
+from ..builtin import BUILTIN, RANK_FILE_SHA256
+from .tokens import Token, tokens_of
+from .visible import visible_bytes
+
+# Backgrounds that dark letters can be read on; neighbours differ.
+_COLOURS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
+_STYLES = [Style(color="#000000", bgcolor=colour) for colour in _COLOURS]
+_SPECIAL = Style(bold=True, reverse=True)
+_ID = Style(dim=True)
+
+
+class _Console(Console):
+    """Leaves a closed pipe to the command, which ends quietly."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def _console(color: str, width: int | None) -> Console:
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        # Characters that the terminal does not know become escapes instead of errors.
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    if color == "never":
+        return _Console(color_system=None, width=width, highlight=False)
+    if color == "always":
+        return _Console(force_terminal=True, color_system="truecolor", width=width, highlight=False)
+    return _Console(width=width, highlight=False)
+
+
+class _Size:
+    """Counts a text and its tokens as they pass by."""
+
+    def __init__(self) -> None:
+        self.tokens = self.characters = self.bytes = 0
+        self.has_special = False
+
+    def of_text(self, chunks: Iterable[str]) -> Iterator[str]:
+        for chunk in chunks:
+            self.characters += len(chunk)
+            self.bytes += len(chunk.encode("utf-8", "replace"))
+            yield chunk
+
+    def of_tokens(self, tokens: Iterable[Token]) -> Iterator[Token]:
+        for token in tokens:
+            self.tokens += 1
+            self.has_special |= token.special
+            yield token
+
+    def __str__(self) -> str:
+        counts = ((self.tokens, "token"), (self.characters, "character"), (self.bytes, "byte"))
+        return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+
+
+def show_tokens(
+    encoding: Encoding,
+    chunks: Iterable[str],
+    allowed_special: AbstractSet[str],
+    color: str,
+    width: int | None,
+) -> None:
+    """Draws the tokens of a text in rows as wide as the console: the text above, the ids below.
+
+    Args:
+        encoding: That of the tokens.
+        chunks: The text, as it arrives.
+        allowed_special: The special tokens that the text may have; other names are text.
+        color: ``"always"``, ``"never"`` or ``"auto"``.
+        width: That of the rows; None for the console's.
+    """
+    console = _console(color, width)
+    size = _Size()
+    tokens = size.of_tokens(tokens_of(encoding, size.of_text(chunks), allowed_special))
+    for row in _rows(tokens, console.width):
+        above, below = Text(), Text()
+        for cell in row:
+            above.append(cell.shown, cell.style)
+            above.append(" " * (cell.width - cell_len(cell.shown) + 1))
+            below.append(f"{cell.id:<{cell.width + 1}}", _ID)
+        above.rstrip()
+        below.rstrip()
+        both = Text("\n").join((above, below))
+        console.print(both, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
+    legend = "; * marks special tokens" if size.has_special else ""
+    console.print(Text(f"{size}, {encoding.name}{legend}", _ID), soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    shown: str
+    id: str
+    style: Style
+
+    @property
+    def width(self) -> int:
+        return max(cell_len(self.shown), len(self.id))
+
+
+def _rows(tokens: Iterable[Token], width: int) -> Iterator[list[_Cell]]:
+    """Cells for each row. A row ends where it is full and after a token that ends a line."""
+    row: list[_Cell] = []
+    used = 0
+    for place, token in enumerate(tokens):
+        style = _SPECIAL if token.special else _STYLES[place % len(_STYLES)]
+        number = f"{token.id}*" if token.special else str(token.id)
+        # A token wider than the console goes on in the next row.
+        for shown in _chop(visible_bytes(token.token), width):
+            cell = _Cell(shown, number, style)
+            if row and used + cell.width > width:
+                yield row
+                row, used = [], 0
+            row.append(cell)
+            used += cell.width + 1
+            number = ""
+        if b"\n" in token.token:
+            yield row
+            row, used = [], 0
+    if row:
+        yield row
+
+
+def _chop(shown: str, width: int) -> list[str]:
+    """`shown` in parts that are at most `width` cells wide."""
+    parts = [""]
+    for character in shown:
+        if cell_len(parts[-1] + character) > width:
+            parts.append("")
+        parts[-1] += character
+    return parts
+
+
+def describe(name: str) -> dict[str, object]:
+    """The row of an encoding in the table: sizes, and the sha256 of its rank file."""
+    encoding = get_encoding(name)
+    built_in = BUILTIN.get(name)
+    return {
+        "name": name,
+        "tokens": encoding._core_bpe.rank_count,
+        "special_tokens": len(encoding.special_tokens_set),
+        "max_id": encoding.max_token_value,
+        "sha256": RANK_FILE_SHA256[built_in.vocabulary] if built_in else None,
+    }
+
+
+def show_encodings(rows: Sequence[dict[str, object]]) -> None:
+    """Draws the table of encodings."""
+    # A line is a row: in a pipe nothing is cut, on a narrow terminal the end of the hash is.
+    console = _console("auto", None if sys.stdout.isatty() else 200)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    headers = ("name", "tokens", "specials", "max id", "rank file sha256")
+    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+    for header, *column in zip(headers, *cells):
+        justify: JustifyMethod = "right" if header in headers[1:4] else "left"
+        # Only the last column gives way.
+        width = None if header == headers[-1] else max(map(cell_len, (header, *column)))
+        table.add_column(header, justify=justify, width=width, overflow="ellipsis")
+    for row_cells in cells:
+        table.add_row(*row_cells)
+    console.print(table)

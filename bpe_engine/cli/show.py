@@ -1,0 +1,77 @@
+"""`bpe-engine show`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from . import options, streams
+from .tokens import Token, tokens_of
+
+# Tokens written in one go: few calls, and the first ones come soon.
+_TOKENS_AT_ONCE = 1024
+
+
+@click.command(short_help="Show the tokens of a text in colour.")
+@options.takes_encoding
+@options.allows_special
+@options.reads_text
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Whether to colour; auto: on a terminal.",
+)
+@click.option(
+    "--width",
+    type=click.IntRange(min=8),
+    metavar="N",
+    help="Wrap at N columns; the terminal's width by default.",
+)
+@options.JSON
+def show(
+    words: Sequence[str],
+    path: str | None,
+    errors: str,
+    allow_special: Sequence[str],
+    color: str,
+    width: int | None,
+    as_json: bool,
+    **choice: Any,
+) -> None:
+    """Show the tokens of a text, each in its own colour, with the ids under them.
+
+    A space is shown as ·, other characters that cannot be seen as escapes such as \\n, bytes of
+    a character that a token cuts as \\xe6. Special tokens are inverse, their ids marked with *.
+    Long input is shown as it is read.
+
+    \b
+    bpe-engine show "Tokenization isn't obvious."
+    bpe-engine show -e qwen --allow-special all "<|im_start|>user"
+    bpe-engine show --color always -f poem.txt | less -R
+    bpe-engine show --json "a b" | jq '.[].id'
+    """
+    encoding = options.choose_encoding(**choice)
+    allowed = options.choose_special(encoding, allow_special)
+    chunks = streams.read_text_chunks(words, path, errors)
+    if as_json:
+        _print_json(tokens_of(encoding, chunks, allowed))
+    else:
+        from .display import show_tokens
+
+        show_tokens(encoding, chunks, allowed, color, width)
+
+
+def _print_json(tokens: Iterator[Token]) -> None:
+    """Prints a list of tokens in one line, as they come."""
+    before = "["
+    while some := list(itertools.islice(tokens, _TOKENS_AT_ONCE)):
+        items = ", ".join(json.dumps(token.as_dict(), ensure_ascii=False) for token in some)
+        streams.write((before + items).encode("utf-8", "backslashreplace"))
+        before = ", "
+    streams.write(b"[]\n" if before == "[" else b"]\n")

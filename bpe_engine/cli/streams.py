@@ -1,0 +1,122 @@
+"""Input and output: bytes as they are, text in UTF-8, whole or as it arrives."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+import click
+
+_CHUNK = 1 << 16
+
+
+def read_bytes(path: str | None) -> bytes:
+    """The input: a file, or standard input for None and ``-``."""
+    return b"".join(_chunks(path))
+
+
+def read_text(words: Sequence[str], path: str | None, errors: str) -> str:
+    """The input of a command with `options.reads_text`."""
+    return "".join(read_text_chunks(words, path, errors))
+
+
+def read_text_chunks(words: Sequence[str], path: str | None, errors: str) -> Iterator[str]:
+    """`read_text` as the input arrives."""
+    if words and path is not None:
+        raise click.UsageError("Give TEXT or --file, not both.")
+    if words:
+        # The system hands over bytes that are not UTF-8 as surrogates.
+        contents = " ".join(words).encode("utf-8", "surrogateescape")
+        return _decoded(iter([contents]), "TEXT", errors)
+    source = "standard input" if path in (None, "-") else repr(path)
+    return _decoded(_chunks(path), source, errors)
+
+
+def _decoded(chunks: Iterator[bytes], source: str, errors: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    position = 0  # of the chunk in the input, in bytes
+    for chunk in chunks:
+        if position == 0:
+            _notice_byte_order_mark(chunk, source)
+        pending = len(decoder.getstate()[0])
+        try:
+            yield decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            raise _not_utf8(error, position - pending, source) from None
+        position += len(chunk)
+    pending = len(decoder.getstate()[0])
+    try:
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(error, position - pending, source) from None
+
+
+def _not_utf8(error: UnicodeDecodeError, position: int, source: str) -> click.ClickException:
+    at, byte = position + error.start, error.object[error.start]
+    if at == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return click.ClickException(
+            f"{source} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8."
+        )
+    return click.ClickException(
+        f"{source} is not UTF-8 at byte {at} (0x{byte:02x}); "
+        "convert it, or pass --errors replace or --errors ignore."
+    )
+
+
+def _notice_byte_order_mark(start: bytes, source: str) -> None:
+    if start.startswith(codecs.BOM_UTF8):
+        print(
+            f"bpe-engine: {source} begins with a byte order mark, which counts as text; "
+            "save it as UTF-8 without one to be rid of it",
+            file=sys.stderr,
+        )
+
+
+def _chunks(path: str | None) -> Iterator[bytes]:
+    if path is None or path == "-":
+        if sys.stdin is None:
+            raise click.ClickException("cannot read standard input: it is closed.")
+        if sys.stdin.isatty():
+            print("bpe-engine: reading from the terminal; Ctrl-D ends the input", file=sys.stderr)
+        try:
+            yield from _read(sys.stdin.buffer)
+        except OSError as error:
+            raise click.ClickException(
+                f"cannot read standard input: {error.strerror or error}."
+            ) from None
+        return
+    try:
+        with open(path, "rb") as file:
+            yield from _read(file)
+    except OSError as error:
+        raise click.UsageError(f"cannot read {path!r}: {error.strerror}.") from None
+
+
+def _read(file: BinaryIO) -> Iterator[bytes]:
+    # What there is, without waiting for a full chunk.
+    read = getattr(file, "read1", file.read)
+    while chunk := read(_CHUNK):
+        yield chunk
+
+
+def write(contents: bytes) -> None:
+    """Writes bytes to standard output as they are."""
+    sys.stdout.flush()
+    rest = memoryview(contents)
+    while rest:
+        # Under PYTHONUNBUFFERED a write may take only a part.
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()
+
+
+def print_line(line: str) -> None:
+    """Writes a line; what UTF-8 cannot spell becomes an escape."""
+    write(line.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def print_json(value: object) -> None:
+    """Writes a value as one line of JSON."""
+    print_line(json.dumps(value, ensure_ascii=False))

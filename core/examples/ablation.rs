@@ -1,0 +1,148 @@
+//! The worker of `python -m benchmarks.ablation`, which runs it with and without each mechanism.
+//!
+//! ```text
+//! ablation MECHANISM RANKS PATTERN
+//! ```
+//!
+//! MECHANISM is left out, nothing if it is empty. Each line of the standard input, `ROW FILE`, is answered by one line: the CPU time of the row on
+//! the text of the file, in microseconds. The process stays, so that the vocabulary is built once.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::io::{BufRead, Write};
+use std::time::Duration;
+
+use bpe_core::ablation::leave_out;
+use bpe_core::special_tokens::Selection;
+use bpe_core::threads::in_order;
+use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary, rank_file};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Bytes of a document, for rows that encode many.
+const DOCUMENT: usize = 4096;
+/// How often a text is encoded for one figure of the row `again`.
+const PASSES: u32 = 3;
+
+/// The even and the odd lines of a file.
+struct Halves {
+    even: String,
+    odd: String,
+}
+
+impl Halves {
+    fn read(path: &str) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(path)?;
+        let lines = |parity| {
+            let lines = text.split_inclusive('\n').enumerate();
+            lines.filter(|(i, _)| i % 2 == parity).map(|(_, line)| line).collect()
+        };
+        Ok(Self { even: lines(0), odd: lines(1) })
+    }
+}
+
+/// `text` in stretches of about [`DOCUMENT`] bytes.
+fn documents(text: &str) -> Vec<&str> {
+    let mut documents = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (document, behind) = rest.split_at(rest.ceil_char_boundary(DOCUMENT));
+        documents.push(document);
+        rest = behind;
+    }
+    documents
+}
+
+/// The time that this process has used of all CPUs.
+fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to `time` only.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    assert_eq!(status, 0, "no clock of CPU time");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = cpu_time();
+    work();
+    cpu_time() - start
+}
+
+/// Encodes documents one by one, or on several threads.
+fn encode(encoding: &Encoding, documents: &[&str], threads: usize) {
+    let work = |i: usize, ids: &mut Vec<u32>| {
+        ids.clear();
+        encoding.encode(documents[i], &Selection::None, ids).expect("ids of a document");
+        black_box(ids);
+    };
+    let Ok(()) = in_order(
+        documents.len(),
+        threads,
+        work,
+        |job| job(),
+        |_| Ok::<_, std::convert::Infallible>(()),
+    );
+}
+
+fn time(
+    encoding: &Encoding,
+    row: &str,
+    Halves { even, odd }: &Halves,
+) -> Result<Duration, Failure> {
+    encoding.workspaces().clear();
+    Ok(match row {
+        // An encoding that has seen no text.
+        "fresh" => timed(|| encode(encoding, &[odd], 1)),
+        // One that has seen other text of the kind.
+        "first" => {
+            encode(encoding, &[even], 1);
+            timed(|| encode(encoding, &[odd], 1))
+        }
+        // One that has seen the text itself.
+        "again" => {
+            encode(encoding, &[even, odd], 1);
+            timed(|| (0..PASSES).for_each(|_| encode(encoding, &[odd], 1))) / PASSES
+        }
+        // Documents, one call each.
+        "documents" => {
+            encode(encoding, &documents(even), 1);
+            let documents = documents(odd);
+            timed(|| encode(encoding, &documents, 1))
+        }
+        // Documents on two threads.
+        "threads" => {
+            encode(encoding, &documents(even), 2);
+            let documents = documents(odd);
+            timed(|| encode(encoding, &documents, 2))
+        }
+        // The same documents once more, each as likely as not on the other thread.
+        "threads-again" => {
+            encode(encoding, &documents(even), 2);
+            let documents = documents(odd);
+            encode(encoding, &documents, 2);
+            timed(|| encode(encoding, &documents, 2))
+        }
+        _ => return Err(format!("no row {row:?}").into()),
+    })
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, mechanism, ranks, pattern] = arguments.as_slice() else {
+        return Err("usage: ablation MECHANISM RANKS PATTERN".into());
+    };
+    leave_out(mechanism)?;
+    let vocabulary = Vocabulary::build(rank_file::parse(&std::fs::read(ranks)?)?)?;
+    let encoding = Encoding::new(vocabulary, Splitter::new(pattern)?, SpecialTokens::new([])?)?;
+    let mut texts = HashMap::new();
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let (row, path) = line.split_once(' ').ok_or("expected: ROW FILE")?;
+        if !texts.contains_key(path) {
+            texts.insert(path.to_owned(), Halves::read(path)?);
+        }
+        println!("{}", time(&encoding, row, &texts[path])?.as_nanos() as f64 / 1e3);
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}

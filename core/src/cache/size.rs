@@ -1,0 +1,126 @@
+//! How much memory a cache takes.
+
+use crate::error::{Error, Result};
+
+/// The size of a cache in bytes, a power of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CacheSize(usize);
+
+impl CacheSize {
+    /// 64 KiB.
+    pub const MIN: Self = Self(1 << 16);
+    /// 8 MiB: a larger one keeps more pieces, but further away from the processor.
+    pub const DEFAULT: Self = Self(1 << 23);
+    /// 1 GiB.
+    pub const MAX: Self = Self(1 << 30);
+
+    /// The largest size of at most `bytes` bytes; an error when they are less than
+    /// [`CacheSize::MIN`] or more than [`CacheSize::MAX`].
+    ///
+    /// ```
+    /// use bpe_core::cache::CacheSize;
+    ///
+    /// assert_eq!(CacheSize::new(100 << 20)?.bytes(), 64 << 20);
+    /// assert!(CacheSize::new(0).is_err());
+    /// # Ok::<(), bpe_core::Error>(())
+    /// ```
+    pub fn new(bytes: usize) -> Result<Self> {
+        if !(Self::MIN.0..=Self::MAX.0).contains(&bytes) {
+            return Err(Error::CacheSize(bytes.to_string()));
+        }
+        Ok(Self(1 << bytes.ilog2()))
+    }
+
+    /// How many bytes.
+    pub fn bytes(self) -> usize {
+        self.0
+    }
+
+    /// Of these, the bytes of the table of short pieces: half.
+    pub(super) fn short(self) -> usize {
+        self.0 / 2
+    }
+
+    /// The bytes of each of the tables of longer pieces: a quarter.
+    pub(super) fn longer(self) -> usize {
+        self.0 / 4
+    }
+}
+
+/// Written as bytes, or with one of the units `KiB`, `MiB` and `GiB`: `8388608`, `64 MiB`.
+impl std::str::FromStr for CacheSize {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || Error::CacheSize(format!("{text:?}"));
+        let text = text.trim_ascii();
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let shift = match text[digits.len()..].trim_ascii() {
+            "" => 0,
+            "KiB" => 10,
+            "MiB" => 20,
+            "GiB" => 30,
+            _ => return Err(wrong()),
+        };
+        let number = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = number.and_then(|digits| digits.parse::<usize>().ok()).ok_or_else(wrong)?;
+        number.checked_mul(1 << shift).and_then(|bytes| Self::new(bytes).ok()).ok_or_else(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CacheSize;
+
+    #[test]
+    fn sizes_are_rounded_down_to_a_power_of_two() {
+        let (min, max) = (CacheSize::MIN.bytes(), CacheSize::MAX.bytes());
+        for (bytes, expected) in [
+            (min - 1, None),
+            (min, Some(min)),
+            (2 * min - 1, Some(min)),
+            (2 * min, Some(2 * min)),
+            (100 << 20, Some(64 << 20)),
+            (max - 1, Some(max / 2)),
+            (max, Some(max)),
+            (max + 1, None),
+            (0, None),
+            (usize::MAX, None),
+        ] {
+            assert_eq!(CacheSize::new(bytes).ok().map(CacheSize::bytes), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_with_a_unit_or_without() {
+        for (text, bytes) in [
+            ("65536", 1 << 16),
+            (" 64 KiB ", 1 << 16),
+            ("8388608", 8 << 20),
+            ("64MiB", 64 << 20),
+            ("1 GiB", 1 << 30),
+            ("100 MiB", 64 << 20),
+        ] {
+            assert_eq!(text.parse().map(CacheSize::bytes), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "MiB",
+            "64 MB",
+            "-1",
+            "+64 MiB",
+            "1.5 MiB",
+            "63 KiB",
+            "2 GiB",
+            "6 4 MiB",
+            "64 mib",
+            "99999999999999999999",
+            "18446744073709551615 GiB",
+            "64 MiB 1",
+            "\u{664} MiB",
+        ] {
+            let error = text.parse::<CacheSize>().unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")) && error.contains("64 KiB"), "{error}");
+        }
+    }
+}

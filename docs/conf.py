@@ -1,0 +1,73 @@
+"""The manual as a site: `make docs` builds it from docs/*.md and the docstrings.
+
+Nothing in it comes from another server, so that it can be read offline.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sphinx.errors import ExtensionError
+
+import bpe_engine
+
+project = "bpe_engine"
+release = version = bpe_engine.__version__
+project_copyright = "the authors of bpe_engine"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+
+# Anchors for headings, so that pages can link to them.
+myst_heading_anchors = 3
+# A `pycon` block is highlighted as Python, a `console` block as a shell session.
+highlight_language = "text"
+
+# Inherited members are shown (`Encoding.encode` comes from the native base class), except those of
+# built-in classes.
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "object, dict, list, tuple, BaseException, Exception, ValueError",
+}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+# One argument a line where a signature is longer than this.
+maximum_signature_line_length = 80
+napoleon_numpy_docstring = False
+
+html_theme = "furo"
+html_title = f"bpe_engine {release}"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_copy_source = False
+html_show_sphinx = False
+
+# Every reference in a docstring must lead somewhere, except to types of other projects, whose
+# documentation is on other servers.
+nitpicky = True
+nitpick_ignore_regex = [("py:class", r".*")]
+
+
+def keep_first_line(app, what, name, obj, options, lines) -> None:
+    """Napoleon takes the words before a colon in a property's first line for its type."""
+    if what in ("attribute", "property"):
+        lines.insert(0, "")
+
+
+def nothing_from_elsewhere(app, exception) -> None:
+    """The site must work offline: scripts, styles, fonts and pictures are its own."""
+    loads = re.compile(
+        r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"https?:[^>]*>|@import[^;]*https?:"
+    )
+    for path in Path(app.outdir).rglob("*"):
+        if path.suffix in (".html", ".css") and not exception:
+            if found := loads.search(path.read_text(encoding="utf-8")):
+                raise ExtensionError(f"{path.name} loads from another server: {found[0]}")
+
+
+def setup(app) -> None:
+    app.connect("build-finished", nothing_from_elsewhere)
+    # Before napoleon, whose priority is 500.
+    app.connect("autodoc-process-docstring", keep_first_line, priority=400)

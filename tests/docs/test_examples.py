@@ -1,0 +1,67 @@
+"""Every example in README.md and docs/ runs and gives what the page says."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from pages import ROOT, Page, manual
+
+PAGES = [page for page in manual() if any(name in ("pycon", "console") for name, _ in page.blocks)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="examples for a POSIX shell")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one page, in their order, in one Python session and one directory."""
+    for name in ("data", "LICENSE"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    scripts = sysconfig.get_path("scripts")
+    monkeypatch.setenv("PATH", f"{scripts}{os.pathsep}{os.environ['PATH']}")
+    saved = {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == "tiktoken"}
+    session: dict[str, object] = {}
+    try:
+        for language, body in page.blocks:
+            if language == "pycon":
+                run_python(page.name, body, session)
+            elif language == "console":
+                run_shell(body)
+    finally:
+        # `bpe_engine.install()` is one of the examples.
+        for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken"]:
+            del sys.modules[name]
+        sys.modules.update(saved)
+
+
+def run_python(page: str, body: str, session: dict[str, object]) -> None:
+    """Runs a block of a session, which knows the names of the blocks before it."""
+    test = doctest.DocTestParser().get_doctest(body, session, page, page, 0)
+    assert test.examples
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    report: list[str] = []
+    runner.run(test, out=report.append, clear_globs=False)
+    assert runner.summarize(verbose=False).failed == 0, "".join(report)
+    session.update(test.globs)
+
+
+def run_shell(body: str) -> None:
+    """Runs each command of a block; `...` stands for any output."""
+    for example in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, expected = example.split("\n", 1)
+        done = subprocess.run(
+            ["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        output = done.stdout.decode()
+        assert done.returncode == 0, output
+        # A terminal adds the newline that `decode` leaves out in a pipe.
+        got = "".join(f"{line.rstrip()}\n" for line in output.splitlines())
+        assert doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS), (
+            f"{command}\n{got}"
+        )

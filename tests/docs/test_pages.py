@@ -1,0 +1,99 @@
+"""The pages fit together, and what they say of the project is true."""
+
+from __future__ import annotations
+
+import doctest
+import re
+
+import pages
+import pytest
+from pages import ROOT, Page, every_page, manual
+
+import bpe_engine
+
+README = Page(ROOT / "README.md")
+INDEX = Page(ROOT / "docs" / "index.md")
+
+
+def test_readme_is_short() -> None:
+    assert len(README.text.encode()) <= 10_000
+
+
+def test_readme_has_the_two_commands() -> None:
+    """CI takes the second from here: one line, which installs and tests."""
+    commands = [body for language, body in README.blocks if language == "sh"]
+    assert len(commands) == 2
+    assert all(body.startswith("pip install ") and body.count("\n") == 1 for body in commands)
+    assert "pytest" in commands[1]
+
+
+@pytest.mark.parametrize("page", manual(), ids=lambda page: page.name)
+def test_no_example_that_nothing_runs(page: Page) -> None:
+    """Blocks of Python or shell that no test runs go stale."""
+    others = {"sh"} if page == README else {"{toctree}", "{eval-rst}"}
+    languages = {language for language, _ in page.blocks}
+    assert languages <= {"pycon", "console", "text"} | others
+
+
+@pytest.mark.parametrize("page", every_page(), ids=lambda page: page.name)
+def test_links(page: Page) -> None:
+    for link in page.links:
+        path, _, anchor = link.partition("#")
+        target = (page.path.parent / path).resolve() if path else page.path
+        assert target.exists(), f"{page.name}: {link}"
+        # The API reference has an anchor for each name; the build of the site checks those.
+        if anchor and target.name != "reference.md":
+            assert anchor in Page(target).anchors, f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("page", every_page(), ids=lambda page: page.name)
+def test_files_that_are_named_exist(page: Page) -> None:
+    folders = "core|bindings|bpe_engine|vocab_tools|benchmarks|data|docs|tests"
+    for path in re.findall(rf"`((?:{folders})/[\w./]*)`", page.prose):
+        assert (ROOT / path).exists(), f"{page.name}: {path}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """A page that docs/index.md does not list in one of its toctrees cannot be found."""
+    trees = [body for language, body in INDEX.blocks if language == "{toctree}"]
+    listed = [line for body in trees for line in body.split() if not line.startswith(":")]
+    for page in manual():
+        if page not in (README, INDEX):
+            assert page.path.stem in listed, f"add {page.path.stem} to a toctree of docs/index.md"
+
+
+def test_table_of_encodings() -> None:
+    text = Page(ROOT / "docs" / "encodings.md").text
+    rows = re.findall(r"^\| (`.*`) \| (\d+) \| (\d+) \| (\d+) \|", text, re.MULTILINE)
+    found = {
+        name: (int(tokens), int(specials), int(largest))
+        for names, tokens, specials, largest in rows
+        for name in re.findall(r"`([\w.]+)`", names)
+    }
+    for name, row in found.items():
+        enc = bpe_engine.get_encoding(name)
+        assert row == (
+            len(enc.token_byte_values()),
+            len(enc.special_tokens_set),
+            enc.max_token_value,
+        )
+    assert found.keys() == set(bpe_engine.list_encoding_names())
+
+
+def test_versions_that_are_asked_for() -> None:
+    cargo = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    python = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    rust = re.search(r'rust-version = "([\d.]+)"', cargo)
+    least = re.search(r'requires-python = ">=([\d.]+)"', python)
+    assert rust and f"Rust toolchain ({rust[1]} or later)" in README.text
+    assert least and f"Python {least[1]} or later" in README.text
+
+
+def test_there_is_a_place_for_the_tables_of_benchmarks() -> None:
+    for path, kind in (("README.md", "speed"), ("docs/benchmarks.md", "benchmarks")):
+        text = Page(ROOT / path).text
+        assert all(text.count(f"<!-- {kind}:{end} -->") == 1 for end in ("start", "end"))
+
+
+def test_examples_of_the_helpers() -> None:
+    assert doctest.testmod(pages).failed == 0

@@ -1,0 +1,66 @@
+"""The project's Markdown pages: their text, code blocks, headings and links."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One Markdown file of the project."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The path from the root of the repository, with slashes."""
+        return self.path.relative_to(ROOT).as_posix()
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @property
+    def blocks(self) -> list[tuple[str, str]]:
+        """Language and contents of each fenced block, in order."""
+        return re.findall(r"^```(\S*)\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL)
+
+    @property
+    def prose(self) -> str:
+        """The text without its fenced blocks."""
+        return re.sub(r"^```.*?^```$", "", self.text, flags=re.MULTILINE | re.DOTALL)
+
+    @property
+    def anchors(self) -> set[str]:
+        """What a link can name after `#`: one for each heading."""
+        return {slug(title) for title in re.findall(r"^#+ (.*)$", self.prose, re.MULTILINE)}
+
+    @property
+    def links(self) -> list[str]:
+        """The targets of all links that stay inside the project."""
+        found = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "``", self.prose))
+        return [target for target in found if "://" not in target]
+
+
+def slug(title: str) -> str:
+    """The anchor of a heading.
+
+    >>> slug("What `Encoding` does, and why")
+    'what-encoding-does-and-why'
+    """
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def manual() -> list[Page]:
+    """README.md and the pages of docs/."""
+    return [Page(ROOT / "README.md"), *map(Page, sorted((ROOT / "docs").glob("*.md")))]
+
+
+def every_page() -> list[Page]:
+    """The manual and the notes beside data and benchmarks."""
+    others = ["CHANGELOG.md", "benchmarks/README.md", "data/README.md"]
+    return [*manual(), *(Page(ROOT / name) for name in others)]
