@@ -2,13 +2,17 @@
 
 use std::borrow::Cow;
 
+use bpe_core::split::Piece;
+
 use crate::error::Result;
+use crate::scan;
+use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
 
 impl Tokenizer {
     /// Whether [`Tokenizer::append_ids`] can be asked.
     pub(crate) fn is_fast(&self) -> bool {
-        self.scanned().is_some() && self.model().is_core()
+        !matches!(self.plan(), Plan::Rewritten) && self.model().is_core()
     }
 
     /// Appends the ids of one sequence, or of one word of it.
@@ -43,12 +47,27 @@ impl Tokenizer {
     /// A stretch without added tokens.
     fn append_stretch(&self, stretch: &str, ids: &mut Vec<u32>) -> Result<()> {
         let from = ids.len();
-        if self.scanned() == Some(true) && !stretch.is_empty() && !stretch.starts_with(' ') {
-            self.model().encode(&format!(" {stretch}"), ids)?;
-        } else {
-            self.model().encode(stretch, ids)?;
+        let model = self.model();
+        match self.plan() {
+            _ if stretch.is_empty() => {}
+            Plan::Pattern { prefix_space: true, .. } if !stretch.starts_with(' ') => {
+                model.encode(&format!(" {stretch}"), ids)?;
+            }
+            Plan::Pattern { .. } => model.encode(stretch, ids)?,
+            Plan::DeepSeek => {
+                let mut pieces = Vec::with_capacity(stretch.len() / 4 + 4);
+                scan::cut(stretch, &mut pieces);
+                model.encode_pieces(stretch, &pieces, ids)?;
+            }
+            Plan::Steps(steps) => {
+                let pieces = steps.cut(stretch)?.into_iter();
+                let pieces: Vec<Piece> =
+                    pieces.map(|range| Piece { start: range.start, end: range.end }).collect();
+                model.encode_pieces(stretch, &pieces, ids)?;
+            }
+            Plan::Rewritten => {}
         }
-        self.model().finish(&mut ids[from..]);
+        model.finish(&mut ids[from..]);
         Ok(())
     }
 }

@@ -20,6 +20,7 @@
 //! | `aligned` | text with the place in the original that each byte came from |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
 //! | [`detail`], `fast` | the two walks |
+//! | `scan` | DeepSeek's three splits in one pass |
 //! | `post` | truncation, post-processors, padding |
 //! | [`encoding`] | what a walk results in |
 //! | `decode` | ids to text |
@@ -38,6 +39,7 @@ mod model;
 mod normalize;
 mod post;
 mod regex;
+mod scan;
 pub mod spec;
 mod split;
 pub mod tokenizer;

@@ -12,6 +12,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use bpe_core::audit::merge_alone;
 use bpe_core::special_tokens::Selection;
+use bpe_core::split::Piece;
 use bpe_core::{Sink, SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
@@ -163,6 +164,16 @@ impl Model {
     /// [`Model::finish`].
     pub(crate) fn encode<S: Sink>(&self, text: &str, sink: &mut S) -> Result<()> {
         Ok(self.core.encode(text, &Selection::None, sink)?)
+    }
+
+    /// Appends the ids of pieces of a text, none of them empty; see [`Model::finish`].
+    pub(crate) fn encode_pieces(
+        &self,
+        text: &str,
+        pieces: &[Piece],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        Ok(self.core.encode_pieces(text, pieces, ids)?)
     }
 
     /// Turns ids of the core into those of the file.

@@ -215,31 +215,103 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Vec<Range<usize>> {
 }
 
 /// How a pre-tokenizer cuts text whose bytes the model then takes as they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scanned<'a> {
-    /// By one pattern.
-    Pattern(&'a str),
-    /// Not at all, or in a way that no pattern of the core is.
-    No,
+#[derive(Debug, Clone)]
+pub(crate) enum Plan {
+    /// By a pattern that the core has a scanner for, perhaps with a space before the text.
+    Pattern { pattern: String, prefix_space: bool },
+    /// As DeepSeek's file does.
+    DeepSeek,
+    /// By steps.
+    Steps(PreTokenizer),
+    /// Its pieces are no parts of the text.
+    Rewritten,
 }
 
-/// The pattern that this pre-tokenizer amounts to, and whether a space is put before the text.
-pub(crate) fn as_pattern(spec: Option<&spec::PreTokenizer>) -> (Scanned<'_>, bool) {
-    let mut flat = Vec::new();
-    if let Some(spec) = spec {
-        flatten(spec, &mut flat);
+impl Plan {
+    /// `is_scanned` says of a pattern whether the core has a scanner for it.
+    pub(crate) fn new(
+        spec: Option<&spec::PreTokenizer>,
+        is_scanned: impl Fn(&str) -> bool,
+    ) -> Result<Self> {
+        let mut flat = Vec::new();
+        if let Some(spec) = spec {
+            flatten(spec, &mut flat);
+        }
+        let Some((&spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. }, before)) =
+            flat.split_last()
+        else {
+            return Ok(Self::Rewritten);
+        };
+        let is_byte_level = |part: &&spec::PreTokenizer| {
+            matches!(part, spec::PreTokenizer::ByteLevel { .. })
+        };
+        if before.is_empty() && use_regex {
+            return Ok(Self::Pattern { pattern: GPT2.to_owned(), prefix_space: add_prefix_space });
+        }
+        if add_prefix_space || before.iter().any(is_byte_level) {
+            return Ok(Self::Rewritten);
+        }
+        let patterns: Option<Vec<&str>> = before.iter().map(|part| isolated_pattern(part)).collect();
+        Ok(match patterns.as_deref() {
+            Some(&[pattern]) if !use_regex && is_scanned(pattern) => {
+                Self::Pattern { pattern: pattern.to_owned(), prefix_space: false }
+            }
+            Some(patterns) if !use_regex && *patterns == DEEPSEEK => Self::DeepSeek,
+            _ => {
+                let mut steps = PreTokenizer::new(spec)?;
+                steps.0.retain(|step| !matches!(step, Step::Bytes));
+                Self::Steps(steps)
+            }
+        })
     }
-    match flat[..] {
-        [&spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex: true, .. }] => {
-            (Scanned::Pattern(GPT2), add_prefix_space)
+}
+
+/// The patterns of DeepSeek V3.
+const DEEPSEEK: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥\u{3040}-ゟ゠-ヿ]+",
+    concat!(
+        r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^"##,
+        "\r\n",
+        r"\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[",
+        "\r\n",
+        r"]*|\s*[",
+        "\r\n",
+        r"]+|\s+(?!\S)|\s+"
+    ),
+];
+
+/// The pattern whose matches are pieces of their own, as is what stands between them.
+fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
+    let spec::PreTokenizer::Split { pattern: spec::Pattern::Regex(pattern), behavior, invert } = spec
+    else {
+        return None;
+    };
+    // Of a pattern that matches everywhere nothing is removed.
+    let keeps_all = match behavior {
+        Behavior::Isolated => true,
+        Behavior::Removed => *invert && !DEEPSEEK.contains(&pattern.as_str()),
+        _ => false,
+    };
+    keeps_all.then_some(pattern)
+}
+
+impl PreTokenizer {
+    /// The pieces of a text, for steps that leave it as it is.
+    pub(crate) fn cut(&self, text: &str) -> Result<Vec<Range<usize>>> {
+        let mut pieces = vec![0..text.len()];
+        for step in &self.0 {
+            let Step::Split { by, behavior, invert } = step else { continue };
+            let mut parts = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                let found = by.cut(&text[piece.clone()], *invert)?;
+                let kept = behave(found, *behavior).into_iter().filter(|range| !range.is_empty());
+                parts.extend(kept.map(|part| piece.start + part.start..piece.start + part.end));
+            }
+            pieces = parts;
         }
-        [
-            spec::PreTokenizer::Split { pattern: spec::Pattern::Regex(pattern), behavior, invert },
-            &spec::PreTokenizer::ByteLevel { add_prefix_space: false, use_regex: false, .. },
-        ] if matches!((behavior, invert), (Behavior::Isolated, _) | (Behavior::Removed, true)) => {
-            (Scanned::Pattern(pattern), false)
-        }
-        _ => (Scanned::No, false),
+        pieces.retain(|piece| !piece.is_empty());
+        Ok(pieces)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::model::{Model, ModelSpec};
 use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
-use crate::split::{GPT2, PreTokenizer, Scanned, as_pattern};
+use crate::split::{GPT2, Plan, PreTokenizer};
 
 /// A component as the file has it, and ready to run.
 type Ready<S, R> = Option<Arc<(S, R)>>;
@@ -25,9 +25,7 @@ pub struct Tokenizer {
     added: Arc<AddedTokens>,
     normalizer: Ready<spec::Normalizer, Normalizer>,
     pre_tokenizer: Arc<(Option<spec::PreTokenizer>, PreTokenizer)>,
-    /// Whether a space is put before texts; none where the core cannot split as the
-    /// pre-tokenizer does.
-    scanned: Option<bool>,
+    plan: Arc<Plan>,
     post_processor: Option<Arc<spec::PostProcessor>>,
     decoder: Ready<spec::Decoder, Decoder>,
     truncation: Option<Truncation>,
@@ -54,7 +52,7 @@ pub struct Input {
 
 impl Tokenizer {
     pub(crate) fn new(model: ModelSpec, pre_tokenizer: Option<spec::PreTokenizer>) -> Result<Self> {
-        let (splitter, scanned) = splitter(pre_tokenizer.as_ref())?;
+        let (plan, splitter) = plan(pre_tokenizer.as_ref())?;
         let ready = PreTokenizer::new(pre_tokenizer.as_ref())?;
         if !ready.is_byte_level() {
             return Err(Error::unsupported("pre_tokenizer", "a chain without ByteLevel"));
@@ -64,7 +62,7 @@ impl Tokenizer {
             added: Arc::default(),
             normalizer: None,
             pre_tokenizer: Arc::new((pre_tokenizer, ready)),
-            scanned,
+            plan: Arc::new(plan),
             post_processor: None,
             decoder: None,
             truncation: None,
@@ -92,8 +90,8 @@ impl Tokenizer {
         self.decoder.as_ref().map(|ready| &ready.1)
     }
 
-    pub(crate) fn scanned(&self) -> Option<bool> {
-        self.scanned
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// The normalizer, as in a file.
@@ -146,7 +144,7 @@ impl Tokenizer {
         let fresh = Self::new(self.model_spec(), spec)?;
         self.model = fresh.model;
         self.pre_tokenizer = fresh.pre_tokenizer;
-        self.scanned = fresh.scanned;
+        self.plan = fresh.plan;
         Ok(())
     }
 
@@ -349,23 +347,24 @@ impl Tokenizer {
         Ok(Encoding::new(ids, type_id, None))
     }
 
-    /// The pattern of the pre-tokenizer, if one pattern is all that it amounts to.
+    /// The pattern of the pre-tokenizer, if one that the core has a scanner for is all that it
+    /// amounts to.
     pub fn pattern(&self) -> Option<&str> {
-        match as_pattern(self.pre_tokenizer_spec()) {
-            (Scanned::Pattern(pattern), false) => Some(pattern),
+        match &*self.plan {
+            Plan::Pattern { pattern, prefix_space: false } => Some(pattern),
             _ => None,
         }
     }
 }
 
-/// What splits in the core, and whether a space is put before the text; none where the core cannot
-/// split as the pre-tokenizer does.
-fn splitter(spec: Option<&spec::PreTokenizer>) -> Result<(Splitter, Option<bool>)> {
-    if let (Scanned::Pattern(pattern), prefix) = as_pattern(spec)
-        && let Ok(splitter) = Splitter::new(pattern)
-        && splitter.is_published()
-    {
-        return Ok((splitter, Some(prefix)));
-    }
-    Ok((Splitter::new(GPT2)?, None))
+/// How ids are found, and what splits in the core.
+fn plan(spec: Option<&spec::PreTokenizer>) -> Result<(Plan, Splitter)> {
+    let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_published);
+    let plan = Plan::new(spec, |pattern| scanner(pattern).is_some())?;
+    let pattern = match &plan {
+        Plan::Pattern { pattern, .. } => pattern.as_str(),
+        _ => GPT2,
+    };
+    let splitter = Splitter::new(pattern)?;
+    Ok((plan, splitter))
 }
