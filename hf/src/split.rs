@@ -237,7 +237,7 @@ impl Plan {
         if let Some(spec) = spec {
             flatten(spec, &mut flat);
         }
-        let Some((&spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. }, before)) =
+        let Some((spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. }, before)) =
             flat.split_last()
         else {
             return Ok(Self::Rewritten);
@@ -245,6 +245,7 @@ impl Plan {
         let is_byte_level = |part: &&spec::PreTokenizer| {
             matches!(part, spec::PreTokenizer::ByteLevel { .. })
         };
+        let (add_prefix_space, use_regex) = (*add_prefix_space, *use_regex);
         if before.is_empty() && use_regex {
             return Ok(Self::Pattern { pattern: GPT2.to_owned(), prefix_space: add_prefix_space });
         }
