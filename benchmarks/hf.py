@@ -43,7 +43,7 @@ def load(engine: str, path: str) -> Callable[[str], list[int]]:
         import fastokens
 
         fast = fastokens.Tokenizer.from_file(path)
-        return lambda text: list(fast.encode(text, add_special_tokens=False))
+        return lambda text: fast.encode(text, add_special_tokens=False).ids
     import gigatoken
 
     giga = gigatoken.Tokenizer(path)
