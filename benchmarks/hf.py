@@ -1,6 +1,7 @@
 """Tokenizer files: time and memory beside other engines, and which calls each answers rightly.
 
     python -m benchmarks.hf FILE...              # the tables, each engine in processes of its own
+    python -m benchmarks.hf --transformers FILE...  # calls through transformers
     python -m benchmarks.hf --calls FILE         # which calls give what `tokenizers` gives
 
 FILE is a ``tokenizer.json``. ``--cpus 0`` holds each process to CPUs. Ids are compared with those of
@@ -24,7 +25,6 @@ from typing import Any, Callable
 ENGINES = ["bpe_engine", "tokenizers", "fastokens", "gigatoken"]
 CORPORA = Path(__file__).resolve().parents[1].parent / "shared" / "corpora"
 SIZE = 400_000
-ROWS = ["load", "first en", "first code", "first zh", "new en", "new code", "new zh", "26 B", "1 KB"]
 
 
 def load(engine: str, path: str) -> Callable[[str], list[int]]:
@@ -91,8 +91,8 @@ def measure(engine: str, path: str) -> dict[str, Any]:
     return {"times": times, "memory": memory / 2**20, "ids": digest.hexdigest()}
 
 
-def run(engine: str, path: str, cpus: str | None) -> dict[str, Any] | None:
-    command = [sys.executable, "-m", "benchmarks.hf", "--worker", engine, path]
+def run(engine: str, path: str, cpus: str | None, mode: str) -> dict[str, Any] | None:
+    command = [sys.executable, "-m", "benchmarks.hf", mode, engine, path]
     if cpus is not None:
         command = ["taskset", "-c", cpus, *command]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -102,26 +102,76 @@ def run(engine: str, path: str, cpus: str | None) -> dict[str, Any] | None:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def tables(paths: list[str], cpus: str | None, rounds: int) -> None:
+def tables(paths: list[str], cpus: str | None, rounds: int, mode: str) -> None:
     for path in paths:
         runs: dict[str, list[dict[str, Any]]] = {engine: [] for engine in ENGINES}
         for _ in range(rounds):
             for engine in ENGINES:
-                result = run(engine, path, cpus)
+                result = run(engine, path, cpus, mode)
                 if result is not None:
                     runs[engine].append(result)
         right = runs["tokenizers"][0]["ids"]
         shown = [e for e in ENGINES if runs[e] and all(r["ids"] == right for r in runs[e])]
-        print(f"\n{Path(path).name}, milliseconds of CPU, median of {rounds}\n")
+        print(f"\n{Path(path).name}, milliseconds, median of {rounds}\n")
         print("| row | " + " | ".join(shown) + " |")
         print("|---|" + "---|" * len(shown))
-        for row in ROWS:
+        for row in runs["tokenizers"][0]["times"]:
             cells = [statistics.median(r["times"][row] for r in runs[e]) for e in shown]
             print(f"| {row} | " + " | ".join(f"{cell:.3g}" for cell in cells) + " |")
-        cells = [statistics.median(r["memory"] for r in runs[e]) for e in shown]
-        print("| memory, MiB | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |")
+        if "memory" in runs["tokenizers"][0]:
+            cells = [statistics.median(r["memory"] for r in runs[e]) for e in shown]
+            print("| memory, MiB | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |")
         for engine in set(ENGINES) - set(shown):
             print(f"\n{engine}: other ids, or it does not load the file")
+
+
+def transformers_tokenizer(engine: str, path: str) -> Any:
+    """A transformers tokenizer with this engine."""
+    import transformers
+
+    if engine == "gigatoken":
+        import gigatoken
+
+        return gigatoken.Tokenizer(path).as_hf()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=path, pad_token="<pad>")
+    if engine == "bpe_engine":
+        from bpe_engine.hf import as_transformers
+
+        return as_transformers(tokenizer)
+    if engine == "fastokens":
+        import fastokens
+
+        fastokens._swap_backend(tokenizer, fastokens._TokenizerShim)
+    return tokenizer
+
+
+def measure_transformers(engine: str, path: str) -> dict[str, Any]:
+    """One process: calls through transformers. Milliseconds, median."""
+    tokenizer = transformers_tokenizer(engine, path)
+    contents = text("en", 0)
+    batch = [contents[at : at + 2000] for at in range(0, 300_000, 2000)] * 7
+    calls = {
+        "1 KB": (200, lambda: tokenizer(contents[:1000])),
+        "100 KB": (5, lambda: tokenizer(contents[:100_000])),
+        "1,000 texts of 2 KB, padded": (
+            3,
+            lambda: tokenizer(batch[:1000], padding=True, return_tensors="np"),
+        ),
+    }
+    times = {}
+    digest = hashlib.sha256()
+    for row, (count, call) in calls.items():
+        result = call()
+        rounds = []
+        for _ in range(count):
+            start = time.perf_counter()
+            result = call()
+            rounds.append((time.perf_counter() - start) * 1000)
+        times[row] = statistics.median(rounds)
+        for name in ("input_ids", "attention_mask"):
+            rows = [result[name]] if row.endswith("KB") else result[name]
+            digest.update(json.dumps([list(map(int, ids)) for ids in rows]).encode())
+    return {"times": times, "ids": digest.hexdigest()}
 
 
 TEXT = "Hello, world! Der Fluß ist 12345 m lang 日本語 👩‍👩‍👧"
@@ -157,24 +207,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 def answers(engine: str, path: str) -> dict[str, str]:
     """What each call returns in a transformers tokenizer with this engine, as text."""
-    import transformers
-
-    options = {"pad_token": "<pad>"}
-    tokenizer: Any
-    if engine == "gigatoken":
-        import gigatoken
-
-        tokenizer = gigatoken.Tokenizer(path).as_hf()
-    else:
-        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=path, **options)
-        if engine == "bpe_engine":
-            from bpe_engine.hf import as_transformers
-
-            tokenizer = as_transformers(tokenizer)
-        elif engine == "fastokens":
-            import fastokens
-
-            fastokens._swap_backend(tokenizer, fastokens._TokenizerShim)
+    tokenizer = transformers_tokenizer(engine, path)
     found = {}
     for name, call in CALLS.items():
         try:
@@ -210,6 +243,8 @@ def main() -> None:
     parser.add_argument("files", nargs="+", help="tokenizer.json files")
     parser.add_argument("--worker", choices=ENGINES, help="one engine, in this process")
     parser.add_argument("--answers", choices=ENGINES, help="the calls of one engine")
+    parser.add_argument("--transformers-worker", choices=ENGINES, help="the same, transformers")
+    parser.add_argument("--transformers", action="store_true", help="calls through transformers")
     parser.add_argument("--calls", action="store_true", help="which calls are answered rightly")
     parser.add_argument("--cpus", help="hold each process to these CPUs, as taskset -c")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each engine")
@@ -217,12 +252,16 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if arguments.worker:
         print(json.dumps(measure(arguments.worker, arguments.files[0])))
+    elif arguments.transformers_worker:
+        engine = arguments.transformers_worker
+        print(json.dumps(measure_transformers(engine, arguments.files[0])))
     elif arguments.answers:
         print(json.dumps(answers(arguments.answers, arguments.files[0])))
     elif arguments.calls:
         calls(arguments.files[0])
     else:
-        tables(arguments.files, arguments.cpus, arguments.rounds)
+        mode = "--transformers-worker" if arguments.transformers else "--worker"
+        tables(arguments.files, arguments.cpus, arguments.rounds, mode)
 
 
 if __name__ == "__main__":

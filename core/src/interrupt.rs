@@ -31,7 +31,8 @@ pub fn with_check<T>(check: Check<'_>, work: impl FnOnce() -> T) -> T {
     let pointer = unsafe {
         std::mem::transmute::<NonNull<dyn Fn() -> bool + '_>, NonNull<dyn Fn() -> bool>>(pointer)
     };
-    let _restore = Restore { budget: BUDGET.replace(INTERVAL), check: CHECK.replace(Some(pointer)) };
+    let _restore =
+        Restore { budget: BUDGET.replace(INTERVAL), check: CHECK.replace(Some(pointer)) };
     work()
 }
 

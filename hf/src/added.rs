@@ -54,7 +54,10 @@ impl Searcher {
         tokens.sort_unstable();
         if tokens[0].0.is_empty() {
             let id = tokens[0].1;
-            return Err(Error::Invalid(format!("the added token {id} is empty once normalized")));
+            return Err(Error::unsupported(
+                "added_tokens",
+                format!("a token that is empty once normalized, as that with the id {id},"),
+            ));
         }
         if let Some([a, b]) = tokens.array_windows().find(|[a, b]| a.0 == b.0) {
             return Err(Error::Invalid(format!(
@@ -167,7 +170,8 @@ impl AddedTokens {
 
     fn rebuild(&mut self) -> Result<()> {
         let kind = |normalized: bool| {
-            let of_kind = self.tokens.iter().filter(move |(_, token)| token.normalized == normalized);
+            let of_kind =
+                self.tokens.iter().filter(move |(_, token)| token.normalized == normalized);
             of_kind
                 .map(|(&id, token)| match self.normal_forms.get(&id) {
                     Some(form) if normalized => (form.as_str(), id),

@@ -9,8 +9,8 @@ use crate::tokenizer::Tokenizer;
 /// What the model sees, or an added token.
 type Piece = (Aligned, Option<u32>);
 
-/// A token: its id, its text, and the bytes of the original that it came from.
-type Token = (u32, String, (usize, usize));
+/// A token: its id, its text, and the bytes that it came from.
+pub type Token = (u32, String, (usize, usize));
 
 impl Tokenizer {
     /// One sequence, or one word of it, whose number then is the word of all its tokens.
@@ -96,7 +96,7 @@ impl Tokenizer {
     }
 
     /// What the model makes of a text by itself, each token with its bytes in the text.
-    pub fn tokenize(&self, text: &str) -> Result<Vec<(u32, String, (usize, usize))>> {
+    pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
         self.model_tokens(&Aligned::original(text)).map(|tokens| {
             let mut at = 0;
             let place = |(id, token, _): Token| {

@@ -127,7 +127,12 @@ impl Encoding {
 
     /// Keeps at most `max_length` tokens; the rest becomes overflow, in parts of as many that
     /// overlap by `stride`.
-    pub fn truncate(&mut self, max_length: usize, stride: usize, direction: Direction) -> Result<()> {
+    pub fn truncate(
+        &mut self,
+        max_length: usize,
+        stride: usize,
+        direction: Direction,
+    ) -> Result<()> {
         let length = self.len();
         if max_length >= length {
             return Ok(());

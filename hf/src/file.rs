@@ -12,7 +12,9 @@ use serde_json::Value;
 use crate::added::AddedTokenWithId;
 use crate::error::{Error, Result};
 use crate::model::{ModelSpec, Pair};
-use crate::spec::{Component, Decoder, Normalizer, Padding, PostProcessor, PreTokenizer, Truncation};
+use crate::spec::{
+    Component, Decoder, Normalizer, Padding, PostProcessor, PreTokenizer, Truncation,
+};
 use crate::tokenizer::Tokenizer;
 
 /// A text that is not copied where the JSON has it as it is.
@@ -203,9 +205,7 @@ impl ModelFile<'_> {
         ids.extend(vocab);
         let id = |token: &str, place: usize| {
             ids.get(&Text(Cow::Borrowed(token))).copied().ok_or_else(|| {
-                Error::Invalid(format!(
-                    "model.merges[{place}]: Token `{token}` out of vocabulary"
-                ))
+                Error::Invalid(format!("model.merges[{place}]: Token `{token}` out of vocabulary"))
             })
         };
         let mut merges = Vec::new();

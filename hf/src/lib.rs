@@ -47,8 +47,8 @@ pub mod tokenizer;
 pub use added::AddedToken;
 pub use encoding::Encoding;
 pub use error::{Error, Result};
-pub use tokenizer::{Input, Tokenizer};
 pub use tokenizer::Sequence;
+pub use tokenizer::{Input, Tokenizer};
 
 /// The text that a normalizer makes of `text`.
 pub fn normalize(spec: &spec::Normalizer, text: &str) -> Result<String> {

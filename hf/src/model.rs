@@ -219,7 +219,8 @@ impl Builder<'_> {
         by_bytes.extend(self.tokens.iter().map(|(&id, bytes)| (&**bytes, id)));
         let bytes: Vec<Option<u32>> =
             (0..=255).map(|byte| by_bytes.get(&[byte][..]).copied()).collect();
-        if let Some(byte) = (0..=255u8).find(|&b| is_in_utf8(b) && bytes[usize::from(b)].is_none()) {
+        if let Some(byte) = (0..=255u8).find(|&b| is_in_utf8(b) && bytes[usize::from(b)].is_none())
+        {
             return Err(Error::unsupported(
                 "model.vocab",
                 format!("a vocabulary without a token for the byte 0x{byte:02x}"),
@@ -342,7 +343,8 @@ impl Builder<'_> {
         dropped.iter().all(|lost| {
             // The last step of what the list would make of it must not be one of the list.
             let parts = merge_alone(vocabulary, &self.tokens[lost]).unwrap_or_default();
-            let is_listed = |left, right| pairs.contains_key(&(id_of_core[left], id_of_core[right]));
+            let is_listed =
+                |left, right| pairs.contains_key(&(id_of_core[left], id_of_core[right]));
             !matches!(&parts[..], [left, right] if is_listed(left, right))
         })
     }
@@ -365,7 +367,8 @@ impl Listed {
             .filter_map(|left| Some(Reverse((merge(&parts, &next, left)?.0, left))))
             .collect();
         while let Some(Reverse((place, left))) = queue.pop() {
-            let Some((now, product)) = merge(&parts, &next, left).filter(|_| next[left] != 0) else {
+            let Some((now, product)) = merge(&parts, &next, left).filter(|_| next[left] != 0)
+            else {
                 continue;
             };
             if now != place {

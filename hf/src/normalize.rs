@@ -63,9 +63,7 @@ impl Normalizer {
         Ok(match self {
             Self::Form(form) if form.leaves(&text) => text,
             Self::Form(form) => Cow::Owned(form.changes(&text).map(|(c, _)| c).collect()),
-            Self::Lowercase => {
-                Cow::Owned(text.chars().flat_map(char::to_lowercase).collect())
-            }
+            Self::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, &text)?;
                 if stretches.is_empty() {

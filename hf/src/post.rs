@@ -23,8 +23,9 @@ impl PostProcessor {
                         )));
                     }
                 }
-                let second =
-                    |piece: &TemplatePiece| matches!(piece, TemplatePiece::Sequence { id: SequenceId::B, .. });
+                let second = |piece: &TemplatePiece| {
+                    matches!(piece, TemplatePiece::Sequence { id: SequenceId::B, .. })
+                };
                 if single.iter().any(second) {
                     return Err(Error::Invalid(
                         "post_processor: the template for one sequence uses a second one".into(),

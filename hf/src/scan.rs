@@ -101,8 +101,7 @@ pub(crate) fn cut(text: &str, pieces: &mut Vec<Piece>) {
         } else if class & CJK != 0 {
             scanner.run(start, text.len(), |class| class & CJK != 0)
         } else {
-            scanner.end =
-                scanner.run(start, text.len(), |class| class & (NUMBER | CJK) == 0);
+            scanner.end = scanner.run(start, text.len(), |class| class & (NUMBER | CJK) == 0);
             scanner.stretch(start, pieces);
             start = scanner.end;
             continue;

@@ -246,15 +246,20 @@ fn check_types<C: Component>(value: &Value, path: &str) -> Result<()> {
 }
 
 impl Component for Normalizer {
-    const TYPES: &'static [&'static str] = &[
-        "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Replace", "Prepend", "Strip", "Sequence",
-    ];
+    const TYPES: &'static [&'static str] =
+        &["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Replace", "Prepend", "Strip", "Sequence"];
     const PARTS: &'static str = "normalizers";
 }
 
 impl Component for PreTokenizer {
     const TYPES: &'static [&'static str] = &[
-        "ByteLevel", "Split", "Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "Sequence",
+        "ByteLevel",
+        "Split",
+        "Digits",
+        "Punctuation",
+        "Whitespace",
+        "WhitespaceSplit",
+        "Sequence",
     ];
     const PARTS: &'static str = "pretokenizers";
 }

@@ -29,7 +29,11 @@ pub(crate) struct PreTokenizer(Vec<Step>);
 enum Step {
     /// The pieces begin with a space.
     PrefixSpace,
-    Split { by: By, behavior: Behavior, invert: bool },
+    Split {
+        by: By,
+        behavior: Behavior,
+        invert: bool,
+    },
     /// Every byte becomes the character that stands for it.
     Bytes,
 }
@@ -242,9 +246,8 @@ impl Plan {
         else {
             return Ok(Self::Rewritten);
         };
-        let is_byte_level = |part: &&spec::PreTokenizer| {
-            matches!(part, spec::PreTokenizer::ByteLevel { .. })
-        };
+        let is_byte_level =
+            |part: &&spec::PreTokenizer| matches!(part, spec::PreTokenizer::ByteLevel { .. });
         let (add_prefix_space, use_regex) = (*add_prefix_space, *use_regex);
         if before.is_empty() && use_regex {
             return Ok(Self::Pattern { pattern: GPT2.to_owned(), prefix_space: add_prefix_space });
@@ -252,7 +255,8 @@ impl Plan {
         if add_prefix_space || before.iter().any(is_byte_level) {
             return Ok(Self::Rewritten);
         }
-        let patterns: Option<Vec<&str>> = before.iter().map(|part| isolated_pattern(part)).collect();
+        let patterns: Option<Vec<&str>> =
+            before.iter().map(|part| isolated_pattern(part)).collect();
         Ok(match patterns.as_deref() {
             Some(&[pattern]) if !use_regex && is_scanned(pattern) => {
                 Self::Pattern { pattern: pattern.to_owned(), prefix_space: false }
@@ -284,7 +288,8 @@ const DEEPSEEK: [&str; 3] = [
 
 /// The pattern whose matches are pieces of their own, as is what stands between them.
 fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
-    let spec::PreTokenizer::Split { pattern: spec::Pattern::Regex(pattern), behavior, invert } = spec
+    let spec::PreTokenizer::Split { pattern: spec::Pattern::Regex(pattern), behavior, invert } =
+        spec
     else {
         return None;
     };
@@ -300,7 +305,7 @@ fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
 impl PreTokenizer {
     /// The pieces of a text, for steps that leave it as it is.
     pub(crate) fn cut(&self, text: &str) -> Result<Vec<Range<usize>>> {
-        let mut pieces = vec![0..text.len()];
+        let mut pieces = vec![Range { start: 0, end: text.len() }];
         for step in &self.0 {
             let Step::Split { by, behavior, invert } = step else { continue };
             let mut parts = Vec::with_capacity(pieces.len());

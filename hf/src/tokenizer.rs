@@ -252,7 +252,8 @@ impl Tokenizer {
     pub fn vocab(&self, with_added_tokens: bool) -> Vec<(String, u32)> {
         let mut tokens = self.model.vocab();
         if with_added_tokens {
-            let more = self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
+            let more =
+                self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
             tokens.extend(more.map(|(token, id)| (token.to_owned(), id)));
         }
         tokens
@@ -315,7 +316,12 @@ impl Tokenizer {
         }
     }
 
-    fn encode_sequence(&self, sequence: &Sequence, type_id: u32, detailed: bool) -> Result<Encoding> {
+    fn encode_sequence(
+        &self,
+        sequence: &Sequence,
+        type_id: u32,
+        detailed: bool,
+    ) -> Result<Encoding> {
         match sequence {
             Sequence::Text(text) => self.encode_text(text, type_id, None, detailed),
             Sequence::Words(words) => {

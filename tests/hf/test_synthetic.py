@@ -211,7 +211,11 @@ def check(seed, ignore_merges, permuted, tokens, normalizer, pre_tokenizer, proc
         # Two added tokens that are the same once normalized.
         assert "pattern" in str(error).lower() or "duplicate" in str(error).lower(), error
         return
-    ours = hf.Tokenizer.from_str(theirs.to_str())
+    try:
+        ours = hf.Tokenizer.from_str(theirs.to_str())
+    except hf.UnsupportedTokenizer as error:
+        assert "empty once normalized" in str(error)
+        return
     assert ours.to_str() == theirs.to_str()
     for text in [*texts, *TEXTS[:8:2], TEXTS[10]]:
         assert_same(ours.encode(text), theirs.encode(text), text)

@@ -216,7 +216,9 @@ impl HfEncoding {
     /// The token that holds a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
     fn char_to_token(&self, char_pos: usize, sequence_index: usize) -> PyResult<Option<usize>> {
-        self.with_details(|encoding, details| char_to_token(encoding, details, char_pos, sequence_index))
+        self.with_details(|encoding, details| {
+            char_to_token(encoding, details, char_pos, sequence_index)
+        })
     }
 
     /// The word that holds a character of a sequence.

@@ -40,9 +40,8 @@ pub fn sequence(item: &Bound<'_, PyAny>, is_pretokenized: bool) -> PyResult<Sequ
 }
 
 fn words(item: &Bound<'_, PyAny>) -> PyResult<Sequence> {
-    let error = || {
-        PyTypeError::new_err("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]")
-    };
+    let error =
+        || PyTypeError::new_err("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]");
     if item.is_instance_of::<PyString>() {
         return Err(error());
     }

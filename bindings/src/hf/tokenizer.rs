@@ -1,11 +1,9 @@
 //! The class that `bpe_engine.hf.Tokenizer` inherits.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bpe_core::threads::{cores, in_order};
-use bpe_hf::spec::{
-    Padding, PaddingStrategy, Truncation, TruncationStrategy,
-};
+use bpe_hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use bpe_hf::{AddedToken, Encoding, Input, Sequence, Tokenizer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -37,6 +35,9 @@ impl HfTokenizer {
     }
 }
 
+/// Encodings of a share, and what stopped the next one. The lock is for taking them out.
+type Part = Mutex<(Vec<Encoding>, Option<bpe_hf::Error>)>;
+
 fn size(input: &Input) -> usize {
     let sequence = |sequence: &Sequence| match sequence {
         Sequence::Text(text) => text.len(),
@@ -64,33 +65,26 @@ fn encode_all(
         }
     }
     let mut encodings: Vec<Encoding> = Vec::with_capacity(inputs.len());
-    let encode = |share: usize, result: &mut (Vec<Encoding>, Option<bpe_hf::Error>)| {
-        result.0.clear();
-        result.1 = None;
+    let encode = |share: usize, part: &mut Part| {
+        let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *failure = None;
         for input in &inputs[shares[share].clone()] {
             match tokenizer.encode_unpadded(input, add_special_tokens, false) {
-                Ok(encoding) => result.0.push(encoding),
+                Ok(encoding) => made.push(encoding),
                 Err(error) => {
-                    result.1 = Some(error);
+                    *failure = Some(error);
                     return;
                 }
             }
         }
     };
+    let take = |part: &Part| {
+        let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
+        encodings.append(made);
+        failure.take().map_or(Ok(()), |error| Err(super::to_python(error)))
+    };
     let threads = threads.min(cores()).min(total / SHARE + 1);
-    in_order(
-        shares.len(),
-        threads,
-        encode,
-        |job| gil::run(py, total, job),
-        |(made, error)| match error {
-            Some(error) => Err(super::to_python(error.clone())),
-            None => {
-                encodings.extend_from_slice(made);
-                Ok(())
-            }
-        },
-    )?;
+    in_order(shares.len(), threads, encode, |job| gil::run(py, total, job), take)?;
     let length = tokenizer.pad(&mut encodings);
     let objects = encodings.into_iter().zip(inputs).map(|(encoding, input)| {
         HfEncoding::new(
@@ -287,12 +281,18 @@ impl HfTokenizer {
             made.extend(part.map(|ids| tokenizer.decode(ids, skip_special_tokens)));
         };
         let threads = threads.min(cores()).min(total / SHARE + 1);
-        in_order(shares, threads, decode, |job| gil::run(py, total, job), |made| {
-            for text in made {
-                texts.push(text.clone().or_raise()?);
-            }
-            Ok::<(), PyErr>(())
-        })?;
+        in_order(
+            shares,
+            threads,
+            decode,
+            |job| gil::run(py, total, job),
+            |made| {
+                for text in made {
+                    texts.push(text.clone().or_raise()?);
+                }
+                Ok::<(), PyErr>(())
+            },
+        )?;
         Ok(texts)
     }
 
@@ -308,7 +308,11 @@ impl HfTokenizer {
 
     /// Tokens and ids.
     #[pyo3(signature = (with_added_tokens=true))]
-    fn get_vocab<'py>(&self, py: Python<'py>, with_added_tokens: bool) -> PyResult<Bound<'py, PyDict>> {
+    fn get_vocab<'py>(
+        &self,
+        py: Python<'py>,
+        with_added_tokens: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let vocab = PyDict::new(py);
         for (token, id) in self.current().vocab(with_added_tokens) {
             vocab.set_item(token, id)?;
