@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-rust test-thorough test-tiers lint format types fuzz bench goldens docs docs-check
+.PHONY: help build test test-rust test-thorough test-tiers lint format types mutants fuzz bench goldens docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,13 @@ format:  ## format Rust and Python
 	cargo fmt --all
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+
+# What `make mutants` changes, a little at a time, to see whether a test fails (docs/mutants.md).
+MUTATED = merge/*.rs split/*.rs vocabulary/*.rs rule.rs rank_file.rs special_tokens.rs normalize.rs \
+    truncate.rs train/extend.rs
+
+mutants:  ## look for changes of the core that no Rust test notices (needs cargo-mutants; hours)
+	cargo mutants --package bpe-core --profile checked $(patsubst %,--file 'core/src/%',$(MUTATED)) $(CARGO_FLAGS)
 
 fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)

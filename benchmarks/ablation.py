@@ -57,6 +57,11 @@ MECHANISMS = (
     Mechanism("huge-pages", ("fresh", "first", "again")),
     Mechanism("int-cache", ("first", "again"), lists=True),
     Mechanism("buffer-pool", ("first", "again"), lists=True),
+    Mechanism("lanes", ("fresh", "first", "documents")),
+    Mechanism("boundaries", ("fresh", "first", "again")),
+    Mechanism("first-parts", ("fresh", "first", "documents")),
+    Mechanism("scan", ("fresh", "first")),
+    Mechanism("vectors", ("fresh", "first", "again")),
 )
 
 

@@ -200,8 +200,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
         )
     ),
     "decode": lambda t: t.decode(t(TEXT)["input_ids"]),
-    "is a PreTrainedTokenizerBase": lambda t: __import__("transformers").PreTrainedTokenizerBase
-    in type(t).__mro__,
+    "is a PreTrainedTokenizerBase": lambda t: (
+        __import__("transformers").PreTrainedTokenizerBase in type(t).__mro__
+    ),
 }
 
 
@@ -239,7 +240,9 @@ def calls(path: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("files", nargs="+", help="tokenizer.json files")
     parser.add_argument("--worker", choices=ENGINES, help="one engine, in this process")
     parser.add_argument("--answers", choices=ENGINES, help="the calls of one engine")

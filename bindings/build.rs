@@ -58,7 +58,7 @@ fn image_table(names: &[String]) -> String {
 fn write_image(ranks: &Path, image: &Path) {
     let contents = fs::read(ranks).unwrap_or_else(|error| panic!("{}: {error}", ranks.display()));
     let vocabulary = rank_file::parse(&contents)
-        .and_then(Vocabulary::build)
+        .and_then(Vocabulary::from_ranks)
         .unwrap_or_else(|error| panic!("{}: {error}", ranks.display()));
     fs::write(image, vocabulary.to_image())
         .unwrap_or_else(|error| panic!("{}: {error}", image.display()));

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import (
     TYPE_CHECKING,
     AbstractSet,
     Any,
+    Callable,
     Collection,
     Literal,
     NoReturn,
@@ -18,13 +19,13 @@ from typing import (
     TypeVar,
 )
 
-from ._core import CoreBPE, EncodingBase, disallowed_special_message
+from ._core import CoreBPE, disallowed_special_message
+from ._core import Encoding as NativeEncoding
+from .stream import StreamDecoder
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from .stream import StreamDecoder
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
@@ -33,7 +34,7 @@ _Key = TypeVar("_Key", str, bytes)
 _NO_LIMIT = sys.maxsize
 
 
-class Encoding(EncodingBase):
+class Encoding(NativeEncoding):
     """A vocabulary, a pattern and special tokens: text to token ids and back.
 
     An encoding never changes, and any number of threads may use one at once. Long texts are
@@ -141,7 +142,7 @@ class Encoding(EncodingBase):
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
 
-    # ---- Encoding (`encode` and `encode_ordinary` are native, in `EncodingBase`) ----
+    # ---- Encoding (`encode` and `encode_ordinary` are native, in `NativeEncoding`) ----
 
     def encode_to_numpy(
         self,
@@ -167,6 +168,7 @@ class Encoding(EncodingBase):
         >>> len(gpt2.encode_to_numpy("hello world! " * 50_000, num_threads=2))
         150001
         """
+        np = _numpy("encode_to_numpy", "encode")
         if num_threads == 1:
             buffer = self._core_bpe.encode_to_tiktoken_buffer(
                 text, allowed_special, disallowed_special
@@ -175,17 +177,19 @@ class Encoding(EncodingBase):
             buffer = self._core_bpe.encode_to_buffer_on_threads(
                 text, num_threads, allowed_special, disallowed_special
             )
-        import numpy as np
-
-        return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
+        return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[no-any-return]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
         """`encode_ordinary` of each text, on up to `num_threads` threads.
+
+        Where a subclass or an instance has an `encode_ordinary` of its own, that one is called.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").encode_ordinary_batch(["hello world", "goodbye"])
         [[31373, 995], [11274, 16390]]
         """
+        if self._overrides("encode_ordinary"):
+            return _on_threads(self.encode_ordinary, text, num_threads)
         return self._core_bpe.encode_batch(text, num_threads, set(), ())
 
     def encode_batch(
@@ -198,13 +202,29 @@ class Encoding(EncodingBase):
     ) -> list[list[int]]:
         """`encode` of each text, on up to `num_threads` threads.
 
-        An error in one text is raised; of several, that of the first text.
+        An error in one text is raised; of several, that of the first text. Where a subclass or an
+        instance has an `encode` of its own, that one is called.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").encode_batch(["hello world", "goodbye"])
         [[31373, 995], [11274, 16390]]
         """
+        if self._overrides("encode"):
+            allowed = self.special_tokens_set if allowed_special == "all" else allowed_special
+            if disallowed_special == "all":
+                disallowed_special = self.special_tokens_set - allowed
+            encode = functools.partial(
+                self.encode,
+                allowed_special=allowed,
+                disallowed_special=frozenset(disallowed_special),
+            )
+            return _on_threads(encode, text, num_threads)
         return self._core_bpe.encode_batch(text, num_threads, allowed_special, disallowed_special)
+
+    def _overrides(self, name: str) -> bool:
+        """Whether a subclass or this instance has a method of its own under this name."""
+        method = getattr(type(self), name, None)
+        return name in self.__dict__ or method is not getattr(NativeEncoding, name)
 
     def encode_batch_to_numpy(
         self,
@@ -228,12 +248,11 @@ class Encoding(EncodingBase):
         >>> ids.tolist(), row_splits.tolist()
         ([31373, 995, 11274, 16390], [0, 2, 2, 4])
         """
+        np = _numpy("encode_batch_to_numpy", "encode_batch")
         buffer, splits = self._core_bpe.encode_batch_to_buffer(
             text, num_threads, allowed_special, disallowed_special
         )
-        import numpy as np
-
-        ids = np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload]
+        ids = np.frombuffer(buffer, dtype=np.uint32)
         return ids, np.frombuffer(splits, dtype=np.int64)
 
     def encode_with_unstable(
@@ -568,8 +587,6 @@ class Encoding(EncodingBase):
         >>> [decoder.push(id) for id in (162, 254, 117)], decoder.finish()
         (['', '', '根'], '')
         """
-        from .stream import StreamDecoder
-
         return StreamDecoder(self, errors=errors, prompt=prompt)
 
     def clear_cache(self) -> None:
@@ -687,10 +704,8 @@ class Encoding(EncodingBase):
     # ---- Pickle and copy ----
 
     def __getstate__(self) -> object:
-        from .registry import ENCODINGS
-
         # Encodings that the other side can get by name travel as their name.
-        if self is ENCODINGS.get(self.name):
+        if self is _named.get(self.name):
             return self.name
         return {
             "name": self.name,
@@ -702,9 +717,7 @@ class Encoding(EncodingBase):
 
     def __setstate__(self, value: Any) -> None:
         if isinstance(value, str):
-            from .registry import get_encoding
-
-            self.__dict__ = get_encoding(value).__dict__
+            self.__dict__ = _get_encoding(value).__dict__
             return
         ranks, special = value["mergeable_ranks"], value["special_tokens"]
         normalization = value.get("normalization")
@@ -717,6 +730,37 @@ class Encoding(EncodingBase):
 
     def __deepcopy__(self, memo: object) -> Encoding:
         return self
+
+
+def _on_threads(
+    encode: Callable[[str], list[int]], texts: Iterable[str], num_threads: int
+) -> list[list[int]]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(num_threads) as executor:
+        return list(executor.map(encode, texts))
+
+
+def _numpy(method: str, instead: str) -> Any:
+    try:
+        import numpy
+    except ImportError as error:
+        raise ImportError(
+            f"Encoding.{method} needs numpy, which is not installed: run `pip install numpy`, or "
+            f"call Encoding.{instead}, which returns lists"
+        ) from error
+    return numpy
+
+
+# The encodings that have been made by name, and what gets one by name.
+_named: Mapping[str, Encoding] = {}
+_get_encoding: Callable[[str], Encoding]
+
+
+def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]) -> None:
+    """Says where pickles find encodings by name. `registry` does, when it is imported."""
+    global _named, _get_encoding
+    _named, _get_encoding = named, get
 
 
 def _whole(name: str, value: SupportsIndex, at_least: int = 0) -> int:

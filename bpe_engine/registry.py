@@ -7,13 +7,14 @@ A plugin is a module in the namespace package `tiktoken_ext` with a dict
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import threading
 from typing import Any, Callable, Sequence
 
 from ._suggest import did_you_mean
 from .builtin import BUILTIN, BuiltIn
-from .core import Encoding
+from .core import Encoding, name_encodings
 
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
 
@@ -144,3 +145,16 @@ def list_encoding_names() -> list[str]:
     ['gpt2', 'r50k_base', 'p50k_base']
     """
     return list({**_find_constructors(), **BUILTIN})
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+# A forked child has none of the other threads: one of them may have held the lock.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
+
+# Pickles of encodings that have a name hold the name alone.
+name_encodings(ENCODINGS, get_encoding)

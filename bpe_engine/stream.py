@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from typing import TYPE_CHECKING, Sequence
+from typing import Sequence
 
-if TYPE_CHECKING:
-    from .core import Encoding
+from ._core import Encoding
 
 __all__ = ["StreamDecoder"]
 

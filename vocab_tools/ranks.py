@@ -88,8 +88,8 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
 
 def check_token(token: Any, number: Any) -> None:
     """Raises ValueError unless these are a token and an id that the engine takes."""
-    if not isinstance(token, bytes) or not token:
-        raise ValueError(f"{token!r} is no token: tokens are bytes, and not empty")
+    if not isinstance(token, bytes):
+        raise ValueError(f"{token!r} is no token: tokens are bytes")
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
         raise ValueError(f"{show(token)}: {number!r} is no id from 0 to {MAX_ID}")
 

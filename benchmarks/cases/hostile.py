@@ -35,6 +35,8 @@ LONG_PIECES: dict[str, Callable[[int], str]] = {
     "的": lambda length: "的" * length,
     "ab": lambda length: "ab" * (length // 2),
     "dashes": lambda length: "-" * length,
+    "a bracket and dashes": lambda length: "(" + "-" * (length - 1),
+    "stars among dashes": lambda length: ("-" * 499 + "*") * (length // 500),
     "random letters": _letters,
     "random Han": _han,
 }

@@ -39,11 +39,12 @@ impl<T> BufferPool<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// An empty vector with room for `capacity` items or more.
+    /// An empty vector with room for `capacity` items or more, or for none if the system has no
+    /// memory for so many.
     pub fn take(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
         if bytes < SMALLEST || !Mechanism::BufferPool.is_used() {
-            return Vec::with_capacity(capacity);
+            return empty(capacity);
         }
         if let Ok(mut spare) = self.0.try_lock()
             && let Some(place) = spare.iter().position(|items| items.capacity() >= capacity)
@@ -53,7 +54,7 @@ impl<T> BufferPool<T> {
         // Of few different sizes, so that the next text fits in as well. Memory that is not
         // touched costs nothing.
         let bytes = bytes.checked_next_power_of_two().unwrap_or(bytes) - ADDED;
-        let mut items = Vec::with_capacity(capacity.max(bytes / size_of::<T>()));
+        let mut items = empty(capacity.max(bytes / size_of::<T>()));
         advise_huge_pages(items.spare_capacity_mut());
         items
     }
@@ -68,4 +69,12 @@ impl<T> BufferPool<T> {
             spare.push(items);
         }
     }
+}
+
+/// An empty vector with room for `capacity` items if there is memory for them.
+fn empty<T>(capacity: usize) -> Vec<T> {
+    let mut items = Vec::new();
+    // Whoever fills it asks for room again, and reports that there is none.
+    let _ = items.try_reserve_exact(capacity);
+    items
 }

@@ -3,18 +3,40 @@
 use bpe_core::Error;
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 /// `KeyError` for a token or an id that does not exist, `MemoryError` and `KeyboardInterrupt` for
 /// what their names say, `ValueError` for everything else.
 pub fn to_python(py: Python<'_>, error: Error) -> PyErr {
     match error {
+        Error::DisallowedSpecial { name } => {
+            match disallowed_special_message(&PyString::new(py, &name)) {
+                Ok(message) => PyValueError::new_err(message),
+                Err(error) => error,
+            }
+        }
         Error::UnknownToken(bytes) => PyKeyError::new_err(PyBytes::new(py, &bytes).unbind()),
         Error::UnknownId(_) => PyKeyError::new_err(error.to_string()),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         _ => PyValueError::new_err(error.to_string()),
     }
+}
+
+/// The message of the `ValueError` for a disallowed special token in the text; the same as
+/// tiktoken's, since programs show it to their users.
+#[pyfunction]
+pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<String> {
+    let token = token.repr()?;
+    let token = token.to_str()?;
+    Ok(format!(
+        "Encountered text corresponding to disallowed special token {token}.\n\
+         If you want this text to be encoded as a special token, \
+         pass it to `allowed_special`, e.g. `allowed_special={{{token}, ...}}`.\n\
+         If you want this text to be encoded as normal text, disable the check for this token \
+         by passing `disallowed_special=(enc.special_tokens_set - {{{token}}})`.\n\
+         To disable this check for all special tokens, pass `disallowed_special=()`.\n"
+    ))
 }
 
 /// Attaches [`to_python`] to a result of the core.

@@ -1,8 +1,9 @@
 //! Token ids out of Python objects. Every path that takes ids comes through this file.
 
-use std::sync::OnceLock;
+use std::convert::Infallible;
 
-use bpe_core::memory::prefetch;
+use bpe_core::memory::{prefetch, reserve};
+use bpe_core::once::LockFreeOnce;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::buffer_pool;
+use crate::errors::OrRaise;
 
 /// The ids in a list, a tuple, a one-dimensional array of integers, or any other sequence of
 /// whole numbers (numpy's are).
@@ -66,19 +68,35 @@ fn kind(object: &Bound<'_, PyAny>) -> String {
 }
 
 fn each(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-    ids.try_iter()?.map(|id| read_one(&id?)).collect()
+    collect(ids.py(), 0, ids.try_iter()?)
+}
+
+/// The ids of `items`, at least `count` of them.
+fn collect<'py>(
+    py: Python<'py>,
+    count: usize,
+    items: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<Vec<u32>> {
+    let mut ids = Vec::new();
+    reserve(&mut ids, count).or_raise(py)?;
+    for item in items {
+        let id = read_one(&item?)?;
+        reserve(&mut ids, 1).or_raise(py)?;
+        ids.push(id);
+    }
+    Ok(ids)
 }
 
 /// The ids of what can be read faster than item by item through the general protocol.
 fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     if let Ok(list) = ids.cast::<PyList>() {
-        if let Some(found) = read_ints(list) {
+        if let Some(found) = read_ints(list)? {
             return Ok(Some(found));
         }
-        return list.iter().map(|id| read_one(&id)).collect::<PyResult<_>>().map(Some);
+        return collect(list.py(), list.len(), list.iter().map(Ok)).map(Some);
     }
     if let Ok(tuple) = ids.cast::<PyTuple>() {
-        return tuple.iter().map(|id| read_one(&id)).collect::<PyResult<_>>().map(Some);
+        return collect(tuple.py(), tuple.len(), tuple.iter().map(Ok)).map(Some);
     }
     // SAFETY: attached, and `ids` is a live object; the check runs no code of it.
     if unsafe { ffi::PyObject_CheckBuffer(ids.as_ptr()) } == 0 {
@@ -97,12 +115,13 @@ fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
 
 /// The ids of a list that holds nothing but `int`s that are ids; `None` for any other, and on a
 /// free-threaded interpreter, where another thread may change the list meanwhile.
-fn read_ints(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
+fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     if cfg!(Py_GIL_DISABLED) {
-        return None;
+        return Ok(None);
     }
     let known = one_digit_is_known(list.py());
     let mut ids = buffer_pool::IDS.take(list.len());
+    reserve(&mut ids, list.len()).or_raise(list.py())?;
     for index in 0..list.len() {
         if index + AHEAD < list.len() {
             // SAFETY: as below; an item of a list that Python code can see is never null.
@@ -115,13 +134,14 @@ fn read_ints(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
         let value = unsafe {
             let item = item(list, index);
             if ffi::PyLong_CheckExact(item) == 0 {
-                return None;
+                return Ok(None);
             }
-            int_value(item, known)?
+            int_value(item, known)
         };
+        let Some(value) = value else { return Ok(None) };
         ids.push(value);
     }
-    Some(ids)
+    Ok(Some(ids))
 }
 
 /// How many items ahead an `int` is asked for: they lie anywhere in memory.
@@ -175,19 +195,24 @@ const IMMORTAL: usize = if cfg!(Py_3_12) { 1 << 2 } else { 0 };
 
 /// Whether this interpreter lays out an `int` as [`OneDigit`] says, tried once.
 fn one_digit_is_known(py: Python<'_>) -> bool {
-    static KNOWN: OnceLock<bool> = OnceLock::new();
+    static KNOWN: LockFreeOnce<bool> = LockFreeOnce::new();
     if cfg!(any(PyPy, GraalPy, Py_GIL_DISABLED, not(target_pointer_width = "64"))) {
         return false;
     }
-    *KNOWN.get_or_init(|| {
-        [1u32, 0x7FFF, 0x8000, 0x1234_5678, (1 << 30) - 1].into_iter().all(|value| {
+    let try_values = || {
+        let known = [1u32, 0x7FFF, 0x8000, 0x1234_5678, (1 << 30) - 1].into_iter().all(|value| {
             let int = PyInt::new(py, value);
             // SAFETY: the allocator of a 64-bit interpreter gives out memory in steps of 8 bytes
             // or more, so an object of a header, a size and a digit has 4 bytes for the digit.
             let fields = unsafe { &*int.as_ptr().cast::<OneDigit>() };
             fields.tag & !IMMORTAL == ONE_POSITIVE && fields.digit == value
-        })
-    })
+        });
+        Ok::<_, Infallible>(known)
+    };
+    match KNOWN.get_or_try_init(try_values) {
+        Ok(&known) => known,
+        Err(never) => match never {},
+    }
 }
 
 /// The ids of a one-dimensional array whose elements are `T`; `None` for any other.
@@ -211,7 +236,16 @@ fn read_buffer<T: Element + TryInto<u32> + std::fmt::Display>(
             ))
         })
     };
-    buffer.to_vec(ids.py())?.into_iter().map(read).collect::<PyResult<_>>().map(Some)
+    // `to_vec` takes for granted that there is memory.
+    let mut room = Vec::<T>::new();
+    reserve(&mut room, buffer.item_count()).or_raise(ids.py())?;
+    drop(room);
+    let mut found = Vec::new();
+    reserve(&mut found, buffer.item_count()).or_raise(ids.py())?;
+    for id in buffer.to_vec(ids.py())? {
+        found.push(read(id)?);
+    }
+    Ok(Some(found))
 }
 
 /// Whether elements of this `struct` format have their bytes in this machine's order.

@@ -2,37 +2,47 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `base` | the class `EncodingBase`: what is called for every request |
-//! | `encoding` | the class `CoreBPE`: one method for each way to encode and decode |
+//! | `facade` | the class that `bpe_engine.Encoding` inherits: what is called for every request |
+//! | `core_bpe` | the class `CoreBPE`, and how one is made |
+//! | `encode`, `decode`, `truncate`, `inspect`, `vocabulary` | its methods |
+//! | `request` | `allowed_special` and `disallowed_special` |
 //! | `text` | a Python `str` as UTF-8, surrogates repaired |
 //! | `strings` | bytes into a Python `str` |
-//! | `special` | `allowed_special` and `disallowed_special` |
 //! | `ids` | token ids out of Python sequences and arrays |
-//! | `ints` | token ids into Python lists |
+//! | `int_cache` | token ids into Python lists |
 //! | `buffer` | token ids into numpy |
-//! | `batch` | many texts on many threads |
+//! | `buffer_pool` | memory that is used again |
+//! | `rows` | many texts on many threads |
+//! | `gil` | work without the interpreter, and signals meanwhile |
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
-//! | `learn` | learning, auditing and merging for `vocab_tools` |
+//! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `hf` | tokenizer.json files |
 //! | `errors` | errors of the core as Python exceptions |
 
-mod base;
-mod batch;
 mod buffer;
 mod buffer_pool;
 mod builtin;
-mod encoding;
+mod caches;
+mod core_bpe;
+mod decode;
+mod encode;
+mod environment;
 mod errors;
+mod facade;
 mod gil;
 mod hf;
 mod ids;
+mod inspect;
 mod int_cache;
-mod learn;
 mod ranks;
-mod special;
+mod request;
+mod rows;
 mod strings;
 mod text;
+mod truncate;
+mod vocab_tools;
+mod vocabulary;
 
 use pyo3::prelude::*;
 
@@ -42,28 +52,28 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use super::base::EncodingBase;
-    #[pymodule_export]
     use super::buffer::TokenBuffer;
     #[pymodule_export]
-    use super::encoding::CoreBpe;
+    use super::core_bpe::CoreBpe;
+    #[pymodule_export]
+    use super::errors::disallowed_special_message;
+    #[pymodule_export]
+    use super::facade::NativeEncoding;
     #[pymodule_export]
     use super::hf::{
         HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_decode, hf_normalize, hf_pre_tokenize,
     };
     #[pymodule_export]
-    use super::learn::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
-    #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]
-    use super::special::disallowed_special_message;
+    use super::vocab_tools::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         #[cfg(feature = "ablation")]
         bpe_core::ablation::leave_out(&std::env::var("BPE_ENGINE_ABLATION").unwrap_or_default())
             .map_err(pyo3::exceptions::PyValueError::new_err)?;
-        EncodingBase::prepare(module.py());
+        NativeEncoding::prepare(module.py());
         Ok(())
     }
 }

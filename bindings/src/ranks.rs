@@ -1,31 +1,33 @@
 //! Vocabularies out of dicts and rank files.
 
+use bpe_core::vocabulary::RankList;
 use bpe_core::{Error, SpecialTokens, Vocabulary, rank_file};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::errors::{OrRaise, to_python};
+use crate::gil::detached;
 use crate::ids;
 
-/// Tokens and ids as the core takes them.
-pub type Tokens = Vec<(Vec<u8>, u32)>;
-
 /// The tokens of a `dict[bytes, int]`.
-pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<Tokens> {
-    ranks
-        .iter()
-        .map(|(token, rank)| {
-            let Ok(bytes) = token.cast::<PyBytes>() else {
-                return Err(PyTypeError::new_err(format!(
-                    "the keys of mergeable_ranks must be bytes, not {}: {}",
-                    token.get_type().name()?,
-                    token.repr()?
-                )));
-            };
-            Ok((bytes.as_bytes().to_vec(), ids::read_one(&rank)?))
-        })
-        .collect()
+pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
+    let py = ranks.py();
+    // Tokens have fewer bytes on average.
+    const BYTES: usize = 8;
+    let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES).or_raise(py)?;
+    for (token, rank) in ranks {
+        let Ok(bytes) = token.cast::<PyBytes>() else {
+            return Err(PyTypeError::new_err(format!(
+                "the keys of mergeable_ranks must be bytes, not {}: {}",
+                token.get_type().name()?,
+                token.repr()?
+            )));
+        };
+        list.push(bytes.as_bytes(), ids::read_one(&rank)?).or_raise(py)?;
+    }
+    Ok(list)
 }
 
 /// The special tokens of a `dict[str, int]`, in its order.
@@ -47,34 +49,55 @@ pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)
 
 /// The tokens of rank files, given as `(what to call it in messages, contents)`, one after the
 /// other.
-pub fn from_files(py: Python<'_>, files: &[(String, Vec<u8>)]) -> PyResult<Tokens> {
-    let mut tokens = Vec::new();
+pub fn from_files(py: Python<'_>, files: &[(String, PyBackedBytes)]) -> PyResult<RankList> {
+    let mut list = RankList::default();
     for (label, contents) in files {
-        let parsed = py.detach(|| rank_file::parse(contents)).map_err(|error| match error {
+        let parsed = detached(py, || rank_file::parse(contents))?;
+        let parsed = parsed.map_err(|error| match error {
             Error::RankFile { line, reason } => {
                 PyValueError::new_err(format!("{label}, line {line}: {reason}"))
             }
             other => to_python(py, other),
         })?;
-        tokens.extend(parsed);
+        if list.is_empty() {
+            list = parsed;
+        } else {
+            list.append(&parsed).or_raise(py)?;
+        }
     }
-    Ok(tokens)
+    Ok(list)
 }
 
-/// The ranks of a `.tiktoken` file.
+/// A vocabulary of these tokens.
+pub fn build(py: Python<'_>, list: RankList) -> PyResult<Vocabulary> {
+    detached(py, || Vocabulary::from_ranks(list))?.or_raise(py)
+}
+
+/// The ranks of a `.tiktoken` file, in the order of ranks.
 ///
 /// `contents` are its bytes and `label` is what to call it in messages. `ValueError` if a line
 /// is malformed, a token or a rank is given twice, or there are no tokens.
 #[pyfunction]
 pub fn parse_ranks<'py>(
     py: Python<'py>,
-    contents: Vec<u8>,
+    contents: PyBackedBytes,
     label: String,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let tokens = from_files(py, &[(label.clone(), contents)])?;
-    let vocabulary = Vocabulary::build(tokens)
-        .map_err(|error| PyValueError::new_err(format!("{label}: {error}")))?;
-    to_dict(py, &vocabulary)
+    let blame = |error: Error| match error {
+        Error::Vocabulary(reason) => PyValueError::new_err(format!("{label}: {reason}")),
+        other => to_python(py, other),
+    };
+    let list = from_files(py, &[(label.clone(), contents)])?;
+    let list = detached(py, || list.sorted_by_id())?.map_err(blame)?;
+    let ranks = PyDict::new(py);
+    for (token, id) in list.iter() {
+        ranks.set_item(PyBytes::new(py, token), id)?;
+    }
+    if list.is_empty() || ranks.len() < list.len() {
+        // Raises: it says which token comes twice, or that there is none.
+        Vocabulary::from_ranks(list).map_err(blame)?;
+    }
+    Ok(ranks)
 }
 
 /// A vocabulary as `dict[bytes, int]`, in the order of ids.

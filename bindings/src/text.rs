@@ -78,23 +78,23 @@ impl<'a> Text<'a> {
     /// The text as UTF-8. Surrogates, which UTF-8 cannot hold, are repaired as by
     /// `text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")`: valid pairs are
     /// joined, lone ones become U+FFFD.
-    pub fn utf8(self) -> Utf8<'a> {
-        match self {
-            Self::Utf8(text) => Utf8::There(text),
+    pub fn utf8(self) -> bpe_core::Result<Utf8<'a>> {
+        Ok(match self {
+            Self::Utf8(text) => Utf8::Borrowed(text),
             Self::CodePoints(code_points) => {
                 let buffer = buffer_pool::TEXT.take(code_points.likely_utf8_length());
                 let mut text = String::from_utf8(buffer).unwrap_or_default();
-                let is_repaired = code_points.append_to(&mut text);
+                let is_repaired = code_points.append_to(&mut text)?;
                 Utf8::Made { text, is_repaired }
             }
-        }
+        })
     }
 }
 
 /// Text as UTF-8.
 #[derive(Debug)]
 pub enum Utf8<'a> {
-    There(&'a str),
+    Borrowed(&'a str),
     Made { text: String, is_repaired: bool },
 }
 
@@ -110,7 +110,7 @@ impl Deref for Utf8<'_> {
 
     fn deref(&self) -> &str {
         match self {
-            Self::There(text) => text,
+            Self::Borrowed(text) => text,
             Self::Made { text, .. } => text,
         }
     }
@@ -124,19 +124,29 @@ impl Drop for Utf8<'_> {
     }
 }
 
-/// Byte spans of `utf8`, the UTF-8 of `text`, as character spans of `text`. Starts and ends must
-/// each ascend.
-pub fn character_spans(
-    text: &Bound<'_, PyAny>,
-    utf8: &Utf8<'_>,
-    spans: Vec<Range<usize>>,
-) -> PyResult<Vec<(usize, usize)>> {
-    let pairs = joined_pairs(text, utf8)?;
-    let in_text = |character| character + pairs.partition_point(|&pair| pair < character);
-    let (mut starts, mut ends) = (Characters::new(utf8), Characters::new(utf8));
-    let place =
-        |span: Range<usize>| (in_text(starts.index(span.start)), in_text(ends.index(span.end)));
-    Ok(spans.into_iter().map(place).collect())
+/// Turns byte spans of `utf8`, the UTF-8 of a `str`, into character spans of the `str`. Starts and
+/// ends must each ascend.
+pub struct CharacterSpans<'a> {
+    starts: Characters<'a>,
+    ends: Characters<'a>,
+    /// The characters, by index, that are two surrogates in the `str`.
+    pairs: Vec<usize>,
+}
+
+impl<'a> CharacterSpans<'a> {
+    pub fn new(text: &Bound<'_, PyAny>, utf8: &'a Utf8<'_>) -> PyResult<Self> {
+        let pairs = joined_pairs(text, utf8)?;
+        Ok(Self { starts: Characters::new(utf8), ends: Characters::new(utf8), pairs })
+    }
+
+    pub fn next(&mut self, span: Range<usize>) -> (usize, usize) {
+        let (start, end) = (self.starts.index(span.start), self.ends.index(span.end));
+        (self.in_text(start), self.in_text(end))
+    }
+
+    fn in_text(&self, character: usize) -> usize {
+        character + self.pairs.partition_point(|&pair| pair < character)
+    }
 }
 
 /// The characters of `utf8`, by index, that stand for two surrogates of `text`.

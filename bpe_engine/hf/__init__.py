@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._core import Encoding, UnsupportedTokenizer
+from .._core import HfEncoding as Encoding
+from .._core import UnsupportedTokenizer
 from .components import BPE, AddedToken, Component, Token
 from .stream import DecodeStream
 from .tokenizer import Tokenizer

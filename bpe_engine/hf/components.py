@@ -121,7 +121,7 @@ class Component:
     def __setstate__(self, state: bytes) -> None:
         self._spec = state.decode()
 
-    def __reduce__(self) -> tuple[type[Component], tuple[str, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Component, (self._kind, self._spec)
 
     def __eq__(self, other: object) -> bool:

@@ -22,6 +22,10 @@ except ImportError as error:
 
 __all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
 
+# Their attributes are replaced, which the type checker would not have.
+_decoders: Any = tokenizers.decoders
+_auto_tokenizer: Any = transformers.AutoTokenizer
+
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 # What `patch_transformers` replaced.
@@ -84,10 +88,10 @@ def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
         ImportError: transformers is not installed.
     """
     if isinstance(tokenizer_or_folder, Tokenizer):
-        backend = transformers.PreTrainedTokenizerFast
+        backend: Any = transformers.PreTrainedTokenizerFast
         return backend(tokenizer_object=_Backend(tokenizer_or_folder), **kwargs)
     if isinstance(tokenizer_or_folder, (str, os.PathLike)):
-        original = _replaced.get("from_pretrained", transformers.AutoTokenizer.from_pretrained)
+        original = _replaced.get("from_pretrained", _auto_tokenizer.from_pretrained)
         tokenizer_or_folder = original(os.fspath(tokenizer_or_folder), **kwargs)
     if not hasattr(tokenizer_or_folder, "_tokenizer"):
         raise TypeError(
@@ -131,16 +135,16 @@ def patch_transformers() -> None:
     with _lock:
         if _replaced:
             return
-        _replaced["from_pretrained"] = transformers.AutoTokenizer.from_pretrained
-        _replaced["DecodeStream"] = tokenizers.decoders.DecodeStream
+        _replaced["from_pretrained"] = _auto_tokenizer.from_pretrained
+        _replaced["DecodeStream"] = _decoders.DecodeStream
         patched = _patched(_replaced["from_pretrained"])
-        transformers.AutoTokenizer.from_pretrained = staticmethod(patched)
-        tokenizers.decoders.DecodeStream = DecodeStream
+        _auto_tokenizer.from_pretrained = staticmethod(patched)
+        _decoders.DecodeStream = DecodeStream
 
 
 def unpatch_transformers() -> None:
     """Undoes `patch_transformers`. Tokenizers that it gave stay as they are."""
     with _lock:
         if _replaced:
-            transformers.AutoTokenizer.from_pretrained = _replaced.pop("from_pretrained")
-            tokenizers.decoders.DecodeStream = _replaced.pop("DecodeStream")
+            _auto_tokenizer.from_pretrained = _replaced.pop("from_pretrained")
+            _decoders.DecodeStream = _replaced.pop("DecodeStream")

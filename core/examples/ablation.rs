@@ -132,7 +132,7 @@ fn main() -> Result<(), Failure> {
         return Err("usage: ablation MECHANISM RANKS PATTERN".into());
     };
     leave_out(mechanism)?;
-    let vocabulary = Vocabulary::build(rank_file::parse(&std::fs::read(ranks)?)?)?;
+    let vocabulary = Vocabulary::from_ranks(rank_file::parse(&std::fs::read(ranks)?)?)?;
     let encoding = Encoding::new(vocabulary, Splitter::new(pattern)?, SpecialTokens::new([])?)?;
     let mut texts = HashMap::new();
     for line in std::io::stdin().lock().lines() {

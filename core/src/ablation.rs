@@ -28,6 +28,16 @@ pub enum Mechanism {
     IntCache,
     /// Without: each long text gets new memory for its ids.
     BufferPool,
+    /// Without: short pieces are merged one after the other.
+    Lanes,
+    /// Without: pieces in Chinese and the like are not cut apart before they are merged.
+    Boundaries,
+    /// Without: merging starts with single bytes.
+    FirstParts,
+    /// Without: short pieces are merged with a heap, as long ones are.
+    Scan,
+    /// Without: portable code in place of vector instructions.
+    Vectors,
 }
 
 impl Mechanism {
@@ -43,6 +53,11 @@ impl Mechanism {
         ("pool", Mechanism::Pool),
         ("int-cache", Mechanism::IntCache),
         ("buffer-pool", Mechanism::BufferPool),
+        ("lanes", Mechanism::Lanes),
+        ("boundaries", Mechanism::Boundaries),
+        ("first-parts", Mechanism::FirstParts),
+        ("scan", Mechanism::Scan),
+        ("vectors", Mechanism::Vectors),
     ];
 
     /// Whether it is in use.

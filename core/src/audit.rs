@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::merge;
-use crate::normalize::Normalization;
+use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece, Splitter};
 use crate::vocabulary::Vocabulary;
@@ -120,18 +120,16 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
     }
 }
 
-/// Looks at every token of `encoding`, in the order of ranks. `normalization` is what the encoding
-/// does to text first. `progress` is told how many are done, and ends the work by `Break`: then
-/// the answer is `None`.
+/// Looks at every token of `encoding`, in the order of ranks. `progress` is told how many are done,
+/// and ends the work by `Break`: then the answer is `None`.
 pub fn audit(
     encoding: &Encoding,
-    normalization: Normalization,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Vec<TokenAudit>>> {
     let vocabulary = encoding.vocabulary();
     let mut audits = Vec::with_capacity(vocabulary.len());
     for rank in 0..vocabulary.len() as u32 {
-        audits.push(audit_token(encoding, normalization, rank)?);
+        audits.push(audit_token(encoding, rank)?);
         if rank % 4096 == 4095 && progress(rank as usize).is_break() {
             return Ok(None);
         }
@@ -153,12 +151,12 @@ pub fn audit(
 /// ```
 pub fn merge_alone(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Vec<u32>> {
     let mut parts = Vec::new();
-    merge::merge(vocabulary, bytes, &mut parts);
+    merge::merge(vocabulary, bytes, &mut parts).ok()?;
     let id = |part| ((part as usize) < vocabulary.len()).then(|| vocabulary.id(part));
     parts.into_iter().map(id).collect()
 }
 
-fn audit_token(encoding: &Encoding, normalization: Normalization, rank: u32) -> Result<TokenAudit> {
+fn audit_token(encoding: &Encoding, rank: u32) -> Result<TokenAudit> {
     let vocabulary = encoding.vocabulary();
     let bytes = vocabulary.token(rank);
     let (utf8, crosses) = utf8(bytes);
@@ -169,8 +167,8 @@ fn audit_token(encoding: &Encoding, normalization: Normalization, rank: u32) -> 
             let whole = whole(encoding, text, id)?;
             let mut encoded = Vec::new();
             // A missing byte leaves no ids: the text does not give the token back either way.
-            let normal = normalization.apply(text);
-            if encoding.encode(&normal, &Selection::All, &mut encoded).is_err() {
+            let request = Request::allowing(Selection::All);
+            if encoding.encode(text, &request, &mut encoded).is_err() {
                 encoded.clear();
             }
             let class = round_trip(text, id, &encoded);
@@ -282,7 +280,7 @@ fn is_piece(splitter: &Splitter, text: &str, start: usize, end: usize) -> Result
 /// Whether `text` is encoded with the token `id` at byte `start`.
 fn is_token(encoding: &Encoding, text: &str, start: usize, id: u32) -> bool {
     let mut ids = Vec::new();
-    if encoding.encode(text, &Selection::None, &mut ids).is_err() {
+    if encoding.encode_normal(text, &Selection::None, &mut ids).is_err() {
         return false;
     }
     let mut position = 0;

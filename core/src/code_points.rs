@@ -3,11 +3,13 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use std::convert::Infallible;
 use std::mem::MaybeUninit;
-use std::sync::OnceLock;
 
 use bytemuck::Pod;
 
+use crate::error::{Error, Result};
+use crate::once::LockFreeOnce;
 use crate::tier::{Kind, Tier};
 
 /// Text as code points of one, two or four bytes each, surrogates perhaps among them.
@@ -53,33 +55,38 @@ impl CodePoints<'_> {
     /// use bpe_core::code_points::CodePoints;
     ///
     /// let mut text = String::new();
-    /// assert!(!CodePoints::Ucs2(&[0x41, 0x4e00]).append_to(&mut text));
-    /// assert!(CodePoints::Ucs2(&[0xd83d, 0xde00, 0xd83d]).append_to(&mut text));
+    /// assert!(!CodePoints::Ucs2(&[0x41, 0x4e00]).append_to(&mut text)?);
+    /// assert!(CodePoints::Ucs2(&[0xd83d, 0xde00, 0xd83d]).append_to(&mut text)?);
     /// assert_eq!(text, "A一😀\u{fffd}");
+    /// # Ok::<(), bpe_core::Error>(())
     /// ```
-    pub fn append_to(self, text: &mut String) -> bool {
-        static TIER: OnceLock<Tier> = OnceLock::new();
-        self.append_on(*TIER.get_or_init(Tier::from_environment), text)
+    pub fn append_to(self, text: &mut String) -> Result<bool> {
+        static TIER: LockFreeOnce<Tier> = LockFreeOnce::new();
+        let make = || Ok::<_, Infallible>(Tier::from_environment());
+        match TIER.get_or_try_init(make) {
+            Ok(&tier) => self.append_on(tier, text),
+            Err(never) => match never {},
+        }
     }
 
     /// [`CodePoints::append_to`] on a tier of choice.
-    fn append_on(self, tier: Tier, text: &mut String) -> bool {
+    fn append_on(self, tier: Tier, text: &mut String) -> Result<bool> {
         let from = text.len();
         let is_sound = match self {
-            Self::Latin1(units) => append(tier, units, text),
-            Self::Ucs2(units) => append(tier, units, text),
-            Self::Ucs4(units) => append(tier, units, text),
+            Self::Latin1(units) => append(tier, units, text)?,
+            Self::Ucs2(units) => append(tier, units, text)?,
+            Self::Ucs4(units) => append(tier, units, text)?,
         };
         if is_sound {
-            return false;
+            return Ok(false);
         }
         text.truncate(from);
         match self {
-            Self::Latin1(units) => append_repaired(units, text),
-            Self::Ucs2(units) => append_repaired(units, text),
-            Self::Ucs4(units) => append_repaired(units, text),
+            Self::Latin1(units) => append_repaired(units, text)?,
+            Self::Ucs2(units) => append_repaired(units, text)?,
+            Self::Ucs4(units) => append_repaired(units, text)?,
         }
-        true
+        Ok(true)
     }
 }
 
@@ -118,7 +125,7 @@ fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> 
 
 /// Appends units as UTF-8. False at one that is no character; those before it may have been
 /// appended then.
-fn append<U: Unit>(tier: Tier, units: &[U], text: &mut String) -> bool {
+fn append<U: Unit>(tier: Tier, units: &[U], text: &mut String) -> Result<bool> {
     match tier.kind() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has what the kind of a tier asks for.
@@ -137,44 +144,56 @@ unsafe fn append_blocks<U: Unit>(
     units: &[U],
     text: &mut String,
     write: impl Fn(&[U; BLOCK], &mut Room) -> Option<usize>,
-) -> bool {
+) -> Result<bool> {
     let append = |text: &mut String, block: &[U; BLOCK], padding: usize| {
-        text.reserve(size_of::<Room>());
+        reserve(text, size_of::<Room>())?;
         // SAFETY: `write` writes UTF-8. A unit of padding is the last of a block, and one byte.
         unsafe {
             let bytes = text.as_mut_vec();
             let room = bytes.spare_capacity_mut().first_chunk_mut().expect("it was reserved");
-            let Some(length) = write(block, room) else { return false };
+            let Some(length) = write(block, room) else { return Ok(false) };
             bytes.set_len(bytes.len() + length - padding);
         }
-        true
+        Ok(true)
     };
     let (stretches, rest) = units.as_chunks::<STRETCH>();
     for stretch in stretches {
-        let mut blocks = stretch.as_chunks().0.iter();
-        if !append_ascii(stretch, text) && !blocks.all(|block| append(text, block, 0)) {
-            return false;
+        if append_ascii(stretch, text)? {
+            continue;
+        }
+        for block in stretch.as_chunks().0 {
+            if !append(text, block, 0)? {
+                return Ok(false);
+            }
         }
     }
     let (blocks, rest) = rest.as_chunks();
-    if !blocks.iter().all(|block| append(text, block, 0)) {
-        return false;
+    for block in blocks {
+        if !append(text, block, 0)? {
+            return Ok(false);
+        }
     }
     let mut last = [U::zeroed(); BLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    rest.is_empty() || append(text, &last, BLOCK - rest.len())
+    Ok(rest.is_empty() || append(text, &last, BLOCK - rest.len())?)
 }
 
 /// Appends units that are all ASCII. False if they are not.
 #[inline(always)]
-fn append_ascii<U: Unit>(units: &[U; STRETCH], text: &mut String) -> bool {
+fn append_ascii<U: Unit>(units: &[U; STRETCH], text: &mut String) -> Result<bool> {
     if units.iter().fold(0, |all, &unit| all | unit.into()) >= 0x80 {
-        return false;
+        return Ok(false);
     }
+    reserve(text, STRETCH)?;
     let bytes = units.map(|unit| unit.into() as u8);
     // SAFETY: ASCII is UTF-8.
     unsafe { text.as_mut_vec() }.extend_from_slice(&bytes);
-    true
+    Ok(true)
+}
+
+#[inline(always)]
+fn reserve(text: &mut String, bytes: usize) -> Result<()> {
+    text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// Writes units as UTF-8. Returns how many bytes, or `None` if one of them is no character.
@@ -213,7 +232,7 @@ fn utf8(character: u32) -> (u32, usize) {
     (if width == 1 { character } else { code }, width)
 }
 
-fn append_repaired<U: Unit>(units: &[U], text: &mut String) {
+fn append_repaired<U: Unit>(units: &[U], text: &mut String) -> Result<()> {
     let utf16 = units.iter().flat_map(|&unit| {
         let unit: u32 = unit.into();
         match unit.checked_sub(0x1_0000) {
@@ -221,8 +240,11 @@ fn append_repaired<U: Unit>(units: &[U], text: &mut String) {
             Some(rest) => [Some(0xd800 | (rest >> 10) as u16), Some(0xdc00 | rest as u16 & 0x3ff)],
         }
     });
-    let characters = char::decode_utf16(utf16.flatten());
-    text.extend(characters.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER)));
+    for character in char::decode_utf16(utf16.flatten()) {
+        reserve(text, WIDEST)?;
+        text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -239,7 +261,7 @@ mod tests {
         for tier in ["portable", "avx2", "avx512"] {
             let mut text = "before".to_owned();
             let tier = Tier::named(tier).expect("a tier");
-            assert_eq!(code_points.append_on(tier, &mut text), repaired, "{tier:?}");
+            assert_eq!(code_points.append_on(tier, &mut text), Ok(repaired), "{tier:?}");
             assert_eq!(text.strip_prefix("before"), Some(expected), "{tier:?}");
         }
         if !repaired {
@@ -278,7 +300,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..<_>::default() })]
+        #![proptest_config(crate::test_support::config(256))]
 
         /// Surrogates alone, in pairs, and astral characters among them.
         #[test]

@@ -1,27 +1,38 @@
 //! Runs the stages: one walk, many sinks.
 
+use std::borrow::Cow;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::lookup::PieceEncoder;
+use crate::memory::reserve;
+use crate::normalize::{Alignment, Normalization};
+use crate::once::LockFreeOnce;
+use crate::polling::poll;
 use crate::pool::Pool;
-use crate::sink::Sink;
+use crate::request::Request;
+use crate::sink::{Count, Sink};
+use crate::sorted_tokens::SortedTokens;
 use crate::special_tokens::{Selection, SpecialTokens};
 use crate::split::{Batch, Piece, Splitter};
 use crate::vocabulary::Vocabulary;
 
-/// A vocabulary, a pattern and special tokens: everything that text needs to become ids.
-/// Immutable, and shared freely between threads.
+/// A normalization, special tokens, a pattern and a vocabulary: everything that text needs to
+/// become ids. Immutable, and shared freely between threads.
 #[derive(Debug)]
 pub struct Encoding {
+    normalization: Normalization,
     vocabulary: Vocabulary,
     splitter: Splitter,
     special_tokens: SpecialTokens,
     workspaces: Pool,
+    sorted_tokens: LockFreeOnce<SortedTokens>,
 }
 
 impl Encoding {
-    /// Puts the parts together. A special token may not take the id of another token.
+    /// Puts the parts together, without normalization. A special token may not take the id of
+    /// another token.
     pub fn new(
         vocabulary: Vocabulary,
         splitter: Splitter,
@@ -36,7 +47,24 @@ impl Encoding {
                 vocabulary.max_id().saturating_add(1)
             )));
         }
-        Ok(Self { vocabulary, splitter, special_tokens, workspaces: Pool::default() })
+        Ok(Self {
+            normalization: Normalization::None,
+            vocabulary,
+            splitter,
+            special_tokens,
+            workspaces: Pool::default(),
+            sorted_tokens: LockFreeOnce::new(),
+        })
+    }
+
+    /// The same with text normalized before anything else looks at it.
+    pub fn with_normalization(self, normalization: Normalization) -> Self {
+        Self { normalization, ..self }
+    }
+
+    /// What is done to text first.
+    pub fn normalization(&self) -> Normalization {
+        self.normalization
     }
 
     /// Its mergeable tokens.
@@ -54,9 +82,61 @@ impl Encoding {
         &self.special_tokens
     }
 
-    /// Walks `text` into `sink`. Names in `allowed` become their special tokens; every other
-    /// text, special names included, is ordinary. Names that are no special token are ignored.
-    pub fn encode<S: Sink>(&self, text: &str, allowed: &Selection, sink: &mut S) -> Result<()> {
+    /// Walks `text` into `sink`, as `request` says. Positions that the sink is given are those of
+    /// the normalized text.
+    ///
+    /// Fails with [`Error::DisallowedSpecial`] if the text holds a name that it must not hold.
+    ///
+    /// ```
+    /// use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::build((0..=255).map(|byte| (vec![byte], byte.into())).collect())?;
+    /// let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
+    /// let mut ids = Vec::new();
+    /// encoding.encode("hi", &Request::ORDINARY, &mut ids)?;
+    /// assert_eq!(ids, [104, 105]);
+    /// # Ok::<(), bpe_core::Error>(())
+    /// ```
+    #[inline]
+    pub fn encode<S: Sink>(&self, text: &str, request: &Request, sink: &mut S) -> Result<()> {
+        let text = self.prepare(text, request)?;
+        self.encode_normal(&text, &request.allowed, sink)
+    }
+
+    /// How many tokens `text` has; some number above `limit` if there are more than that.
+    pub fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
+        let mut count = Count::till(limit);
+        self.encode(text, request, &mut count)?;
+        Ok(count.total)
+    }
+
+    /// The text that is encoded in place of `text`, which has been checked.
+    #[inline]
+    pub(crate) fn prepare<'a>(&self, text: &'a str, request: &Request) -> Result<Cow<'a, str>> {
+        let text = self.normalization.apply(text)?;
+        request.check(&self.special_tokens, &text)?;
+        Ok(text)
+    }
+
+    /// [`Encoding::prepare`], with the way back to `text`.
+    pub(crate) fn prepare_aligned<'a>(
+        &self,
+        text: &'a str,
+        request: &Request,
+    ) -> Result<(Cow<'a, str>, Alignment)> {
+        let (normal, alignment) = self.normalization.align(text)?;
+        request.check(&self.special_tokens, &normal)?;
+        Ok((normal, alignment))
+    }
+
+    /// Walks normalized text into `sink`. Names in `allowed` become their special tokens; every
+    /// other text, special names included, is ordinary.
+    pub(crate) fn encode_normal<S: Sink>(
+        &self,
+        text: &str,
+        allowed: &Selection,
+        sink: &mut S,
+    ) -> Result<()> {
         let mut position = 0;
         let mut lease = self.workspaces.borrow();
         let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
@@ -68,8 +148,9 @@ impl Encoding {
                 return Ok(());
             }
             let Some((found, id)) = special else { return Ok(()) };
+            sink.reserve(1, 1)?;
             if S::WANTS_PIECES {
-                sink.piece(found.start);
+                sink.special(found.start..found.end);
             }
             sink.ids().push(id);
             if sink.batch_done().is_break() {
@@ -96,9 +177,13 @@ impl Encoding {
             if count == 0 {
                 return Ok(ControlFlow::Continue(()));
             }
+            // A piece has at most as many ids as bytes.
+            let size = batch[count - 1].end - batch[0].start;
+            poll(size)?;
+            sink.reserve(count, size)?;
             if S::WANTS_PIECES {
                 for piece in &batch[..count] {
-                    sink.piece(base + piece.start);
+                    sink.piece(base + piece.start..base + piece.end);
                     merger.append(bytes, std::slice::from_ref(piece), sink.ids())?;
                 }
             } else {
@@ -115,6 +200,7 @@ impl Encoding {
         if piece.is_empty() {
             return Ok(());
         }
+        reserve(ids, piece.len())?;
         let mut lease = self.workspaces.borrow();
         let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
         merger.append(piece, &[Piece { start: 0, end: piece.len() }], ids)
@@ -122,6 +208,7 @@ impl Encoding {
 
     /// Appends the ids of pieces of `text`, none of them empty: no splitting, no special tokens.
     pub fn encode_pieces(&self, text: &str, pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
+        reserve(ids, text.len())?;
         let mut lease = self.workspaces.borrow();
         let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
         merger.append(text.as_bytes(), pieces, ids)
@@ -130,6 +217,15 @@ impl Encoding {
     /// What calls borrow, caches among it: to clear them, or to do without.
     pub fn workspaces(&self) -> &Pool {
         &self.workspaces
+    }
+
+    /// The tokens in the order of their bytes, sorted when they are first needed.
+    pub fn sorted_tokens(&self) -> &SortedTokens {
+        let make = || Ok::<_, Infallible>(SortedTokens::new(&self.vocabulary));
+        match self.sorted_tokens.get_or_try_init(make) {
+            Ok(sorted) => sorted,
+            Err(never) => match never {},
+        }
     }
 
     /// The bytes of an id, special tokens included.
@@ -142,23 +238,35 @@ impl Encoding {
 
     /// The bytes that `ids` stand for.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(ids.len() * 5 + 32);
+        let mut bytes = Vec::new();
         self.append_bytes(ids, &mut bytes)?;
         Ok(bytes)
     }
 
     /// Appends the bytes that `ids` stand for.
     pub fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+        for ids in ids.chunks(DECODED_AT_ONCE) {
+            poll(ids.len())?;
+            self.append_some_bytes(ids, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn append_some_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         let mut rest = ids;
         loop {
-            rest = &rest[self.vocabulary.append_bytes(rest, bytes)..];
+            rest = &rest[self.vocabulary.append_bytes(rest, bytes)?..];
             let Some((&id, after)) = rest.split_first() else { return Ok(()) };
             let special = self.special_tokens.name(id).ok_or(Error::UnknownId(id.into()))?;
+            reserve(bytes, special.len())?;
             bytes.extend_from_slice(special.as_bytes());
             rest = after;
         }
     }
 }
+
+/// How many ids are decoded between two polls.
+const DECODED_AT_ONCE: usize = 1 << 16;
 
 /// Texts of up to this many bytes are copied to where more can be read behind their end: pieces
 /// are read 16 bytes at a time, and in a short text all of them are near the end.

@@ -13,6 +13,8 @@ pub enum Error {
     Pattern { pattern: String, reason: String },
     /// The pattern compiled, but matching this text ran into the regex engine's limits.
     PatternLimit { position: usize, reason: String },
+    /// The text holds the name of a special token that the request does not want to see.
+    DisallowedSpecial { name: String },
     /// A special token's name or id is not usable.
     SpecialToken(String),
     /// The text holds a byte that is no token of the vocabulary.
@@ -27,7 +29,7 @@ pub enum Error {
     UnknownId(u64),
     /// The system has no memory for this many more bytes.
     OutOfMemory { bytes: usize },
-    /// The caller asked for the work to be ended; see [`crate::interrupt`].
+    /// The caller asked for the work to be ended; see [`crate::polling`].
     Interrupted,
 }
 
@@ -43,6 +45,11 @@ impl fmt::Display for Error {
                 f,
                 "the pattern could not split the text at byte {position}: {reason}; \
                  simplify the pattern, or cut the text before encoding it"
+            ),
+            Error::DisallowedSpecial { name } => write!(
+                f,
+                "the text holds {name:?}, a special token that the request disallows; allow it, \
+                 or take it off the disallowed names to have it encoded as ordinary text"
             ),
             Error::MissingByte { byte } => write!(
                 f,

@@ -1,33 +1,40 @@
 //! Byte-level BPE. Text flows one way:
 //!
 //! ```text
-//! text ──> special_tokens ──> split ──> pieces ──> sink
-//!                                         │
-//!                             cache / vocabulary / merge
+//! text ──> normalize ──> special_tokens ──> split ──> lookup ──> sink
+//!                                                       │
+//!                                           cache / vocabulary / merge
 //! ```
 //!
 //! | room | what it does |
 //! |---|---|
+//! | [`encoding`] | owns the parts, and runs the stages |
+//! | [`request`] | what a caller asks for beside the text: special tokens allowed and disallowed |
 //! | [`code_points`] | text as interpreters store it, into UTF-8 |
 //! | [`normalize`] | rewrites the text first, for encodings that ask for it |
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
-//! | `pieces` | finds the ids of pieces, of many at once |
+//! | `lookup` | finds the ids of pieces, of many at once |
 //! | [`vocabulary`] | bytes of a token <-> its id |
 //! | [`cache`] | remembers the ids of pieces |
 //! | `merge` | the tokens of a piece that is no token itself |
-//! | [`sink`] | what a walk leaves behind: ids, a count, offsets |
-//! | [`encoding`] | runs the stages |
-//! | [`parallel`] | one text on several threads |
+//! | [`sink`] | what a walk leaves behind: ids, a count, positions |
+//! | [`pool`] | workspaces, caches among them, that calls borrow |
+//! | [`threads`] | one text on several threads |
 //! | [`offsets`] | where in the text each token stands |
-//! | [`fit`] | how much of a text fits into a number of tokens |
+//! | [`truncate`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
 //! | [`unstable`] | what a text that is still being typed may become |
+//! | [`sorted_tokens`] | tokens in the order of their bytes |
 //! | [`rank_file`] | the `.tiktoken` format |
-//! | [`learn`] | the merges that make given words one token each |
-//! | [`tier`] | which vector instructions are used |
+//! | [`train`] | the merges that make given words one token each |
 //! | [`audit`] | what is wrong with a vocabulary, token by token |
 //! | [`ablation`] | leaves mechanisms out, to measure them |
+//! | [`polling`] | lets a caller end long work |
+//! | [`once`] | values made when first needed, without a lock |
+//! | [`memory`] | huge pages, prefetching, memory that may not be there |
+//! | [`tier`] | which vector instructions are used |
+//! | [`error`] | everything that can go wrong |
 
 pub mod ablation;
 pub mod audit;
@@ -37,15 +44,19 @@ pub mod encoding;
 pub mod error;
 pub(crate) mod hash;
 pub mod inspect;
-pub mod interrupt;
 pub(crate) mod lookup;
 pub mod memory;
 pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;
+pub mod once;
+pub mod polling;
 pub mod pool;
 pub mod rank_file;
+pub mod request;
+pub(crate) mod rule;
 pub mod sink;
+pub mod sorted_tokens;
 pub mod special_tokens;
 pub mod split;
 pub mod threads;
@@ -55,9 +66,14 @@ pub mod truncate;
 pub mod unstable;
 pub mod vocabulary;
 
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod test_support;
+
 pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use normalize::Normalization;
+pub use request::Request;
 pub use sink::Sink;
 pub use special_tokens::SpecialTokens;
 pub use split::Splitter;

@@ -101,3 +101,17 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
         .try_reserve(additional)
         .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
 }
+
+/// An empty vector with room for `count` values.
+pub(crate) fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    reserve(&mut values, count)?;
+    Ok(values)
+}
+
+/// `count` times `value`.
+pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
+    let mut values = with_capacity(count)?;
+    values.resize(count, value);
+    Ok(values)
+}

@@ -6,6 +6,9 @@ use std::ops::Range;
 use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
+use crate::error::{Error, Result};
+use crate::memory::reserve;
+
 /// What an encoding does to text before it looks for special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalization {
@@ -18,21 +21,26 @@ pub enum Normalization {
 
 impl Normalization {
     /// The text that is encoded in place of `text`.
-    pub fn apply<'a>(self, text: &'a str) -> Cow<'a, str> {
+    #[inline]
+    pub fn apply<'a>(self, text: &'a str) -> Result<Cow<'a, str>> {
         match self {
-            Normalization::Nfc if !is_nfc(text) => Cow::Owned(text.nfc().collect()),
-            _ => Cow::Borrowed(text),
+            Normalization::Nfc if !is_nfc(text) => {
+                let mut normal = String::new();
+                append_nfc(text, &mut normal)?;
+                Ok(Cow::Owned(normal))
+            }
+            _ => Ok(Cow::Borrowed(text)),
         }
     }
 
     /// The same, with the way back to `text`.
-    pub fn align<'a>(self, text: &'a str) -> (Cow<'a, str>, Alignment) {
+    pub fn align<'a>(self, text: &'a str) -> Result<(Cow<'a, str>, Alignment)> {
         match self {
             Normalization::Nfc if !is_nfc(text) => {
-                let (normal, alignment) = align_nfc(text);
-                (Cow::Owned(normal), alignment)
+                let (normal, alignment) = align_nfc(text)?;
+                Ok((Cow::Owned(normal), alignment))
             }
-            _ => (Cow::Borrowed(text), Alignment::default()),
+            _ => Ok((Cow::Borrowed(text), Alignment::default())),
         }
     }
 }
@@ -95,8 +103,18 @@ fn starts_stretch(character: char) -> bool {
         && is_nfc_quick(std::iter::once(first)) == IsNormalized::Yes
 }
 
-fn align_nfc(text: &str) -> (String, Alignment) {
-    let mut normal = String::with_capacity(text.len());
+/// Appends form C of `text`.
+fn append_nfc(text: &str, normal: &mut String) -> Result<()> {
+    for character in text.nfc() {
+        let bytes = character.len_utf8();
+        normal.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
+        normal.push(character);
+    }
+    Ok(())
+}
+
+fn align_nfc(text: &str) -> Result<(String, Alignment)> {
+    let mut normal = String::new();
     let mut rewritten = Vec::new();
     let mut start = 0;
     while start < text.len() {
@@ -106,15 +124,16 @@ fn align_nfc(text: &str) -> (String, Alignment) {
             .find(|&(_, character)| starts_stretch(character))
             .map_or(text.len(), |(offset, _)| start + offset);
         let from = normal.len();
-        normal.extend(text[start..end].nfc());
+        append_nfc(&text[start..end], &mut normal)?;
         let (before, after) = (&text[start..end], &normal[from..]);
         if before != after {
             let (prefix, suffix) = unchanged(before, after);
+            reserve(&mut rewritten, 1)?;
             rewritten.push((from + prefix..normal.len() - suffix, start + prefix..end - suffix));
         }
         start = end;
     }
-    (normal, Alignment { rewritten })
+    Ok((normal, Alignment { rewritten }))
 }
 
 /// The lengths in bytes of the beginning and of the end that a stretch and its normalized form
@@ -162,9 +181,9 @@ mod tests {
             ">\u{5b0}\u{339}",
             "x\u{339}\u{5b0}\u{338}\u{301}e\u{301}\u{301}",
         ] {
-            let (normal, alignment) = Normalization::Nfc.align(text);
+            let (normal, alignment) = Normalization::Nfc.align(text).unwrap();
             assert_eq!(normal, nfc(text));
-            assert_eq!(Normalization::Nfc.apply(text), nfc(text));
+            assert_eq!(Normalization::Nfc.apply(text).unwrap(), nfc(text));
             assert_eq!(alignment.original(0..normal.len()), 0..text.len());
             for (position, _) in normal.char_indices() {
                 if let Some(original) = alignment.boundary(position) {
@@ -177,7 +196,7 @@ mod tests {
 
     #[test]
     fn spans_lead_back() {
-        let (normal, alignment) = Normalization::Nfc.align("ae\u{301}b");
+        let (normal, alignment) = Normalization::Nfc.align("ae\u{301}b").unwrap();
         assert_eq!(normal, "a\u{e9}b");
         assert_eq!(alignment.original(0..1), 0..1);
         assert_eq!(alignment.original(1..3), 1..4);

@@ -1,32 +1,113 @@
 //! Where in the text each token stands.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::sink::Pieces;
+use crate::memory::{reserve, with_capacity};
+use crate::normalize::Alignment;
+use crate::request::Request;
+use crate::sink::Sink;
 
-/// The bytes of `text` that each id of a walk over it stands for, widened to whole characters:
-/// tokens that share a character overlap.
-pub fn spans(encoding: &Encoding, text: &str, walk: &Pieces) -> Result<Vec<Range<usize>>> {
-    let mut spans = Vec::with_capacity(walk.ids.len());
-    for (place, &(start, first)) in walk.starts.iter().enumerate() {
-        let last = walk.starts.get(place + 1).map_or(walk.ids.len(), |&(_, next)| next);
-        let mut position = start;
-        for &id in &walk.ids[first..last] {
-            let token = encoding.token_bytes(id).ok_or(Error::UnknownId(u64::from(id)))?;
-            let end = position + token.len();
-            spans.push(floor(text, position)..ceil(text, end));
-            position = end;
-        }
+/// The ids of a text, and what it takes to find where in it each stands.
+#[derive(Debug)]
+pub struct Aligned<'a> {
+    /// The ids.
+    pub ids: Vec<u32>,
+    normal: Cow<'a, str>,
+    alignment: Alignment,
+    jumps: Vec<Jump>,
+}
+
+/// An id that does not start where the bytes of the id before it end: text between them is in no
+/// piece, or one of them is a special token, whose id may stand for several names.
+#[derive(Debug)]
+struct Jump {
+    /// The index of the id.
+    index: usize,
+    start: usize,
+    /// Of special tokens.
+    end: Option<usize>,
+}
+
+/// Keeps every id, and the jumps.
+#[derive(Debug, Default)]
+struct JumpSink {
+    ids: Vec<u32>,
+    jumps: Vec<Jump>,
+    /// Where the next id starts unless it is a jump; `None` after a special token.
+    expected: Option<usize>,
+}
+
+impl Sink for JumpSink {
+    const WANTS_PIECES: bool = true;
+
+    fn ids(&mut self) -> &mut Vec<u32> {
+        &mut self.ids
     }
-    Ok(spans)
+
+    fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
+        // Most texts have no jump beside the first.
+        if self.jumps.len() > 1 {
+            reserve(&mut self.jumps, pieces)?;
+        }
+        reserve(&mut self.ids, ids)
+    }
+
+    fn piece(&mut self, bytes: Range<usize>) {
+        if self.expected != Some(bytes.start) {
+            self.jumps.push(Jump { index: self.ids.len(), start: bytes.start, end: None });
+        }
+        self.expected = Some(bytes.end);
+    }
+
+    fn special(&mut self, bytes: Range<usize>) {
+        let (start, end) = (bytes.start, Some(bytes.end));
+        self.jumps.push(Jump { index: self.ids.len(), start, end });
+        self.expected = None;
+    }
+}
+
+impl Encoding {
+    /// The ids of `text`, with the way to their places.
+    pub fn encode_aligned<'a>(&self, text: &'a str, request: &Request) -> Result<Aligned<'a>> {
+        let (normal, alignment) = self.prepare_aligned(text, request)?;
+        let mut sink = JumpSink::default();
+        self.encode_normal(&normal, &request.allowed, &mut sink)?;
+        Ok(Aligned { ids: sink.ids, normal, alignment, jumps: sink.jumps })
+    }
+}
+
+impl Aligned<'_> {
+    /// The bytes of the text that each id stands for, widened to whole characters: tokens that
+    /// share a character overlap. `encoding` is the one that made the ids.
+    pub fn spans(&self, encoding: &Encoding) -> impl Iterator<Item = Result<Range<usize>>> {
+        let mut jumps = self.jumps.iter().peekable();
+        let mut position = 0;
+        self.ids.iter().enumerate().map(move |(index, &id)| {
+            let jump = jumps.next_if(|jump| jump.index == index);
+            if let Some(jump) = jump {
+                position = jump.start;
+            }
+            let end = match jump.and_then(|jump| jump.end) {
+                Some(end) => end,
+                None => {
+                    let token = encoding.token_bytes(id).ok_or(Error::UnknownId(id.into()))?;
+                    position + token.len()
+                }
+            };
+            let span = floor(&self.normal, position)..ceil(&self.normal, end);
+            position = end;
+            Ok(self.alignment.original(span))
+        })
+    }
 }
 
 /// The character of `String::from_utf8_lossy(bytes)` that each byte position in `starts`, given in
 /// ascending order, lies in.
-pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Vec<usize> {
-    let mut indices = Vec::with_capacity(starts.len());
+pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
+    let mut indices = with_capacity(starts.len())?;
     let mut starts = starts.iter().copied().peekable();
     let (mut position, mut index) = (0, 0);
     let mut pass = |length: usize| {
@@ -42,7 +123,7 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Vec<usize> {
             pass(chunk.invalid().len());
         }
     }
-    indices
+    Ok(indices)
 }
 
 fn floor(text: &str, mut position: usize) -> usize {

@@ -1,23 +1,38 @@
 //! What a walk leaves behind. The walk is one; the sinks at its end differ.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+
+use crate::error::Result;
+use crate::memory::reserve;
 
 /// Takes the ids of a walk, batch by batch.
 pub trait Sink {
-    /// Whether [`Sink::piece`] is to be called. A constant, so that it costs nothing when false.
+    /// Whether [`Sink::piece`] and [`Sink::special`] are to be called. A constant, so that it costs nothing when false.
     const WANTS_PIECES: bool = false;
 
     /// Where the walk appends ids.
     fn ids(&mut self) -> &mut Vec<u32>;
+
+    /// Called before a batch of `pieces` pieces, which have at most `ids` ids together, to make
+    /// room for them.
+    fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
+        let _ = pieces;
+        reserve(self.ids(), ids)
+    }
 
     /// Called after every batch of pieces; `Break` ends the walk.
     fn batch_done(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
-    /// A piece (or special token) starts at byte `start` of the text; its ids follow.
-    fn piece(&mut self, start: usize) {
-        let _ = start;
+    /// A piece is these bytes of the text; its ids follow.
+    fn piece(&mut self, bytes: Range<usize>) {
+        let _ = bytes;
+    }
+
+    /// A special token is these bytes of the text; its id follows.
+    fn special(&mut self, bytes: Range<usize>) {
+        self.piece(bytes);
     }
 }
 
@@ -38,11 +53,6 @@ pub struct Count {
 }
 
 impl Count {
-    /// Counts everything.
-    pub fn all() -> Self {
-        Self::till(usize::MAX)
-    }
-
     /// Counts until there are more than `limit` ids.
     pub fn till(limit: usize) -> Self {
         Self { batch: Vec::new(), total: 0, limit }
@@ -77,7 +87,12 @@ impl Sink for Pieces {
         &mut self.ids
     }
 
-    fn piece(&mut self, start: usize) {
-        self.starts.push((start, self.ids.len()));
+    fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
+        reserve(&mut self.starts, pieces)?;
+        reserve(&mut self.ids, ids)
+    }
+
+    fn piece(&mut self, bytes: Range<usize>) {
+        self.starts.push((bytes.start, self.ids.len()));
     }
 }

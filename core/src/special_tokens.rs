@@ -222,6 +222,8 @@ mod tests {
     ];
 
     proptest! {
+        #![proptest_config(crate::test_support::config(256))]
+
         #[test]
         fn matches_are_those_of_the_plain_automaton(
             parts in prop::collection::vec(prop::sample::select(vec![

@@ -7,10 +7,15 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
+use crate::memory::reserve;
+use crate::polling;
+use crate::request::Request;
 use crate::special_tokens::Selection;
 
 /// Bytes of text that are worth a thread of their own; starting one takes some 20 microseconds.
@@ -19,10 +24,21 @@ const WORTH_A_THREAD: usize = 64 * 1024;
 /// How many shares each thread has on average: enough that none is long without work at the end.
 const SHARES_PER_THREAD: usize = 6;
 
+/// How long the first thread waits for another one before it looks around.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// How many threads this machine runs at once.
 pub fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+    /// 0 until it has been asked for.
+    static CORES: AtomicUsize = AtomicUsize::new(0);
+    match CORES.load(Ordering::Relaxed) {
+        0 => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            CORES.store(cores, Ordering::Relaxed);
+            cores
+        }
+        cores => cores,
+    }
 }
 
 /// Does `shares` shares of work on this thread and up to `threads - 1` others.
@@ -30,7 +46,9 @@ pub fn cores() -> usize {
 /// `work` fills a result for the share it is given; results are used again, so it has to clear
 /// what is in there. `take` gets the results on this thread, in the order of the shares, while
 /// others are still being worked on; its first error ends everything. This thread works or waits
-/// inside `aside`, which has to call what it is given.
+/// inside `aside`, which has to call what it is given, is called at least every [`PATIENCE`] while
+/// this thread waits, and ends everything by an error, too. Work on the other threads then fails
+/// at its next [`polling::poll`].
 ///
 /// ```
 /// use bpe_core::threads::in_order;
@@ -38,20 +56,20 @@ pub fn cores() -> usize {
 /// let mut squares = Vec::new();
 /// let work = |share: usize, square: &mut usize| *square = share * share;
 /// let take = |square: &usize| Ok::<_, ()>(squares.push(*square));
-/// in_order(5, 2, work, |job| job(), take).unwrap();
+/// in_order(5, 2, work, |job| Ok(job()), take).unwrap();
 /// assert_eq!(squares, [0, 1, 4, 9, 16]);
 /// ```
 pub fn in_order<R: Default + Send, E>(
     shares: usize,
     threads: usize,
     work: impl Fn(usize, &mut R) + Sync,
-    aside: impl Fn(&mut (dyn FnMut() + Send)),
+    aside: impl Fn(&mut (dyn FnMut() + Send)) -> std::result::Result<(), E>,
     mut take: impl FnMut(&R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     if threads.min(shares) <= 1 {
         let mut result = R::default();
         for share in 0..shares {
-            aside(&mut || work(share, &mut result));
+            aside(&mut || work(share, &mut result))?;
             take(&result)?;
         }
         return Ok(());
@@ -60,7 +78,9 @@ pub fn in_order<R: Default + Send, E>(
     std::thread::scope(|scope| {
         for _ in 1..threads.min(shares) {
             // A thread that cannot be started is one helper less; this thread does its share.
-            let helper = || while queue.work_on_one(&work) {};
+            let helper = || {
+                polling::with_check(&|| !queue.is_stopped(), || while queue.work_on_one(&work) {});
+            };
             let _ = std::thread::Builder::new().spawn_scoped(scope, helper);
         }
         // Whatever way this thread leaves, the others stop after their shares.
@@ -74,7 +94,7 @@ pub fn in_order<R: Default + Send, E>(
                         if !queue.work_on_one(&work) {
                             queue.wait_for(share);
                         }
-                    });
+                    })?;
                 }
             }
             match result {
@@ -103,6 +123,7 @@ struct Queue<R> {
 struct State<R> {
     /// The next share to work on.
     next: usize,
+    is_stopped: bool,
     done: BTreeMap<usize, Outcome<R>>,
     /// Results that were taken, to be filled again.
     spare: Vec<R>,
@@ -110,7 +131,7 @@ struct State<R> {
 
 impl<R: Default + Send> Queue<R> {
     fn new(shares: usize) -> Self {
-        let state = State { next: 0, done: BTreeMap::new(), spare: Vec::new() };
+        let state = State { next: 0, is_stopped: false, done: BTreeMap::new(), spare: Vec::new() };
         Self { shares, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -139,10 +160,15 @@ impl<R: Default + Send> Queue<R> {
         self.lock().done.remove(&share)
     }
 
-    /// Returns once the share is done, which another thread is working on.
+    /// Returns once the share is done, which another thread is working on, or after a while.
     fn wait_for(&self, share: usize) {
         let waiting = |state: &mut State<R>| !state.done.contains_key(&share);
-        drop(self.changed.wait_while(self.lock(), waiting));
+        drop(self.changed.wait_timeout_while(self.lock(), PATIENCE, waiting));
+    }
+
+    /// Whether no results are wanted any more.
+    fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
     }
 }
 
@@ -150,7 +176,9 @@ struct StopOnDrop<'a, R: Default + Send>(&'a Queue<R>);
 
 impl<R: Default + Send> Drop for StopOnDrop<'_, R> {
     fn drop(&mut self) {
-        self.0.lock().next = self.0.shares;
+        let mut state = self.0.lock();
+        state.next = self.0.shares;
+        state.is_stopped = true;
     }
 }
 
@@ -162,29 +190,29 @@ impl Encoding {
     /// and patterns that are not known are encoded on this thread alone.
     ///
     /// ```
-    /// use bpe_core::special_tokens::Selection;
-    /// use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary};
+    /// use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary};
     ///
     /// let vocabulary = Vocabulary::build((0..=255).map(|byte| (vec![byte], byte.into())).collect())?;
     /// let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
     /// let mut ids = Vec::new();
-    /// encoding.encode_on_threads("hi", &Selection::None, 4, &mut ids)?;
+    /// encoding.encode_on_threads("hi", &Request::ORDINARY, 4, &mut ids)?;
     /// assert_eq!(ids, [104, 105]);
     /// # Ok::<(), bpe_core::Error>(())
     /// ```
     pub fn encode_on_threads(
         &self,
         text: &str,
-        allowed: &Selection,
+        request: &Request,
         threads: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
+        let text = &*self.prepare(text, request)?;
         let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
         if threads <= 1 {
-            return self.encode(text, allowed, ids);
+            return self.encode_normal(text, &request.allowed, ids);
         }
         let share = text.len() / (threads * SHARES_PER_THREAD);
-        self.encode_in_shares(text, allowed, threads, share, ids)
+        self.encode_in_shares(text, &request.allowed, threads, share, ids)
     }
 
     fn encode_in_shares(
@@ -199,8 +227,8 @@ impl Encoding {
         let work = |share: usize, part: &mut Part| {
             part.ids.clear();
             part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
-                let error =
-                    self.encode(&text[stretch.text.clone()], &Selection::None, &mut part.ids);
+                let text = &text[stretch.text.clone()];
+                let error = self.encode_normal(text, &Selection::None, &mut part.ids);
                 part.ids.extend(stretch.special);
                 error.err()
             });
@@ -209,8 +237,12 @@ impl Encoding {
             shares.len(),
             threads,
             work,
-            |job| job(),
+            |job| {
+                job();
+                polling::ask()
+            },
             |part: &Part| {
+                reserve(ids, part.ids.len())?;
                 ids.extend_from_slice(&part.ids);
                 part.error.clone().map_or(Ok(()), Err)
             },
@@ -292,7 +324,7 @@ mod tests {
                     taken.extend_from_slice(result);
                     Ok::<_, ()>(())
                 };
-                in_order(shares, threads, work, |job| job(), take).unwrap();
+                in_order(shares, threads, work, |job| Ok(job()), take).unwrap();
                 assert_eq!(taken, (0..shares).collect::<Vec<_>>(), "{threads} threads");
             }
         }
@@ -308,7 +340,7 @@ mod tests {
                 *result = share;
             };
             let take = |&share: &usize| if share < 3 { Ok(()) } else { Err(share) };
-            assert_eq!(in_order(100_000, threads, work, |job| job(), take), Err(3));
+            assert_eq!(in_order(100_000, threads, work, |job| Ok(job()), take), Err(3));
             assert!(worked.into_inner() < 50_000);
         }
     }
@@ -317,7 +349,7 @@ mod tests {
     fn a_panic_is_passed_on() {
         for threads in [1, 3] {
             let work = |share: usize, _: &mut ()| assert!(share != 20, "share 20");
-            let run = || in_order(50, threads, work, |job| job(), |_: &()| Ok::<_, ()>(()));
+            let run = || in_order(50, threads, work, |job| Ok(job()), |_: &()| Ok::<_, ()>(()));
             assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
         }
     }
@@ -348,12 +380,14 @@ mod tests {
 
     fn check(encoding: &Encoding, text: &str, allowed: &Selection, threads: usize, share: usize) {
         let (mut expected, mut ids) = (Vec::new(), vec![7]);
-        encoding.encode(text, allowed, &mut expected).unwrap();
+        encoding.encode_normal(text, allowed, &mut expected).unwrap();
         encoding.encode_in_shares(text, allowed, threads, share, &mut ids).unwrap();
         assert_eq!(ids[1..], expected, "{text:?} {allowed:?} in shares of {share}");
     }
 
     proptest! {
+        #![proptest_config(crate::test_support::config(256))]
+
         #[test]
         fn ids_are_those_of_one_thread(
             parts in prop::collection::vec(prop::sample::select(vec![
@@ -383,8 +417,9 @@ mod tests {
         assert!(shares.len() >= text.len() / 51_000, "{}", shares.len());
         for allowed in [Selection::None, Selection::All] {
             let (mut expected, mut ids) = (Vec::new(), Vec::new());
-            encoding.encode(&text, &allowed, &mut expected).unwrap();
-            encoding.encode_on_threads(&text, &allowed, 4, &mut ids).unwrap();
+            let request = Request::allowing(allowed);
+            encoding.encode(&text, &request, &mut expected).unwrap();
+            encoding.encode_on_threads(&text, &request, 4, &mut ids).unwrap();
             assert!(ids == expected);
         }
     }
@@ -408,7 +443,7 @@ mod tests {
         let encoding =
             Encoding::new(vocabulary, splitter, SpecialTokens::new([]).unwrap()).unwrap();
         let text = "a word ".repeat(1000) + "? " + &"a word ".repeat(1000) + "! ";
-        let one = encoding.encode(&text, &Selection::None, &mut Vec::new()).unwrap_err();
+        let one = encoding.encode(&text, &Request::ORDINARY, &mut Vec::new()).unwrap_err();
         let run = encoding.encode_in_shares(&text, &Selection::None, 3, 500, &mut Vec::new());
         assert_eq!(run.unwrap_err().to_string(), one.to_string());
     }

@@ -1,5 +1,7 @@
 //! Which vector instructions are used: AVX-512 with VBMI2, AVX2, or none.
 
+use crate::ablation::Mechanism;
+
 /// The name of the environment variable that lowers the tier.
 const TIER_VARIABLE: &str = "BPE_ENGINE_TIER";
 
@@ -31,7 +33,7 @@ impl Tier {
 
     /// The best tier of this processor.
     pub fn best() -> Self {
-        Self(best())
+        Self(if Mechanism::Vectors.is_used() { best() } else { Kind::Portable })
     }
 
     /// The tier `name`, or the best one below it that this processor has; `None` if there is no

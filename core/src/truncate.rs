@@ -6,37 +6,84 @@
 //! that cheap is that a cut changes only the pieces next to it: candidates are counted from (or
 //! up to) a border between pieces that is far enough away.
 
+use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::normalize::Normalization;
-use crate::sink::{Count, Pieces, Sink};
+use crate::memory::reserve;
+use crate::request::{Disallowed, Request};
+use crate::sink::{Count, Sink};
 use crate::special_tokens::Selection;
 
-/// Borders between pieces that a cut may disturb: the pattern looks a few characters ahead, and
+/// Borders between pieces that a cut may change: the pattern looks a few characters ahead, and
 /// white space is cut by what follows it.
-const DISTURBED: usize = 4;
+const CHANGED: usize = 4;
 
-/// Up to this many candidates are all tried. Among more, which only very long pieces have, the
-/// border is searched by halving, which takes "longer" for "more tokens".
+/// Tokens of a long piece that a cut may change, before the cut and behind it.
+const TOKENS_BEFORE: usize = 8;
+const TOKENS_BEHIND: usize = 3;
+
+/// Pieces of more bytes than this are long: of those the tokens tell where to cut.
+const LONG_PIECE: usize = 32;
+
+/// Up to this many candidates are all tried. Among more, the border is searched by halving, which
+/// takes "longer" for "more tokens".
 const TRY_ALL: usize = 256;
 
 /// How many candidates beyond the one found by halving are tried.
 const TRY_BEYOND: usize = 32;
 
-/// Boundaries texts to size for one encoding.
-#[derive(Debug, Clone, Copy)]
-pub struct Truncator<'a> {
-    /// What the tokens are of.
-    pub encoding: &'a Encoding,
-    /// What text is brought into before it is encoded.
-    pub normalization: Normalization,
-    /// The special tokens that text may stand for.
-    pub allowed: &'a Selection,
+impl Encoding {
+    /// Looks through all of the text for disallowed names, if there are any.
+    fn check_request(&self, text: &str, request: &Request) -> Result<()> {
+        match request.disallowed {
+            Disallowed::None => Ok(()),
+            _ => self.prepare(text, request).map(drop),
+        }
+    }
+
+    /// The length in bytes of the longest prefix of `text`, cut between characters, that has at
+    /// most `max_tokens` tokens when it is encoded on its own.
+    pub fn truncate(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
+        self.check_request(text, request)?;
+        Truncator { encoding: self, allowed: &request.allowed }.prefix(text, max_tokens)
+    }
+
+    /// Where the longest suffix of `text` starts, cut between characters, that has at most
+    /// `max_tokens` tokens when it is encoded on its own. For a pattern that is no published family
+    /// all of the text is read, since it is not known where its pieces begin.
+    pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
+        self.check_request(text, request)?;
+        Truncator { encoding: self, allowed: &request.allowed }.suffix(text, max_tokens)
+    }
+
+    /// Cuts `text` into chunks of at most `max_tokens` tokens each, never inside an allowed special
+    /// token. Each begins with up to `overlap` tokens' worth of the end of the one before.
+    /// `overlap` must be smaller than `max_tokens`.
+    ///
+    /// Fails with [`Error::ChunkTooSmall`] if a character alone has more than `max_tokens` tokens.
+    pub fn chunk(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        overlap: usize,
+        request: &Request,
+    ) -> Result<Vec<Range<usize>>> {
+        self.check_request(text, request)?;
+        Truncator { encoding: self, allowed: &request.allowed }.chunks(text, max_tokens, overlap)
+    }
 }
 
-/// A place in the text between two pieces.
+/// Cuts texts to size for one encoding.
+#[derive(Debug, Clone, Copy)]
+struct Truncator<'a> {
+    encoding: &'a Encoding,
+    /// The special tokens that text may stand for.
+    allowed: &'a Selection,
+}
+
+/// A place in the text between two tokens.
 #[derive(Debug, Clone, Copy)]
 struct Border {
     position: usize,
@@ -46,6 +93,8 @@ struct Border {
 
 /// What a walk over (the beginning of) a text found.
 struct Walk {
+    /// The borders of pieces around the place where the limit is passed: the last ones with at
+    /// most `limit` tokens before them, and the first ones with more.
     borders: Vec<Border>,
     /// Tokens in all, as far as the walk went.
     total: usize,
@@ -53,49 +102,77 @@ struct Walk {
     special: Vec<Range<usize>>,
 }
 
-/// Keeps the pieces of a walk, and ends it once there are more than `limit` ids.
-struct Limited {
-    pieces: Pieces,
+/// Counts, and keeps the borders around a limit.
+struct BorderSink {
+    ids: Vec<u32>,
+    counted: usize,
     limit: usize,
+    borders: VecDeque<Border>,
+    special: Vec<Range<usize>>,
 }
 
-impl Sink for Limited {
+impl BorderSink {
+    /// How many borders have more tokens before them than the limit.
+    fn beyond(&self) -> usize {
+        self.borders.iter().rev().take_while(|border| border.before > self.limit).count()
+    }
+}
+
+impl Sink for BorderSink {
     const WANTS_PIECES: bool = true;
 
     fn ids(&mut self) -> &mut Vec<u32> {
-        self.pieces.ids()
+        &mut self.ids
     }
 
     fn batch_done(&mut self) -> ControlFlow<()> {
-        if self.pieces.ids.len() > self.limit {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+        self.counted += self.ids.len();
+        self.ids.clear();
+        if self.beyond() > CHANGED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn piece(&mut self, bytes: Range<usize>) {
+        let border = Border { position: bytes.start, before: self.counted + self.ids.len() };
+        if border.before <= self.limit {
+            if self.borders.len() > CHANGED + 1 {
+                self.borders.pop_front();
+            }
+            self.borders.push_back(border);
+        } else if self.borders.len() < 3 * CHANGED {
+            self.borders.push_back(border);
         }
     }
 
-    fn piece(&mut self, start: usize) {
-        self.pieces.piece(start);
+    fn special(&mut self, bytes: Range<usize>) {
+        self.special.push(bytes.clone());
+        self.piece(bytes);
     }
 }
 
 impl Truncator<'_> {
-    /// The length in bytes of the longest prefix of `text`, cut between characters, that has at
-    /// most `max_tokens` tokens when it is encoded on its own.
-    pub fn prefix(&self, text: &str, max_tokens: usize) -> Result<usize> {
-        self.prefix_of(text, max_tokens, &self.walk(text, max_tokens)?)
+    fn prefix(&self, text: &str, max_tokens: usize) -> Result<usize> {
+        let (window, walk) = self.walk_window(text, max_tokens)?;
+        self.prefix_of(window, max_tokens, &walk)
     }
 
-    /// Boundaries `text` into stretches of at most `max_tokens` tokens each, never inside a special
-    /// token. Each begins with up to `overlap` tokens' worth of the end of the one before.
-    /// `overlap` must be smaller than `max_tokens`.
-    /// A character that alone has more than `max_tokens` tokens is an error.
-    pub fn chunks(
-        &self,
-        text: &str,
-        max_tokens: usize,
-        overlap: usize,
-    ) -> Result<Vec<Range<usize>>> {
+    /// Walks as much of the beginning of `text` as it takes to pass the limit.
+    fn walk_window<'a>(&self, text: &'a str, limit: usize) -> Result<(&'a str, Walk)> {
+        let mut size = limit.saturating_mul(6).saturating_add(64);
+        loop {
+            let window = &text[..floor(text, size)];
+            let walk = self.walk(window, limit)?;
+            let beyond = walk.borders.iter().filter(|border| border.before > limit).count();
+            if window.len() == text.len()
+                || beyond > CHANGED
+                || walk.total > limit.saturating_add(2 * TOKENS_BEFORE)
+            {
+                return Ok((window, walk));
+            }
+            size = size.saturating_mul(2);
+        }
+    }
+
+    fn chunks(&self, text: &str, max_tokens: usize, overlap: usize) -> Result<Vec<Range<usize>>> {
         let mut chunks: Vec<Range<usize>> = Vec::new();
         // The special tokens of the last chunk and somewhat beyond.
         let mut special: Vec<Range<usize>> = Vec::new();
@@ -107,6 +184,7 @@ impl Truncator<'_> {
                 }
                 _ => done,
             };
+            let mut step = 1;
             let end = loop {
                 if let Some(inside) = around(&special, start) {
                     start = inside.end;
@@ -120,9 +198,11 @@ impl Truncator<'_> {
                     let character = text[done..ceil(text, done + 1)].to_owned();
                     return Err(Error::ChunkTooSmall { character, max_tokens });
                 }
-                // So much overlap leaves no room for anything new: take a character less.
-                start = ceil(text, start + 1);
+                // So much overlap leaves no room for anything new: take less of it.
+                start = ceil(text, start + step).min(done);
+                step *= 4;
             };
+            reserve(&mut chunks, 1)?;
             chunks.push(start..end);
             done = end;
         }
@@ -131,44 +211,35 @@ impl Truncator<'_> {
 
     /// The length in bytes of the next chunk of `text`, and the special tokens around.
     fn chunk(&self, text: &str, max_tokens: usize) -> Result<(usize, Vec<Range<usize>>)> {
-        // Looking at a window keeps normalization, which knows no limit, from going over all of
-        // the rest for each chunk.
-        let mut size = max_tokens.saturating_mul(8).saturating_add(1024);
-        loop {
-            let window = &text[..floor(text, size)];
-            let walk = self.walk(window, max_tokens)?;
-            if walk.total <= max_tokens && window.len() < text.len() {
-                size = size.saturating_mul(2);
-                continue;
-            }
-            let end = self.prefix_of(window, max_tokens, &walk)?;
-            let end = around(&walk.special, end).map_or(end, |span| span.start);
-            return Ok((end, walk.special));
-        }
+        let (window, walk) = self.walk_window(text, max_tokens)?;
+        let end = self.prefix_of(window, max_tokens, &walk)?;
+        let end = around(&walk.special, end).map_or(end, |span| span.start);
+        Ok((end, walk.special))
     }
 
     fn walk(&self, text: &str, limit: usize) -> Result<Walk> {
-        let (normal, alignment) = self.normalization.align(text);
-        let mut sink = Limited { pieces: Pieces::default(), limit };
-        self.encoding.encode(&normal, self.allowed, &mut sink)?;
-        let Pieces { ids, starts } = sink.pieces;
-        let mut borders = Vec::with_capacity(starts.len() + 2);
-        borders.push(Border { position: 0, before: 0 });
-        let mut special = Vec::new();
-        for &(start, before) in &starts {
-            borders.extend(alignment.boundary(start).map(|position| Border { position, before }));
-            let id = ids.get(before);
-            if id.is_some_and(|&id| self.encoding.vocabulary().rank_of_id(id).is_none())
-                && let Some((found, _)) =
-                    self.encoding.special_tokens().find_allowed(&normal, start, self.allowed)
+        let (normal, alignment) = self.encoding.normalization().align(text)?;
+        let mut sink = BorderSink {
+            ids: Vec::new(),
+            counted: 0,
+            limit,
+            borders: VecDeque::new(),
+            special: Vec::new(),
+        };
+        self.encoding.encode_normal(&normal, self.allowed, &mut sink)?;
+        let mut borders = vec![Border { position: 0, before: 0 }];
+        for border in sink.borders {
+            if let Some(position) = alignment.boundary(border.position)
+                && position > 0
             {
-                special.push(alignment.original(found.start..found.end));
+                borders.push(Border { position, ..border });
             }
         }
-        if ids.len() <= limit {
-            borders.push(Border { position: text.len(), before: ids.len() });
+        if sink.counted <= limit {
+            borders.push(Border { position: text.len(), before: sink.counted });
         }
-        Ok(Walk { borders, total: ids.len(), special })
+        let special = sink.special.into_iter().map(|span| alignment.original(span)).collect();
+        Ok(Walk { borders, total: sink.counted, special })
     }
 
     fn prefix_of(&self, text: &str, max_tokens: usize, walk: &Walk) -> Result<usize> {
@@ -177,8 +248,23 @@ impl Truncator<'_> {
         }
         let borders = &walk.borders;
         let last = borders.partition_point(|border| border.before <= max_tokens) - 1;
-        let anchor = borders[last.saturating_sub(DISTURBED)];
-        let high = borders.get(last + DISTURBED).map_or(text.len(), |border| border.position);
+        let mut anchor = borders[last.saturating_sub(CHANGED)];
+        let next = borders.get(last + 1).map_or(text.len(), |border| border.position);
+        let mut high = borders.get(last + CHANGED).map_or(text.len(), |border| border.position);
+        let passed = borders[last].position..next;
+        if self.encoding.splitter().is_family() && !text[passed.clone()].trim().is_empty() {
+            // Only white space is cut by what follows it.
+            high = next;
+        }
+        if let Some(tokens) = self.tokens_of_long_piece(text, passed, borders[last].before)? {
+            let passed = tokens.partition_point(|border| border.before <= max_tokens);
+            if let Some(before) = passed.checked_sub(TOKENS_BEFORE) {
+                anchor = tokens[before];
+            }
+            if let Some(behind) = tokens.get(passed + TOKENS_BEHIND) {
+                high = behind.position;
+            }
+        }
         let fits = |end: usize| {
             let room = max_tokens - anchor.before;
             Ok(self.count(&text[anchor.position..end], room)? <= room
@@ -189,25 +275,97 @@ impl Truncator<'_> {
             return Ok(candidates[end]);
         }
         // Nothing near: the pattern looks further than any of the published ones do.
-        for border in borders[..last].iter().rev() {
-            if self.count(&text[..border.position], max_tokens)? <= max_tokens {
-                return Ok(border.position);
+        let fits = |end: usize| Ok(self.count(&text[..end], max_tokens)? <= max_tokens);
+        let (mut fewer, mut too_long) = (max_tokens, anchor.position);
+        loop {
+            fewer /= 2;
+            let borders = self.walk(text, fewer)?.borders;
+            let last = borders.iter().rev().find(|border| border.before <= fewer);
+            let end = last.map_or(0, |border| border.position);
+            if fewer == 0 || fits(end)? {
+                let candidates = positions(text, end..too_long.max(end));
+                return Ok(candidates[bisect(candidates.len(), |index| fits(candidates[index]))?]);
             }
+            too_long = end;
         }
-        Ok(0)
     }
 
-    /// Where the longest suffix of `text` starts, cut between characters, that has at most
-    /// `max_tokens` tokens when it is encoded on its own.
-    pub fn suffix(&self, text: &str, max_tokens: usize) -> Result<usize> {
-        let walk = self.walk(text, usize::MAX)?;
-        let borders = &walk.borders;
-        let first = borders.partition_point(|border| walk.total - border.before > max_tokens);
-        let first = first.min(borders.len() - 1);
-        let anchor = borders[(first + DISTURBED).min(borders.len() - 1)];
-        let low = borders[first.saturating_sub(DISTURBED)].position;
+    /// The borders between the tokens of a long piece, those between characters; `before` tokens
+    /// are before the piece. `None` for a short one.
+    fn tokens_of_long_piece(
+        &self,
+        text: &str,
+        piece: Range<usize>,
+        before: usize,
+    ) -> Result<Option<Vec<Border>>> {
+        if piece.len() <= LONG_PIECE {
+            return Ok(None);
+        }
+        let (normal, alignment) = self.encoding.normalization().align(&text[piece.clone()])?;
+        let mut ids = Vec::new();
+        self.encoding.encode_piece(normal.as_bytes(), &mut ids)?;
+        let mut borders = Vec::new();
+        reserve(&mut borders, ids.len() + 1)?;
+        let mut position = 0;
+        for (index, &id) in ids.iter().enumerate() {
+            if normal.is_char_boundary(position)
+                && let Some(position) = alignment.boundary(position)
+            {
+                let position = piece.start + position;
+                borders.push(Border { position, before: before + index });
+            }
+            position += self.encoding.token_bytes(id).map_or(0, <[u8]>::len);
+        }
+        borders.push(Border { position: piece.end, before: before + ids.len() });
+        Ok((position == normal.len()).then_some(borders))
+    }
+
+    fn suffix(&self, text: &str, max_tokens: usize) -> Result<usize> {
+        let mut size = max_tokens.saturating_mul(6).saturating_add(64);
+        if !self.encoding.splitter().is_family() {
+            size = text.len();
+        }
+        loop {
+            let from = ceil(text, text.len().saturating_sub(size));
+            let window = &text[from..];
+            let total = self.count(window, usize::MAX)?;
+            // What the window begins with may be cut in another way than in the text.
+            let enough = max_tokens.saturating_add(2 * TOKENS_BEFORE + CHANGED);
+            if from == 0 || total > enough {
+                return Ok(from + self.suffix_of(window, max_tokens, total)?);
+            }
+            size = size.saturating_mul(2);
+        }
+    }
+
+    /// Where the longest suffix of `text`, which has `total` tokens, starts that fits.
+    fn suffix_of(&self, text: &str, max_tokens: usize, total: usize) -> Result<usize> {
+        let Some(surplus) = total.checked_sub(max_tokens).filter(|&surplus| surplus > 0) else {
+            return Ok(0);
+        };
+        let mut borders = self.walk(text, surplus)?.borders;
+        if borders.last().is_none_or(|last| last.position < text.len() && last.before < surplus) {
+            borders.push(Border { position: text.len(), before: total });
+        }
+        let end = Border { position: text.len(), before: total };
+        let first = borders.partition_point(|border| border.before < surplus);
+        let mut anchor = borders.get(first + CHANGED).copied().unwrap_or(end);
+        let mut low = borders[first.saturating_sub(CHANGED)].position;
+        let passed = first.checked_sub(1).map(|before| {
+            let next = borders.get(first).map_or(text.len(), |border| border.position);
+            (borders[before].position..next, borders[before].before)
+        });
+        if let Some((piece, before)) = passed
+            && let Some(tokens) = self.tokens_of_long_piece(text, piece, before)?
+        {
+            let passed = tokens.partition_point(|border| border.before < surplus);
+            low = tokens[passed.saturating_sub(TOKENS_BEHIND)].position;
+            if let Some(&behind) = tokens.get(passed + TOKENS_BEFORE) {
+                anchor = behind;
+            }
+        }
         let fits = |start: usize| {
-            let room = max_tokens - (walk.total - anchor.before).min(max_tokens);
+            let room = max_tokens - (total - anchor.before).min(max_tokens);
             Ok(self.count(&text[start..anchor.position], room)? <= room
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
@@ -217,18 +375,28 @@ impl Truncator<'_> {
         if let Some(index) = found {
             return Ok(candidates[count - 1 - index]);
         }
-        for border in &borders[first..] {
-            if self.count(&text[border.position..], max_tokens)? <= max_tokens {
-                return Ok(border.position);
+        let fits = |start: usize| Ok(self.count(&text[start..], max_tokens)? <= max_tokens);
+        let (mut fewer, mut too_long) = (max_tokens, anchor.position);
+        loop {
+            fewer /= 2;
+            let borders = self.walk(text, total - fewer)?.borders;
+            let first = borders.iter().find(|border| border.before >= total - fewer);
+            let start = first.map_or(text.len(), |border| border.position);
+            if fewer == 0 || fits(start)? {
+                let candidates = positions(text, too_long.min(start)..start);
+                let count = candidates.len();
+                let found = bisect(count, |index| fits(candidates[count - 1 - index]))?;
+                return Ok(candidates[count - 1 - found]);
             }
+            too_long = start;
         }
-        Ok(text.len())
     }
 
     /// The tokens of `text`; some number above `limit` if there are more than that.
     fn count(&self, text: &str, limit: usize) -> Result<usize> {
         let mut count = Count::till(limit);
-        self.encoding.encode(&self.normalization.apply(text), self.allowed, &mut count)?;
+        let text = self.encoding.normalization().apply(text)?;
+        self.encoding.encode_normal(&text, self.allowed, &mut count)?;
         Ok(count.total)
     }
 }
@@ -242,12 +410,8 @@ fn around(spans: &[Range<usize>], position: usize) -> Option<&Range<usize>> {
 fn farthest(count: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result<Option<usize>> {
     let mut range = 0..count;
     if count > TRY_ALL {
-        let (mut low, mut high) = (0, count);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if fits(middle)? { low = middle } else { high = middle }
-        }
-        range = low.saturating_sub(TRY_BEYOND)..(high + TRY_BEYOND).min(count);
+        let found = bisect(count, &mut fits)?;
+        range = found.saturating_sub(TRY_BEYOND)..(found + 1 + TRY_BEYOND).min(count);
     }
     for index in range.rev() {
         if fits(index)? {
@@ -255,6 +419,17 @@ fn farthest(count: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result
         }
     }
     Ok(None)
+}
+
+/// The largest index for which `fits` holds if it holds for 0 and for all up to some index; 0 if it
+/// does not.
+fn bisect(count: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
+    let (mut low, mut high) = (0, count);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle)? { low = middle } else { high = middle }
+    }
+    Ok(low)
 }
 
 /// The places between characters in a range of the text, both ends included.

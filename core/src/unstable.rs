@@ -4,57 +4,65 @@ use std::collections::BTreeSet;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
+use crate::memory::reserve;
+use crate::polling::poll;
+use crate::request::Request;
 use crate::sink::Pieces;
 use crate::special_tokens::Selection;
+use crate::split::{BATCH, Batch, Piece};
 
-/// The tokens of a vocabulary in the order of their bytes: those that start alike stand together.
-#[derive(Debug)]
-pub struct ByBytes {
-    /// Ranks.
-    order: Vec<u32>,
-    longest: usize,
-}
-
-impl ByBytes {
-    /// Sorts the tokens of `encoding`.
-    pub fn new(encoding: &Encoding) -> Self {
-        let vocabulary = encoding.vocabulary();
-        let mut order: Vec<u32> = (0..vocabulary.len() as u32).collect();
-        order.sort_unstable_by_key(|&rank| vocabulary.token(rank));
-        let longest = order.iter().map(|&rank| vocabulary.token(rank).len()).max().unwrap_or(0);
-        Self { order, longest }
+impl Encoding {
+    /// The tokens of `text` that stay whatever is written after it, and the ways in which the rest
+    /// of it may come out: each a sequence of ids that covers the rest and ends with a token that
+    /// reaches its end or beyond. Text that ends with an allowed special token has no rest.
+    pub fn encode_with_unstable(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, BTreeSet<Vec<u32>>)> {
+        let text = &*self.prepare(text, request)?;
+        let mut walk = Pieces::default();
+        self.encode_normal(text, &request.allowed, &mut walk)?;
+        let mut stable = walk.ids;
+        let ends_with_special =
+            stable.last().is_some_and(|&id| self.vocabulary().rank_of_id(id).is_none());
+        let Some(&(_, first)) = walk.starts.last().filter(|_| !ends_with_special) else {
+            return Ok((stable, BTreeSet::new()));
+        };
+        let from = unstable_from(self, &stable, first);
+        let rest = self.decode_bytes(&stable[from..])?;
+        stable.truncate(from);
+        let completions = completions(self, &rest)?;
+        Ok((stable, completions))
     }
 
-    /// The tokens, as ranks, that start with `prefix`.
-    fn starting_with(&self, encoding: &Encoding, prefix: &[u8]) -> &[u32] {
-        let token = |&rank: &u32| encoding.vocabulary().token(rank);
-        let from = self.order.partition_point(|rank| token(rank) < prefix);
-        let length = self.order[from..].partition_point(|rank| token(rank).starts_with(prefix));
-        &self.order[from..from + length]
+    /// The ids of bytes that need not be UTF-8. Text up to the first invalid byte is encoded as
+    /// ordinary text, without normalization; the rest, and the last piece before it, as one piece.
+    pub fn encode_bytes(&self, bytes: &[u8]) -> Result<Vec<u32>> {
+        let error = match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                let mut ids = Vec::new();
+                self.encode_normal(text, &Selection::None, &mut ids)?;
+                return Ok(ids);
+            }
+            Err(error) => error,
+        };
+        let (valid, invalid) = bytes.split_at(error.valid_up_to());
+        let text = std::str::from_utf8(valid).unwrap_or_default();
+        let mut walk = Pieces::default();
+        self.encode_normal(text, &Selection::None, &mut walk)?;
+        let mut ids = walk.ids;
+        let mut rest = Vec::new();
+        if let Some(&(_, first)) = walk.starts.last() {
+            let from = unstable_from(self, &ids, first);
+            rest = self.decode_bytes(&ids[from..])?;
+            ids.truncate(from);
+        }
+        reserve(&mut rest, invalid.len())?;
+        rest.extend_from_slice(invalid);
+        self.encode_piece(&rest, &mut ids)?;
+        Ok(ids)
     }
-}
-
-/// The tokens of `text` that stay whatever is written after it, and the ways in which the rest
-/// of it may come out: each a sequence of ids that covers the rest and ends with a token that
-/// reaches its end or beyond. Text that ends with an allowed special token has no rest.
-pub fn encode_with_unstable(
-    encoding: &Encoding,
-    by_bytes: &ByBytes,
-    text: &str,
-    allowed: &Selection,
-) -> Result<(Vec<u32>, BTreeSet<Vec<u32>>)> {
-    let mut walk = Pieces::default();
-    encoding.encode(text, allowed, &mut walk)?;
-    let mut stable = walk.ids;
-    let ends_with_special =
-        stable.last().is_some_and(|&id| encoding.vocabulary().rank_of_id(id).is_none());
-    let Some(&(_, first)) = walk.starts.last().filter(|_| !ends_with_special) else {
-        return Ok((stable, BTreeSet::new()));
-    };
-    let rest = encoding.decode_bytes(&stable[unstable_from(encoding, &stable, first)..])?;
-    stable.truncate(unstable_from(encoding, &stable, first));
-    let completions = completions(encoding, by_bytes, &rest)?;
-    Ok((stable, completions))
 }
 
 /// The first of `ids` that may change when text is added: the first of the last piece, or of the
@@ -72,21 +80,23 @@ fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
 }
 
 /// The sequences of ids that `rest` may become a prefix of.
-fn completions(encoding: &Encoding, by_bytes: &ByBytes, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
-    let vocabulary = encoding.vocabulary();
-    let single = by_bytes.starting_with(encoding, rest).iter();
+fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
+    let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens());
+    let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
 
     // A token may straddle the end of `rest` from every position in it. No token is longer than
     // the longest, so positions further back have none.
-    let first = rest.len().saturating_sub(by_bytes.longest).max(1);
+    let first = rest.len().saturating_sub(tokens.longest()).max(1);
+    let mut endings = Endings::new(encoding, rest)?;
     let mut text = Vec::new();
     for cut in first..rest.len() {
-        for &rank in by_bytes.starting_with(encoding, &rest[cut..]) {
+        for &rank in tokens.starting_with(vocabulary, &rest[cut..]) {
             text.clear();
             text.extend_from_slice(&rest[..cut]);
             text.extend_from_slice(vocabulary.token(rank));
-            found.insert(covering(encoding, &text, rest.len())?);
+            poll(text.len())?;
+            found.insert(covering(encoding, endings.encode(&text, cut)?, rest.len())?);
         }
     }
 
@@ -105,47 +115,145 @@ fn completions(encoding: &Encoding, by_bytes: &ByBytes, rest: &[u8]) -> Result<B
     Ok(found)
 }
 
-/// The first ids of `text` that together have at least `length` bytes.
-fn covering(encoding: &Encoding, text: &[u8], length: usize) -> Result<Vec<u32>> {
-    let mut ids = Vec::new();
-    match std::str::from_utf8(text) {
-        Ok(text) => encoding.encode(text, &Selection::None, &mut ids)?,
-        Err(_) => encoding.encode_piece(text, &mut ids)?,
+/// Encodes texts that begin like one text and end differently, the long beginning only once.
+struct Endings<'a> {
+    encoding: &'a Encoding,
+    /// The ids of the common text, where it is valid UTF-8.
+    as_text: Option<Beginning>,
+    /// Its ids as one piece, which is how text that is not valid UTF-8 is encoded.
+    as_piece: Option<Beginning>,
+    batch: Box<Batch>,
+}
+
+/// Ids of a text.
+struct Beginning {
+    ids: Vec<u32>,
+    /// Where each of its ids starts.
+    positions: Vec<usize>,
+    /// Where each of its pieces starts.
+    pieces: Vec<usize>,
+}
+
+impl<'a> Endings<'a> {
+    /// Texts shorter than this are encoded as a whole each time.
+    const LONG: usize = 128;
+
+    /// Ids that start so many bytes before the place where texts part, or earlier, seldom depend
+    /// on what follows; whether they do is checked, and then the next distance is tried.
+    const CONTEXTS: [usize; 3] = [48, 160, 480];
+
+    fn new(encoding: &'a Encoding, common: &[u8]) -> Result<Self> {
+        let (mut as_text, mut as_piece) = (None, None);
+        if common.len() >= Self::LONG && encoding.vocabulary().is_ordered() {
+            if let Ok(text) = std::str::from_utf8(common) {
+                let mut walk = Pieces::default();
+                encoding.encode_normal(text, &Selection::None, &mut walk)?;
+                let pieces = walk.starts.iter().map(|&(start, _)| start).collect();
+                as_text = Beginning::new(encoding, walk.ids, pieces, common.len())?;
+            }
+            let mut ids = Vec::new();
+            encoding.encode_piece(common, &mut ids)?;
+            as_piece = Beginning::new(encoding, ids, vec![0], common.len())?;
+        }
+        Ok(Self { encoding, as_text, as_piece, batch: Box::new([Piece::default(); BATCH]) })
     }
-    let mut covered = 0;
-    let mut count = 0;
+
+    /// The ids of `text`, which is the same as the common text up to byte `cut`.
+    fn encode(&mut self, text: &[u8], cut: usize) -> Result<Vec<u32>> {
+        if let Some(ids) = self.encode_end(text, cut)? {
+            return Ok(ids);
+        }
+        let mut ids = Vec::new();
+        match std::str::from_utf8(text) {
+            Ok(text) => self.encoding.encode_normal(text, &Selection::None, &mut ids)?,
+            Err(_) => self.encoding.encode_piece(text, &mut ids)?,
+        }
+        Ok(ids)
+    }
+
+    /// The same, from an id of the common text on; `None` where that is not certain to be right.
+    ///
+    /// Two sequences of ids, each the encoding of its bytes, are together the encoding of all of
+    /// the bytes if the last id of the one and the first of the other are neighbours in some
+    /// encoding (in ordered vocabularies, and within a piece): here, in that of the common text.
+    fn encode_end(&mut self, text: &[u8], cut: usize) -> Result<Option<Vec<u32>>> {
+        let whole = [Piece { start: 0, end: text.len() }];
+        let (beginning, pieces) = match std::str::from_utf8(text) {
+            Ok(text) => {
+                let Some(beginning) = &self.as_text else { return Ok(None) };
+                let count = self.encoding.splitter().pieces(text).fill(&mut self.batch)?;
+                if count == BATCH {
+                    return Ok(None);
+                }
+                (beginning, &self.batch[..count])
+            }
+            Err(_) => {
+                let Some(beginning) = &self.as_piece else { return Ok(None) };
+                (beginning, &whole[..])
+            }
+        };
+        let starts = pieces.iter().map(|piece| piece.start).take(beginning.pieces.len());
+        if !starts.eq(beginning.pieces.iter().copied()) {
+            return Ok(None);
+        }
+        let (last, behind) =
+            (pieces[beginning.pieces.len() - 1], &pieces[beginning.pieces.len()..]);
+        for context in Self::CONTEXTS {
+            let Some(anchor) = beginning.anchor(cut.saturating_sub(context)) else { break };
+            let from = beginning.positions[anchor];
+            if last.end <= from {
+                continue;
+            }
+            let mut ids = beginning.ids[..anchor].to_vec();
+            self.encoding.encode_piece(&text[from..last.end], &mut ids)?;
+            if ids[anchor] != beginning.ids[anchor] {
+                continue;
+            }
+            for piece in behind {
+                self.encoding.encode_piece(&text[piece.start..piece.end], &mut ids)?;
+            }
+            return Ok(Some(ids));
+        }
+        Ok(None)
+    }
+}
+
+impl Beginning {
+    /// `None` if the ids do not cover the `length` bytes of the text: a pattern may skip some.
+    fn new(
+        encoding: &Encoding,
+        ids: Vec<u32>,
+        pieces: Vec<usize>,
+        length: usize,
+    ) -> Result<Option<Self>> {
+        let mut positions = Vec::new();
+        reserve(&mut positions, ids.len())?;
+        let mut position = 0;
+        for &id in &ids {
+            positions.push(position);
+            position += token_length(encoding, id)?;
+        }
+        Ok((position == length).then_some(Self { ids, positions, pieces }))
+    }
+
+    /// The index of the last id that starts at or before byte `position`, inside the last piece.
+    fn anchor(&self, position: usize) -> Option<usize> {
+        let index = self.positions.partition_point(|&start| start <= position).checked_sub(1)?;
+        (self.positions[index] > *self.pieces.last()?).then_some(index)
+    }
+}
+
+fn token_length(encoding: &Encoding, id: u32) -> Result<usize> {
+    encoding.token_bytes(id).map(<[u8]>::len).ok_or(Error::UnknownId(id.into()))
+}
+
+/// The first of `ids` that together have at least `length` bytes.
+fn covering(encoding: &Encoding, mut ids: Vec<u32>, length: usize) -> Result<Vec<u32>> {
+    let (mut covered, mut count) = (0, 0);
     while covered < length && count < ids.len() {
-        let id = ids[count];
-        covered += encoding.token_bytes(id).ok_or(Error::UnknownId(u64::from(id)))?.len();
+        covered += token_length(encoding, ids[count])?;
         count += 1;
     }
     ids.truncate(count);
-    Ok(ids)
-}
-
-/// The ids of bytes that need not be UTF-8. Text up to the first invalid byte is encoded as
-/// text; the rest, and the last piece before it, as one piece.
-pub fn encode_bytes(encoding: &Encoding, bytes: &[u8]) -> Result<Vec<u32>> {
-    let error = match std::str::from_utf8(bytes) {
-        Ok(text) => {
-            let mut ids = Vec::new();
-            encoding.encode(text, &Selection::None, &mut ids)?;
-            return Ok(ids);
-        }
-        Err(error) => error,
-    };
-    let (valid, invalid) = bytes.split_at(error.valid_up_to());
-    let text = std::str::from_utf8(valid).expect("UTF-8 up to the first invalid byte");
-    let mut walk = Pieces::default();
-    encoding.encode(text, &Selection::None, &mut walk)?;
-    let mut ids = walk.ids;
-    let mut rest = Vec::new();
-    if let Some(&(_, first)) = walk.starts.last() {
-        let from = unstable_from(encoding, &ids, first);
-        rest = encoding.decode_bytes(&ids[from..])?;
-        ids.truncate(from);
-    }
-    rest.extend_from_slice(invalid);
-    encoding.encode_piece(&rest, &mut ids)?;
     Ok(ids)
 }

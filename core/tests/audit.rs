@@ -14,7 +14,8 @@ fn audit_of(pattern: &str, longer: &[&[u8]], normalization: Normalization) -> Ve
     let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
     let specials = SpecialTokens::new([("<|end|>".to_owned(), 100_000)]).unwrap();
     let encoding = Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), specials).unwrap();
-    let audits = audit(&encoding, normalization, &mut |_| ControlFlow::Continue(())).unwrap();
+    let encoding = encoding.with_normalization(normalization);
+    let audits = audit(&encoding, &mut |_| ControlFlow::Continue(())).unwrap();
     audits.unwrap().split_off(256)
 }
 
@@ -95,6 +96,6 @@ fn it_can_be_ended() {
         Splitter::new(GPT2).unwrap(),
         SpecialTokens::new([]).unwrap(),
     );
-    let ended = audit(&encoding.unwrap(), Normalization::None, &mut |_| ControlFlow::Break(()));
+    let ended = audit(&encoding.unwrap(), &mut |_| ControlFlow::Break(()));
     assert_eq!(ended, Ok(None));
 }

@@ -4,18 +4,18 @@
 //! tokens that cross characters, tokens that merging cannot reach, bytes that are no token, ranks
 //! out of order, ids with gaps and ids near the end of their range.
 
+mod support;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_core::cache::CacheSize;
 use bpe_core::pool::WORKSPACES;
-use bpe_core::special_tokens::Selection;
 use bpe_core::vocabulary::image::Aligned;
-use bpe_core::{Encoding, Error, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Encoding, Error, Request, SpecialTokens, Splitter, Vocabulary};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::Config;
 
 type Token = (Vec<u8>, u32);
 
@@ -214,7 +214,7 @@ fn piece_ids(encoding: &Encoding, piece: &[u8]) -> Result<Vec<u32>, u8> {
 
 fn text_ids(encoding: &Encoding, text: &str) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
-    let result = encoding.encode(text, &Selection::None, &mut ids);
+    let result = encoding.encode(text, &Request::ORDINARY, &mut ids);
     outcome(result, ids)
 }
 
@@ -248,7 +248,7 @@ fn as_text(bytes: &[u8]) -> String {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 1500, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(support::config(1500))]
 
     #[test]
     fn pieces_merge_by_the_rule(case in cases(24)) {
@@ -286,7 +286,7 @@ proptest! {
 
 proptest! {
     // An image is never given back, and takes more than a megabyte.
-    #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(support::config(100))]
 
     #[test]
     fn images_merge_by_the_rule(case in cases(24)) {
@@ -449,7 +449,7 @@ fn pieces_that_evict_each_other_keep_their_ids() {
     let plain = encoding(letters(), WHOLE);
     plain.workspaces().set_caching(false);
     let (mut ids, mut wanted) = (Vec::new(), Vec::new());
-    for number in 0..1_000_000 {
+    for number in 0..1_000_000_u64 {
         // A small cache first, in which that takes fewer.
         match number {
             0 => cached.workspaces().set_cache_size(CacheSize::MIN),
@@ -521,8 +521,8 @@ impl bpe_core::Sink for Panics {
         &mut self.0
     }
 
-    fn piece(&mut self, start: usize) {
-        assert!(start < 20, "enough");
+    fn piece(&mut self, bytes: std::ops::Range<usize>) {
+        assert!(bytes.start < 20, "enough");
     }
 }
 
@@ -533,7 +533,7 @@ fn a_panic_in_a_sink_leaves_the_encoding_sound() {
     let wanted = text_ids(&encoding, text);
     for _ in 0..2 * WORKSPACES {
         let walk = std::panic::AssertUnwindSafe(|| {
-            encoding.encode(text, &Selection::None, &mut Panics(Vec::new()))
+            encoding.encode(text, &Request::ORDINARY, &mut Panics(Vec::new()))
         });
         assert!(std::panic::catch_unwind(walk).is_err());
         assert_eq!(text_ids(&encoding, text), wanted);

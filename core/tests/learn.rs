@@ -1,5 +1,7 @@
 //! Learning, against a counter that starts anew after every merge.
 
+mod support;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -68,6 +70,8 @@ fn naive(base: &Ranks, words: &[(&str, i64)]) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 proptest! {
+    #![proptest_config(support::config(256))]
+
     #[test]
     fn counts_kept_up_to_date_equal_counting_anew(
         words in prop::collection::vec(("[ab猫只]{1,9}", 1i64..6), 1..12),
@@ -152,6 +156,15 @@ fn a_character_in_three_pieces_takes_no_part() {
     let learned = run(&base_of(&[]), &[("猫", 1), ("ab", 1)], &options);
     assert!(learned.paths[0].blocked && !learned.paths[1].blocked);
     assert_eq!(tokens(&learned), [b"ab"]);
+}
+
+#[test]
+fn a_word_with_such_a_character_adds_to_no_count() {
+    let options = Options { whole_characters: true, ..Options::default() };
+    let learned = run(&base_of(&[]), &[("猫ab", 5), ("cd", 1)], &options);
+    assert!(learned.paths[0].blocked);
+    assert_eq!(tokens(&learned), [b"cd"]);
+    assert!(learned.paths[0].merges.is_empty());
 }
 
 #[test]

@@ -11,9 +11,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use bpe_core::audit::merge_alone;
-use bpe_core::special_tokens::Selection;
 use bpe_core::split::Piece;
-use bpe_core::{Sink, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Request, Sink, SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
 use crate::bytes::{bytes_of, text_of};
@@ -160,10 +159,29 @@ impl Model {
         tokens
     }
 
+    /// Tokens and ids where the ids are the order of merging, and the bytes are all that counts.
+    pub(crate) fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
+        if self.listed.is_some() {
+            return Err(Error::unsupported(
+                "model.merges",
+                "in an Encoding a list of merges that ranks cannot say",
+            ));
+        }
+        if self.ids.is_some() {
+            return Err(Error::unsupported(
+                "model.vocab",
+                "in an Encoding another order of ids than that of the merges",
+            ));
+        }
+        let vocabulary = self.core.vocabulary();
+        let ranks = 0..vocabulary.len() as u32;
+        Ok(ranks.map(|rank| (vocabulary.token(rank), vocabulary.id(rank))).collect())
+    }
+
     /// Walks a text that the core splits into `sink`, which gets the ids of the core; see
     /// [`Model::finish`].
     pub(crate) fn encode<S: Sink>(&self, text: &str, sink: &mut S) -> Result<()> {
-        Ok(self.core.encode(text, &Selection::None, sink)?)
+        Ok(self.core.encode(text, &Request::ORDINARY, sink)?)
     }
 
     /// Appends the ids of pieces of a text, none of them empty; see [`Model::finish`].

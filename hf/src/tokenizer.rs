@@ -353,6 +353,13 @@ impl Tokenizer {
         Ok(Encoding::new(ids, type_id, None))
     }
 
+    /// The tokens of the model and their ids, for an encoding that merges in the order of ids.
+    ///
+    /// Fails with [`Error::Unsupported`] where such an encoding would merge otherwise.
+    pub fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
+        self.model.ranks()
+    }
+
     /// The pattern of the pre-tokenizer, if one that the core has a scanner for is all that it
     /// amounts to.
     pub fn pattern(&self) -> Option<&str> {
@@ -365,7 +372,7 @@ impl Tokenizer {
 
 /// How ids are found, and what splits in the core.
 fn plan(spec: Option<&spec::PreTokenizer>) -> Result<(Plan, Splitter)> {
-    let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_published);
+    let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
     let plan = Plan::new(spec, |pattern| scanner(pattern).is_some())?;
     let pattern = match &plan {
         Plan::Pattern { pattern, .. } => pattern.as_str(),

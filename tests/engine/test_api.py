@@ -243,8 +243,8 @@ def test_docstrings(name):
 def test_docstrings_of_native_methods():
     finder = doctest.DocTestFinder(recurse=False)
     tree = ast.parse(pathlib.Path(bpe_engine._core.__file__).with_name("_core.pyi").read_text())
-    base = next(c for c in tree.body if getattr(c, "name", "") == "EncodingBase")
-    stubs = {method.name: method for method in base.body}
+    base = next(c for c in tree.body if getattr(c, "name", "") == "Encoding")
+    stubs = {method.name: method for method in base.body if isinstance(method, ast.FunctionDef)}
     for name in NATIVE:
         method = getattr(bpe_engine.Encoding, name)
         assert inspect.getdoc(method) == ast.get_docstring(stubs[name])
@@ -278,7 +278,7 @@ def test_a_class_like_any_other(Encoding):
             self.made_with = args
             return self
 
-    class Mine(Encoding, Mixin, dict):
+    class Mine(Encoding, Mixin):
         def __init__(self, other):
             self.__dict__.update(other.__dict__)
 
@@ -295,6 +295,16 @@ def test_a_class_like_any_other(Encoding):
             call("a")
     with pytest.raises((TypeError, AttributeError)):
         Encoding.encode(5, "a")
+    with pytest.raises(TypeError, match=r"Encoding\.encode\(\) takes 2 positional .* 3 were given"):
+        mine.encode("a", set())
+    with pytest.raises(TypeError, match=r"Encoding\.encode\(\) missing 1 required .*'text'"):
+        mine.encode()
+    with pytest.raises(TypeError, match=r"Encoding\.encode\(\) got an unexpected .*'special'"):
+        mine.encode("a", special=())
+    with pytest.raises(
+        TypeError, match=r"Encoding\.encode_ordinary\(\) takes 2 positional arguments but 4 were"
+    ):
+        mine.encode_ordinary("a", 1, 2)
     with pytest.raises(TypeError):
         mine.encode("a", set())
 
@@ -307,7 +317,7 @@ def test_stub(tmp_path):
     allowed.write_text(
         "bpe_engine._core.TokenBuffer.__buffer__\nbpe_engine._core.TokenBuffer.__release_buffer__\n"
         # Shows `()` where a set is meant.
-        "bpe_engine._core.EncodingBase.encode\n"
+        "bpe_engine._core.Encoding.encode\n"
     )
     run = subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", "bpe_engine._core", "--concise",

@@ -214,8 +214,6 @@ def test_constructor():
         make(mergeable_ranks={})
     with pytest.raises(ValueError, match="share the rank 97"):
         make(mergeable_ranks={**RANKS, b"ab": 97})
-    with pytest.raises(ValueError, match="the token with rank 300 is empty"):
-        make(mergeable_ranks={**RANKS, b"": 300})
     with pytest.raises(OverflowError, match="the token id -1 is out of range"):
         make(mergeable_ranks={**RANKS, b"ab": -1})
     with pytest.raises(OverflowError, match="the token id 4294967296 is out of range"):

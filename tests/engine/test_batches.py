@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import numpy as np
 import pytest
+import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 from pairs import FAMILIES, Pair, pair
@@ -136,3 +138,35 @@ def test_a_pattern_of_ones_own_on_threads() -> None:
     text = ("some words " * 9000 + END) * 4
     ids = enc.encode_to_numpy(text, allowed_special="all", num_threads=4)
     assert ids.tolist() == enc.encode(text, allowed_special="all")
+
+
+@pytest.mark.parametrize("Encoding", [bpe_engine.Encoding, tiktoken.Encoding])
+def test_batches_call_what_a_subclass_or_an_instance_overrides(Encoding):
+    class Upper(Encoding):
+        def encode(self, text, **options):
+            assert options["allowed_special"] == {END}
+            assert options["disallowed_special"] == frozenset()
+            return super().encode(text.upper(), **options)
+
+        def encode_ordinary(self, text):
+            return super().encode_ordinary(text.upper())
+
+    small = {"mergeable_ranks": {b"a": 0, b"A": 1}, "special_tokens": {END: 2}}
+    upper = Upper("upper", pat_str=".", **small)
+    assert upper.encode_batch(["a", "aa"], allowed_special="all") == [[1], [1, 1]]
+    assert upper.encode_ordinary_batch(["a", "aa"]) == [[1], [1, 1]]
+    plain = Encoding("plain", pat_str=".", **small)
+    assert plain.encode_ordinary_batch(["a"]) == [[0]]
+    plain.encode_ordinary = lambda text: [len(text)]
+    plain.encode = lambda text, **options: [len(text), len(options)]
+    assert plain.encode_ordinary_batch(["aaa"]) == [[3]]
+    assert plain.encode_batch(["aaa"]) == [[3, 2]]
+
+
+def test_without_numpy_the_message_tells_the_way_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    enc = bpe_engine.get_encoding("gpt2")
+    with pytest.raises(ImportError, match="encode_to_numpy needs numpy.*pip install numpy.*encode"):
+        enc.encode_to_numpy("a")
+    with pytest.raises(ImportError, match="encode_batch_to_numpy needs .* Encoding.encode_batch"):
+        enc.encode_batch_to_numpy(["a"])

@@ -25,7 +25,24 @@ INPUTS = {
     "random han": HAN,
     "digits": "1" * MILLION,
     "punctuation": "!" * MILLION,
+    "bracket and dashes": "(" + "-" * (MILLION - 1),
+    "stars among dashes": ("-" * 499 + "*") * (MILLION // 500),
     "emoji": "🤖" * (MILLION // 4),
+}
+
+# Runs with odd ends, and what nearly repeats.
+NEAR_RUNS = {
+    f"{unit} {length} {end}": (unit * length + end) * (200_000 // (length * len(unit) + len(end)))
+    for unit, end in (
+        ("-", "="),
+        ("=", "-"),
+        (" ", "\t"),
+        ("a", "b"),
+        ("ab", "c"),
+        ("/", "*"),
+        ("\n", " "),
+    )
+    for length in (7, 63, 130)
 }
 
 # A run of white space of this length makes tiktoken panic; there the meaning of the pattern is
@@ -81,6 +98,29 @@ def _timed(both: Pair, text: str) -> float:
     start = time.process_time()
     both.ours.count(text)
     return time.process_time() - start
+
+
+@pytest.mark.parametrize("kind", NEAR_RUNS)
+def test_ids_of_near_runs(both: Pair, kind):
+    text = NEAR_RUNS[kind][:20_000]
+    assert both.ours.encode(text) == both.theirs.encode_ordinary(text)
+
+
+@pytest.mark.parametrize("kind", [*INPUTS, *SPACES, *NEAR_RUNS])
+def test_no_text_costs_much_more_than_ordinary_text(both: Pair, kind):
+    """A bracket and dashes took 70 times as long a byte as words."""
+    words = "".join(
+        _random.choice([" the", " of", " House", " is", " 12", ".\n", " tokenizers"])
+        for _ in range(20_000)
+    )
+    text = {**INPUTS, **SPACES, **NEAR_RUNS}[kind][:200_000]
+    both.ours.set_caching(False)
+    try:
+        ordinary = min(_timed(both, words) for _ in range(3)) / len(words.encode())
+        hostile = min(_timed(both, text) for _ in range(3)) / len(text.encode())
+    finally:
+        both.ours.set_caching(True)
+    assert hostile < 15 * ordinary, f"{hostile * 1e9:.0f} ns a byte, words {ordinary * 1e9:.0f} ns"
 
 
 def test_a_long_text_of_everything(both: Pair):

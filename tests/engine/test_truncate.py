@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import ENCODINGS, repaired
 from pairs import Pair, pair
 from strategies import texts
+
+import bpe_engine
 
 allowed_sets = st.sampled_from(["all", frozenset(), frozenset({"<|endoftext|>"})])
 
@@ -123,6 +128,58 @@ def test_a_pattern_that_drops_text():
     assert words.truncate(text, 4) == "ab cd  "
     assert words.truncate(text, 3, side="left") == "d  ef"
     assert "".join(words.chunk(text, 2)) == text
+
+
+def test_a_pattern_that_looks_far():
+    from bpe_engine import Encoding
+
+    # Words are one token each where an exclamation mark follows or stands before, however far.
+    ranks = {bytes([i]): i for i in range(256)} | {b"aa": 256, b"aaaa": 257}
+    ahead = Encoding("a", pat_str=r"a+(?=.*!)|.", mergeable_ranks=ranks, special_tokens={})
+    text = "aaaa " * 100 + "!"
+    for limit in [0, 1, 5, 20, 33]:
+        assert ahead.truncate(text, limit) == text[:limit]
+    behind = Encoding("b", pat_str=r"!.*|.", mergeable_ranks=ranks, special_tokens={})
+    text = "!" + "aaaa " * 100
+    for limit in [0, 1, 5, 20, 33]:
+        assert behind.truncate(text, limit, side="left") == text[len(text) - limit :]
+
+
+def test_a_suffix_is_found_from_the_end(both: Pair):
+    text = "The quick 1234567 fox — 敏捷的棕色狐狸 don't stop\n\n  here. " * 2000
+    for limit in [1, 10, 300]:
+        suffix = both.ours.truncate(text, limit, side="left")
+        near = text[-200 * (limit + 1) :]
+        assert suffix == both.ours.truncate(near, limit, side="left")
+        assert text.endswith(suffix) and both.ours.count(suffix) <= limit
+        for more in range(1, 9):
+            assert both.ours.count(text[-len(suffix) - more :]) > limit
+
+
+HARD = {
+    "letters": lambda n: "".join(random.Random(1).choices("ab", k=n)),
+    "dashes": lambda n: "(" + "-" * n,
+    "words": lambda n: "hello world, it's 1234 " * (n // 23),
+    "spaces": lambda n: " \n" * (n // 2),
+    "Han": lambda n: "敏捷的棕色狐狸" * (n // 7),
+    "decomposed": lambda n: "e\u0301" * (n // 2),
+}
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
+@pytest.mark.parametrize("hard", HARD)
+def test_chunking_costs_little_more_than_encoding_the_chunks(name, hard):
+    enc = bpe_engine.get_encoding(name)
+    for size, limit, overlap in [(6000, 6, 0), (6000, 12, 11), (2500, 400, 399), (30_000, 1000, 0)]:
+        text = HARD[hard](size)
+        enc.chunk(text, limit, overlap)
+        begin = time.process_time()
+        chunks = enc.chunk(text, limit, overlap)
+        middle = time.process_time()
+        for chunk in chunks:
+            enc.encode_ordinary(chunk)
+        encoding = time.process_time() - middle
+        assert middle - begin < 30 * encoding + 0.01, (size, limit, overlap, len(chunks))
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

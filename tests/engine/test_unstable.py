@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,3 +49,46 @@ def test_special_tokens_are_stable(both: Pair):
 )
 def test_random(name, text):
     compare(pair(name), "".join(text))
+
+
+LONG = {
+    "dashes": " " + "-" * 4000,
+    "letters": "".join(random.Random(3).choices("ab", k=4000)),
+    "Han": "敏捷的棕色狐狸" * 190,
+    "spaces": " " * 4000,
+    "digits after letters": "x" * 500 + "1",
+    "mixed marks": "".join(random.Random(4).choices("-=*#", k=4000)),
+}
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+@pytest.mark.parametrize("text", LONG)
+def test_a_long_last_piece_costs_little_beside_its_completions(name, text):
+    both = pair(name)
+    text = LONG[text]
+    both.ours.encode_with_unstable(text)
+    begin = time.process_time()
+    _, completions = both.ours.encode_with_unstable(text)
+    took = time.process_time() - begin
+    ids = sum(map(len, completions))
+    # 100 ms, and what it takes to make so many completions; the machine may be busy.
+    beside = len(completions) * 10e-6 + ids * 50e-9
+    assert took < 3 * (0.1 + beside), (took, len(completions), ids)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
+def test_long_last_pieces_are_tiktokens(name):
+    both = pair(name)
+    for text in LONG.values():
+        compare(both, text[:330])
+        compare(both, text[-300:])
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@settings(max_examples=6)
+@given(
+    unit=st.lists(st.sampled_from(["a", "b", "-", "=", "你", "é", "ing"]), min_size=1, max_size=3),
+    end=st.sampled_from(["", "a", "-", "\n", "=-", "你", "é"]),
+)
+def test_random_long_pieces(name, unit, end):
+    compare(pair(name), ("".join(unit) * 200)[:170] + end)

@@ -72,8 +72,8 @@ def test_truncation_and_padding(fresh, direction, strategy):
         for tokenizer in fresh:
             try:
                 tokenizer.enable_truncation(
-                        length, stride=stride, strategy=strategy, direction=direction
-                    )
+                    length, stride=stride, strategy=strategy, direction=direction
+                )
             except ValueError:
                 continue
             tokenizer.enable_padding(direction=direction, length=12, pad_id=3, pad_token="<p>")

@@ -65,9 +65,7 @@ def model(seed: int, ignore_merges: bool, permuted: bool, tokens: int) -> models
 
 
 normalizer_parts = st.one_of(
-    st.sampled_from(
-        [normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD()]
-    ),
+    st.sampled_from([normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD()]),
     st.just(normalizers.Lowercase()),
     st.sampled_from(
         [
@@ -195,7 +193,18 @@ everything = given(
 )
 
 
-def check(seed, ignore_merges, permuted, tokens, normalizer, pre_tokenizer, processor, decoder, added, texts):
+def check(
+    seed,
+    ignore_merges,
+    permuted,
+    tokens,
+    normalizer,
+    pre_tokenizer,
+    processor,
+    decoder,
+    added,
+    texts,
+):
     theirs = tokenizers.Tokenizer(model(seed, ignore_merges, permuted, tokens))
     if normalizer is not None:
         theirs.normalizer = normalizer

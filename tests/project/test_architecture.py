@@ -1,10 +1,12 @@
-"""Dependencies point one way: vocab_tools -> bpe_engine -> _core, and bindings -> core."""
+"""Dependencies point one way: vocab_tools -> bpe_engine -> _core, bindings -> core, and within each
+from the rooms that come later in the lists below to those that come earlier."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -57,21 +59,76 @@ def test_crates() -> None:
         assert "pyo3" not in path.read_text(encoding="utf-8"), path
 
 
-# What rooms of the core may use of the others, beside `ablation` and `error`.
-ROOMS = {
-    "hash": set(),
-    "memory": set(),
-    "cache": {"hash", "memory", "vocabulary"},
-    "lookup": {"cache", "memory", "merge", "split", "tier", "vocabulary"},
-    "pool": {"cache", "lookup", "split", "vocabulary"},
-}
+# The modules of the core: each may use those before it, so that there are no circles.
+CORE_ROOMS = [
+    "error", "hash", "once", "polling", "ablation", "tier", "memory", "code_points",
+    "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
+    "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "encoding", "threads",
+    "offsets", "inspect", "truncate", "unstable", "audit", "train",
+]  # fmt: skip
+
+# The same for the bindings.
+BINDINGS_ROOMS = [
+    "buffer_pool", "int_cache", "errors", "strings", "text", "gil", "ids", "request", "ranks",
+    "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
+    "vocabulary", "caches", "facade", "vocab_tools",
+]  # fmt: skip
+
+# What `lib.rs` offers under the name of the crate.
+RUST_NAMES = {
+    "Encoding": "encoding", "Error": "error", "Result": "error", "Normalization": "normalize",
+    "Request": "request", "Sink": "sink", "SpecialTokens": "special_tokens",
+    "Splitter": "split", "Vocabulary": "vocabulary",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_of_the_core(room: str) -> None:
-    source = ROOT / "core" / "src"
-    paths = [source / f"{room}.rs", *(source / room).rglob("*.rs")]
-    texts = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
-    assert texts
-    used = {name for text in texts for name in re.findall(r"\bcrate::(\w+)", text)}
-    assert used <= ROOMS[room] | {room, "ablation", "error"}
+def rust_imports(source: str) -> set[str]:
+    """The modules of its crate that a Rust file uses, its tests and comments aside."""
+    code = source.split("\n#[cfg(test)]\nmod tests {")[0]
+    code = re.sub(r"//.*", "", code)
+    found = set(re.findall(r"\bcrate::(\w+)", code))
+    for group in re.findall(r"\bcrate::\{([^;]*)\};", code):
+        found |= set(re.findall(r"(?:^|,)\s*(\w+)", group))
+    return {RUST_NAMES.get(name, name) for name in found}
+
+
+@pytest.mark.parametrize("crate, rooms", [("core", CORE_ROOMS), ("bindings", BINDINGS_ROOMS)])
+def test_no_import_of_a_crate_runs_up(crate: str, rooms: list[str]) -> None:
+    source = ROOT / crate / "src"
+    for path in sorted(source.rglob("*.rs")):
+        room = path.relative_to(source).parts[0].removesuffix(".rs")
+        if room == "lib" or "tests" in path.parts or path.name == "tests.rs":
+            continue
+        assert room in rooms, f"{path} is new: give it a place in the list"
+        for used in rust_imports(path.read_text(encoding="utf-8")) - {room}:
+            assert used in rooms, f"{path} uses crate::{used}"
+            assert rooms.index(used) < rooms.index(room), (
+                f"{path} uses crate::{used}, which is above"
+            )
+
+
+def module_imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """The modules of its own package that a module imports, also inside functions and for types."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            yield from [node.module.split(".")[0]] if node.module else (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package + "."):
+            yield node.module.split(".")[1]
+
+
+def test_no_circles_of_python_modules() -> None:
+    modules = {
+        path.stem: path
+        for path in (ROOT / "bpe_engine").glob("*.py")
+        if path.stem not in {"__init__", "__main__"}
+    }
+    graph = {
+        name: set(
+            module_imports(ast.parse(path.read_text(encoding="utf-8")), "bpe_engine")
+        ) & modules.keys()
+        for name, path in modules.items()
+    }  # fmt: skip
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")

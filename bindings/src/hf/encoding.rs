@@ -33,7 +33,7 @@ struct State {
 /// The ids of a text, or of two, and what goes with each.
 ///
 /// Tokens, offsets and words are made when they are first asked for.
-#[pyclass(frozen, name = "Encoding", module = "bpe_engine._core")]
+#[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
 pub struct HfEncoding(Mutex<State>);
 
 impl HfEncoding {

@@ -7,11 +7,11 @@ use bpe_hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use bpe_hf::{AddedToken, Encoding, Input, Sequence, Tokenizer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::encoding::{HfEncoding, Source, direction};
 use super::{OrRaise, component, input};
-use crate::{batch, gil};
+use crate::{gil, rows};
 
 /// How much text a share of a batch has.
 const SHARE: usize = 32 * 1024;
@@ -33,6 +33,12 @@ impl HfTokenizer {
         *place = Arc::new(changed);
         Ok(result)
     }
+}
+
+/// Runs `work`, without holding the interpreter if `size` says that it takes a while.
+fn aside<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    const WORTH_DETACHING: usize = 4096;
+    if size < WORTH_DETACHING { Ok(work()) } else { gil::detached(py, work) }
 }
 
 /// Encodings of a share, and what stopped the next one. The lock is for taking them out.
@@ -84,7 +90,7 @@ fn encode_all(
         failure.take().map_or(Ok(()), |error| Err(super::to_python(error)))
     };
     let threads = threads.min(cores()).min(total / SHARE + 1);
-    in_order(shares.len(), threads, encode, |job| gil::run(py, total, job), take)?;
+    in_order(shares.len(), threads, encode, |job| aside(py, total, job), take)?;
     let length = tokenizer.pad(&mut encodings);
     let objects = encodings.into_iter().zip(inputs).map(|(encoding, input)| {
         HfEncoding::new(
@@ -208,7 +214,7 @@ impl HfTokenizer {
         if input.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err("Can't extract `str` to `Vec`"));
         }
-        let threads = num_threads.map_or(Ok(usize::MAX), batch::threads)?;
+        let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let inputs = input.try_iter()?.map(|item| input::read(&item?, is_pretokenized));
         let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
         encode_all(py, &self.current(), inputs, add_special_tokens, threads)
@@ -257,7 +263,7 @@ impl HfTokenizer {
     #[pyo3(signature = (ids, skip_special_tokens=true))]
     fn decode(&self, py: Python<'_>, ids: Vec<u32>, skip_special_tokens: bool) -> PyResult<String> {
         let tokenizer = self.current();
-        gil::run(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens)).or_raise()
+        aside(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?.or_raise()
     }
 
     /// The text of each sequence of ids.
@@ -270,7 +276,7 @@ impl HfTokenizer {
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<String>> {
         let tokenizer = self.current();
-        let threads = num_threads.map_or(Ok(usize::MAX), batch::threads)?;
+        let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let total: usize = sequences.iter().map(Vec::len).sum();
         let share = 256;
         let shares = sequences.len().div_ceil(share);
@@ -285,7 +291,7 @@ impl HfTokenizer {
             shares,
             threads,
             decode,
-            |job| gil::run(py, total, job),
+            |job| aside(py, total, job),
             |made| {
                 for text in made {
                     texts.push(text.clone().or_raise()?);
@@ -527,6 +533,17 @@ impl HfTokenizer {
     /// The tokens that the model makes of a text: `(id, token, (start, end))`.
     fn _tokenize(&self, text: &str) -> PyResult<Vec<(u32, String, (usize, usize))>> {
         self.current().tokenize(text).or_raise()
+    }
+
+    /// `{token bytes: id}` and the pattern, for an encoding that merges in the order of ids. The
+    /// pattern is None where one pattern is not all that the pre-tokenizer amounts to.
+    fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
+        let tokenizer = self.current();
+        let ranks = PyDict::new(py);
+        for (bytes, id) in tokenizer.ranks().or_raise()? {
+            ranks.set_item(PyBytes::new(py, bytes), id)?;
+        }
+        Ok((ranks, tokenizer.pattern().map(str::to_owned)))
     }
 
     fn _model_token_to_id(&self, token: &str) -> Option<u32> {

@@ -3,10 +3,11 @@
 use std::arch::x86_64::*;
 
 use super::{BLOCK, Room, Unit, append_blocks};
+use crate::error::Result;
 
 /// [`super::append`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
-pub(super) fn append<U: Unit>(units: &[U], text: &mut String) -> bool {
+pub(super) fn append<U: Unit>(units: &[U], text: &mut String) -> Result<bool> {
     // SAFETY: `write` writes whole characters.
     unsafe { append_blocks(units, text, |units, room| write(units, room)) }
 }

@@ -145,7 +145,7 @@ impl SingleEncoder<'_> {
             ids.push(self.vocabulary.id(rank));
             return Ok(());
         }
-        merge(self.vocabulary, bytes, ids);
+        merge(self.vocabulary, bytes, ids)?;
         self.vocabulary.turn_into_ids(&mut ids[from..])
     }
 

@@ -2,6 +2,7 @@
 
 use std::hint::select_unpredictable;
 
+use crate::ablation::Mechanism;
 use crate::vocabulary::{NONE, Neighbours, Pairs, three_byte_char};
 
 /// A part that merging starts with.
@@ -15,7 +16,7 @@ pub(super) struct FirstPart {
     pub(super) rank: u32,
 }
 
-/// Tells `found` the parts that merging `piece` starts with, in order: single bytes, but for what is
+/// Calls `found` with the parts that merging `piece` starts with, in order: single bytes, but for what is
 /// certain to merge with each other, which are characters of three bytes that are complete before
 /// anything else can take a part of them, and pairs of bytes. For ordered vocabularies only.
 ///
@@ -30,12 +31,13 @@ pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(Fir
         None => &Neighbours::NONE,
     };
     let mut position = 0;
-    let mut taken_left = NONE;
+    let mut left_merge_rank = NONE;
     let mut here = next_to(0);
     let mut rank = NONE;
     let mut is_byte_before = true;
     while let Some(&byte) = piece.get(position) {
-        if byte & 0xf0 == 0xe0
+        if Mechanism::FirstParts.is_used()
+            && byte & 0xf0 == 0xe0
             && let Some(code_point) = three_byte_char(&piece[position..])
             && let character = pairs.character(code_point)
             && character != NONE
@@ -43,20 +45,22 @@ pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(Fir
             found(FirstPart { part: character, is_known: position == 0, rank: NONE });
             (rank, is_byte_before) = (NONE, false);
             position += 3;
-            taken_left = next_to(position - 1).taken_left;
+            left_merge_rank = next_to(position - 1).left_merge_rank;
             here = next_to(position);
             continue;
         }
         let next = next_to(position + 1);
         // Neither is branched on: it cannot be predicted.
-        let is_pair = (here.rank < taken_left) & (here.rank < next.taken_right);
+        let is_pair = Mechanism::FirstParts.is_used()
+            & (here.rank < left_merge_rank)
+            & (here.rank < next.right_merge_rank);
         let part = select_unpredictable(is_pair, here.rank, pairs.byte(byte));
         let is_known = is_byte_before & !is_pair | (position == 0);
         found(FirstPart { part, is_known, rank });
         rank = select_unpredictable(is_pair, NONE, here.rank);
         is_byte_before = !is_pair;
         position += 1 + usize::from(is_pair);
-        taken_left = select_unpredictable(is_pair, next, here).taken_left;
+        left_merge_rank = select_unpredictable(is_pair, next, here).left_merge_rank;
         here = next_to(position);
     }
 }

@@ -7,9 +7,10 @@
 //! instructions move the parts up and find the next lowest ranks.
 
 use super::initial::first_parts;
+use crate::ablation::Mechanism;
 use crate::split::Piece;
 use crate::tier::{Kind, Tier};
-use crate::vocabulary::{NONE, Pairs, Sought, Vocabulary};
+use crate::vocabulary::{NONE, PairProbe, Pairs, Vocabulary};
 
 /// How many pieces share a block: as many as ranks fit into the widest vectors.
 const LANES: usize = 16;
@@ -17,28 +18,28 @@ const LANES: usize = 16;
 const BLOCKS: usize = 4;
 /// Pieces have less bytes than a block has rows.
 const ROWS: usize = 32;
-/// Below the ranks in a block there is room for the number of a row.
+/// Below the ranks in a block there are bits for the number of a row.
 const ROW_BITS: u32 = ROWS.trailing_zeros();
 /// Where two parts do not merge.
 const NOTHING: u32 = NONE << ROW_BITS;
 /// How many pairs are looked up together at most.
-const WANTED: usize = 512;
+const LOOKUPS: usize = 512;
 
 /// Pieces of up to this many bytes are merged here.
 pub(crate) const LANES_LIMIT: usize = ROWS - 1;
 
-/// Room to merge pieces.
+/// Merges many pieces at once; keeps its buffers.
 #[derive(Debug)]
 pub(crate) struct LaneMerger {
     tier: Tier,
     /// None before it is first needed.
-    room: Option<Box<Room>>,
+    buffers: Option<Box<Buffers>>,
 }
 
 #[derive(Debug)]
-struct Room {
-    blocks: [Block; BLOCKS],
-    list: List,
+struct Buffers {
+    blocks: [LaneBlock; BLOCKS],
+    lookups: Lookups,
 }
 
 /// One value for each lane.
@@ -47,7 +48,7 @@ type Row = [u32; LANES];
 /// Pieces side by side.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Block {
+struct LaneBlock {
     parts: [Row; ROWS],
     /// The rank of what each part and the one behind it merge into, above [`ROW_BITS`] zeros.
     ranks: [Row; ROWS],
@@ -63,18 +64,18 @@ struct Block {
     active: u32,
 }
 
-/// A pair that is looked up, and where its rank belongs.
+/// A pair that is looked up, and the cell that its rank belongs into.
 #[derive(Debug, Clone, Copy, Default)]
-struct Wanted {
-    sought: Sought,
-    place: Place,
+struct Lookup {
+    probe: PairProbe,
+    cell: Cell,
 }
 
 /// The numbers of a block, a row and a lane, eight bits each.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place(usize);
+struct Cell(usize);
 
-impl Place {
+impl Cell {
     #[inline(always)]
     fn new(block: usize, row: usize, lane: usize) -> Self {
         Self(block << 16 | row << 8 | lane)
@@ -82,26 +83,26 @@ impl Place {
 
     /// The rank there.
     #[inline(always)]
-    fn rank(self, blocks: &mut [Block]) -> &mut u32 {
+    fn rank(self, blocks: &mut [LaneBlock]) -> &mut u32 {
         &mut blocks[self.0 >> 16].ranks[(self.0 >> 8) % ROWS][self.0 % LANES]
     }
 }
 
 /// Pairs that are looked up together.
 #[derive(Debug)]
-struct List {
-    wanted: [Wanted; WANTED],
+struct Lookups {
+    pending: [Lookup; LOOKUPS],
     count: usize,
 }
 
 impl LaneMerger {
     pub(crate) fn new(tier: Tier) -> Self {
-        Self { tier, room: None }
+        Self { tier, buffers: None }
     }
 
-    /// Tells `done` the ids of each of `pieces` of `text`, each of 1 to [`LANES_LIMIT`] bytes,
-    /// with what came beside it, in any order. Leaves out pieces that hold a byte that is no
-    /// token. For ordered vocabularies only.
+    /// Calls `done` with the ids of each of `pieces` of `text`, each of 1 to [`LANES_LIMIT`] bytes,
+    /// and with the value that came beside it, in any order. Leaves out pieces that hold a byte
+    /// that is no token. For ordered vocabularies only.
     pub(crate) fn merge<T: Copy>(
         &mut self,
         vocabulary: &Vocabulary,
@@ -109,8 +110,19 @@ impl LaneMerger {
         pieces: &[(Piece, T)],
         mut done: impl FnMut(Piece, T, &[u32]),
     ) {
+        if !Mechanism::Lanes.is_used() {
+            let mut ids = Vec::new();
+            for &(piece, with) in pieces {
+                ids.clear();
+                let merged = super::merge(vocabulary, &text[piece.start..piece.end], &mut ids);
+                if merged.is_ok() && vocabulary.turn_into_ids(&mut ids).is_ok() {
+                    done(piece, with, &ids);
+                }
+            }
+            return;
+        }
         let pairs = vocabulary.pairs();
-        let Room { blocks, list } = &mut **self.room.get_or_insert_with(Room::new);
+        let Buffers { blocks, lookups } = &mut **self.buffers.get_or_insert_with(Buffers::new);
         for pieces in pieces.chunks(LANES * BLOCKS) {
             let blocks = &mut blocks[..pieces.len().div_ceil(LANES)];
             for (piece, _) in pieces {
@@ -119,15 +131,15 @@ impl LaneMerger {
             for (index, pieces) in pieces.chunks(LANES).enumerate() {
                 blocks[index].clear(pieces.iter().map(|(piece, _)| piece.end - piece.start));
                 for (lane, (piece, _)) in pieces.iter().enumerate() {
-                    if list.count > WANTED - ROWS {
-                        list.find(pairs, blocks);
+                    if lookups.count > LOOKUPS - ROWS {
+                        lookups.find(pairs, blocks);
                     }
                     let piece = &text[piece.start..piece.end];
-                    blocks[index].start(pairs, piece, index, lane, list);
+                    blocks[index].start(pairs, piece, index, lane, lookups);
                 }
             }
             loop {
-                list.find(pairs, blocks);
+                lookups.find(pairs, blocks);
                 for (block, pieces) in blocks.iter_mut().zip(pieces.chunks(LANES)) {
                     if block.active != 0 {
                         block.advance(self.tier);
@@ -143,16 +155,16 @@ impl LaneMerger {
                     break;
                 }
                 for (index, block) in blocks.iter_mut().enumerate() {
-                    block.merge_lowest(index, list);
+                    block.merge_lowest(index, lookups);
                 }
             }
         }
     }
 }
 
-impl Room {
+impl Buffers {
     fn new() -> Box<Self> {
-        let block = Block {
+        let block = LaneBlock {
             parts: [[NONE; LANES]; ROWS],
             ranks: [[NOTHING; LANES]; ROWS],
             lowest: [NOTHING; LANES],
@@ -161,38 +173,38 @@ impl Room {
             height: 0,
             active: 0,
         };
-        let list = List { wanted: [Wanted::default(); WANTED], count: 0 };
-        Box::new(Self { blocks: [block; BLOCKS], list })
+        let lookups = Lookups { pending: [Lookup::default(); LOOKUPS], count: 0 };
+        Box::new(Self { blocks: [block; BLOCKS], lookups })
     }
 }
 
-impl List {
-    /// Adds the pair if it is wanted. That is not branched on: it cannot be predicted.
+impl Lookups {
+    /// Adds the pair if `is_wanted`, which is not branched on: it cannot be predicted.
     #[inline(always)]
-    fn add_if(&mut self, is_wanted: bool, left: u32, right: u32, place: Place) {
-        self.wanted[self.count % WANTED] = Wanted { sought: Sought::new(left, right), place };
+    fn add_if(&mut self, is_wanted: bool, left: u32, right: u32, cell: Cell) {
+        self.pending[self.count % LOOKUPS] = Lookup { probe: PairProbe::new(left, right), cell };
         self.count += usize::from(is_wanted);
     }
 
-    /// Looks up all pairs, and tells the blocks.
+    /// Looks up all pairs, and writes their ranks into the blocks.
     #[inline(never)]
-    fn find(&mut self, pairs: &Pairs, blocks: &mut [Block]) {
-        let wanted = &mut self.wanted[..self.count];
+    fn find(&mut self, pairs: &Pairs, blocks: &mut [LaneBlock]) {
+        let pending = &mut self.pending[..self.count];
         self.count = 0;
-        for Wanted { sought, .. } in &mut *wanted {
-            pairs.prefetch(sought);
+        for Lookup { probe, .. } in &mut *pending {
+            pairs.prefetch(probe);
         }
-        for Wanted { sought, .. } in &mut *wanted {
-            pairs.prefetch_slot(sought);
+        for Lookup { probe, .. } in &mut *pending {
+            pairs.prefetch_slot(probe);
         }
-        for &mut Wanted { sought, place } in wanted {
-            *place.rank(blocks) = pairs.found(sought) << ROW_BITS;
+        for &mut Lookup { probe, cell } in pending {
+            *cell.rank(blocks) = pairs.found(probe) << ROW_BITS;
         }
     }
 }
 
-impl Block {
-    /// Makes room for pieces of these lengths.
+impl LaneBlock {
+    /// Clears the rows that pieces of these lengths need.
     fn clear(&mut self, lengths: impl ExactSizeIterator<Item = usize>) {
         self.active = ((1u64 << lengths.len()) - 1) as u32;
         self.height = 0;
@@ -202,14 +214,21 @@ impl Block {
 
     /// Puts a piece into a lane, and asks for the ranks that are not known beforehand.
     #[inline(never)]
-    fn start(&mut self, pairs: &Pairs, piece: &[u8], block: usize, lane: usize, list: &mut List) {
+    fn start(
+        &mut self,
+        pairs: &Pairs,
+        piece: &[u8],
+        block: usize,
+        lane: usize,
+        lookups: &mut Lookups,
+    ) {
         let lane = lane % LANES;
         let mut count = 0_usize;
         let mut last = NONE;
         first_parts(pairs, piece, |first| {
             // The first part has none before it: what merges with it there is nothing.
             let before = count.wrapping_sub(1) % ROWS;
-            list.add_if(!first.is_known, last, first.part, Place::new(block, before, lane));
+            lookups.add_if(!first.is_known, last, first.part, Cell::new(block, before, lane));
             self.ranks[before][lane] = first.rank << ROW_BITS;
             self.parts[count % ROWS][lane] = first.part;
             last = first.part;
@@ -222,7 +241,7 @@ impl Block {
     /// Merges the lowest two parts of each piece, and asks for the ranks of the pairs that the
     /// result is in.
     #[inline(never)]
-    fn merge_lowest(&mut self, block: usize, list: &mut List) {
+    fn merge_lowest(&mut self, block: usize, lookups: &mut Lookups) {
         self.height = self.height.saturating_sub(1);
         for lane in bits(self.active) {
             let row = self.lowest[lane] as usize % ROWS;
@@ -233,10 +252,10 @@ impl Block {
             self.parts[row][lane] = part;
             let before = row.wrapping_sub(1) % ROWS;
             let left = self.parts[before][lane];
-            list.add_if(row > 0, left, part, Place::new(block, before, lane));
+            lookups.add_if(row > 0, left, part, Cell::new(block, before, lane));
             // Behind it the second of the two is still there.
             let right = self.parts[(row + 2) % ROWS][lane];
-            list.add_if(row + 1 < count, part, right, Place::new(block, row + 1, lane));
+            lookups.add_if(row + 1 < count, part, right, Cell::new(block, row + 1, lane));
         }
     }
 
@@ -266,7 +285,7 @@ impl Block {
         self.advance_rows();
     }
 
-    /// [`Block::advance`], to be compiled for vectors of any width.
+    /// [`LaneBlock::advance`], to be compiled for vectors of any width.
     #[inline(always)]
     fn advance_rows(&mut self) {
         let Self { parts, ranks, merged, .. } = self;
@@ -286,7 +305,7 @@ impl Block {
         self.lowest = lowest;
     }
 
-    /// Tells `done` the parts of the pieces that merge no further.
+    /// Calls `done` with the parts of the pieces that merge no further.
     #[inline(always)]
     fn finish(&mut self, mut done: impl FnMut(usize, &mut [u32])) {
         let ended = (0..LANES)

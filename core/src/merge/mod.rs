@@ -1,105 +1,47 @@
 //! The tokens of a piece that is no token itself.
 //!
-//! The rule: starting from single bytes, the two neighbouring parts whose concatenation has the
-//! lowest rank merge, leftmost on ties, until no two neighbours make a token.
-//!
-//! Five ways lead to the same parts. [`merge_parts`] follows the rule to the letter, for any
-//! vocabulary, in O(n log n). For ordered vocabularies (see [`Vocabulary::is_ordered`]) `scan`
-//! is faster on short pieces, `runs` on one character over and over, and `greedy`, which never
-//! merges anything, on other long ones. `together` merges many short pieces at once.
+//! Four ways lead to the same parts. [`HeapMerger`] follows the rule to the letter (see
+//! [`crate::rule`]), for any vocabulary, in O(n log n). For ordered vocabularies (see
+//! [`Vocabulary::is_ordered`]) `scan` is faster on short pieces, `windows` on long ones, and
+//! `lanes` merges many short pieces at once.
 
-mod backtrack;
 mod initial;
 mod lanes;
 mod runs;
 mod scan;
+mod windows;
 
 pub(crate) use lanes::{LANES_LIMIT, LaneMerger};
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::ablation::Mechanism;
+use crate::error::Result;
+use crate::memory::reserve;
+use crate::rule::HeapMerger;
+use crate::vocabulary::{Pairs, Vocabulary};
 
-use crate::vocabulary::{NONE, Vocabulary};
-
-/// Two neighbours that may merge: their parts, and the bytes that they cover.
-pub(crate) struct Join {
-    pub left: u32,
-    pub right: u32,
-    pub start: usize,
-    pub end: usize,
-}
-
-/// Merges `bytes` by the rule. `part` tells what a single byte is, `merged` what two neighbours
-/// become, or [`NONE`].
-pub(crate) fn merge_parts(
-    bytes: &[u8],
-    part: impl Fn(u8) -> u32,
-    merged: impl Fn(Join) -> u32,
-) -> Vec<u32> {
-    let end = bytes.len();
-    let mut parts: Vec<u32> = bytes.iter().map(|&byte| part(byte)).collect();
-    // Part i starts at byte i; a part that was merged into the one before it has no successor.
-    let mut next: Vec<usize> = (1..=end).collect();
-    let mut previous: Vec<usize> = (0..end).map(|i| i.wrapping_sub(1)).collect();
-    let join = |parts: &[u32], next: &[usize], left: usize| {
-        let right = next[left];
-        if right >= end {
-            return NONE;
-        }
-        merged(Join { left: parts[left], right: parts[right], start: left, end: next[right] })
-    };
-    let mut queue: BinaryHeap<Reverse<(u32, usize)>> = (0..end)
-        .map(|left| Reverse((join(&parts, &next, left), left)))
-        .filter(|Reverse((rank, _))| *rank != NONE)
-        .collect();
-    while let Some(Reverse((rank, left))) = queue.pop() {
-        // An entry is stale when its part is gone or has other neighbours by now.
-        if next[left] == 0 || join(&parts, &next, left) != rank {
-            continue;
-        }
-        let right = next[left];
-        parts[left] = rank;
-        next[left] = next[right];
-        next[right] = 0;
-        if next[left] < end {
-            previous[next[left]] = left;
-        }
-        for left in [previous[left], left] {
-            if left < end {
-                let rank = join(&parts, &next, left);
-                if rank != NONE {
-                    queue.push(Reverse((rank, left)));
-                }
-            }
-        }
-    }
-    let mut merged_parts = Vec::new();
-    let mut position = 0;
-    while position < end {
-        merged_parts.push(parts[position]);
-        position = next[position];
-    }
-    merged_parts
-}
-
-/// Pieces of up to this many bytes are scanned. Above it `greedy` is faster, and its time is
-/// linear where that of the scan is quadratic.
+/// Pieces of up to this many bytes are scanned: above it the time of a scan, which is quadratic,
+/// is longer than that of a heap.
 pub const SCAN_LIMIT: usize = 31;
 
 /// Appends the parts of `piece` to `out`.
-pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) {
+pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
     if !vocabulary.is_ordered() {
-        let pairs = vocabulary.pairs();
-        out.extend(merge_parts(
-            piece,
-            |byte| pairs.byte(byte),
-            |join| pairs.merged(join.left, join.right),
-        ));
-    } else if piece.len() <= SCAN_LIMIT {
-        scan::scan(vocabulary.pairs(), piece, out);
-    } else if !runs::merge_run(vocabulary.pairs(), piece, out) {
-        backtrack::backtrack(vocabulary, piece, out);
+        return merge_by_rule(vocabulary.pairs(), piece, out);
     }
+    if piece.len() > SCAN_LIMIT || !Mechanism::Scan.is_used() {
+        return windows::merge_long(vocabulary, piece, out);
+    }
+    scan::scan(vocabulary.pairs(), piece, out);
+    Ok(())
+}
+
+/// Appends the parts of `piece`, for any vocabulary.
+fn merge_by_rule(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
+    let mut merger = HeapMerger::default();
+    let parts = merger.merge(pairs, piece.iter().map(|&byte| pairs.byte(byte)))?;
+    reserve(out, parts.len())?;
+    out.extend_from_slice(parts);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -108,8 +50,9 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    use super::{LANES_LIMIT, LaneMerger, SCAN_LIMIT, backtrack, merge_parts, runs, scan};
+    use super::{LANES_LIMIT, LaneMerger, SCAN_LIMIT, merge_by_rule, scan, windows};
     use crate::Vocabulary;
+    use crate::rule::is_valid_pair;
     use crate::split::Piece;
     use crate::tier::Tier;
 
@@ -139,26 +82,40 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..<_>::default() })]
+        #![proptest_config(crate::test_support::config(800))]
 
         #[test]
-        fn every_way_leads_to_the_same_parts((vocabulary, pieces) in learned()) {
+        fn short_pieces_have_the_same_parts((vocabulary, pieces) in learned()) {
             prop_assume!(vocabulary.is_ordered());
             let pairs = vocabulary.pairs();
             for piece in pieces {
-                let by_the_letter = merge_parts(
-                    &piece,
-                    |byte| pairs.byte(byte),
-                    |join| pairs.merged(join.left, join.right),
-                );
+                let mut by_the_letter = Vec::new();
+                    merge_by_rule(pairs, &piece, &mut by_the_letter).unwrap();
                 // What is there already stays, and plays no part.
                 let mut parts = vec![0];
-                backtrack::backtrack(&vocabulary, &piece, &mut parts);
-                prop_assert_eq!(&parts[1..], &by_the_letter, "greedy {}", piece.escape_ascii());
+                windows::merge_long(&vocabulary, &piece, &mut parts).unwrap();
+                prop_assert_eq!(&parts[1..], &by_the_letter, "windows {}", piece.escape_ascii());
                 if piece.len() <= SCAN_LIMIT {
                     let mut parts = vec![0];
                     scan::scan(pairs, &piece, &mut parts);
                     prop_assert_eq!(&parts[1..], &by_the_letter, "scan {}", piece.escape_ascii());
+                }
+            }
+        }
+
+        #[test]
+        fn pairs_are_valid_where_merging_leaves_them((vocabulary, _) in learned()) {
+            prop_assume!(vocabulary.is_ordered());
+            let pairs = vocabulary.pairs();
+            let ranks = 0..vocabulary.len() as u32;
+            let reachable: Vec<u32> = ranks.filter(|&rank| vocabulary.is_reachable(rank)).collect();
+            for &first in &reachable {
+                for &second in &reachable {
+                    let bytes = [vocabulary.token(first), vocabulary.token(second)].concat();
+                    let mut parts = Vec::new();
+                    merge_by_rule(pairs, &bytes, &mut parts).unwrap();
+                    let valid = is_valid_pair(pairs, first, second);
+                    prop_assert_eq!(valid, parts == [first, second], "{}", bytes.escape_ascii());
                 }
             }
         }
@@ -176,12 +133,12 @@ mod tests {
             for tier in Tier::all() {
                 let mut found = vec![None; places.len()];
                 LaneMerger::new(tier).merge(&vocabulary, &text, &places, |_, i, ids| {
-                    assert_eq!(found[i].replace(ids.to_vec()), None, "told once");
+                    assert_eq!(found[i].replace(ids.to_vec()), None, "once each");
                 });
                 for ((place, i), found) in places.iter().zip(&found) {
                     let piece = &text[place.start..place.end];
                     let mut ids = Vec::new();
-                    super::merge(&vocabulary, piece, &mut ids);
+                    super::merge(&vocabulary, piece, &mut ids).unwrap();
                     let expected = vocabulary.turn_into_ids(&mut ids).is_ok().then_some(ids);
                     let piece = piece.escape_ascii();
                     prop_assert_eq!(found, &expected, "{:?}, piece {}: {}", tier, i, piece);
@@ -190,25 +147,22 @@ mod tests {
         }
 
         #[test]
-        fn runs_have_the_same_parts((vocabulary, pieces) in learned(), count in 2..400usize) {
+        fn long_pieces_have_the_same_parts(
+            (vocabulary, pieces) in learned(),
+            runs in vec((any::<Index>(), 1..3usize, 1..80usize), 1..60),
+        ) {
             prop_assume!(vocabulary.is_ordered());
-            let pairs = vocabulary.pairs();
-            for piece in pieces {
-                for width in [1, 3] {
-                    let Some(character) = piece.get(..width) else { continue };
-                    let run = character.repeat(count);
-                    let mut parts = vec![0];
-                    if !runs::merge_run(pairs, &run, &mut parts) {
-                        prop_assert_eq!(parts, [0]);
-                        continue;
-                    }
-                    let by_the_letter = merge_parts(
-                        &run,
-                        |byte| pairs.byte(byte),
-                        |join| pairs.merged(join.left, join.right),
-                    );
-                    prop_assert_eq!(&parts[1..], &by_the_letter, "{}", run.escape_ascii());
-                }
+            let mut piece = Vec::new();
+            for (which, width, count) in runs {
+                let source = which.get(&pieces);
+                piece.extend(source[..width.min(source.len())].repeat(count));
+            }
+            let mut by_the_letter = Vec::new();
+            merge_by_rule(vocabulary.pairs(), &piece, &mut by_the_letter).unwrap();
+            for window in [1, 7, 64, 512] {
+                let mut parts = vec![0];
+                windows::merge_windows(&vocabulary, &piece, window, &mut parts).unwrap();
+                prop_assert_eq!(&parts[1..], &by_the_letter, "{} {}", window, piece.escape_ascii());
             }
         }
     }

@@ -1,81 +1,248 @@
-//! Merging of one character over and over (a ruler of dashes, a megabyte of spaces), without
-//! looking at each of them: equal neighbours are counted.
+//! Merging of parts of which equal neighbours are one run: a ruler of dashes, or a megabyte of
+//! spaces, is halved again and again, without looking at each of its parts.
+//!
+//! For ordered vocabularies only: a merge brings about no other of its rank or below, so that all
+//! merges of one rank may be done in any order. (Of three equal parts in a row the first two
+//! merge, which is a matter of one run.)
 
-use crate::vocabulary::{NONE, Pairs, three_byte_char};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::initial::first_parts;
+use crate::error::Result;
+use crate::memory::reserve;
+use crate::vocabulary::{NONE, Pairs};
 
 /// A part, and how often it stands there in a row. Neighbours have different parts.
-type Run = (u32, usize);
-
-/// Appends the parts of `piece`, if it is one character over and over. False, and nothing is
-/// appended, when it is not, or when what the character is depends on its neighbours. For ordered
-/// vocabularies only.
-pub(super) fn merge_run(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) -> bool {
-    let Some(run) = single(pairs, piece) else { return false };
-    let mut runs = vec![run];
-    while let Some((left, right, merged)) = next_merge(pairs, &runs) {
-        runs = merge_everywhere(&runs, left, right, merged);
-    }
-    for (part, count) in runs {
-        out.resize(out.len() + count, part);
-    }
-    true
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    part: u32,
+    count: u32,
+    previous: u32,
+    next: u32,
+    /// The rank of the merge of two of its parts, if there are two, and of its last part with the
+    /// first of the next run; or [`NONE`].
+    inner: u32,
+    outer: u32,
 }
 
-/// The piece as one run.
-fn single(pairs: &Pairs, piece: &[u8]) -> Option<Run> {
-    let repeats = |width: usize| piece[width..] == piece[..piece.len() - width];
-    match three_byte_char(piece) {
-        Some(code_point) => {
-            let part = pairs.character(code_point);
-            let whole = part != NONE && piece.len().is_multiple_of(3) && repeats(3);
-            whole.then_some((part, piece.len() / 3))
-        }
-        None => repeats(1).then(|| (pairs.byte(piece[0]), piece.len())),
+impl Run {
+    pub(super) fn new(part: u32, count: u32) -> Self {
+        Self { part, count, previous: END, next: END, inner: NONE, outer: NONE }
     }
 }
 
-/// The merge with the lowest rank: two parts and what they become.
-fn next_merge(pairs: &Pairs, runs: &[Run]) -> Option<(u32, u32, u32)> {
-    let within = runs.iter().filter(|(_, count)| *count > 1).map(|&(part, _)| (part, part));
-    let between = runs.array_windows().map(|&[(left, _), (right, _)]| (left, right));
-    within
-        .chain(between)
-        .map(|(left, right)| (left, right, pairs.merged(left, right)))
-        .filter(|&(_, _, merged)| merged != NONE)
-        .min_by_key(|&(_, _, merged)| merged)
+/// No run.
+const END: u32 = u32::MAX;
+
+/// A list of runs, and the merges that may be done, lowest first.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    runs: Vec<Run>,
+    /// The first run.
+    head: u32,
+    /// From the highest bit on: rank, run, and whether it is the outer merge of the run.
+    candidates: BinaryHeap<Reverse<u64>>,
 }
 
-/// Merges every place where `right` follows `left`, from left to right. No other merge comes in
-/// between: whatever merges with the result ranks after it.
-fn merge_everywhere(runs: &[Run], left: u32, right: u32, merged: u32) -> Vec<Run> {
-    let mut after = Runs(Vec::with_capacity(runs.len() + 2));
-    let mut taken = 0;
-    for (i, &(part, count)) in runs.iter().enumerate() {
-        // The run before may have taken the first of this one.
-        let count = count - taken;
-        taken = 0;
-        if part == left && left == right {
-            after.add(merged, count / 2);
-            after.add(part, count % 2);
-        } else if part == left && count > 0 && runs.get(i + 1).is_some_and(|run| run.0 == right) {
-            after.add(part, count - 1);
-            after.add(merged, 1);
-            taken = 1;
-        } else {
-            after.add(part, count);
-        }
-    }
-    after.0
+fn candidate(rank: u32, run: u32, is_outer: bool) -> Reverse<u64> {
+    Reverse(u64::from(rank) << 33 | u64::from(run) << 1 | u64::from(is_outer))
 }
-
-struct Runs(Vec<Run>);
 
 impl Runs {
-    fn add(&mut self, part: u32, count: usize) {
-        match self.0.last_mut() {
-            _ if count == 0 => {}
-            Some(last) if last.0 == part => last.1 += count,
-            _ => self.0.push((part, count)),
+    /// Merges `bytes`, not empty.
+    pub(super) fn merge(&mut self, pairs: &Pairs, bytes: &[u8]) -> Result<()> {
+        self.head = 0;
+        self.runs.clear();
+        reserve(&mut self.runs, bytes.len())?;
+        self.start(pairs, bytes);
+        self.merge_all(pairs)
+    }
+
+    /// Merges one run.
+    pub(super) fn merge_one(&mut self, pairs: &Pairs, run: Run) -> Result<()> {
+        self.head = 0;
+        self.runs.clear();
+        self.runs.push(run);
+        self.merge_all(pairs)
+    }
+
+    fn merge_all(&mut self, pairs: &Pairs) -> Result<()> {
+        let mut candidates = std::mem::take(&mut self.candidates).into_vec();
+        candidates.clear();
+        reserve(&mut candidates, self.runs.len())?;
+        for (run, index) in self.runs.iter_mut().zip(0..) {
+            if run.count > 1 {
+                run.inner = pairs.merged(run.part, run.part);
+                if run.inner != NONE {
+                    candidates.push(candidate(run.inner, index, false));
+                }
+            }
+            if run.outer != NONE {
+                candidates.push(candidate(run.outer, index, true));
+            }
         }
+        self.candidates = candidates.into();
+        while let Some(Reverse(candidate)) = self.candidates.pop() {
+            let (rank, run) = ((candidate >> 33) as u32, (candidate >> 1) as u32);
+            // Stale candidates are those of runs that have other parts or neighbours by now.
+            let Run { inner, outer, .. } = self.runs[run as usize];
+            if candidate & 1 != 0 {
+                if outer == rank {
+                    self.merge_outer(pairs, run, rank)?;
+                }
+            } else if inner == rank {
+                self.merge_inner(pairs, run, rank)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs that merging starts with.
+    fn start(&mut self, pairs: &Pairs, bytes: &[u8]) {
+        let runs = &mut self.runs;
+        first_parts(pairs, bytes, |first| {
+            let index = runs.len() as u32;
+            if let Some(last) = runs.last_mut() {
+                if last.part == first.part {
+                    last.count += 1;
+                    return;
+                }
+                last.outer =
+                    if first.is_known { first.rank } else { pairs.merged(last.part, first.part) };
+                last.next = index;
+            }
+            runs.push(Run { previous: index.wrapping_sub(1), ..Run::new(first.part, 1) });
+        });
+    }
+
+    /// Merges the parts of a run two by two.
+    fn merge_inner(&mut self, pairs: &Pairs, run: u32, merged: u32) -> Result<()> {
+        let Run { count, .. } = self.runs[run as usize];
+        self.runs[run as usize].count = count % 2;
+        self.runs[run as usize].inner = NONE;
+        self.insert_before(pairs, run, merged, count / 2)
+    }
+
+    /// Merges the last part of a run with the first of the next.
+    fn merge_outer(&mut self, pairs: &Pairs, run: u32, merged: u32) -> Result<()> {
+        let next = self.runs[run as usize].next;
+        for run in [run, next] {
+            let run = &mut self.runs[run as usize];
+            run.count -= 1;
+            if run.count == 1 {
+                run.inner = NONE;
+            }
+        }
+        if self.runs[run as usize].count == 0 {
+            self.unlink(run);
+        }
+        self.insert_before(pairs, next, merged, 1)
+    }
+
+    fn unlink(&mut self, run: u32) {
+        let Run { previous, next, .. } = self.runs[run as usize];
+        self.runs[run as usize].inner = NONE;
+        self.runs[run as usize].outer = NONE;
+        if previous == END {
+            self.head = next;
+        } else {
+            self.runs[previous as usize].next = next;
+        }
+        if next != END {
+            self.runs[next as usize].previous = previous;
+        }
+    }
+
+    /// Inserts parts before a run, which is taken away if none of its parts are left, and finds
+    /// the ranks of the merges that this makes.
+    fn insert_before(&mut self, pairs: &Pairs, next: u32, part: u32, count: u32) -> Result<()> {
+        let previous = self.runs[next as usize].previous;
+        let mut this = END;
+        // Beside equal parts they are one run.
+        if previous != END && self.runs[previous as usize].part == part {
+            this = previous;
+        }
+        let is_gone = self.runs[next as usize].count == 0;
+        if is_gone {
+            let after = self.runs[next as usize].next;
+            if after != END && self.runs[after as usize].part == part {
+                self.unlink(next);
+                if this == END {
+                    this = after;
+                } else {
+                    self.runs[this as usize].count += self.runs[after as usize].count;
+                    self.unlink(after);
+                }
+            } else if this == END {
+                let run = &mut self.runs[next as usize];
+                (run.part, run.outer) = (part, NONE);
+                this = next;
+            } else {
+                self.unlink(next);
+            }
+        } else if this == END {
+            this = self.runs.len() as u32;
+            reserve(&mut self.runs, 1)?;
+            self.runs.push(Run { part, count: 0, previous, next, inner: NONE, outer: NONE });
+            self.runs[next as usize].previous = this;
+            if previous == END {
+                self.head = this;
+            } else {
+                self.runs[previous as usize].next = this;
+            }
+        }
+        let run = &mut self.runs[this as usize];
+        run.count += count;
+        if run.count > 1 && run.inner == NONE {
+            run.inner = pairs.merged(part, part);
+            if run.inner != NONE {
+                self.candidates.push(candidate(run.inner, this, false));
+            }
+        }
+        self.find_outer(pairs, this);
+        let previous = self.runs[this as usize].previous;
+        if previous != END {
+            self.find_outer(pairs, previous);
+        }
+        Ok(())
+    }
+
+    /// Finds the rank of the merge of a run with the next one.
+    fn find_outer(&mut self, pairs: &Pairs, index: u32) {
+        let Run { part, next, .. } = self.runs[index as usize];
+        let next = if next == END { None } else { self.runs.get(next as usize) };
+        let rank = next.map_or(NONE, |next| pairs.merged(part, next.part));
+        self.runs[index as usize].outer = rank;
+        if rank != NONE {
+            self.candidates.push(candidate(rank, index, true));
+        }
+    }
+
+    /// Appends all parts.
+    pub(super) fn append_all(&self, out: &mut Vec<u32>) -> Result<()> {
+        self.each(|part, count| {
+            reserve(out, count)?;
+            out.resize(out.len() + count, part);
+            Ok(true)
+        })
+    }
+
+    /// The first part.
+    pub(super) fn first_part(&self) -> u32 {
+        self.runs[self.head as usize].part
+    }
+
+    /// Calls `take` with each part and how often it stands there, as long as it says `true`.
+    pub(super) fn each(&self, mut take: impl FnMut(u32, usize) -> Result<bool>) -> Result<()> {
+        let mut index = self.head;
+        while index != END {
+            let Run { part, count, next, .. } = self.runs[index as usize];
+            if !take(part, count as usize)? {
+                break;
+            }
+            index = next;
+        }
+        Ok(())
     }
 }

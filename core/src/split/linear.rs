@@ -14,7 +14,7 @@ use regex::Regex as PlainRegex;
 
 use super::Piece;
 use super::chars::{self, SPACE};
-use super::pattern::{compile, limit};
+use super::compile::{compile, limit};
 use crate::error::Result;
 
 /// The alternative that is treated apart.

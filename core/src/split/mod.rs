@@ -7,6 +7,7 @@
 mod blocks;
 mod char_table;
 mod chars;
+mod compile;
 mod linear;
 mod masks;
 mod pattern;
@@ -79,8 +80,9 @@ impl Splitter {
         Ok(Self { method })
     }
 
-    /// Whether the pattern is a published family, whose pieces hold all of the text.
-    pub fn is_published(&self) -> bool {
+    /// Whether the pattern is a published spelling of a family, so that it is known how far it
+    /// looks.
+    pub fn is_family(&self) -> bool {
         matches!(self.method, Method::Family(..))
     }
 

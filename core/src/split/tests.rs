@@ -5,7 +5,8 @@ mod blocks;
 mod patterns;
 mod scanner;
 
-use super::pattern::{self, Pattern, PatternPieces};
+use super::compile;
+use super::pattern::{Pattern, PatternPieces};
 use super::rules::{Family, FamilyName, FamilyVisitor, SPELLINGS};
 use super::{BATCH, Piece, scan};
 use crate::error::Error;
@@ -116,7 +117,7 @@ pub(super) fn oracles() -> Vec<(FamilyName, Pattern)> {
     SPELLINGS
         .iter()
         .map(|(family, spelling)| {
-            (*family, Pattern::Backtracking(pattern::compile(spelling).unwrap()))
+            (*family, Pattern::Backtracking(compile::compile(spelling).unwrap()))
         })
         .collect()
 }

@@ -1,23 +1,26 @@
-//! Where a piece can be cut apart before merging, because no token reaches across.
+//! Boundaries inside a piece that no token crosses: what they separate merges on its own.
 //!
 //! Between two characters of three bytes each (Chinese, Japanese and Korean, and more) there is
-//! a cut unless some token holds the end of the first and the start of the second. Then no merge
-//! ever crosses, whatever stands around the two, so that both sides merge on their own, and a
-//! side that is a token merges into it. (The last needs every token to be reachable; a vocabulary
-//! where some are not has no cuts.)
+//! a boundary unless some token holds the end of the first and the start of the second. Then no
+//! merge ever crosses, whatever the context, so that both sides merge on their own, and a side
+//! that is a token merges into it. (The last needs every token to be reachable; a vocabulary where
+//! some are not has no boundaries.)
 
 use std::ops::ControlFlow;
 
 use super::Section;
 use super::tokens::Tokens;
+use crate::ablation::Mechanism;
+use crate::error::Result;
+use crate::polling::poll;
 
 /// A bit for every pair of characters that some token holds, hashed: a bit set by another pair
-/// costs a cut and nothing else.
+/// costs a boundary and nothing else.
 const PAIR_BITS: u32 = 18;
 /// Code points of three-byte characters fit in this many bits.
 const CHAR_BITS: u32 = 16;
 
-/// The cuts that a vocabulary allows.
+/// The boundaries that a vocabulary allows.
 #[derive(Debug, Clone)]
 pub(crate) struct Boundaries {
     pub(super) pairs: Section<u64>,
@@ -100,14 +103,20 @@ fn side_after(bytes: &[u8]) -> Side {
 }
 
 impl Boundaries {
-    pub(super) fn build(tokens: &Tokens) -> Self {
+    pub(super) fn build(tokens: &Tokens) -> Result<Self> {
         let mut pairs = vec![0; 1 << (PAIR_BITS - 6)];
         let mut open = vec![0; 1 << CHAR_BITS];
+        // Ranges of characters that are open before: by how many more of them start than end.
+        let mut ranges = vec![0_i32; (1 << CHAR_BITS) + 1];
         if !tokens.all_reachable() {
             pairs.fill(u64::MAX);
         }
         for rank in 0..tokens.len() as u32 {
             let token = tokens.bytes(rank);
+            poll(token.len())?;
+            if token.is_ascii() {
+                continue;
+            }
             for border in 1..token.len() {
                 let (before, after) = token.split_at(border);
                 match (side_before(before), side_after(after)) {
@@ -117,15 +126,21 @@ impl Boundaries {
                     (Side::Whole(before), Side::Part(..)) => open[before as usize] |= OPEN_AFTER,
                     (Side::Part(..), Side::Whole(after)) => open[after as usize] |= OPEN_BEFORE,
                     (Side::Part(..), Side::Part(low, high)) => {
-                        for after in low..=high {
-                            open[after as usize] |= OPEN_BEFORE;
-                        }
+                        ranges[low as usize] += 1;
+                        ranges[high as usize + 1] -= 1;
                     }
                     _ => {}
                 }
             }
         }
-        Self { pairs: pairs.into(), open: open.into() }
+        let mut covering = 0;
+        for (open, change) in open.iter_mut().zip(ranges) {
+            covering += change;
+            if covering > 0 {
+                *open |= OPEN_BEFORE;
+            }
+        }
+        Ok(Self { pairs: pairs.into(), open: open.into() })
     }
 
     /// A character of three bytes, given by its code point.
@@ -141,8 +156,8 @@ impl Boundaries {
         (is_open == 0) & !has(&self.pairs, pair_bit(before.code_point, after.code_point))
     }
 
-    /// Calls `found` with every cut of `bytes[start..end]`, in order, until it breaks. No
-    /// cut is found next to bytes that are no character.
+    /// Calls `found` with every boundary in `bytes[start..end]`, in order, until it breaks. There is
+    /// none next to bytes that are no character.
     #[inline(always)]
     pub(crate) fn each<B>(
         &self,
@@ -151,28 +166,31 @@ impl Boundaries {
         end: usize,
         mut found: impl FnMut(usize) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        // Where there is a cut cannot be predicted. So it is not branched on: the place of every
-        // character is noted, and stays noted where there is one.
-        const TOGETHER: usize = 32;
+        if !Mechanism::Boundaries.is_used() {
+            return ControlFlow::Continue(());
+        }
+        // Not branched on, since it cannot be predicted: the position of every character is
+        // written, and is kept where there is a boundary.
+        const CHARACTERS: usize = 32;
         let bytes = &bytes[..end];
         let mut before = None;
         let mut position = start;
         while position < end {
-            let mut cuts = [0; TOGETHER];
+            let mut boundaries = [0; CHARACTERS];
             let mut count = 0;
-            for _ in 0..TOGETHER {
+            for _ in 0..CHARACTERS {
                 let Some(rest) = bytes.get(position..).filter(|rest| !rest.is_empty()) else {
                     break;
                 };
                 let here = three_byte_char(rest).map(|code_point| self.character(code_point));
-                cuts[count % TOGETHER] = position;
+                boundaries[count % CHARACTERS] = position;
                 if let (Some(before), Some(here)) = (before, here) {
                     count += usize::from(self.between(before, here));
                 }
                 position += if here.is_some() { 3 } else { 1 };
                 before = here;
             }
-            cuts[..count].iter().try_for_each(|&cut| found(cut))?;
+            boundaries[..count].iter().try_for_each(|&boundary| found(boundary))?;
         }
         ControlFlow::Continue(())
     }

@@ -2,42 +2,45 @@
 
 use super::Vocabulary;
 use super::tokens::Tokens;
-use crate::memory::prefetch;
+use crate::error::Result;
+use crate::memory::{prefetch, reserve};
 
 /// Tokens of up to this many bytes are copied as if they had as many: most have fewer, and a copy
-/// of a known size is one load and one store. What was written too much is overwritten by the
-/// next token.
+/// of a known size is one load and one store. The excess is overwritten by the next
+/// token.
 const WIDE: usize = 16;
 
-/// How many tokens are copied before the room for them is looked at again.
-const BLOCK: usize = 64;
+/// How many tokens are copied between two checks of the output's capacity.
+const IDS_AT_ONCE: usize = 64;
 
-/// How many ids ahead it is asked for where a token starts, and for the token itself.
+/// How many ids ahead the start of a token is prefetched, and its bytes.
 const START_AHEAD: usize = 96;
 const BYTES_AHEAD: usize = 48;
 
 impl Vocabulary {
     /// Appends the bytes of `ids` to `bytes`, up to the first id that is no token of the
     /// vocabulary. Returns how many ids that were.
-    pub(crate) fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> usize {
+    pub(crate) fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<usize> {
         if !self.tokens.ids_are_ranks() {
             for (done, &id) in ids.iter().enumerate() {
-                let Some(rank) = self.rank_of_id(id) else { return done };
+                let Some(rank) = self.rank_of_id(id) else { return Ok(done) };
+                reserve(bytes, self.token(rank).len())?;
                 bytes.extend_from_slice(self.token(rank));
             }
-            return ids.len();
+            return Ok(ids.len());
         }
         let mut end = bytes.len();
         let mut done = 0;
-        for block in ids.chunks(BLOCK) {
-            let (copied, complete) = self.tokens.copy_block(block, &ids[done..], bytes, &mut end);
+        for block in ids.chunks(IDS_AT_ONCE) {
+            let (copied, complete) =
+                self.tokens.copy_block(block, &ids[done..], bytes, &mut end)?;
             done += copied;
             if !complete {
                 break;
             }
         }
         bytes.truncate(end);
-        done
+        Ok(done)
     }
 }
 
@@ -51,15 +54,15 @@ impl Tokens {
         ahead: &[u32],
         bytes: &mut Vec<u8>,
         end: &mut usize,
-    ) -> (usize, bool) {
+    ) -> Result<(usize, bool)> {
         let (arena, starts) = (&*self.arena, &*self.starts);
-        make_room(bytes, *end, block.len());
+        make_room(bytes, *end, block.len())?;
         for (index, &rank) in block.iter().enumerate() {
             prefetch_token(arena, starts, ahead, index);
             let rank = rank as usize;
             let Some(&[start, stop]) = starts.get(rank..).and_then(<[u32]>::first_chunk::<2>)
             else {
-                return (index, false);
+                return Ok((index, false));
             };
             let (start, stop) = (start as usize, stop as usize);
             let length = stop - start;
@@ -69,23 +72,26 @@ impl Tokens {
                 (Some(source), Some(target)) if length <= WIDE => *target = *source,
                 _ => {
                     bytes.truncate(*end);
+                    reserve(bytes, length)?;
                     bytes.extend_from_slice(&arena[start..stop]);
-                    make_room(bytes, stop - start + *end, block.len() - index);
+                    make_room(bytes, stop - start + *end, block.len() - index)?;
                 }
             }
             *end += length;
         }
-        (block.len(), true)
+        Ok((block.len(), true))
     }
 }
 
 /// Makes `bytes` so long that `tokens` wide copies fit behind byte `end`.
 #[inline(always)]
-fn make_room(bytes: &mut Vec<u8>, end: usize, tokens: usize) {
+fn make_room(bytes: &mut Vec<u8>, end: usize, tokens: usize) -> Result<()> {
     let room = end + tokens * WIDE;
     if bytes.len() < room {
+        reserve(bytes, room - bytes.len())?;
         bytes.resize(room, 0);
     }
+    Ok(())
 }
 
 #[inline(always)]
@@ -124,6 +130,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::test_support::config(256))]
+
         #[test]
         fn bytes_are_those_of_the_tokens(
             ids in prop::collection::vec(0u32..267, 0..400),
@@ -131,7 +139,7 @@ mod tests {
         ) {
             let vocabulary = vocabulary(gap);
             let mut bytes = b"before".to_vec();
-            let done = vocabulary.append_bytes(&ids, &mut bytes);
+            let done = vocabulary.append_bytes(&ids, &mut bytes).unwrap();
             let (expected, tail) = plainly(&vocabulary, &ids);
             prop_assert_eq!(done, expected);
             prop_assert_eq!(&bytes[..6], b"before");
@@ -144,7 +152,7 @@ mod tests {
         let vocabulary = vocabulary(0);
         for id in [266, 267, 1 << 20, u32::MAX] {
             let mut bytes = Vec::new();
-            assert_eq!(vocabulary.append_bytes(&[97, id, 98], &mut bytes), 1);
+            assert_eq!(vocabulary.append_bytes(&[97, id, 98], &mut bytes), Ok(1));
             assert_eq!(bytes, b"a");
         }
     }
@@ -154,7 +162,7 @@ mod tests {
         let vocabulary = vocabulary(0);
         let ids: Vec<u32> = (0..5000).map(|index| [264, 97, 263, 261][index % 4]).collect();
         let mut bytes = Vec::new();
-        assert_eq!(vocabulary.append_bytes(&ids, &mut bytes), ids.len());
+        assert_eq!(vocabulary.append_bytes(&ids, &mut bytes), Ok(ids.len()));
         assert_eq!(bytes, plainly(&vocabulary, &ids).1);
     }
 }

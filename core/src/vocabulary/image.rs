@@ -1,6 +1,6 @@
 //! A vocabulary as one block of bytes: made when the package is built, read in place.
 //!
-//! Layout, all numbers little-endian: a magic number, three flags, then the sections, each a `u64`
+//! Layout, all numbers little-endian: a magic number, two flags, then the sections, each a `u64`
 //! length in bytes, padding to 64 bytes, the contents, and padding to 64 bytes; the seeds of a
 //! hash table stand before its sections. An image is made and read by the same version of this
 //! crate; it is no file format.
@@ -11,11 +11,10 @@ use super::boundaries::Boundaries;
 use super::pairs::Pairs;
 use super::perfect_hash::PerfectHash;
 use super::tokens::Tokens;
-use super::trie::Trie;
 use super::{Section, Vocabulary};
 use crate::error::{Error, Result};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg03");
+const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg04");
 const ALIGNMENT: usize = 64;
 
 /// Bytes at an address that an image can be read at.
@@ -26,27 +25,23 @@ pub struct Aligned<B: ?Sized>(pub B);
 impl Vocabulary {
     /// This vocabulary as an image.
     pub fn to_image(&self) -> Vec<u8> {
-        let Self { tokens, pairs, trie, boundaries, ordered } = self;
+        let Self { tokens, pairs, boundaries, ordered } = self;
         let mut image = Writer(Vec::new());
         image.words(&[MAGIC]);
-        image.words(&[*ordered, trie.is_some(), pairs.every_byte].map(u64::from));
+        image.words(&[*ordered, pairs.every_byte].map(u64::from));
         image.section(&tokens.arena);
         image.section(&tokens.starts);
         image.section(&tokens.ids);
-        image.places(&tokens.short);
-        image.places(&tokens.long);
+        image.perfect_hash(&tokens.short);
+        image.perfect_hash(&tokens.long);
         image.section(&tokens.unreachable);
         image.section(&pairs.bytes);
         image.section(&pairs.neighbours);
         image.section(&pairs.characters);
         image.section(&pairs.splits);
-        image.places(&pairs.places);
+        image.perfect_hash(&pairs.by_pair);
         image.section(&boundaries.pairs);
         image.section(&boundaries.open);
-        if let Some(trie) = trie {
-            image.section(&trie.units);
-            image.section(&trie.shorter);
-        }
         image.0
     }
 
@@ -55,7 +50,7 @@ impl Vocabulary {
     pub fn from_image(image: &'static [u8]) -> Result<Self> {
         let mut image = Reader { image, position: 0 };
         let [magic] = image.words()?;
-        let [ordered, has_trie, every_byte] = image.words()?;
+        let [ordered, every_byte] = image.words()?;
         if magic != MAGIC {
             return Err(Error::Vocabulary("not a vocabulary image of this version".into()));
         }
@@ -63,8 +58,8 @@ impl Vocabulary {
             arena: image.section()?,
             starts: image.section()?,
             ids: image.section()?,
-            short: image.places()?,
-            long: image.places()?,
+            short: image.perfect_hash()?,
+            long: image.perfect_hash()?,
             unreachable: image.section()?,
         };
         let pairs = Pairs {
@@ -73,14 +68,10 @@ impl Vocabulary {
             neighbours: image.section()?,
             characters: image.section()?,
             splits: image.section()?,
-            places: image.places()?,
+            by_pair: image.perfect_hash()?,
         };
         let boundaries = Boundaries { pairs: image.section()?, open: image.section()? };
-        let trie = match has_trie {
-            0 => None,
-            _ => Some(Trie { units: image.section()?, shorter: image.section()? }),
-        };
-        Ok(Self { tokens, pairs, trie, boundaries, ordered: ordered != 0 })
+        Ok(Self { tokens, pairs, boundaries, ordered: ordered != 0 })
     }
 }
 
@@ -103,10 +94,10 @@ impl Writer {
         self.pad();
     }
 
-    fn places(&mut self, places: &PerfectHash) {
-        self.words(&places.seeds);
-        self.section(&places.buckets);
-        self.section(&places.slots);
+    fn perfect_hash(&mut self, table: &PerfectHash) {
+        self.words(&table.seeds);
+        self.section(&table.buckets);
+        self.section(&table.slots);
     }
 }
 
@@ -149,7 +140,7 @@ impl Reader {
         })
     }
 
-    fn places(&mut self) -> Result<PerfectHash> {
+    fn perfect_hash(&mut self) -> Result<PerfectHash> {
         Ok(PerfectHash { seeds: self.words()?, buckets: self.section()?, slots: self.section()? })
     }
 }

@@ -10,23 +10,24 @@
 mod boundaries;
 mod decode;
 pub mod image;
+mod order;
 mod pairs;
 mod perfect_hash;
+mod rank_list;
+mod splits;
 mod tokens;
-mod trie;
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
+pub(crate) use crate::rule::NONE;
 pub(crate) use boundaries::{Boundaries, three_byte_char};
-pub(crate) use pairs::{Neighbours, Pairs, Sought};
+pub(crate) use pairs::{Neighbours, PairProbe, Pairs};
+pub use rank_list::RankList;
+pub(crate) use rank_list::shown;
 pub(crate) use tokens::{
     Key, SHORT, TokenProbe, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
 };
-pub(crate) use trie::Trie;
-
-/// No rank.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// Ranks, and the stand-ins for single bytes that are no token, fit in this many bits.
 pub(crate) const RANK_BITS: u32 = 21;
@@ -46,8 +47,6 @@ pub(crate) type Section<T> = Cow<'static, [T]>;
 pub struct Vocabulary {
     tokens: Tokens,
     pairs: Pairs,
-    /// Only when merging is ordered; see [`Vocabulary::is_ordered`].
-    trie: Option<Trie>,
     boundaries: Boundaries,
     ordered: bool,
 }
@@ -55,9 +54,10 @@ pub struct Vocabulary {
 impl Vocabulary {
     /// A vocabulary of `(token bytes, id)`, in any order.
     ///
-    /// Refuses no tokens at all, empty tokens, a token or an id that is given twice, and more
-    /// than [`MAX_TOKENS`] tokens. Single bytes may be missing, ids may have gaps, and tokens
-    /// that merging cannot reach are kept: they stand for pieces that equal them.
+    /// Refuses no tokens at all, a token or an id that is given twice, and more than [`MAX_TOKENS`]
+    /// tokens. Single bytes may be missing, ids may have gaps, and tokens that merging cannot
+    /// reach are kept: they stand for pieces that equal them. An empty token is kept as well: text
+    /// never becomes it.
     ///
     /// ```
     /// use bpe_core::Vocabulary;
@@ -68,18 +68,28 @@ impl Vocabulary {
     /// # Ok::<(), bpe_core::Error>(())
     /// ```
     pub fn build(tokens: Vec<(Vec<u8>, u32)>) -> Result<Self> {
-        let tokens = sorted(tokens)?;
-        let mut tokens = Tokens::build(tokens)?;
-        let pairs = Pairs::build(&tokens)?;
-        for rank in 0..tokens.len() as u32 {
-            if tokens.bytes(rank).len() > 1 && pairs.split(rank).is_none() {
+        Self::from_ranks(tokens.try_into()?)
+    }
+
+    /// The same from a list, which takes fewer allocations, and can be interrupted.
+    ///
+    /// Takes time linear in the bytes of the tokens, but for sorting, whatever they are.
+    pub fn from_ranks(list: RankList) -> Result<Self> {
+        check(&list)?;
+        let list = list.sorted_by_id()?;
+        let (mut tokens, order) = Tokens::build(list)?;
+        let bytes = splits::byte_parts(&tokens);
+        let splits = splits::splits(&tokens, &bytes, &order.prefixes(&tokens)?)?;
+        drop(order);
+        for (rank, &[left, _]) in (0..).zip(&splits) {
+            if left == NONE && tokens.bytes(rank).len() != 1 {
                 tokens.set_unreachable(rank);
             }
         }
+        let pairs = Pairs::build(&tokens, bytes, splits)?;
         let ordered = pairs.is_ordered(&tokens);
-        let trie = if ordered { Trie::build(&tokens) } else { None };
-        let boundaries = Boundaries::build(&tokens);
-        Ok(Self { tokens, pairs, trie, boundaries, ordered })
+        let boundaries = Boundaries::build(&tokens)?;
+        Ok(Self { tokens, pairs, boundaries, ordered })
     }
 
     /// How many tokens there are.
@@ -128,12 +138,12 @@ impl Vocabulary {
         self.pairs.split(rank)
     }
 
-    /// Whether merging the bytes of this token ends in this token.
+    /// Whether merging the bytes of this token ends in this token. Never for an empty one.
     pub fn is_reachable(&self, rank: u32) -> bool {
         self.tokens.is_reachable(rank)
     }
 
-    /// Whether every token is reachable.
+    /// Whether every token but an empty one is reachable.
     pub fn all_reachable(&self) -> bool {
         self.tokens.all_reachable()
     }
@@ -175,53 +185,21 @@ impl Vocabulary {
     }
 
     #[inline(always)]
-    pub(crate) fn trie(&self) -> Option<&Trie> {
-        self.trie.as_ref()
-    }
-
-    #[inline(always)]
     pub(crate) fn boundaries(&self) -> &Boundaries {
         &self.boundaries
     }
 }
 
-/// The tokens by ascending id, each checked.
-fn sorted(mut tokens: Vec<(Vec<u8>, u32)>) -> Result<Vec<(Vec<u8>, u32)>> {
-    if tokens.is_empty() {
+/// Refuses no tokens at all, and ids that are too large.
+fn check(list: &RankList) -> Result<()> {
+    if list.is_empty() {
         return Err(Error::Vocabulary("a vocabulary needs at least one token".into()));
     }
-    if tokens.len() > MAX_TOKENS {
+    if let Some((token, id)) = list.iter().find(|&(_, id)| id > MAX_ID) {
         return Err(Error::Vocabulary(format!(
-            "{} tokens are more than the {MAX_TOKENS} that a vocabulary may have",
-            tokens.len()
+            "the rank {id} of the token {} is too large; the largest is {MAX_ID}",
+            shown(token)
         )));
     }
-    if let Some((_, id)) = tokens.iter().find(|(bytes, _)| bytes.is_empty()) {
-        return Err(Error::Vocabulary(format!("the token with rank {id} is empty; remove it")));
-    }
-    if let Some((bytes, id)) = tokens.iter().find(|&&(_, id)| id > MAX_ID) {
-        return Err(Error::Vocabulary(format!(
-            "the rank {id} of the token b\"{}\" is too large; the largest is {MAX_ID}",
-            bytes.escape_ascii()
-        )));
-    }
-    tokens.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    if let Some([a, b]) = tokens.array_windows().find(|[a, b]| a.0 == b.0) {
-        return Err(Error::Vocabulary(format!(
-            "the token b\"{}\" has two ranks, {} and {}; keep one of them",
-            a.0.escape_ascii(),
-            a.1.min(b.1),
-            a.1.max(b.1)
-        )));
-    }
-    tokens.sort_unstable_by_key(|&(_, id)| id);
-    if let Some([a, b]) = tokens.array_windows().find(|[a, b]| a.1 == b.1) {
-        return Err(Error::Vocabulary(format!(
-            "the tokens b\"{}\" and b\"{}\" share the rank {}; give each its own",
-            a.0.escape_ascii(),
-            b.0.escape_ascii(),
-            a.1
-        )));
-    }
-    Ok(tokens)
+    Ok(())
 }

@@ -8,8 +8,6 @@
 //! merged, so that the two are always the same. A token whose bytes alone get stuck before that
 //! is never the result of a merge: it is *unreachable*.
 
-use std::collections::HashMap;
-
 use bytemuck::{Pod, Zeroable};
 
 use super::boundaries::three_byte_char;
@@ -19,14 +17,14 @@ use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::fold;
 use crate::memory::prefetch;
-use crate::merge::merge_parts;
+use crate::rule::MergeTable;
 
 /// What stands for a single byte that is no token.
 pub(crate) fn missing(tokens: usize, byte: u8) -> u32 {
     tokens as u32 + u32::from(byte)
 }
 
-/// What two neighbouring bytes tell before anything is merged.
+/// What is known of two neighbouring bytes before anything is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub(crate) struct Neighbours {
@@ -34,17 +32,17 @@ pub(crate) struct Neighbours {
     pub rank: u32,
     /// The lowest rank of a merge of the second, a single byte, with a part that ends in the
     /// first.
-    pub taken_left: u32,
+    pub left_merge_rank: u32,
     /// The lowest rank of a merge of the first, a single byte, with a part that starts with the
     /// second.
-    pub taken_right: u32,
+    pub right_merge_rank: u32,
     padding: u32,
 }
 
 impl Neighbours {
-    /// Where nothing stands beside the other: they do not merge, nor with anything else.
+    /// At the ends of a piece: no merge at all.
     pub(crate) const NONE: Self =
-        Self { rank: NONE, taken_left: NONE, taken_right: NONE, padding: 0 };
+        Self { rank: NONE, left_merge_rank: NONE, right_merge_rank: NONE, padding: 0 };
 }
 
 /// The pairs of a vocabulary.
@@ -61,7 +59,7 @@ pub(crate) struct Pairs {
     /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
     pub(super) splits: Section<[u32; 2]>,
     /// The rank of each pair, below the pair itself.
-    pub(super) places: PerfectHash,
+    pub(super) by_pair: PerfectHash,
 }
 
 const _: () = assert!(3 * RANK_BITS < u64::BITS);
@@ -73,7 +71,7 @@ fn hash_pair(pair: u64, seeds: [u64; 2]) -> u64 {
 
 /// A pair as a number of two times [`RANK_BITS`].
 #[inline(always)]
-fn pack(left: u32, right: u32) -> u64 {
+pub(super) fn pack(left: u32, right: u32) -> u64 {
     u64::from(left) << RANK_BITS | u64::from(right)
 }
 
@@ -83,15 +81,15 @@ fn rank_in(word: u64, pair: u64) -> u32 {
     if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
 }
 
-/// A pair on the way to being found.
+/// A pair that is being looked up in steps.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sought {
+pub(crate) struct PairProbe {
     pair: u64,
     /// Its hash after the first step, and after the second its slot.
     hash_or_slot: u64,
 }
 
-impl Sought {
+impl PairProbe {
     #[inline(always)]
     pub(crate) fn new(left: u32, right: u32) -> Self {
         Self { pair: pack(left, right), hash_or_slot: 0 }
@@ -99,34 +97,27 @@ impl Sought {
 }
 
 impl Pairs {
-    pub(super) fn build(tokens: &Tokens) -> Result<Self> {
-        let bytes: Vec<u32> = (0..=255u8)
-            .map(|byte| tokens.find(&[byte]).unwrap_or(missing(tokens.len(), byte)))
-            .collect();
-        let splits: Vec<[u32; 2]> =
-            (0..tokens.len() as u32).map(|rank| last_merge(tokens, &bytes, rank)).collect();
-
+    /// `splits` are those of all tokens, by rank.
+    pub(super) fn build(tokens: &Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
         let merged: Vec<u32> =
             (0..tokens.len() as u32).filter(|&rank| splits[rank as usize][0] != NONE).collect();
         let pair = |rank: u32| {
             let [left, right] = splits[rank as usize];
             pack(left, right)
         };
-        let places = PerfectHash::build(
+        let by_pair = PerfectHash::build(
             &merged,
             |rank, seeds| hash_pair(pair(rank), seeds),
             |rank, _| pair(rank) << RANK_BITS | u64::from(rank),
-        )
-        .ok_or_else(|| {
-            Error::Vocabulary("the tokens were made so that their pairs cannot be hashed".into())
-        })?;
+        )?
+        .ok_or_else(|| Error::Vocabulary("no seeds hash the pairs without collisions".into()))?;
         Ok(Self {
             every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
             neighbours: neighbours(tokens, &splits).into(),
             characters: characters(tokens, &splits).into(),
             bytes: bytes.into(),
             splits: splits.into(),
-            places,
+            by_pair,
         })
     }
 
@@ -134,10 +125,10 @@ impl Pairs {
     #[inline(always)]
     pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
         let pair = pack(left, right);
-        rank_in(self.places.word(hash_pair(pair, self.places.seeds)), pair)
+        rank_in(self.by_pair.word(hash_pair(pair, self.by_pair.seeds)), pair)
     }
 
-    /// Brings near what merging a piece reads first.
+    /// Prefetches what merging a piece reads first.
     #[inline(always)]
     pub(crate) fn prefetch_start(&self, piece: &[u8]) {
         for (position, &[first, second]) in piece.array_windows().enumerate() {
@@ -150,24 +141,24 @@ impl Pairs {
         }
     }
 
-    /// The first of three steps that find what two parts merge into, each of which brings near what
-    /// the next one reads: for those who have something else to do meanwhile.
+    /// The first of three steps that find what two parts merge into. Each prefetches what the next
+    /// one reads, so that the look-ups of a batch overlap.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, sought: &mut Sought) {
-        sought.hash_or_slot = hash_pair(sought.pair, self.places.seeds);
-        self.places.prefetch(sought.hash_or_slot);
+    pub(crate) fn prefetch(&self, probe: &mut PairProbe) {
+        probe.hash_or_slot = hash_pair(probe.pair, self.by_pair.seeds);
+        self.by_pair.prefetch(probe.hash_or_slot);
     }
 
     /// The second step.
     #[inline(always)]
-    pub(crate) fn prefetch_slot(&self, sought: &mut Sought) {
-        sought.hash_or_slot = self.places.prefetch_slot(sought.hash_or_slot) as u64;
+    pub(crate) fn prefetch_slot(&self, probe: &mut PairProbe) {
+        probe.hash_or_slot = self.by_pair.prefetch_slot(probe.hash_or_slot) as u64;
     }
 
     /// What the two merge into, or [`NONE`], after the second step.
     #[inline(always)]
-    pub(crate) fn found(&self, Sought { pair, hash_or_slot }: Sought) -> u32 {
-        rank_in(self.places.at(hash_or_slot as usize), pair)
+    pub(crate) fn found(&self, PairProbe { pair, hash_or_slot }: PairProbe) -> u32 {
+        rank_in(self.by_pair.at(hash_or_slot as usize), pair)
     }
 
     /// The part that a byte is.
@@ -212,26 +203,6 @@ impl Pairs {
     }
 }
 
-/// The two parts whose merge makes this token when its bytes alone are merged.
-fn last_merge(tokens: &Tokens, bytes: &[u32], rank: u32) -> [u32; 2] {
-    let token = tokens.bytes(rank);
-    if token.len() == 1 {
-        return [NONE; 2];
-    }
-    let find = |start: usize, end: usize| {
-        if end - start == token.len() {
-            return NONE;
-        }
-        tokens.find(&token[start..end]).unwrap_or(NONE)
-    };
-    let parts =
-        merge_parts(token, |byte| bytes[usize::from(byte)], |join| find(join.start, join.end));
-    match parts[..] {
-        [left, right] => [left, right],
-        _ => [NONE; 2],
-    }
-}
-
 fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
     let mut table = vec![Neighbours::NONE; 1 << 16];
     for (rank, &[left, right]) in (0..).zip(splits) {
@@ -244,15 +215,15 @@ fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
         };
         let at = |first: u8, second: u8| usize::from(first) << 8 | usize::from(second);
         let border = length(left);
-        let place = at(token[border - 1], token[border]);
+        let index = at(token[border - 1], token[border]);
         if length(right) == 1 {
-            table[place].taken_left = table[place].taken_left.min(rank);
+            table[index].left_merge_rank = table[index].left_merge_rank.min(rank);
         }
         if border == 1 {
-            table[place].taken_right = table[place].taken_right.min(rank);
+            table[index].right_merge_rank = table[index].right_merge_rank.min(rank);
         }
         if token.len() == 2 {
-            table[place].rank = rank;
+            table[index].rank = rank;
         }
     }
     table
@@ -262,22 +233,23 @@ fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
 /// those that rank before every token that ends in the character's first bytes or starts with
 /// its last ones. (Merges inside a token rank before it, if merging is ordered.)
 fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
-    let mut ends_in: HashMap<&[u8], u32> = HashMap::new();
-    let mut starts_with: HashMap<&[u8], u32> = HashMap::new();
+    // By one byte or two, the lowest rank of a token that ends in them or starts with them.
+    let mut ends_in = Lowest::new();
+    let mut starts_with = Lowest::new();
     for rank in 0..tokens.len() as u32 {
         let token = tokens.bytes(rank);
         for part in 1..token.len().min(3) {
             let (end, start) = (&token[token.len() - part..], &token[..part]);
             if end[0] & 0xf0 == 0xe0 {
-                ends_in.entry(end).or_insert(rank);
+                ends_in.add(end, rank);
             }
-            if start.iter().all(|byte| byte & 0xc0 == 0x80) {
-                starts_with.entry(start).or_insert(rank);
+            if start[0] & 0xc0 == 0x80 {
+                starts_with.add(start, rank);
             }
         }
     }
-    let before = |ranks: &HashMap<&[u8], u32>, parts: [&[u8]; 2], rank: u32| {
-        parts.iter().all(|part| ranks.get(part).is_none_or(|&other| rank < other))
+    let before = |ranks: &Lowest, parts: [&[u8]; 2], rank: u32| {
+        parts.iter().all(|part| rank < ranks.get(part))
     };
     let mut characters = vec![NONE; 1 << 16];
     for rank in 0..tokens.len() as u32 {
@@ -294,4 +266,41 @@ fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
         }
     }
     characters
+}
+
+/// The lowest rank by one byte or two.
+struct Lowest(Vec<u32>);
+
+impl Lowest {
+    fn new() -> Self {
+        Self(vec![NONE; 257 << 8])
+    }
+
+    fn index(bytes: &[u8]) -> usize {
+        match *bytes {
+            [first] => usize::from(first),
+            _ => usize::from(bytes[0]) + 1 << 8 | usize::from(bytes[1]),
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8], rank: u32) {
+        let lowest = &mut self.0[Self::index(bytes)];
+        *lowest = rank.min(*lowest);
+    }
+
+    fn get(&self, bytes: &[u8]) -> u32 {
+        self.0[Self::index(bytes)]
+    }
+}
+
+impl MergeTable for Pairs {
+    #[inline(always)]
+    fn merged(&self, left: u32, right: u32) -> u32 {
+        Pairs::merged(self, left, right)
+    }
+
+    #[inline(always)]
+    fn split(&self, part: u32) -> [u32; 2] {
+        self.splits.get(part as usize).copied().unwrap_or([NONE; 2])
+    }
 }

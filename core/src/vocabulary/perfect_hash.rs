@@ -2,17 +2,20 @@
 //!
 //! Keys are grouped into buckets by the high bits of their hash; each bucket has a displacement
 //! under which all of its keys land in slots of their own. Beside its displacement a bucket
-//! remembers some bits of the hashes of its keys, so that most keys that are not there are told
-//! apart by the bucket alone: there are few of those, so they stay in a near cache, which slots
-//! do not.
+//! has some bits of the hashes of its keys, which rule out most keys that are not in the table:
+//! buckets are few enough to stay in the L2 cache, which slots are not.
 //!
 //! Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009.
 
+use std::hash::{BuildHasher, RandomState};
 use std::hint::select_unpredictable;
+use std::ops::Range;
 
 use super::Section;
+use crate::error::Result;
 use crate::hash::{FIXED_SEEDS, fold};
-use crate::memory::prefetch;
+use crate::memory::{filled, prefetch, with_capacity};
+use crate::polling::poll;
 
 /// Slots for words that their owner makes, by a hash that it computes from the key and
 /// [`PerfectHash::seeds`].
@@ -25,8 +28,7 @@ pub(crate) struct PerfectHash {
     pub(super) slots: Section<u64>,
 }
 
-/// Few keys in as few slots as many would get (7 in 8, say) can be without a place under any of
-/// the seeds that are tried, by bad luck alone.
+/// In tables of few slots (7 keys in 8, say) all seeds that are tried may fail, by bad luck alone.
 const FEWEST_SLOTS: usize = 256;
 /// No owner makes this word.
 pub(crate) const EMPTY: u64 = u64::MAX;
@@ -53,26 +55,47 @@ fn marks(hash: u64) -> u32 {
 const DISPLACEMENT_BITS: u32 = 8;
 const DISPLACEMENT_MASK: u32 = (1 << DISPLACEMENT_BITS) - 1;
 
+/// A bucket with more keys fails at once: hashes of keys that nobody chose fill buckets with
+/// three on average.
+const LARGEST_BUCKET: usize = 64;
+/// After so many seeds that are the same for everybody, the others are drawn at random, so that
+/// nobody can choose keys against them.
+const FIXED_ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 64;
+
 impl PerfectHash {
     /// Finds a slot of its own for each of `items`, in a table that they fill at most 80 % of.
     /// `hash(item, seeds)` hashes the key of an item; `word(item, hash)` is what its slot holds.
     ///
-    /// `None` when no seeds do, which takes keys made for it.
+    /// `None` when no seeds do, which is less likely than a broken machine.
     pub(super) fn build(
         items: &[u32],
         hash: impl Fn(u32, [u64; 2]) -> u64,
         word: impl Fn(u32, u64) -> u64,
-    ) -> Option<Self> {
-        const ATTEMPTS: usize = 64;
+    ) -> Result<Option<Self>> {
         let mut seeds = FIXED_SEEDS;
-        for _ in 0..ATTEMPTS {
-            let hashes: Vec<u64> = items.iter().map(|&item| hash(item, seeds)).collect();
-            if let Some((buckets, slots)) = place(&hashes, |i| word(items[i], hashes[i])) {
-                return Some(Self { seeds, buckets: buckets.into(), slots: slots.into() });
+        let mut hashes = filled(0, items.len())?;
+        for attempt in 0..ATTEMPTS {
+            for (slot, &item) in hashes.iter_mut().zip(items) {
+                *slot = hash(item, seeds);
             }
-            seeds = [fold(seeds[0], seeds[1]), fold(seeds[1], !seeds[0])];
+            poll(items.len())?;
+            if let Some((buckets, places)) = displace(&hashes)? {
+                let mut slots = filled(EMPTY, table_size(items.len()) + 1)?;
+                for ((&item, &hash), &place) in items.iter().zip(&hashes).zip(&places) {
+                    slots[place as usize] = word(item, hash);
+                }
+                poll(items.len())?;
+                return Ok(Some(Self { seeds, buckets: buckets.into(), slots: slots.into() }));
+            }
+            seeds = if attempt + 1 < FIXED_ATTEMPTS {
+                [fold(seeds[0], seeds[1]), fold(seeds[1], !seeds[0])]
+            } else {
+                let random = RandomState::new();
+                [random.hash_one(0), random.hash_one(1)]
+            };
         }
-        None
+        Ok(None)
     }
 
     /// The only word that the key with this hash can have, or [`EMPTY`], or that of another key.
@@ -81,13 +104,14 @@ impl PerfectHash {
         self.slots[self.slot(hash)]
     }
 
-    /// Brings near what [`PerfectHash::prefetch_slot`] reads.
+    /// Prefetches what [`PerfectHash::prefetch_slot`] reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(&self.buckets[bucket_of(hash, self.buckets.len())]);
     }
 
-    /// Brings near what [`PerfectHash::word`] reads, after [`PerfectHash::prefetch`], and returns where it is.
+    /// Prefetches what [`PerfectHash::at`] reads, after [`PerfectHash::prefetch`], and returns the
+    /// slot.
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, hash: u64) -> usize {
         let slot = self.slot(hash);
@@ -112,60 +136,140 @@ impl PerfectHash {
     }
 }
 
-/// Displacements and slots, if there are some for these hashes.
-fn place(hashes: &[u64], word: impl Fn(usize) -> u64) -> Option<(Vec<u32>, Vec<u64>)> {
-    let table = (hashes.len() * 5 / 4).next_power_of_two().max(FEWEST_SLOTS);
-    let mut buckets = vec![0; (hashes.len() / 3).next_power_of_two()];
-    let mut order: Vec<(usize, usize)> =
-        (0..hashes.len()).map(|key| (bucket_of(hashes[key], buckets.len()), key)).collect();
-    order.sort_unstable();
-    let mut groups: Vec<&[(usize, usize)]> = order.chunk_by(|a, b| a.0 == b.0).collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+fn table_size(keys: usize) -> usize {
+    (keys * 5 / 4).next_power_of_two().max(FEWEST_SLOTS)
+}
 
-    let mut slots = vec![EMPTY; table + 1];
-    let mut found: Vec<usize> = Vec::new();
-    for group in groups {
+/// Displacements of buckets, and the slot of each key, if there are some for these hashes.
+fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
+    let table = table_size(hashes.len());
+    let mut buckets: Vec<u32> = filled(0, (hashes.len() / 3).next_power_of_two())?;
+    let Some(groups) = Groups::new(hashes, buckets.len())? else { return Ok(None) };
+    let mut taken: Vec<u64> = filled(0, table.div_ceil(64))?;
+    let mut places: Vec<u32> = filled(0, hashes.len())?;
+    for (bucket, range) in groups.largest_first() {
+        let (keys, hashes) = (&groups.keys[range.clone()], &groups.hashes[range]);
+        let mut found = [0; LARGEST_BUCKET];
         let displacement = (0..=DISPLACEMENT_MASK).find(|&displacement| {
-            found.clear();
-            group.iter().all(|&(_, key)| {
-                let slot = slot_of(hashes[key], displacement, table);
-                let free = slots[slot] == EMPTY && !found.contains(&slot);
-                found.push(slot);
-                free
+            hashes.iter().enumerate().all(|(index, &hash)| {
+                let slot = slot_of(hash, displacement, table);
+                found[index] = slot;
+                taken[slot / 64] >> (slot % 64) & 1 == 0 && !found[..index].contains(&slot)
             })
-        })?;
-        let bucket: &mut u32 = &mut buckets[group[0].0];
-        *bucket = displacement;
-        for (&(_, key), &slot) in group.iter().zip(&found) {
-            slots[slot] = word(key);
-            *bucket |= marks(hashes[key]);
+        });
+        let Some(displacement) = displacement else { return Ok(None) };
+        buckets[bucket] = displacement;
+        for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&found) {
+            taken[slot / 64] |= 1 << (slot % 64);
+            places[key as usize] = slot as u32;
+            buckets[bucket] |= marks(hash);
         }
     }
-    Some((buckets, slots))
+    Ok(Some((buckets, places)))
+}
+
+/// Keys by their buckets.
+struct Groups {
+    /// Where the keys of each bucket start, and where those of the last one end.
+    starts: Vec<u32>,
+    keys: Vec<u32>,
+    /// The hash of each of `keys`.
+    hashes: Vec<u64>,
+    /// The buckets, those with the most keys first.
+    order: Vec<u32>,
+}
+
+impl Groups {
+    /// `None` when a bucket has more keys than [`LARGEST_BUCKET`].
+    fn new(hashes: &[u64], buckets: usize) -> Result<Option<Self>> {
+        let mut starts: Vec<u32> = filled(0, buckets + 1)?;
+        for &hash in hashes {
+            starts[bucket_of(hash, buckets) + 1] += 1;
+        }
+        let mut sizes = [0; LARGEST_BUCKET + 1];
+        for &size in &starts[1..] {
+            let Some(count) = sizes.get_mut(size as usize) else { return Ok(None) };
+            *count += 1;
+        }
+        // The place of the first bucket of each size among the others.
+        let mut place = 0;
+        for size in sizes.iter_mut().rev() {
+            place += std::mem::replace(size, place);
+        }
+        let mut order: Vec<u32> = filled(0, buckets)?;
+        for (bucket, &size) in (0..).zip(&starts[1..]) {
+            let place = &mut sizes[size as usize];
+            order[*place] = bucket;
+            *place += 1;
+        }
+        for bucket in 0..buckets {
+            starts[bucket + 1] += starts[bucket];
+        }
+        let mut ends = with_capacity(buckets)?;
+        ends.extend_from_slice(&starts[..buckets]);
+        let mut keys: Vec<u32> = filled(0, hashes.len())?;
+        let mut sorted: Vec<u64> = filled(0, hashes.len())?;
+        for (key, &hash) in (0..).zip(hashes) {
+            let end: &mut u32 = &mut ends[bucket_of(hash, buckets)];
+            keys[*end as usize] = key;
+            sorted[*end as usize] = hash;
+            *end += 1;
+        }
+        Ok(Some(Self { starts, keys, hashes: sorted, order }))
+    }
+
+    /// The buckets with keys, and where those are.
+    fn largest_first(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        self.order.iter().map_while(|&bucket| {
+            let bucket = bucket as usize;
+            let range = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
+            (!range.is_empty()).then_some((bucket, range))
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EMPTY, PerfectHash};
-    use crate::hash::fold;
+    use super::{EMPTY, FIXED_ATTEMPTS, PerfectHash};
+    use crate::hash::{FIXED_SEEDS, fold};
 
-    /// Few keys have few seeds that place them all; there have to be enough.
+    fn build(items: &[u32], hash: impl Fn(u32, [u64; 2]) -> u64) -> Option<PerfectHash> {
+        PerfectHash::build(items, hash, |item, _| item.into()).unwrap()
+    }
+
+    /// Few keys have few seeds that give all of them a slot; 64 have to be enough.
     #[test]
-    fn there_are_places_for_any_few_keys() {
+    fn few_keys_find_slots() {
         for count in 0..120u32 {
             for salt in 0..if count < 30 { 2000 } else { 40 } {
                 let hash = |rank: u32, seeds: [u64; 2]| {
                     fold(u64::from(rank) << 8 ^ salt << 40 ^ seeds[0], seeds[1])
                 };
                 let ranks: Vec<u32> = (0..count).collect();
-                let places = PerfectHash::build(&ranks, hash, |rank, _| rank.into());
-                let places = places.unwrap_or_else(|| panic!("{count} keys, salt {salt}"));
+                let table = build(&ranks, hash);
+                let table = table.unwrap_or_else(|| panic!("{count} keys, salt {salt}"));
                 for &rank in &ranks {
-                    assert_eq!(places.word(hash(rank, places.seeds)), rank.into());
+                    assert_eq!(table.word(hash(rank, table.seeds)), rank.into());
                 }
-                let other = places.word(hash(count, places.seeds));
+                let other = table.word(hash(count, table.seeds));
                 assert!(other == EMPTY || other < count.into());
             }
         }
+    }
+
+    /// Keys that have the same hash under every seed that is known beforehand.
+    #[test]
+    fn chosen_keys_are_told_apart_by_seeds_drawn_at_random() {
+        let mut known = vec![FIXED_SEEDS];
+        for _ in 1..FIXED_ATTEMPTS {
+            let [a, b] = known[known.len() - 1];
+            known.push([fold(a, b), fold(b, !a)]);
+        }
+        let hash = |rank: u32, seeds: [u64; 2]| {
+            if known.contains(&seeds) { 7 } else { fold(u64::from(rank) ^ seeds[0], seeds[1]) }
+        };
+        let ranks: Vec<u32> = (0..10_000).collect();
+        let table = build(&ranks, hash).expect("random seeds");
+        assert!(ranks.iter().all(|&rank| table.word(hash(rank, table.seeds)) == rank.into()));
     }
 }

@@ -1,32 +1,34 @@
 //! Bytes -> rank and id, and back.
 
+use super::order::ByBytes;
 use super::perfect_hash::{EMPTY, PerfectHash};
+use super::rank_list::RankList;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
-use crate::memory::prefetch;
+use crate::memory::{filled, prefetch, with_capacity};
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
 pub(crate) const SHORT: usize = 15;
-/// Lengths are cut off with it, as a mask.
+/// It serves as a mask of lengths.
 const _: () = assert!((SHORT + 1).is_power_of_two());
 
 /// Bytes and, in the last byte, how many: no two short byte strings have the same key. In the keys
 /// of longer ones the last byte is [`RUN`] or [`OTHER`], and the rest of its word the length.
 pub(crate) type Key = [u64; 2];
 
-/// The last byte of the key of a longer piece that its first word and its length tell from others.
+/// The last byte of the key of a longer piece that its first word and its length identify.
 const RUN: u64 = 0xff;
-/// The last byte of a key that says nothing but the length: no table has anything under it.
+/// The last byte of a key that holds nothing but the length: no table has such a key.
 const OTHER: u64 = 0xfe;
 
-/// The key of a longer piece that `what` and its length tell from others.
+/// The key of a longer piece that `what` and its length identify.
 pub(crate) fn key_of_run(what: u64, length: usize) -> Key {
     [what, RUN << 56 | length as u64]
 }
 
-/// The key of a longer piece of which nothing is known by its key.
+/// The key of a longer piece that its key does not identify.
 pub(crate) fn key_of_other(length: usize) -> Key {
     [0, OTHER << 56 | length as u64]
 }
@@ -59,11 +61,11 @@ static MASKS: [Key; SHORT + 1] = {
 /// nothing.)
 #[inline(always)]
 pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
-    const BLOCK: usize = size_of::<Key>();
+    const KEY_BYTES: usize = size_of::<Key>();
     let length = (end - start) & SHORT;
-    let block: Key = if start < bytes.len().saturating_sub(BLOCK - 1) {
-        // SAFETY: `start + BLOCK <= bytes.len()`.
-        let block = unsafe { bytes.as_ptr().add(start).cast::<[u8; BLOCK]>().read() };
+    let block: Key = if start < bytes.len().saturating_sub(KEY_BYTES - 1) {
+        // SAFETY: `start + KEY_BYTES <= bytes.len()`.
+        let block = unsafe { bytes.as_ptr().add(start).cast::<[u8; KEY_BYTES]>().read() };
         let block = u128::from_le_bytes(block);
         [block as u64, (block >> 64) as u64]
     } else {
@@ -77,6 +79,9 @@ pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
 #[inline(never)]
 fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     let mut block = [0; 16];
+    if start == end {
+        return [0; 2];
+    }
     match bytes.last_chunk::<16>() {
         Some(last) => {
             let missing = (start + 16 - bytes.len()) as u32;
@@ -88,14 +93,14 @@ fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
 }
 
 /// What a table of tokens says about one: from the lowest bit on its rank, where it starts in the
-/// arena, its length ([`LONG`] for more than [`SHORT`] bytes), and bits of its hash that places make
-/// no use of. The last two tell most keys apart that are not there.
+/// arena, its length ([`MARK_OF_LONG`] for more than [`SHORT`] bytes), and bits of its hash that
+/// [`PerfectHash`] does not use. The last two rule out most keys that are not in the table.
 fn word(rank: u32, start: u32, length: usize, hash: u64) -> u64 {
-    let length = if length <= SHORT { length } else { LONG };
+    let length = if length <= SHORT { length } else { MARK_OF_LONG };
     u64::from(rank) | u64::from(start) << RANK_BITS | marks(length, hash)
 }
 
-const LONG: usize = 0;
+const MARK_OF_LONG: usize = 0;
 const LENGTH_SHIFT: u32 = RANK_BITS + 32;
 const TAG_SHIFT: u32 = LENGTH_SHIFT + 4;
 
@@ -104,7 +109,7 @@ fn marks(length: usize, hash: u64) -> u64 {
     (length as u64) << LENGTH_SHIFT | hash >> 31 << TAG_SHIFT
 }
 
-/// A token of up to [`SHORT`] bytes on the way to being found.
+/// A token of up to [`SHORT`] bytes that is being looked up in steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenProbe {
     key: Key,
@@ -142,43 +147,41 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Lays out tokens that ascend by id and are known to be sound.
-    pub(super) fn build(tokens: Vec<(Vec<u8>, u32)>) -> Result<Self> {
-        let mut arena = Vec::with_capacity(tokens.iter().map(|(bytes, _)| bytes.len()).sum());
-        let mut starts = vec![0];
-        for (bytes, _) in &tokens {
-            arena.extend_from_slice(bytes);
-            let end = u32::try_from(arena.len())
-                .map_err(|_| Error::Vocabulary("the tokens take more than 4 GiB".into()))?;
-            starts.push(end);
+    /// Lays out tokens that ascend by id. Refuses two equal ones.
+    pub(super) fn build(list: RankList) -> Result<(Self, ByBytes)> {
+        let RankList { bytes: arena, ends, ids } = list;
+        if u32::try_from(arena.len()).is_err() {
+            return Err(Error::Vocabulary("the tokens take more than 4 GiB".into()));
         }
-        let identical = tokens.iter().enumerate().all(|(rank, (_, id))| rank as u32 == *id);
-        let ids = if identical { vec![] } else { tokens.iter().map(|&(_, id)| id).collect() };
+        let mut starts = with_capacity(ends.len() + 1)?;
+        starts.push(0);
+        starts.extend(ends.iter().map(|&end| end as u32));
+        let id = |rank: u32| ids[rank as usize];
+        let order = ByBytes::new(&starts, &arena, id)?;
+        let are_ranks = ids.iter().zip(0..).all(|(&id, rank)| id == rank);
 
-        let is_short = |rank: &u32| tokens[*rank as usize].0.len() <= SHORT;
-        let (short, long): (Vec<u32>, Vec<u32>) = (0..tokens.len() as u32).partition(is_short);
-        let bytes = |rank: u32| &*tokens[rank as usize].0;
-        let word =
-            |rank: u32, hash: u64| word(rank, starts[rank as usize], bytes(rank).len(), hash);
-        let short = PerfectHash::build(
-            &short,
-            |rank, seeds| hash16(key(bytes(rank), 0, bytes(rank).len()), seeds),
-            word,
-        );
-        let long = PerfectHash::build(&long, |rank, seeds| hash_bytes(bytes(rank), seeds), word);
-        let (Some(short), Some(long)) = (short, long) else {
-            return Err(Error::Vocabulary(
-                "the tokens were made so that they cannot be hashed".into(),
-            ));
+        let length = |rank: u32| (starts[rank as usize + 1] - starts[rank as usize]) as usize;
+        let is_short = |rank: &u32| length(*rank) <= SHORT;
+        let (short, long): (Vec<u32>, Vec<u32>) = (0..ends.len() as u32).partition(is_short);
+        let at = |rank: u32| (starts[rank as usize] as usize, starts[rank as usize + 1] as usize);
+        let word = |rank: u32, hash: u64| word(rank, starts[rank as usize], length(rank), hash);
+        let hash_short = |rank, seeds| {
+            let (start, end) = at(rank);
+            hash16(key(&arena, start, end), seeds)
         };
-        Ok(Self {
-            arena: arena.into(),
-            starts: starts.into(),
-            ids: ids.into(),
-            short,
-            long,
-            unreachable: vec![0; tokens.len().div_ceil(64)].into(),
-        })
+        let hash_long = |rank, seeds| {
+            let (start, end) = at(rank);
+            hash_bytes(&arena[start..end], seeds)
+        };
+        let short = PerfectHash::build(&short, hash_short, word)?;
+        let long = PerfectHash::build(&long, hash_long, word)?;
+        let (Some(short), Some(long)) = (short, long) else {
+            return Err(Error::Vocabulary("no seeds hash the tokens without collisions".into()));
+        };
+        let unreachable = filled(0, ends.len().div_ceil(64))?.into();
+        let ids = if are_ranks { vec![] } else { ids };
+        let (arena, starts, ids) = (arena.into(), starts.into(), ids.into());
+        Ok((Self { arena, starts, ids, short, long, unreachable }, order))
     }
 
     /// Remembers that merging cannot reach this token.
@@ -190,8 +193,10 @@ impl Tokens {
         self.unreachable[rank as usize / 64] >> (rank % 64) & 1 == 0
     }
 
+    /// Whether merging can reach every token but an empty one.
     pub(super) fn all_reachable(&self) -> bool {
-        self.unreachable.iter().all(|&word| word == 0)
+        let count: u32 = self.unreachable.iter().map(|word| word.count_ones()).sum();
+        count == u32::from(self.find(&[]).is_some())
     }
 
     #[inline]
@@ -203,6 +208,14 @@ impl Tokens {
     pub(crate) fn bytes(&self, rank: u32) -> &[u8] {
         let rank = rank as usize;
         &self.arena[self.starts[rank] as usize..self.starts[rank + 1] as usize]
+    }
+
+    /// The key of the end of a token, from this byte on; of more than [`SHORT`] bytes it means
+    /// nothing.
+    #[inline]
+    pub(super) fn key_of_end(&self, rank: u32, from: usize) -> Key {
+        let [start, end] = [rank, rank + 1].map(|rank| self.starts[rank as usize] as usize);
+        if start + from == end { [0; 2] } else { key(&self.arena, start + from, end) }
     }
 
     #[inline]
@@ -230,8 +243,7 @@ impl Tokens {
     /// The rank of the token with these bytes.
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
         let rank = match bytes.len() {
-            0 => NONE,
-            1..=SHORT => self.find_short(key(bytes, 0, bytes.len())),
+            0..=SHORT => self.find_short(key(bytes, 0, bytes.len())),
             _ => return self.find_long(bytes),
         };
         (rank != NONE).then_some(rank)
@@ -255,41 +267,44 @@ impl Tokens {
         if key(&self.arena, start, start + length) == wanted { rank_of(word) } else { NONE }
     }
 
-    /// The first of four steps that find the token with this key, each of which brings near what
-    /// the next one reads: for those who have something else to do meanwhile.
+    /// The first of four steps that find the token with this key. Each prefetches what the next one
+    /// reads, so that the look-ups of a batch overlap.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, sought: &mut TokenProbe) {
-        sought.hash = hash16(sought.key, self.short.seeds);
-        self.short.prefetch(sought.hash);
+    pub(crate) fn prefetch(&self, probe: &mut TokenProbe) {
+        probe.hash = hash16(probe.key, self.short.seeds);
+        self.short.prefetch(probe.hash);
     }
 
     /// The second step.
     #[inline(always)]
-    pub(crate) fn prefetch_slot(&self, sought: &mut TokenProbe) {
-        sought.slot_or_word = self.short.prefetch_slot(sought.hash) as u64;
+    pub(crate) fn prefetch_slot(&self, probe: &mut TokenProbe) {
+        probe.slot_or_word = self.short.prefetch_slot(probe.hash) as u64;
     }
 
     /// The third step.
     #[inline(always)]
-    pub(crate) fn prefetch_bytes(&self, sought: &mut TokenProbe) {
-        let word = self.short.at(sought.slot_or_word as usize);
-        sought.slot_or_word = candidate(word, sought.hash, sought.key);
-        if sought.slot_or_word != EMPTY {
-            prefetch(&self.arena[start_of(word)]);
+    pub(crate) fn prefetch_bytes(&self, probe: &mut TokenProbe) {
+        let word = self.short.at(probe.slot_or_word as usize);
+        probe.slot_or_word = candidate(word, probe.hash, probe.key);
+        // An empty token may start at the end.
+        if probe.slot_or_word != EMPTY
+            && let Some(byte) = self.arena.get(start_of(word))
+        {
+            prefetch(byte);
         }
     }
 
     /// The rank of the token, or [`NONE`], after the third step.
     #[inline(always)]
-    pub(crate) fn found(&self, sought: &TokenProbe) -> u32 {
-        self.confirmed(sought.slot_or_word, sought.key)
+    pub(crate) fn found(&self, probe: &TokenProbe) -> u32 {
+        self.confirmed(probe.slot_or_word, probe.key)
     }
 
     /// The rank of the token with these bytes, more than [`SHORT`] of them.
     pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
         let hash = hash_bytes(bytes, self.long.seeds);
         let word = self.long.word(hash);
-        let is_candidate = (word ^ marks(LONG, hash)) >> LENGTH_SHIFT == 0 && word != EMPTY;
+        let is_candidate = (word ^ marks(MARK_OF_LONG, hash)) >> LENGTH_SHIFT == 0 && word != EMPTY;
         let rank = rank_of(word);
         (is_candidate && self.bytes(rank) == bytes).then_some(rank)
     }

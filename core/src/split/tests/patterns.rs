@@ -1,8 +1,8 @@
 //! The regex path: what runs in linear time, what is an error, and that nothing overflows.
 
-use super::{Random, exhaustive, matched, random_text};
+use super::{Random, compile, exhaustive, matched, random_text};
 use crate::error::Error;
-use crate::split::pattern::{self, Pattern};
+use crate::split::pattern::Pattern;
 use crate::split::rules::SPELLINGS;
 use crate::split::{BATCH, Piece, Splitter};
 
@@ -27,7 +27,7 @@ fn linear_patterns_match_as_by_backtracking() {
     for spelling in own.iter().chain(SPELLINGS.iter().map(|(_, spelling)| spelling)) {
         let linear = Pattern::new(spelling).unwrap();
         assert!(matches!(linear, Pattern::Linear(_)), "{spelling}");
-        compared.push((linear, Pattern::Backtracking(pattern::compile(spelling).unwrap())));
+        compared.push((linear, Pattern::Backtracking(compile::compile(spelling).unwrap())));
     }
     let mut compare = |text: &str| {
         for (linear, oracle) in &compared {

@@ -14,17 +14,17 @@ use crate::errors::OrRaise;
 use crate::ranks;
 
 fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
-    Vocabulary::build(ranks::from_dict(ranks)?).or_raise(ranks.py())
+    ranks::build(ranks.py(), ranks::from_dict(ranks)?)
 }
 
-/// Lets Ctrl-C end long work, and passes progress on, a few times a second.
-struct Pulse {
+/// Tells the caller how far long work is, and has Ctrl-C end it, a few times a second.
+struct ProgressReporter {
     callback: Option<Py<PyAny>>,
     last: Instant,
     failure: Option<PyErr>,
 }
 
-impl Pulse {
+impl ProgressReporter {
     const EVERY: Duration = Duration::from_millis(100);
 
     fn new(callback: Option<Py<PyAny>>) -> Self {
@@ -32,7 +32,7 @@ impl Pulse {
     }
 
     /// Called without the interpreter; attaches to it only when it is time.
-    fn beat(&mut self, done: usize, total: usize) -> ControlFlow<()> {
+    fn report(&mut self, done: usize, total: usize) -> ControlFlow<()> {
         if self.last.elapsed() < Self::EVERY {
             return ControlFlow::Continue(());
         }
@@ -82,16 +82,17 @@ pub fn learn_merges<'py>(
     count_repeats: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Vec<MergeRow<'py>>, Vec<PathRow>)> {
-    let base: Ranks = ranks::from_dict(ranks)?.into_iter().collect();
+    let base: Ranks =
+        ranks::from_dict(ranks)?.iter().map(|(token, id)| (token.to_vec(), id)).collect();
     let options = Options { max_tokens, min_frequency, whole_characters, count_repeats };
-    let mut pulse = Pulse::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let learned = py.detach(|| {
         let words: Vec<Word<'_>> =
             words.iter().map(|(bytes, frequency)| Word { bytes, frequency: *frequency }).collect();
-        let mut beat = |now: Progress| pulse.beat(now.finished, now.words);
-        extend::learn(&base, &words, &options, &mut beat)
+        let mut report = |now: Progress| reporter.report(now.finished, now.words);
+        extend::learn(&base, &words, &options, &mut report)
     });
-    let Ok(learned) = learned else { return Err(pulse.failure()) };
+    let Ok(learned) = learned else { return Err(reporter.failure()) };
     let merges = learned.merges.into_iter().map(|merge| {
         let novelty = match merge.novelty {
             Novelty::New => "new",
@@ -128,11 +129,10 @@ pub fn parse_rank_lines<'py>(
     contents: &[u8],
 ) -> (Vec<Line<'py>>, Vec<(usize, String)>) {
     let (mut tokens, mut bad) = (Vec::new(), Vec::new());
-    for (number, line) in (1..).zip(contents.split(|&byte| byte == b'\n')) {
+    for (number, line) in rank_file::lines(contents) {
         match rank_file::parse(line) {
-            Ok(parsed) => tokens.extend(
-                parsed.into_iter().map(|(token, id)| (PyBytes::new(py, &token), id, number)),
-            ),
+            Ok(parsed) => tokens
+                .extend(parsed.iter().map(|(token, id)| (PyBytes::new(py, token), id, number))),
             Err(Error::RankFile { reason, .. }) => bad.push((number, reason)),
             Err(other) => bad.push((number, other.to_string())),
         }
@@ -159,18 +159,18 @@ pub fn audit_tokens<'py>(
     let vocabulary = vocabulary(ranks)?;
     let total = vocabulary.len();
     let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
-    let mut pulse = Pulse::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let (encoding, audits) = py
         .detach(|| {
             let splitter = Splitter::new(pattern)?;
             let encoding =
-                Encoding::new(vocabulary, splitter, SpecialTokens::new(special_tokens)?)?;
-            let audits =
-                audit::audit(&encoding, normalization, &mut |done| pulse.beat(done, total))?;
+                Encoding::new(vocabulary, splitter, SpecialTokens::new(special_tokens)?)?
+                    .with_normalization(normalization);
+            let audits = audit::audit(&encoding, &mut |done| reporter.report(done, total))?;
             Ok((encoding, audits))
         })
         .or_raise(py)?;
-    let Some(audits) = audits else { return Err(pulse.failure()) };
+    let Some(audits) = audits else { return Err(reporter.failure()) };
     let vocabulary = encoding.vocabulary();
     let ids: Vec<u32> = (0..total as u32).map(|rank| vocabulary.id(rank)).collect();
     let columns = PyDict::new(py);

@@ -1,19 +1,17 @@
-//! Many texts on many threads.
+//! Many texts, or many sequences of ids, on many threads.
 
 use std::ops::Range;
 
 use bpe_core::threads::{cores, in_order};
+use bpe_core::{Error, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
+use pyo3::types::PyString;
 
-use crate::buffer::TokenBuffer;
-use crate::encoding::{CoreBpe, Stop};
+use crate::core_bpe::CoreBpe;
 use crate::errors::to_python;
-use crate::special::Rules;
-use crate::strings::decode_utf8;
 use crate::text::{self, Text};
-use crate::{buffer_pool, gil, ids, int_cache};
+use crate::{gil, ids};
 
 /// Bytes (or ids) that are worth a thread of their own; starting one takes some 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
@@ -22,98 +20,29 @@ const WORTH_A_THREAD: usize = 16 * 1024;
 /// Python objects are made of them, and that no thread is left with much when the others end.
 const SHARE: Range<usize> = 4 * 1024..64 * 1024;
 
-/// The ids of each text, as lists.
-pub fn encode<'py>(
-    core: &CoreBpe,
-    texts: &Bound<'py, PyAny>,
-    num_threads: &Bound<'py, PyAny>,
-    rules: &Rules,
-) -> PyResult<Bound<'py, PyList>> {
-    let py = texts.py();
-    let mut lists = Vec::new();
-    encode_each(core, texts, num_threads, rules, |part, _| {
-        int_cache::append_lists(py, part.rows(), &mut lists)
-    })?;
-    PyList::new(py, lists)
-}
-
-/// The ids of all texts one after the other, and where each begins and the last one ends, as the
-/// bytes of 64-bit numbers.
-pub fn encode_flat<'py>(
-    core: &CoreBpe,
-    texts: &Bound<'py, PyAny>,
-    num_threads: &Bound<'py, PyAny>,
-    rules: &Rules,
-) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
-    let mut ids = Vec::new();
-    let mut splits = 0i64.to_ne_bytes().to_vec();
-    encode_each(core, texts, num_threads, rules, |part, size| {
-        if ids.capacity() == 0 {
-            ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
-        }
-        for &end in &part.ends {
-            splits.extend_from_slice(&((ids.len() + end) as i64).to_ne_bytes());
-        }
-        ids.extend_from_slice(&part.items);
-        Ok(())
-    })?;
-    Ok((TokenBuffer::new(ids), PyByteArray::new(texts.py(), &splits)))
-}
-
-/// The text of each sequence of ids.
-pub fn decode<'py>(
-    core: &CoreBpe,
-    batch: &Bound<'py, PyAny>,
-    num_threads: &Bound<'py, PyAny>,
-    errors: &Bound<'py, PyString>,
-) -> PyResult<Bound<'py, PyList>> {
-    let py = batch.py();
-    let mut texts = Vec::new();
-    decode_each(core, batch, num_threads, |bytes| {
-        texts.push(decode_utf8(py, bytes, errors)?);
-        Ok(())
-    })?;
-    PyList::new(py, texts)
-}
-
-/// The bytes of each sequence of ids.
-pub fn decode_bytes<'py>(
-    core: &CoreBpe,
-    batch: &Bound<'py, PyAny>,
-    num_threads: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyList>> {
-    let py = batch.py();
-    let mut texts = Vec::new();
-    decode_each(core, batch, num_threads, |bytes| {
-        texts.push(PyBytes::new(py, bytes));
-        Ok(())
-    })?;
-    PyList::new(py, texts)
-}
-
 /// Rows of a share, one after the other.
-struct Part<T, E> {
-    items: Vec<T>,
+pub struct Rows<T> {
+    pub items: Vec<T>,
     /// Where each row ends.
-    ends: Vec<usize>,
+    pub ends: Vec<usize>,
     /// What stopped the row after the last.
-    error: Option<E>,
+    error: Option<Error>,
 }
 
-impl<T, E> Default for Part<T, E> {
+impl<T> Default for Rows<T> {
     fn default() -> Self {
         Self { items: Vec::new(), ends: Vec::new(), error: None }
     }
 }
 
-impl<T, E> Part<T, E> {
-    fn rows(&self) -> impl Iterator<Item = &[T]> {
+impl<T> Rows<T> {
+    pub fn rows(&self) -> impl Iterator<Item = &[T]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.items[start..end])
     }
 
     /// Makes rows with `row`, up to the first error.
-    fn fill<I>(&mut self, inputs: &[I], row: impl Fn(&I, &mut Vec<T>) -> Result<(), E>) {
+    fn fill<I>(&mut self, inputs: &[I], row: impl Fn(&I, &mut Vec<T>) -> bpe_core::Result<()>) {
         self.items.clear();
         self.ends.clear();
         self.error = None;
@@ -128,12 +57,12 @@ impl<T, E> Part<T, E> {
 }
 
 /// `take` gets the ids share by share, and the size of all texts.
-fn encode_each(
+pub fn encode_each(
     core: &CoreBpe,
     texts: &Bound<'_, PyAny>,
     num_threads: &Bound<'_, PyAny>,
-    rules: &Rules,
-    mut take: impl FnMut(&Part<u32, Stop>, usize) -> PyResult<()>,
+    request: &Request,
+    mut take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
 ) -> PyResult<()> {
     let py = texts.py();
     let threads = threads(num_threads)?;
@@ -141,22 +70,14 @@ fn encode_each(
     let texts = texts.try_iter()?.collect::<PyResult<Vec<_>>>()?;
     let texts: Vec<Text<'_>> = texts.iter().map(text::read).collect::<PyResult<_>>()?;
     let size = texts.iter().map(|text| text.size()).sum();
-    core.expect(size);
-    let row = |text: &Text<'_>, ids: &mut Vec<u32>| core.append_ids(&text.utf8(), rules, ids);
-    map(
-        py,
-        &texts,
-        |text| text.size(),
-        threads,
-        row,
-        |part| {
-            take(part, size)?;
-            part.error.as_ref().map_or(Ok(()), |stop| Err(stop.as_python(py)))
-        },
-    )
+    core.prefault_vocabulary(size);
+    let row =
+        |text: &Text<'_>, ids: &mut Vec<u32>| core.encoding().encode(&*text.utf8()?, request, ids);
+    map(py, &texts, |text| text.size(), threads, row, |rows| take(rows, size))
 }
 
-fn decode_each(
+/// `take` gets the bytes of each sequence of ids.
+pub fn decode_each(
     core: &CoreBpe,
     batch: &Bound<'_, PyAny>,
     num_threads: &Bound<'_, PyAny>,
@@ -166,29 +87,37 @@ fn decode_each(
     let threads = threads(num_threads)?;
     let batch = batch.try_iter()?.map(|ids| ids::read(&ids?)).collect::<PyResult<Vec<_>>>()?;
     let row = |ids: &Vec<u32>, bytes: &mut Vec<u8>| core.encoding().append_bytes(ids, bytes);
-    map(py, &batch, Vec::len, threads, row, |part| {
-        part.rows().try_for_each(&mut take)?;
-        part.error.clone().map_or(Ok(()), |error| Err(to_python(py, error)))
-    })
+    map(py, &batch, Vec::len, threads, row, |rows| rows.rows().try_for_each(&mut take))
 }
 
 /// Makes a row of every input, on at most `threads` threads and no more than the machine has.
 /// `take` gets the rows share by share, in the order of the inputs, while the interpreter is held.
-fn map<I: Sync, T: Send, E: Send>(
+fn map<I: Sync, T: Send>(
     py: Python<'_>,
     inputs: &[I],
     size: impl Fn(&I) -> usize,
     threads: usize,
-    row: impl Fn(&I, &mut Vec<T>) -> Result<(), E> + Sync,
-    take: impl FnMut(&Part<T, E>) -> PyResult<()>,
+    row: impl Fn(&I, &mut Vec<T>) -> bpe_core::Result<()> + Sync,
+    mut take: impl FnMut(&Rows<T>) -> PyResult<()>,
 ) -> PyResult<()> {
     let total: usize = inputs.iter().map(&size).sum();
     let threads = threads.min(cores()).min(total / WORTH_A_THREAD + 1);
     let share = (total / (threads * 8)).clamp(SHARE.start, SHARE.end);
     let shares = shares(inputs.iter().map(size), share);
-    let work =
-        |share: usize, part: &mut Part<T, E>| part.fill(&inputs[shares[share].clone()], &row);
-    in_order(shares.len(), threads, work, |job| gil::run(py, total, job), take)
+    let work = |share: usize, rows: &mut Rows<T>| rows.fill(&inputs[shares[share].clone()], &row);
+    let aside = |job: &mut (dyn FnMut() + Send)| {
+        let mut run = || {
+            job();
+            Ok(())
+        };
+        gil::run(py, total, &mut run)?;
+        // Shares are short: signals wait until one is done.
+        py.check_signals()
+    };
+    in_order(shares.len(), threads, work, aside, |rows| {
+        take(rows)?;
+        rows.error.clone().map_or(Ok(()), |error| Err(to_python(py, error)))
+    })
 }
 
 /// Inputs of these sizes in shares of `share` or a little more.

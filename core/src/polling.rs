@@ -61,8 +61,9 @@ pub fn poll(work: usize) -> Result<()> {
     }
 }
 
+/// Asks the check now.
 #[cold]
-fn ask() -> Result<()> {
+pub fn ask() -> Result<()> {
     let Some(check) = CHECK.get() else {
         BUDGET.set(u64::MAX);
         return Ok(());

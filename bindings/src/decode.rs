@@ -1,0 +1,130 @@
+//! Ids into text and bytes.
+
+use bpe_core::Error;
+use bpe_core::memory::reserve;
+use bpe_core::offsets::lossy_characters;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use crate::core_bpe::CoreBpe;
+use crate::errors::OrRaise;
+use crate::strings::decode_utf8;
+use crate::{buffer_pool, gil, ids, rows};
+
+impl CoreBpe {
+    /// What `make` makes of the bytes that ids stand for.
+    fn decoded<T>(
+        &self,
+        tokens: &Bound<'_, PyAny>,
+        make: impl FnOnce(&[u8]) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let ids = ids::read(tokens)?;
+        let mut bytes = buffer_pool::TEXT.take(buffer_pool::likely_bytes(ids.len()));
+        let append = || self.encoding().append_bytes(&ids, &mut bytes);
+        gil::run(tokens.py(), ids.len(), append)?;
+        buffer_pool::IDS.give(ids);
+        let made = make(&bytes);
+        buffer_pool::TEXT.give(bytes);
+        made
+    }
+}
+
+/// A `bytes` with these bytes; `MemoryError` where there is no room for it.
+fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let length = ffi::Py_ssize_t::try_from(bytes.len())?;
+    // SAFETY: attached; pointer and length are those of a live slice. The call returns a new
+    // reference to a `bytes`, or null with an exception set.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), length);
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+#[pymethods]
+impl CoreBpe {
+    fn decode_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let py = tokens.py();
+        self.decoded(tokens, |bytes| new_bytes(py, bytes))
+    }
+
+    fn decode<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+        errors: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = tokens.py();
+        self.decoded(tokens, |bytes| decode_utf8(py, bytes, errors))
+    }
+
+    fn decode_single_token_bytes<'py>(
+        &self,
+        token: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let id = ids::read_one(token)?;
+        let bytes = self.encoding().token_bytes(id).ok_or(Error::UnknownId(id.into()));
+        new_bytes(token.py(), bytes.or_raise(token.py())?)
+    }
+
+    fn decode_tokens_bytes<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let py = tokens.py();
+        ids::read_iterable(tokens)?
+            .into_iter()
+            .map(|id| {
+                let bytes = self.encoding().token_bytes(id).ok_or(Error::UnknownId(id.into()));
+                new_bytes(py, bytes.or_raise(py)?)
+            })
+            .collect()
+    }
+
+    fn decode_with_offsets<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>)> {
+        let py = tokens.py();
+        let ids = ids::read_iterable(tokens)?;
+        let (bytes, offsets) = gil::run(py, ids.len(), || {
+            let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+            reserve(&mut starts, ids.len())?;
+            for id in &ids {
+                starts.push(bytes.len());
+                self.encoding().append_bytes(std::slice::from_ref(id), &mut bytes)?;
+            }
+            let offsets = lossy_characters(&bytes, &starts)?;
+            Ok((bytes, offsets))
+        })?;
+        Ok((decode_utf8(py, &bytes, pyo3::intern!(py, "replace"))?, offsets))
+    }
+
+    fn decode_batch<'py>(
+        &self,
+        batch: &Bound<'py, PyAny>,
+        errors: &Bound<'py, PyString>,
+        num_threads: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = batch.py();
+        let mut texts = Vec::new();
+        rows::decode_each(self, batch, num_threads, |bytes| {
+            texts.push(decode_utf8(py, bytes, errors)?);
+            Ok(())
+        })?;
+        PyList::new(py, texts)
+    }
+
+    fn decode_bytes_batch<'py>(
+        &self,
+        batch: &Bound<'py, PyAny>,
+        num_threads: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = batch.py();
+        let mut rows = Vec::new();
+        rows::decode_each(self, batch, num_threads, |bytes| {
+            rows.push(new_bytes(py, bytes)?);
+            Ok(())
+        })?;
+        PyList::new(py, rows)
+    }
+}

@@ -1,0 +1,43 @@
+//! What environment variables ask of the caches.
+
+use std::env;
+
+use bpe_core::cache::CacheSize;
+use bpe_core::{Encoding, Error};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Sets up the caches of a new encoding as the environment asks.
+pub fn configure_caches(encoding: &Encoding) -> PyResult<()> {
+    if let Some(size) = cache_size()? {
+        encoding.workspaces().set_cache_size(size);
+    }
+    if let Some(caching) = caching()? {
+        encoding.workspaces().set_caching(caching);
+    }
+    Ok(())
+}
+
+/// The value of `BPE_ENGINE_CACHE_SIZE`, if it is set.
+fn cache_size() -> PyResult<Option<CacheSize>> {
+    const NAME: &str = "BPE_ENGINE_CACHE_SIZE";
+    let Some(value) = env::var_os(NAME).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let size = value.to_str().ok_or_else(|| Error::CacheSize(format!("{value:?}")));
+    let wrong = |error| PyValueError::new_err(format!("the environment variable {NAME}: {error}"));
+    size.and_then(str::parse).map(Some).map_err(wrong)
+}
+
+/// The value of `BPE_ENGINE_CACHE`, if it is set.
+fn caching() -> PyResult<Option<bool>> {
+    const NAME: &str = "BPE_ENGINE_CACHE";
+    match env::var_os(NAME) {
+        None => Ok(None),
+        Some(value) if value == "on" || value.is_empty() => Ok(Some(true)),
+        Some(value) if value == "off" => Ok(Some(false)),
+        Some(value) => Err(PyValueError::new_err(format!(
+            "the environment variable {NAME} must be \"on\" or \"off\", not {value:?}"
+        ))),
+    }
+}

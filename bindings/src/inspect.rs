@@ -1,0 +1,68 @@
+//! Questions about texts and ids.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+use crate::core_bpe::CoreBpe;
+use crate::errors::OrRaise;
+use crate::{gil, ids, text};
+
+#[pymethods]
+impl CoreBpe {
+    fn split<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let request = self.request(allowed_special, disallowed_special)?;
+        let list = PyList::empty(text.py());
+        let (pieces, mut failure) = (list.clone().unbind(), None);
+        let result = self.run(text, |encoding, text| {
+            encoding.split(text, &request, |text, batch| {
+                // The pieces of a batch become Python objects before the next one is cut.
+                let append = |py: Python<'_>| {
+                    let list = pieces.bind(py);
+                    let mut texts = batch.iter().map(|piece| &text[piece.start..piece.end]);
+                    texts.try_for_each(|text| list.append(PyString::new(py, text)))
+                };
+                Python::attach(append).map_err(|error| {
+                    failure = Some(error);
+                    bpe_core::Error::Interrupted
+                })
+            })
+        });
+        failure.map_or(result, Err)?;
+        Ok(list)
+    }
+
+    fn count(
+        &self,
+        text: &Bound<'_, PyAny>,
+        limit: Option<usize>,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        let request = self.request(allowed_special, disallowed_special)?;
+        let limit = limit.unwrap_or(usize::MAX);
+        self.run(text, |encoding, text| encoding.count(text, limit, &request))
+    }
+
+    /// `(name, start, end)` of every special token in the text, in characters.
+    fn find_special(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(&str, usize, usize)>> {
+        let py = text.py();
+        let stored = text::read(text)?;
+        let original = stored.utf8().or_raise(py)?;
+        let found = gil::run(py, stored.size(), || self.encoding().find_special(&original))?;
+        let mut characters = text::CharacterSpans::new(text, &original)?;
+        let spans = found.into_iter().map(|(name, span)| (name, characters.next(span)));
+        Ok(spans.map(|(name, (start, end))| (name, start, end)).collect())
+    }
+
+    /// Whether encoding the text of `tokens` gives `tokens`, with the special tokens among them
+    /// as special tokens and everything else as ordinary text.
+    fn is_canonical(&self, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let ids = ids::read(tokens)?;
+        gil::run(tokens.py(), ids.len(), || self.encoding().is_canonical(&ids))
+    }
+}

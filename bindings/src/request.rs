@@ -1,0 +1,111 @@
+//! `allowed_special` and `disallowed_special`: every method that takes them reads them here.
+
+use bpe_core::Request;
+use bpe_core::request::Disallowed;
+use bpe_core::special_tokens::{Names, Selection, SpecialTokens};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyAnyMethods, PyBytes, PySet, PyString, PyTuple};
+
+use crate::errors::OrRaise;
+use crate::text;
+
+/// Reads the two arguments: `"all"`, or names.
+pub fn read(
+    special: &SpecialTokens,
+    allowed: &Bound<'_, PyAny>,
+    disallowed: &Bound<'_, PyAny>,
+) -> PyResult<Request> {
+    read_optional(special, Some(allowed), Some(disallowed))
+}
+
+/// The same where they may be left out: then no name is allowed, and all others are disallowed.
+pub fn read_optional(
+    special: &SpecialTokens,
+    allowed: Option<&Bound<'_, PyAny>>,
+    disallowed: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Request> {
+    Ok(Request {
+        allowed: allowed.map_or(Ok(Selection::None), |names| read_allowed(special, names))?,
+        disallowed: disallowed.map_or(Ok(Disallowed::AllOthers), read_disallowed)?,
+    })
+}
+
+fn read_allowed(special: &SpecialTokens, allowed: &Bound<'_, PyAny>) -> PyResult<Selection> {
+    if let Ok(set) = allowed.cast::<PySet>() {
+        if set.is_empty() {
+            return Ok(Selection::None);
+        }
+    } else if is_all(allowed, "allowed_special")? {
+        return Ok(Selection::All);
+    }
+    let names = names(allowed, "allowed_special")?;
+    Ok(special.select(names.iter().map(String::as_str)))
+}
+
+fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
+    if let Ok(tuple) = disallowed.cast::<PyTuple>() {
+        if tuple.is_empty() {
+            return Ok(Disallowed::None);
+        }
+    } else if is_all(disallowed, "disallowed_special")? {
+        return Ok(Disallowed::AllOthers);
+    } else if disallowed.is_none() {
+        return Ok(Disallowed::None);
+    }
+    let names = names(disallowed, "disallowed_special")?;
+    if names.is_empty() {
+        Ok(Disallowed::None)
+    } else if names.iter().any(String::is_empty) {
+        Ok(Disallowed::Everything)
+    } else {
+        Ok(Disallowed::Names(Box::new(Names::new(names).or_raise(disallowed.py())?)))
+    }
+}
+
+/// Whether the argument is `"all"`. Any other `str` would be read as a set of its characters,
+/// which nobody means.
+fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
+    // The literal in a program, and our own default, are this very object.
+    if value.is(pyo3::intern!(value.py(), "all")) {
+        return Ok(true);
+    }
+    let Ok(text) = value.cast::<PyString>() else { return Ok(false) };
+    if text.to_str().is_ok_and(|text| text == "all") {
+        return Ok(true);
+    }
+    let repr = text.repr()?;
+    if text.is_empty()? {
+        return Err(PyTypeError::new_err(format!(
+            "{argument} must be \"all\" or a set of names, not the string {repr}; \
+             for no names pass {argument}=()"
+        )));
+    }
+    Err(PyTypeError::new_err(format!(
+        "{argument} must be \"all\" or a set of names, not the string {repr}; \
+         for this one name pass {argument}={{{repr}}}"
+    )))
+}
+
+/// The names in a set, list, tuple or any other iterable. Names that hold surrogates are read
+/// with U+FFFD in their place, as texts are.
+fn names(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<String>> {
+    let wrong = |value: &Bound<'_, PyAny>, what: &str| {
+        let kind = value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+        PyTypeError::new_err(format!(
+            "{argument} must be \"all\" or a set of str, not {what}{kind}"
+        ))
+    };
+    if value.is_instance_of::<PyBytes>() {
+        return Err(wrong(value, ""));
+    }
+    let mut names = Vec::new();
+    for name in value.try_iter().map_err(|_| wrong(value, ""))? {
+        let name = name?;
+        if !name.is_instance_of::<PyString>() {
+            return Err(wrong(&name, "one that holds "));
+        }
+        names.push(text::read(&name)?.utf8().or_raise(name.py())?.to_string());
+    }
+    Ok(names)
+}

@@ -1,0 +1,160 @@
+//! The rule of merging, to the letter.
+//!
+//! Starting from single bytes, the two neighbouring parts whose concatenation has the lowest rank
+//! merge, leftmost on ties, until no two neighbours make a token.
+//!
+//! A part is the rank of a token, or what stands for a single byte that is none. Building a
+//! vocabulary and merging a piece both follow the rule, with tables of their own.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::error::Result;
+use crate::memory::reserve;
+
+/// No rank.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Which two parts merge.
+pub(crate) trait MergeTable {
+    /// The rank of the token that two neighbours merge into, or [`NONE`].
+    fn merged(&self, left: u32, right: u32) -> u32;
+
+    /// The two parts that a part is merged from, or [`NONE`] twice for a byte.
+    fn split(&self, part: u32) -> [u32; 2];
+}
+
+/// Merges with a heap of candidates, in O(n log n), for any vocabulary. Keeps its memory from one
+/// piece to the next.
+#[derive(Debug, Default)]
+pub(crate) struct HeapMerger {
+    parts: Vec<u32>,
+    /// The rank of the merge of each part with the next one, or [`NONE`].
+    ranks: Vec<u32>,
+    /// Where the part before and the part after each part start.
+    previous: Vec<usize>,
+    next: Vec<usize>,
+    candidates: BinaryHeap<Reverse<(u32, usize)>>,
+}
+
+impl HeapMerger {
+    /// The parts that `parts`, one for each byte, merge into.
+    pub(crate) fn merge(
+        &mut self,
+        table: &impl MergeTable,
+        parts: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<&[u32]> {
+        let end = parts.len();
+        self.start(table, parts)?;
+        while let Some(Reverse((rank, left))) = self.candidates.pop() {
+            // A candidate is stale when its part is gone or has another neighbour by now.
+            if self.ranks[left] != rank {
+                continue;
+            }
+            let right = self.next[left];
+            let after = self.next[right];
+            self.parts[left] = rank;
+            self.ranks[right] = NONE;
+            self.next[left] = after;
+            self.set_rank(table, left);
+            if after < end {
+                self.previous[after] = left;
+            }
+            if left > 0 {
+                self.set_rank(table, self.previous[left]);
+            }
+        }
+        let (mut count, mut position) = (0, 0);
+        while position < end {
+            self.parts[count] = self.parts[position];
+            (count, position) = (count + 1, self.next[position]);
+        }
+        Ok(&self.parts[..count])
+    }
+
+    fn start(
+        &mut self,
+        table: &impl MergeTable,
+        parts: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<()> {
+        let count = parts.len();
+        self.parts.clear();
+        reserve(&mut self.parts, count)?;
+        self.parts.extend(parts);
+        for links in [&mut self.next, &mut self.previous] {
+            links.clear();
+            reserve(links, count)?;
+        }
+        self.next.extend(1..=count);
+        self.previous.extend((0..count).map(|position| position.wrapping_sub(1)));
+        self.ranks.clear();
+        reserve(&mut self.ranks, count)?;
+        self.ranks
+            .extend(self.parts.array_windows().map(|&[left, right]| table.merged(left, right)));
+        self.ranks.resize(count, NONE);
+        // Each merge takes one candidate away and adds two at most.
+        let mut candidates = std::mem::take(&mut self.candidates).into_vec();
+        candidates.clear();
+        reserve(&mut candidates, count)?;
+        candidates.extend(
+            self.ranks
+                .iter()
+                .zip(0..)
+                .filter(|&(&rank, _)| rank != NONE)
+                .map(|(&r, at)| Reverse((r, at))),
+        );
+        self.candidates = candidates.into();
+        Ok(())
+    }
+
+    /// Looks up the merge of the part at `left` with the next one.
+    fn set_rank(&mut self, table: &impl MergeTable, left: usize) {
+        let right = self.next[left];
+        let rank = match self.parts.get(right) {
+            Some(&part) => table.merged(self.parts[left], part),
+            None => NONE,
+        };
+        self.ranks[left] = rank;
+        if rank != NONE {
+            self.candidates.push(Reverse((rank, left)));
+        }
+    }
+}
+
+/// Whether merging leaves these two tokens side by side: whether no part at the end of the first
+/// merges with a part at the start of the second before both tokens are complete, nor the two
+/// themselves after it. For tables in which every token ranks after the two that it is merged from.
+///
+/// Source: `is_valid_token_pair` of the crate `bpe`, <https://github.com/github/rust-gems>.
+#[inline]
+pub(crate) fn is_valid_pair(table: &impl MergeTable, first: u32, second: u32) -> bool {
+    table.merged(first, second) == NONE && complete_side_by_side(table, first, second)
+}
+
+/// Whether both tokens are complete before a part of the one merges with a part of the other.
+///
+/// Undoes the merges of both at their border, the latest first. `limit` is the rank of the merge
+/// undone last: a merge across the border had to rank before it to come first.
+#[inline]
+pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second: u32) -> bool {
+    let (mut left, mut right) = (first, second);
+    loop {
+        let (of_left, of_right) = (table.split(left), table.split(right));
+        // Of two equal tokens the left one is merged first.
+        let limit = if of_left[0] != NONE && (left > right || of_right[0] == NONE) {
+            let undone = left;
+            left = of_left[1];
+            undone
+        } else if of_right[0] != NONE {
+            // On a tie the merge across the border is the one further left.
+            let undone = right;
+            right = of_right[0];
+            undone + 1
+        } else {
+            return true;
+        };
+        if table.merged(left, right) < limit {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Tokens in the order of their bytes: those that start alike stand together.
+
+use super::NONE;
+use super::rank_list::shown;
+use super::tokens::Tokens;
+use crate::error::{Error, Result};
+use crate::memory::{filled, with_capacity};
+use crate::polling::poll;
+
+/// The ranks of tokens, by their bytes.
+#[derive(Debug)]
+pub(super) struct ByBytes {
+    ranks: Vec<u32>,
+    /// How many bytes each token shares with the one before it.
+    shared: Vec<u32>,
+}
+
+/// How many bytes are compared at once.
+const CHUNK: usize = 8;
+/// Up to this many tokens are compared byte by byte.
+const FEW: usize = 16;
+
+impl ByBytes {
+    /// Sorts all tokens of a vocabulary. Refuses two equal ones.
+    ///
+    /// Reads each byte of a token once, in chunks: tokens are sorted by their first eight bytes,
+    /// those that share them by the next eight, and so on.
+    pub(super) fn new(starts: &[u32], arena: &[u8], ids: impl Fn(u32) -> u32) -> Result<Self> {
+        let token =
+            |rank: u32| &arena[starts[rank as usize] as usize..starts[rank as usize + 1] as usize];
+        let count = starts.len() - 1;
+        // Chunk, how many bytes it has, rank.
+        let mut entries: Vec<u128> = with_capacity(count)?;
+        entries.extend((0..count as u32).map(u128::from));
+        let mut unsorted = vec![(0, count, 0)];
+        while let Some((from, to, depth)) = unsorted.pop() {
+            let group = &mut entries[from..to];
+            poll(group.len())?;
+            if group.len() <= FEW {
+                group.sort_unstable_by_key(|&entry| &token(entry as u32)[depth..]);
+                continue;
+            }
+            for entry in &mut *group {
+                let rank = *entry as u32;
+                let rest = &token(rank)[depth..];
+                *entry = chunk(rest) | u128::from(rank);
+            }
+            group.sort_unstable();
+            let mut start = from;
+            for same in group.chunk_by(|a, b| a >> 32 == b >> 32) {
+                if same.len() > 1 && (same[0] >> 32) as u32 as usize == CHUNK {
+                    unsorted.push((start, start + same.len(), depth + CHUNK));
+                }
+                start += same.len();
+            }
+        }
+        let mut ranks = with_capacity(count)?;
+        ranks.extend(entries.iter().map(|&entry| entry as u32));
+        drop(entries);
+
+        let mut shared = with_capacity(count)?;
+        shared.extend(ranks.first().map(|_| 0));
+        for &[before, rank] in ranks.array_windows() {
+            let [first, second] = [token(before), token(rank)];
+            let common = common_prefix(first, second);
+            if common == first.len() && common == second.len() {
+                let (low, high) = (before.min(rank), before.max(rank));
+                return Err(Error::Vocabulary(format!(
+                    "the token {} has two ranks, {} and {}; keep one of them",
+                    shown(first),
+                    ids(low),
+                    ids(high)
+                )));
+            }
+            poll(1 + common / CHUNK)?;
+            shared.push(common as u32);
+        }
+        Ok(Self { ranks, shared })
+    }
+
+    /// By rank: the longest other token that the token starts with, or [`NONE`].
+    pub(super) fn prefixes(&self, tokens: &Tokens) -> Result<Vec<u32>> {
+        let mut prefixes = filled(NONE, tokens.len())?;
+        // Each a prefix of the next.
+        let mut chain: Vec<u32> = Vec::new();
+        for (&rank, &shared) in self.ranks.iter().zip(&self.shared) {
+            while chain.pop_if(|top| tokens.bytes(*top).len() > shared as usize).is_some() {}
+            prefixes[rank as usize] = chain.last().copied().unwrap_or(NONE);
+            if !tokens.bytes(rank).is_empty() {
+                chain.push(rank);
+            }
+        }
+        Ok(prefixes)
+    }
+}
+
+/// The first bytes of `rest`, and how many, as numbers that sort as they do.
+fn chunk(rest: &[u8]) -> u128 {
+    let (bytes, length) = match rest.first_chunk::<CHUNK>() {
+        Some(chunk) => (u64::from_be_bytes(*chunk), CHUNK),
+        None => {
+            let mut chunk = [0; CHUNK];
+            chunk[..rest.len()].copy_from_slice(rest);
+            (u64::from_be_bytes(chunk), rest.len())
+        }
+    };
+    u128::from(bytes) << 64 | (length as u128) << 32
+}
+
+/// How many bytes the two start with alike.
+fn common_prefix(first: &[u8], second: &[u8]) -> usize {
+    let chunks = first.as_chunks::<CHUNK>().0.iter().zip(second.as_chunks::<CHUNK>().0);
+    let equal = chunks.take_while(|(a, b)| a == b).count() * CHUNK;
+    let rest = first[equal..].iter().zip(&second[equal..]);
+    equal + rest.take_while(|(a, b)| a == b).count()
+}

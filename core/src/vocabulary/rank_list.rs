@@ -1,0 +1,144 @@
+//! Tokens and their ids as a file or a dict lists them: what a vocabulary is built from.
+
+use super::MAX_TOKENS;
+use crate::error::{Error, Result};
+use crate::memory::{reserve, with_capacity};
+use crate::polling::poll;
+
+/// Tokens and their ids, in any order. The bytes of all tokens lie in one block, so that a list
+/// takes few allocations, however many tokens it has.
+#[derive(Debug, Clone, Default)]
+pub struct RankList {
+    pub(super) bytes: Vec<u8>,
+    /// Where each token ends in `bytes`.
+    pub(super) ends: Vec<usize>,
+    pub(super) ids: Vec<u32>,
+}
+
+impl RankList {
+    /// An empty list with room for this many tokens of this many bytes together.
+    pub fn with_capacity(tokens: usize, bytes: usize) -> Result<Self> {
+        Ok(Self {
+            bytes: with_capacity(bytes)?,
+            ends: with_capacity(tokens)?,
+            ids: with_capacity(tokens)?,
+        })
+    }
+
+    /// How many tokens there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Appends a token.
+    pub fn push(&mut self, token: &[u8], id: u32) -> Result<()> {
+        reserve(&mut self.bytes, token.len())?;
+        self.bytes.extend_from_slice(token);
+        self.end_token(id)
+    }
+
+    /// Appends a token whose bytes `write` appends to those of the others. When it fails, nothing
+    /// is appended.
+    pub(crate) fn push_with<E: From<Error>>(
+        &mut self,
+        id: u32,
+        write: impl FnOnce(&mut Vec<u8>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let before = self.bytes.len();
+        if let Err(error) = write(&mut self.bytes) {
+            self.bytes.truncate(before);
+            return Err(error);
+        }
+        Ok(self.end_token(id)?)
+    }
+
+    fn end_token(&mut self, id: u32) -> Result<()> {
+        reserve(&mut self.ends, 1)?;
+        reserve(&mut self.ids, 1)?;
+        self.ends.push(self.bytes.len());
+        self.ids.push(id);
+        Ok(())
+    }
+
+    /// Appends the tokens of another list.
+    pub fn append(&mut self, other: &Self) -> Result<()> {
+        let before = self.bytes.len();
+        reserve(&mut self.bytes, other.bytes.len())?;
+        reserve(&mut self.ends, other.len())?;
+        reserve(&mut self.ids, other.len())?;
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend(other.ends.iter().map(|end| before + end));
+        self.ids.extend_from_slice(&other.ids);
+        Ok(())
+    }
+
+    /// The tokens and their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> {
+        (0..self.len()).map(|index| (self.token(index), self.ids[index]))
+    }
+
+    fn token(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start..self.ends[index]]
+    }
+
+    /// The same tokens by ascending id.
+    ///
+    /// Refuses two tokens with one id, and more than [`MAX_TOKENS`] of them.
+    pub fn sorted_by_id(self) -> Result<Self> {
+        if self.len() > MAX_TOKENS {
+            return Err(Error::Vocabulary(format!(
+                "{} tokens are more than the {MAX_TOKENS} that a vocabulary may have",
+                self.len()
+            )));
+        }
+        if self.ids.is_sorted_by(|a, b| a < b) {
+            return Ok(self);
+        }
+        let mut order: Vec<u64> = with_capacity(self.len())?;
+        order.extend(self.ids.iter().zip(0..).map(|(&id, index)| u64::from(id) << 32 | index));
+        order.sort_unstable();
+        let mut sorted = Self::with_capacity(self.len(), self.bytes.len())?;
+        for &entry in &order {
+            let (id, index) = ((entry >> 32) as u32, entry as u32 as usize);
+            let token = self.token(index);
+            if sorted.ids.last() == Some(&id) {
+                return Err(Error::Vocabulary(format!(
+                    "the tokens {} and {} share the rank {id}; give each its own",
+                    shown(sorted.token(sorted.len() - 1)),
+                    shown(token),
+                )));
+            }
+            poll(token.len() + 1)?;
+            sorted.push(token, id)?;
+        }
+        Ok(sorted)
+    }
+}
+
+impl<B: AsRef<[u8]>> TryFrom<Vec<(B, u32)>> for RankList {
+    type Error = Error;
+
+    fn try_from(tokens: Vec<(B, u32)>) -> Result<Self> {
+        let bytes = tokens.iter().map(|(token, _)| token.as_ref().len()).sum();
+        let mut list = Self::with_capacity(tokens.len(), bytes)?;
+        tokens.iter().try_for_each(|(token, id)| list.push(token.as_ref(), *id))?;
+        Ok(list)
+    }
+}
+
+/// A token for messages: as a bytes literal, not more than its first bytes.
+pub(crate) fn shown(token: &[u8]) -> String {
+    const LONGEST: usize = 60;
+    match token.get(..LONGEST) {
+        Some(start) if token.len() > LONGEST => {
+            format!("b\"{}\"... ({} bytes)", start.escape_ascii(), token.len())
+        }
+        _ => format!("b\"{}\"", token.escape_ascii()),
+    }
+}

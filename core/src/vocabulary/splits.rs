@@ -1,0 +1,265 @@
+//! How each token is merged: the two parts whose merge makes it when its bytes alone are merged.
+//!
+//! Tokens are taken in the order of ranks. For each, the tokens that it starts with are tried as
+//! its first part, the longest first: the rest must be a token as well, and the two must stand
+//! side by side when merging goes no further than the tokens that rank before (`complete_side_by_side`).
+//! Then merging, which takes the lowest rank first, gets to the two whatever ranks after.
+//!
+//! A token without such a pair is out of reach, unless a token that ranks after it takes part in
+//! merging it: then merging is not ordered, and tokens are taken by length, since all that can
+//! take part in merging one are shorter.
+
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+
+use super::pairs::{missing, pack};
+use super::tokens::{SHORT, TokenProbe, Tokens};
+use super::{NONE, RANK_BITS, RANK_MASK};
+use crate::error::Result;
+use crate::hash::fold;
+use crate::memory::{filled, reserve, with_capacity};
+use crate::polling::poll;
+use crate::rule::{HeapMerger, MergeTable, complete_side_by_side};
+
+/// How many tokens have their first look-ups done together.
+const AT_ONCE: usize = 64;
+
+/// The split of each token by rank: [`NONE`] twice for single bytes and for what is out of reach.
+/// `prefixes` has the longest other token that each token starts with.
+pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result<Vec<[u32; 2]>> {
+    let mut search = Search::new(tokens, bytes)?;
+    let mut stuck = Vec::new();
+    let mut rests = [TokenProbe::new([0; 2]); AT_ONCE];
+    for block in (0..tokens.len() as u32).step_by(AT_ONCE) {
+        let block = block..tokens.len().min(block as usize + AT_ONCE) as u32;
+        search.find_rests(block.clone(), prefixes, &mut rests);
+        for (rank, rest) in block.zip(&rests) {
+            let length = tokens.bytes(rank).len();
+            if length < 2 {
+                continue;
+            }
+            poll(length)?;
+            match search.split_by_prefix(rank, prefixes, rest)? {
+                Some(split) => search.set(rank, split),
+                None => {
+                    reserve(&mut stuck, 1)?;
+                    stuck.push(rank);
+                }
+            }
+        }
+    }
+    for rank in stuck {
+        poll(tokens.bytes(rank).len())?;
+        if search.merge(rank)?.is_some() {
+            return splits_by_length(tokens, bytes);
+        }
+    }
+    Ok(search.splits)
+}
+
+/// The same for vocabularies whose tokens may rank before their parts.
+fn splits_by_length(tokens: &Tokens, bytes: &[u32]) -> Result<Vec<[u32; 2]>> {
+    let mut search = Search::new(tokens, bytes)?;
+    let mut order = with_capacity(tokens.len())?;
+    order.extend((0..tokens.len() as u32).filter(|&rank| tokens.bytes(rank).len() > 1));
+    order.sort_by_key(|&rank| tokens.bytes(rank).len());
+    for rank in order {
+        poll(tokens.bytes(rank).len())?;
+        if let Some(split) = search.merge(rank)? {
+            search.set(rank, split);
+        }
+    }
+    Ok(search.splits)
+}
+
+/// The splits and pairs that are known so far.
+struct Search<'a> {
+    tokens: &'a Tokens,
+    bytes: &'a [u32],
+    splits: Vec<[u32; 2]>,
+    pairs: PairMap,
+    merger: HeapMerger,
+}
+
+impl<'a> Search<'a> {
+    fn new(tokens: &'a Tokens, bytes: &'a [u32]) -> Result<Self> {
+        Ok(Self {
+            tokens,
+            bytes,
+            splits: filled([NONE; 2], tokens.len())?,
+            pairs: PairMap::new(tokens.len())?,
+            merger: HeapMerger::default(),
+        })
+    }
+
+    fn set(&mut self, rank: u32, split: [u32; 2]) {
+        self.splits[rank as usize] = split;
+        self.pairs.insert(pack(split[0], split[1]), rank);
+    }
+
+    /// Looks up what follows the longest prefix of each of these tokens, for all of them at once.
+    fn find_rests(&self, ranks: Range<u32>, prefixes: &[u32], rests: &mut [TokenProbe; AT_ONCE]) {
+        for (rank, rest) in ranks.zip(&mut *rests) {
+            let bytes = self.tokens.bytes(rank);
+            let prefix = prefixes[rank as usize];
+            let from = if prefix == NONE { bytes.len() } else { self.tokens.bytes(prefix).len() };
+            *rest = TokenProbe::new(self.tokens.key_of_end(rank, from));
+            self.tokens.prefetch(rest);
+        }
+        rests.iter_mut().for_each(|rest| self.tokens.prefetch_slot(rest));
+        rests.iter_mut().for_each(|rest| self.tokens.prefetch_bytes(rest));
+    }
+
+    /// The split of a token of two bytes or more, where all tokens that rank before it have theirs
+    /// and no other has. `rest` looks up what follows its longest prefix.
+    fn split_by_prefix(
+        &mut self,
+        rank: u32,
+        prefixes: &[u32],
+        rest: &TokenProbe,
+    ) -> Result<Option<[u32; 2]>> {
+        /// Each try may take as long as the token is. After this many times that, and some more,
+        /// merging is faster.
+        const TRIES: usize = 4;
+        const WORK: usize = 256;
+
+        let token = self.tokens.bytes(rank);
+        let mut work = 0;
+        let mut prefix = prefixes[rank as usize];
+        loop {
+            // The last one tried is the first byte, which need not be a token.
+            let is_last = prefix == NONE;
+            let (left, length) = if is_last {
+                (self.bytes[usize::from(token[0])], 1)
+            } else {
+                (prefix, self.tokens.bytes(prefix).len())
+            };
+            let right = match token.len() - length {
+                2..=SHORT if work == 0 && !is_last => {
+                    Some(self.tokens.found(rest)).filter(|&r| r != NONE)
+                }
+                _ => self.part(&token[length..]),
+            };
+            if let Some(right) = right
+                && self.is_part_of(left, length, rank)
+                && self.is_part_of(right, token.len() - length, rank)
+                && complete_side_by_side(self, left, right)
+            {
+                return Ok(Some([left, right]));
+            }
+            if is_last || length == 1 {
+                return Ok(None);
+            }
+            work += token.len();
+            if work > TRIES * token.len() + WORK {
+                return self.merge(rank);
+            }
+            prefix = prefixes[prefix as usize];
+        }
+    }
+
+    /// The part that these bytes are as a whole.
+    fn part(&self, bytes: &[u8]) -> Option<u32> {
+        match *bytes {
+            [byte] => Some(self.bytes[usize::from(byte)]),
+            _ => self.tokens.find(bytes),
+        }
+    }
+
+    /// Whether merging the token with this rank can come to this part.
+    fn is_part_of(&self, part: u32, length: usize, rank: u32) -> bool {
+        length == 1 || (part < rank && self.splits[part as usize][0] != NONE)
+    }
+
+    /// The split of a token, where all that can take part in merging it have theirs.
+    fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
+        let mut merger = std::mem::take(&mut self.merger);
+        let bytes = self.tokens.bytes(rank).iter();
+        let parts = merger.merge(self, bytes.map(|&byte| self.bytes[usize::from(byte)]))?;
+        let split = <[u32; 2]>::try_from(parts).ok();
+        self.merger = merger;
+        Ok(split)
+    }
+}
+
+impl MergeTable for Search<'_> {
+    #[inline]
+    fn merged(&self, left: u32, right: u32) -> u32 {
+        self.pairs.get(pack(left, right))
+    }
+
+    #[inline]
+    fn split(&self, part: u32) -> [u32; 2] {
+        self.splits.get(part as usize).copied().unwrap_or([NONE; 2])
+    }
+}
+
+/// Packed pairs and their ranks, while they are being found: open addressing.
+struct PairMap {
+    /// A pair above its rank.
+    words: Vec<u64>,
+    /// One bit for each pair, hashed: most pairs that are asked for are not there, and this stays
+    /// in the L2 cache.
+    filter: Vec<u64>,
+    seeds: [u64; 2],
+}
+
+impl PairMap {
+    const EMPTY: u64 = u64::MAX;
+
+    fn new(count: usize) -> Result<Self> {
+        // Whoever chooses the tokens shall not choose where they collide.
+        let random = RandomState::new();
+        Ok(Self {
+            words: filled(Self::EMPTY, (2 * count).next_power_of_two())?,
+            filter: filled(0, (count / 8).next_power_of_two())?,
+            seeds: [random.hash_one(0), random.hash_one(1)],
+        })
+    }
+
+    #[inline]
+    fn hash(&self, pair: u64) -> u64 {
+        fold(pair ^ self.seeds[0], self.seeds[1])
+    }
+
+    /// The bit of a hash in the filter: its word, and the word with that bit.
+    #[inline]
+    fn bit(&self, hash: u64) -> (usize, u64) {
+        ((hash >> 38) as usize & (self.filter.len() - 1), 1 << (hash >> 32 & 63))
+    }
+
+    /// The slot of the pair with this hash, or the empty one where it belongs.
+    #[inline]
+    fn slot(&self, pair: u64, hash: u64) -> usize {
+        let last = self.words.len() - 1;
+        let mut slot = hash as usize & last;
+        while self.words[slot] != Self::EMPTY && self.words[slot] >> RANK_BITS != pair {
+            slot = (slot + 1) & last;
+        }
+        slot
+    }
+
+    #[inline]
+    fn get(&self, pair: u64) -> u32 {
+        let hash = self.hash(pair);
+        let (word, bit) = self.bit(hash);
+        if self.filter[word] & bit == 0 {
+            return NONE;
+        }
+        let word = self.words[self.slot(pair, hash)];
+        if word == Self::EMPTY { NONE } else { word as u32 & RANK_MASK }
+    }
+
+    fn insert(&mut self, pair: u64, rank: u32) {
+        let hash = self.hash(pair);
+        let slot = self.slot(pair, hash);
+        self.words[slot] = pair << RANK_BITS | u64::from(rank);
+        let (word, bit) = self.bit(hash);
+        self.filter[word] |= bit;
+    }
+}
+
+/// What each byte is before merging: its token, or what stands for a byte that is none.
+pub(super) fn byte_parts(tokens: &Tokens) -> Vec<u32> {
+    (0..=255u8).map(|byte| tokens.find(&[byte]).unwrap_or(missing(tokens.len(), byte))).collect()
+}

@@ -1,0 +1,19 @@
+//! Random tests that can be run again.
+
+use std::hash::{BuildHasher, RandomState};
+
+use proptest::test_runner::{Config, RngSeed};
+
+/// The variable that a failed run names.
+const VARIABLE: &str = "BPE_ENGINE_TEST_SEED";
+
+/// A configuration with a seed of its own, which is printed: the output of a test is shown when it
+/// fails. `BPE_ENGINE_TEST_SEED=<the seed> cargo test <the test>` runs it again.
+pub fn config(cases: u32) -> Config {
+    let seed = match std::env::var(VARIABLE) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{VARIABLE}={text:?} is no number")),
+        Err(_) => RandomState::new().hash_one(cases),
+    };
+    println!("to run this again: {VARIABLE}={seed}");
+    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }
+}

@@ -1,0 +1,108 @@
+"""A process that forks while another thread is inside a call: the child can make the same call."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import bpe_engine
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+# One entry for each public call: an expression over the names in PRELUDE.
+CALLS = {
+    "chunk": "enc.chunk(text, 100, 10)",
+    "clear_cache": "enc.clear_cache()",
+    "count": "enc.count(text)",
+    "count_till_limit": "enc.count_till_limit(text, 50_000)",
+    "decode": "enc.decode(ids)",
+    "decode_batch": "enc.decode_batch([ids] * 4)",
+    "decode_bytes": "enc.decode_bytes(ids)",
+    "decode_bytes_batch": "enc.decode_bytes_batch([ids] * 4)",
+    "decode_single_token_bytes": "enc.decode_single_token_bytes(5)",
+    "decode_tokens_bytes": "enc.decode_tokens_bytes(ids)",
+    "decode_with_offsets": "enc.decode_with_offsets(ids)",
+    "encode": "enc.encode(text)",
+    "encode_batch": "enc.encode_batch([text] * 4)",
+    "encode_batch_to_numpy": "enc.encode_batch_to_numpy([text] * 4)",
+    "encode_ordinary": "enc.encode_ordinary(text)",
+    "encode_ordinary_batch": "enc.encode_ordinary_batch([text] * 4)",
+    "encode_single_token": "enc.encode_single_token('hello')",
+    "encode_to_numpy": "enc.encode_to_numpy(text, num_threads=2)",
+    "encode_with_offsets": "enc.encode_with_offsets(text[:50_000])",
+    "encode_with_unstable": "enc.encode_with_unstable('hello fan')",
+    "eot_token": "enc.eot_token",
+    "find_special": "enc.find_special(text)",
+    "is_caching": "enc.is_caching",
+    "is_canonical": "enc.is_canonical(ids)",
+    "is_special_token": "enc.is_special_token(5)",
+    "n_vocab": "enc.n_vocab",
+    "set_caching": "enc.set_caching(True)",
+    "special_tokens_set": "enc.special_tokens_set",
+    "split": "enc.split(text[:50_000])",
+    "stream_decoder": "enc.stream_decoder().push(ids)",
+    "token_byte_values": "enc.token_byte_values()",
+    "truncate": "enc.truncate(text, 30_000, side='left')",
+    "Encoding": "bpe_engine.Encoding('x', pat_str='.', mergeable_ranks=ranks, special_tokens={})",
+    "get_encoding": "(bpe_engine.registry.ENCODINGS.clear(), bpe_engine.get_encoding('gpt2'))",
+    "list_encoding_names": "bpe_engine.list_encoding_names()",
+    "encoding_for_model": "bpe_engine.encoding_for_model('gpt-4o')",
+    "encoding_name_for_model": "bpe_engine.encoding_name_for_model('gpt-4o')",
+}
+
+# A call takes its first, longest time with an encoding that nobody used before; afterwards it is
+# repeated. The child must end within some seconds, or the alarm ends it.
+PROGRAM = """
+import os, signal, sys, threading, time
+import bpe_engine, bpe_engine.registry, numpy
+text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
+ids = bpe_engine.get_encoding("cl100k_base").encode(text)
+ranks = bpe_engine.get_encoding("gpt2")._mergeable_ranks
+failed = []
+for delay in (0, 0.001, 0.003, 0.007, 0.02):
+    bpe_engine.registry.ENCODINGS.pop("cl100k_base", None)
+    enc = bpe_engine.get_encoding("cl100k_base")
+    stop = threading.Event()
+    started = threading.Event()
+    def work():
+        started.set()
+        while not stop.is_set():
+            CALL
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    time.sleep(delay)
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(10)
+        CALL
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    stop.set()
+    thread.join()
+    if status:
+        failed.append((delay, status))
+sys.exit(f"the child did not end: (delay, status) {failed}" if failed else 0)
+"""
+
+
+def test_every_public_call_has_an_entry():
+    public = {name for name in dir(bpe_engine.Encoding) if not name.startswith("_")}
+    public |= {name for name in bpe_engine.__all__ if callable(getattr(bpe_engine, name))}
+    # `install` and `load_encoding` are about modules and files; a decoder is made by its method.
+    public -= {"install", "load_encoding", "StreamDecoder"}
+    assert public == CALLS.keys(), "give each public call an entry, and only those"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_fork_inside(name):
+    program = textwrap.dedent(PROGRAM).replace("CALL", CALLS[name])
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stdout + run.stderr

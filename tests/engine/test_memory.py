@@ -1,0 +1,116 @@
+"""Memory: peaks beside the result, and `MemoryError` where there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="measured as Linux does")
+
+PEAK = """
+import resource, sys
+import bpe_engine
+enc = bpe_engine.get_encoding("cl100k_base")
+size = int(sys.argv[1])
+unit = "The quick brown fox jumps over the lazy dog, 1234 times; it's done.\\n"
+text = unit * (size // len(unit))
+enc.encode(text[:1_000_000])
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+result = CALL
+print((peak() - before) / len(text))
+"""
+
+# Bytes beside the result for each byte of text.
+PEAKS = {
+    "count": ("enc.count(text)", 0.5),
+    "count_till_limit": ("enc.count_till_limit(text, 10**9)", 0.5),
+    "truncate": ("enc.truncate(text, len(text) // 8)", 2),
+    "truncate to little": ("enc.truncate(text, 10)", 0.2),
+    "truncate left": ("enc.truncate(text, len(text) // 8, side='left')", 2),
+    "truncate left to little": ("enc.truncate(text, 10, side='left')", 0.2),
+    # The result is the text again.
+    "chunk": ("enc.chunk(text, 1000)", 2.5),
+}
+
+
+def measure(call: str, size: int) -> float:
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK.replace("CALL", call), str(size)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return float(run.stdout)
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_peaks(name):
+    call, limit = PEAKS[name]
+    assert measure(call, 24_000_000) < limit
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", PEAKS)
+def test_peaks_of_95_megabytes(name):
+    call, limit = PEAKS[name]
+    assert measure(call, 95_000_000) < limit
+
+
+CALLS = {
+    "encode": "enc.encode(text)",
+    "encode_ordinary": "enc.encode_ordinary(text)",
+    "encode_to_numpy": "enc.encode_to_numpy(text)",
+    "encode_to_numpy on threads": "enc.encode_to_numpy(text, num_threads=2)",
+    "encode_batch": "enc.encode_batch([text, text])",
+    "encode_batch_to_numpy": "enc.encode_batch_to_numpy([text, text])",
+    "encode_with_offsets": "enc.encode_with_offsets(text)",
+    "encode_with_unstable": "enc.encode_with_unstable(text)",
+    "count": "enc.count(text)",
+    "split": "enc.split(text)",
+    "truncate": "enc.truncate(text, 10**9)",
+    "truncate left": "enc.truncate(text, 10**9, side='left')",
+    "chunk": "enc.chunk(text, 100)",
+    "find_special": "enc.find_special(text)",
+    "is_canonical": "enc.is_canonical(ids)",
+    "decode": "enc.decode(ids)",
+    "decode_bytes": "enc.decode_bytes(ids)",
+    "decode_batch": "enc.decode_batch([ids, ids])",
+    "decode_tokens_bytes": "enc.decode_tokens_bytes(ids)",
+    "decode_with_offsets": "enc.decode_with_offsets(ids)",
+    "decode a list": "enc.decode(ids.tolist())",
+}
+
+SCARCE = """
+import resource, sys
+import bpe_engine, numpy
+enc = bpe_engine.get_encoding(sys.argv[1])
+text = ("Ein schöner Tag, 東京 12 e\\u0301 " * 800_000)
+ids = numpy.full(6_000_000, 1000, dtype=numpy.uint32)
+enc.encode("warm " * 100_000)
+with open("/proc/self/statm") as statm:
+    used = int(statm.read().split()[0]) * resource.getpagesize()
+limit = used + (int(sys.argv[2]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    CALL
+except MemoryError:
+    print("MemoryError")
+else:
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_memory_that_cannot_be_had(name):
+    ends = []
+    for encoding, megabytes in [("cl100k_base", 8), ("cl100k_base", 60), ("qwen", 150)]:
+        run = subprocess.run(
+            [sys.executable, "-c", SCARCE.replace("CALL", CALLS[name]), encoding, str(megabytes)],
+            capture_output=True, text=True, timeout=100,
+        )  # fmt: skip
+        assert run.returncode == 0, f"{encoding}, {megabytes} MB: {run.returncode} {run.stderr}"
+        ends.append(run.stdout)
+    assert set(ends) <= {"MemoryError\n", "done\n"}
