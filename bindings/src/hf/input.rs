@@ -5,6 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
+use crate::errors::OrRaise;
 use crate::text::{self, Utf8};
 
 /// One input of a batch: a sequence, or two.
@@ -56,7 +57,7 @@ fn string(item: &Bound<'_, PyAny>) -> PyResult<String> {
     if !item.is_instance_of::<PyString>() {
         return Err(error());
     }
-    match text::read(item)?.utf8() {
+    match text::read(item)?.utf8().or_raise(item.py())? {
         Utf8::Made { is_repaired: true, .. } => Err(error()),
         utf8 => Ok(utf8.to_owned()),
     }
