@@ -219,6 +219,10 @@ impl AddedTokens {
                 if token.rstrip {
                     end = text.len() - text[end..].trim_start().len();
                 }
+                if start >= end {
+                    // It is whitespace that belongs to the token before.
+                    continue;
+                }
                 if done < start {
                     stretches.push((done..start, None));
                 }

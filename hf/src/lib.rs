@@ -19,11 +19,11 @@
 //! | `regex` | Oniguruma, whose syntax the patterns of the files have |
 //! | `aligned` | text with the place in the original that each byte came from |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
-//! | [`detail`], `fast` | the two walks |
+//! | [`detail`], `fast`, `to_text` | the two walks, and the walk back |
 //! | `scan` | DeepSeek's three splits in one pass |
 //! | `post` | truncation, post-processors, padding |
 //! | [`encoding`] | what a walk results in |
-//! | `decode` | ids to text |
+//! | `decode` | decoders: tokens to text |
 //! | [`tokenizer`] | all of it together |
 
 mod added;
@@ -42,6 +42,7 @@ mod regex;
 mod scan;
 pub mod spec;
 mod split;
+mod to_text;
 pub mod tokenizer;
 
 pub use added::AddedToken;

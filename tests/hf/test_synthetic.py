@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hf_oracle import TEXTS, assert_same, both, tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from seeds import seeded
 from tokenizers import (
     AddedToken,
     Regex,
@@ -33,7 +32,7 @@ behaviors = st.sampled_from(BEHAVIORS)
 
 def model(seed: int, ignore_merges: bool, permuted: bool, tokens: int) -> models.BPE:
     """Merges of any two tokens, several for one token among them, and some that never happen."""
-    rng = random.Random(seed)
+    rng = seeded("model", seed)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = list(alphabet)
     text = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -227,7 +226,14 @@ def check(
         return
     assert ours.to_str() == theirs.to_str()
     for text in [*texts, *TEXTS[:8:2], TEXTS[10]]:
-        assert_same(ours.encode(text), theirs.encode(text), text)
+        try:
+            expected = theirs.encode(text)
+        except BaseException as error:
+            # A token of spaces inside those that the token before it took.
+            assert type(error).__name__ == "PanicException"
+            ours.encode(text)
+            return
+        assert_same(ours.encode(text), expected, text)
         ids = ours.encode(text, add_special_tokens=False).ids
         for skip in (True, False):
             assert ours.decode(ids, skip) == theirs.decode(ids, skip), text
@@ -277,7 +283,7 @@ def test_ignore_merges_finds_whole_pieces():
 def test_pairs_beside_those_of_the_bytes_change_nothing():
     merges = [("a", "b"), ("b", "c"), ("a", "bc"), ("ab", "c"), ("c", "a")]
     for shuffled in range(30):
-        rng = random.Random(shuffled)
+        rng = seeded("order", shuffled)
         some = merges.copy()
         rng.shuffle(some)
         ours, theirs = small(some)
@@ -340,6 +346,14 @@ def test_bytes_without_a_token_are_named():
 def test_malformed_files(text):
     with pytest.raises(ValueError):
         hf.Tokenizer.from_str(text)
+
+
+def test_spaces_belong_to_one_token_only():
+    _, theirs = small([("a", "b")])
+    theirs.add_tokens([AddedToken("_", rstrip=True), AddedToken("  ", lstrip=True)])
+    ours, theirs = both(theirs.to_str())
+    for text in ("_  ", "_    a", "  _  _", "a  _"):
+        assert_same(ours.encode(text), theirs.encode(text), text)
 
 
 def test_merges_are_spelled_in_two_ways():
