@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bpe_core::threads::{cores, in_order};
+use bpe_hf::detail::Token;
 use bpe_hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use bpe_hf::{AddedToken, Encoding, Input, Sequence, Tokenizer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -531,7 +532,7 @@ impl HfTokenizer {
     }
 
     /// The tokens that the model makes of a text: `(id, token, (start, end))`.
-    fn _tokenize(&self, text: &str) -> PyResult<Vec<(u32, String, (usize, usize))>> {
+    fn _tokenize(&self, text: &str) -> PyResult<Vec<Token>> {
         self.current().tokenize(text).or_raise()
     }
 
