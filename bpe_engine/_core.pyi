@@ -7,21 +7,28 @@ from typing import Any, Literal, final
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "ConversationState",
     "CoreBPE",
     "Encoding",
     "HfEncoding",
     "HfTokenizer",
     "TokenBuffer",
     "UnsupportedTokenizer",
+    "NameFinder",
+    "audit_segments",
     "audit_tokens",
+    "count_pieces",
     "disallowed_special_message",
     "hf_decode",
     "hf_normalize",
     "hf_pre_tokenize",
+    "encode_segments",
+    "encode_segments_to_buffer",
     "learn_merges",
     "merge_bytes",
     "parse_rank_lines",
     "parse_ranks",
+    "stable_prefix",
 ]
 
 _Allowed = str | Iterable[str]
@@ -193,6 +200,38 @@ class TokenBuffer:
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
 
+# What bpe_engine.prompt needs.
+def encode_segments(core: CoreBPE, segments: Iterable[Any], is_joined: bool) -> list[int]: ...
+def encode_segments_to_buffer(
+    core: CoreBPE, segments: Iterable[Any], is_joined: bool
+) -> TokenBuffer: ...
+def audit_segments(
+    core: CoreBPE, segments: Iterable[Any], is_joined: bool
+) -> tuple[list[int], list[tuple[int, int]], bytearray]: ...
+def stable_prefix(
+    core: CoreBPE, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
+) -> tuple[list[int], int]: ...
+
+@final
+class NameFinder:
+    def __new__(cls, core: CoreBPE, names: list[str]) -> NameFinder: ...
+    def find(self, text: str) -> list[tuple[str, int, int]]: ...
+    def strip(self, text: str) -> list[tuple[int, int]]: ...
+    def normalized(self, text: str) -> str: ...
+
+@final
+class ConversationState:
+    def __new__(
+        cls, core: CoreBPE, allowed_special: _Allowed, disallowed_special: _Disallowed
+    ) -> ConversationState: ...
+    def fork(self) -> ConversationState: ...
+    def update_text(self, text: str) -> tuple[int, list[int]]: ...
+    def update_segments(self, segments: Iterable[Any]) -> tuple[int, list[int]]: ...
+    def ids(self) -> list[int]: ...
+    def ids_buffer(self) -> TokenBuffer: ...
+    def __len__(self) -> int: ...
+    def memory(self) -> int: ...
+
 def parse_ranks(contents: bytes, label: str) -> dict[bytes, int]: ...
 def disallowed_special_message(token: str) -> str: ...
 
@@ -214,6 +253,9 @@ def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[i
 def parse_rank_lines(
     contents: bytes,
 ) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
+def count_pieces(
+    pattern: str, texts: Sequence[str], *, nfc: bool = False
+) -> list[tuple[str, int]]: ...
 def audit_tokens(
     ranks: dict[bytes, int],
     pattern: str,
