@@ -421,6 +421,21 @@ def _blame_files(files: list[tuple[str, bytes]]) -> None:
         raise ValueError(message) from None
 
 
+def _load_json(
+    path: str, special: dict[str, int], name: str | None, expected_hash: str | None, max_bytes: int
+) -> Encoding:
+    """`load_encoding` for a ``tokenizer.json`` or ``tekken.json``."""
+    from .hf.as_encoding import encoding_of_tekken, encoding_of_tokenizer
+
+    contents = _read_utf8(path, expected_hash, max_bytes)
+    name = os.path.basename(path).split(".")[0] if name is None else name
+    if '"token_bytes"' in contents:
+        return encoding_of_tekken(contents, name, special)
+    if special:
+        raise ValueError(f"{path} brings its own special tokens; leave special_tokens out")
+    return encoding_of_tokenizer(contents, name)
+
+
 def load_encoding(
     path: _Path,
     pattern: str = "cl100k_base",
@@ -431,7 +446,8 @@ def load_encoding(
     *,
     max_bytes: int = MAX_BYTES,
 ) -> Encoding:
-    """An encoding out of a ``.tiktoken`` file, which may be packed with gzip.
+    """An encoding out of a ``.tiktoken`` file, which may be packed with gzip, or out of a
+    ``tokenizer.json`` or ``tekken.json``, which bring their pattern and their special tokens along.
 
     Args:
         path: The file.
@@ -470,6 +486,8 @@ def load_encoding(
     if not isinstance(more, Iterable):
         raise TypeError(f"extra must be a path or several, not {type(extra).__name__}: {extra!r}")
     names = [_file_name("extra", file) for file in more]
+    if path.endswith(".json") and not names:
+        return _load_json(path, special, name, expected_hash, max_bytes)
     files = [(path, _read_ranks(path, expected_hash, max_bytes))]
     files += [(file, _read_ranks(file, None, max_bytes)) for file in names]
     known = BUILTIN.get(pattern)

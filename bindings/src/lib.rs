@@ -18,6 +18,7 @@
 //! | `builtin` | the vocabularies inside the module |
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
+//! | `hf` | tokenizer.json files |
 //! | `errors` | errors of the core as Python exceptions |
 
 mod buffer;
@@ -31,6 +32,7 @@ mod environment;
 mod errors;
 mod facade;
 mod gil;
+mod hf;
 mod ids;
 mod inspect;
 mod int_cache;
@@ -59,6 +61,10 @@ mod _core {
     use super::errors::disallowed_special_message;
     #[pymodule_export]
     use super::facade::NativeEncoding;
+    #[pymodule_export]
+    use super::hf::{
+        HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_decode, hf_normalize, hf_pre_tokenize,
+    };
     #[pymodule_export]
     use super::prompt::{
         ConversationState, NameFinder, audit_segments, encode_segments, encode_segments_to_buffer,

@@ -72,7 +72,7 @@ pub fn encode_each(
     let size = texts.iter().map(|text| text.size()).sum();
     core.prefault_vocabulary(size);
     let row =
-        |text: &Text<'_>, ids: &mut Vec<u32>| core.encoding().encode(&*text.utf8()?, request, ids);
+        |text: &Text<'_>, ids: &mut Vec<u32>| core.encoding().encode(&text.utf8()?, request, ids);
     map(py, &texts, |text| text.size(), threads, row, |rows| take(rows, size))
 }
 

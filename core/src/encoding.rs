@@ -206,6 +206,14 @@ impl Encoding {
         merger.append(piece, &[Piece { start: 0, end: piece.len() }], ids)
     }
 
+    /// Appends the ids of pieces of `text`, none of them empty: no splitting, no special tokens.
+    pub fn encode_pieces(&self, text: &str, pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
+        reserve(ids, text.len())?;
+        let mut lease = self.workspaces.borrow();
+        let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
+        merger.append(text.as_bytes(), pieces, ids)
+    }
+
     /// What calls borrow, caches among it: to clear them, or to do without.
     pub fn workspaces(&self) -> &Pool {
         &self.workspaces

@@ -324,10 +324,15 @@ mod tests {
                     taken.extend_from_slice(result);
                     Ok::<_, ()>(())
                 };
-                in_order(shares, threads, work, |job| Ok(job()), take).unwrap();
+                in_order(shares, threads, work, at_once, take).unwrap();
                 assert_eq!(taken, (0..shares).collect::<Vec<_>>(), "{threads} threads");
             }
         }
+    }
+
+    fn at_once<E>(job: &mut (dyn FnMut() + Send)) -> std::result::Result<(), E> {
+        job();
+        Ok(())
     }
 
     #[test]
@@ -340,7 +345,7 @@ mod tests {
                 *result = share;
             };
             let take = |&share: &usize| if share < 3 { Ok(()) } else { Err(share) };
-            assert_eq!(in_order(100_000, threads, work, |job| Ok(job()), take), Err(3));
+            assert_eq!(in_order(100_000, threads, work, at_once, take), Err(3));
             assert!(worked.into_inner() < 50_000);
         }
     }
@@ -349,7 +354,7 @@ mod tests {
     fn a_panic_is_passed_on() {
         for threads in [1, 3] {
             let work = |share: usize, _: &mut ()| assert!(share != 20, "share 20");
-            let run = || in_order(50, threads, work, |job| Ok(job()), |_: &()| Ok::<_, ()>(()));
+            let run = || in_order(50, threads, work, at_once, |_: &()| Ok::<_, ()>(()));
             assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
         }
     }

@@ -1,0 +1,386 @@
+//! The class `Encoding` of `bpe_engine.hf`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bpe_hf::encoding::Details;
+use bpe_hf::spec::Direction;
+use bpe_hf::{Encoding, Input, Tokenizer};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::OrRaise;
+use crate::int_cache;
+
+/// What an encoding was made of: enough to make it again with tokens, offsets and words.
+#[derive(Clone)]
+pub struct Source {
+    pub tokenizer: Arc<Tokenizer>,
+    pub input: Arc<Input>,
+    pub add_special_tokens: bool,
+    /// The length of its batch, padded.
+    pub length: usize,
+    /// Which part of the overflow it is, and of that one's.
+    pub path: Vec<usize>,
+}
+
+struct State {
+    encoding: Encoding,
+    /// There while the encoding has no details.
+    source: Option<Source>,
+}
+
+/// The ids of a text, or of two, and what goes with each.
+///
+/// Tokens, offsets and words are made when they are first asked for.
+#[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
+pub struct HfEncoding(Mutex<State>);
+
+impl HfEncoding {
+    pub fn new(encoding: Encoding, source: Source) -> Self {
+        let source = encoding.details.is_none().then_some(source);
+        Self(Mutex::new(State { encoding, source }))
+    }
+
+    fn detailed(encoding: Encoding) -> Self {
+        Self(Mutex::new(State { encoding, source: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` with the encoding and its details.
+    fn with<T>(&self, work: impl FnOnce(&mut Encoding) -> PyResult<T>) -> PyResult<T> {
+        let mut state = self.lock();
+        if let Some(source) = &state.source {
+            let made = source.make().or_raise()?;
+            if made.ids != state.encoding.ids {
+                return Err(PyValueError::new_err("the two walks over the text differ"));
+            }
+            *state = State { encoding: made, source: None };
+        }
+        work(&mut state.encoding)
+    }
+
+    fn with_details<T>(&self, work: impl FnOnce(&Encoding, &Details) -> T) -> PyResult<T> {
+        self.with(|encoding| match &encoding.details {
+            Some(details) => Ok(work(encoding, details)),
+            None => Ok(work(encoding, &Details::default())),
+        })
+    }
+
+    pub fn to_core(&self) -> PyResult<Encoding> {
+        self.with(|encoding| Ok(encoding.clone()))
+    }
+}
+
+impl Source {
+    fn make(&self) -> bpe_hf::Result<Encoding> {
+        let Self { tokenizer, input, add_special_tokens, length, path } = self;
+        let mut encoding = tokenizer.encode_unpadded(input, *add_special_tokens, true)?;
+        tokenizer.pad_to(&mut encoding, *length);
+        for &index in path {
+            encoding = encoding.overflowing.swap_remove(index);
+        }
+        Ok(encoding)
+    }
+}
+
+fn flags<'py>(py: Python<'py>, flags: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    let flags: Vec<u32> = flags.iter().map(|&flag| flag.into()).collect();
+    int_cache::list(py, &flags)
+}
+
+/// `"left"` or `"right"`.
+pub fn direction(name: &str) -> PyResult<Direction> {
+    match name {
+        "left" => Ok(Direction::Left),
+        "right" => Ok(Direction::Right),
+        _ => Err(PyValueError::new_err(format!(
+            "Unknown `direction`: `{name}`. Use one of `left` or `right`"
+        ))),
+    }
+}
+
+#[pymethods]
+impl HfEncoding {
+    /// The ids.
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        int_cache::list(py, &self.lock().encoding.ids)
+    }
+
+    /// The sequence that each token counts as, as the model wants it.
+    #[getter]
+    fn type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        int_cache::list(py, &self.lock().encoding.type_ids)
+    }
+
+    /// 1 for tokens, 0 for padding.
+    #[getter]
+    fn attention_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        flags(py, &self.lock().encoding.attention_mask)
+    }
+
+    /// 1 for tokens that stand for no text.
+    #[getter]
+    fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        flags(py, &self.lock().encoding.special_tokens_mask)
+    }
+
+    /// The tokens as text.
+    #[getter]
+    fn tokens(&self) -> PyResult<Vec<String>> {
+        self.with_details(|_, details| details.tokens.clone())
+    }
+
+    /// Where in the text each token stands, in characters.
+    #[getter]
+    fn offsets(&self) -> PyResult<Vec<(usize, usize)>> {
+        self.with_details(|_, details| details.offsets.clone())
+    }
+
+    /// The piece of the text that each token is of.
+    #[getter]
+    fn word_ids(&self) -> PyResult<Vec<Option<u32>>> {
+        self.with_details(|_, details| details.words.clone())
+    }
+
+    /// The same as `word_ids`.
+    #[getter]
+    fn words(&self) -> PyResult<Vec<Option<u32>>> {
+        self.word_ids()
+    }
+
+    /// The sequence that each token is of.
+    #[getter]
+    fn sequence_ids(&self) -> Vec<Option<usize>> {
+        self.lock().encoding.sequence_ids()
+    }
+
+    /// How many sequences there are.
+    #[getter]
+    fn n_sequences(&self) -> usize {
+        self.lock().encoding.n_sequences()
+    }
+
+    /// What truncation cut off.
+    #[getter]
+    fn overflowing(&self) -> Vec<HfEncoding> {
+        let state = self.lock();
+        let part = |(index, encoding): (usize, &Encoding)| match &state.source {
+            None => Self::detailed(encoding.clone()),
+            Some(source) => {
+                let mut source = source.clone();
+                source.path.push(index);
+                Self::new(encoding.clone(), source)
+            }
+        };
+        state.encoding.overflowing.iter().enumerate().map(part).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().encoding.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Encoding(num_tokens={}, attributes=[ids, type_ids, tokens, offsets, attention_mask, \
+             special_tokens_mask, overflowing])",
+            self.__len__()
+        )
+    }
+
+    /// The sequence that a token is of.
+    fn token_to_sequence(&self, token_index: usize) -> Option<usize> {
+        self.lock().encoding.token_to_sequence(token_index)
+    }
+
+    /// Where in its sequence a token stands.
+    fn token_to_chars(&self, token_index: usize) -> PyResult<Option<(usize, usize)>> {
+        self.with_details(|encoding, details| {
+            encoding.token_to_sequence(token_index)?;
+            details.offsets.get(token_index).copied()
+        })
+    }
+
+    /// The word that a token is of.
+    fn token_to_word(&self, token_index: usize) -> PyResult<Option<u32>> {
+        self.with_details(|encoding, details| {
+            encoding.token_to_sequence(token_index)?;
+            details.words.get(token_index).copied().flatten()
+        })
+    }
+
+    /// The token that holds a character of a sequence.
+    #[pyo3(signature = (char_pos, sequence_index=0))]
+    fn char_to_token(&self, char_pos: usize, sequence_index: usize) -> PyResult<Option<usize>> {
+        self.with_details(|encoding, details| {
+            char_to_token(encoding, details, char_pos, sequence_index)
+        })
+    }
+
+    /// The word that holds a character of a sequence.
+    #[pyo3(signature = (char_pos, sequence_index=0))]
+    fn char_to_word(&self, char_pos: usize, sequence_index: usize) -> PyResult<Option<u32>> {
+        self.with_details(|encoding, details| {
+            let token = char_to_token(encoding, details, char_pos, sequence_index)?;
+            encoding.token_to_sequence(token)?;
+            details.words.get(token).copied().flatten()
+        })
+    }
+
+    /// The tokens of a word of a sequence, as the first and the one after the last.
+    #[pyo3(signature = (word_index, sequence_index=0))]
+    fn word_to_tokens(
+        &self,
+        word_index: u32,
+        sequence_index: usize,
+    ) -> PyResult<Option<(usize, usize)>> {
+        self.with_details(|encoding, details| {
+            word_to_tokens(encoding, details, word_index, sequence_index)
+        })
+    }
+
+    /// Where in its sequence a word stands.
+    #[pyo3(signature = (word_index, sequence_index=0))]
+    fn word_to_chars(
+        &self,
+        word_index: u32,
+        sequence_index: usize,
+    ) -> PyResult<Option<(usize, usize)>> {
+        self.with_details(|encoding, details| {
+            let (start, end) = word_to_tokens(encoding, details, word_index, sequence_index)?;
+            Some((details.offsets[start].0, details.offsets[end - 1].1))
+        })
+    }
+
+    /// Says that all tokens are of this sequence.
+    fn set_sequence_id(&self, sequence_id: usize) -> PyResult<()> {
+        self.with(|encoding| {
+            encoding.set_sequence_id(sequence_id);
+            Ok(())
+        })
+    }
+
+    /// Fills up to `length` tokens.
+    #[pyo3(signature = (length, direction="right", pad_id=0, pad_type_id=0, pad_token="[PAD]"))]
+    fn pad(
+        &self,
+        length: usize,
+        direction: &str,
+        pad_id: u32,
+        pad_type_id: u32,
+        pad_token: &str,
+    ) -> PyResult<()> {
+        let direction = self::direction(direction)?;
+        self.with(|encoding| {
+            encoding.pad(length, pad_id, pad_type_id, pad_token, direction);
+            Ok(())
+        })
+    }
+
+    /// Keeps at most `max_length` tokens; what is cut off becomes overflow.
+    #[pyo3(signature = (max_length, stride=0, direction="right"))]
+    fn truncate(&self, max_length: usize, stride: usize, direction: &str) -> PyResult<()> {
+        let direction = self::direction(direction)?;
+        self.with(|encoding| encoding.truncate(max_length, stride, direction).or_raise())
+    }
+
+    /// One encoding of several, in order.
+    #[staticmethod]
+    #[pyo3(signature = (encodings, growing_offsets=true))]
+    fn merge(encodings: Vec<Bound<'_, HfEncoding>>, growing_offsets: bool) -> PyResult<Self> {
+        let parts = encodings.iter().map(|encoding| encoding.get().to_core());
+        let merged = Encoding::merge(parts.collect::<PyResult<_>>()?, growing_offsets);
+        Ok(Self::detailed(merged))
+    }
+
+    /// Everything that makes it, for pickling.
+    fn _state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.with(|encoding| {
+            let details = encoding.details.clone().unwrap_or_default();
+            let ranges: Vec<(usize, usize, usize)> = encoding
+                .sequence_ranges
+                .iter()
+                .map(|(sequence, range)| (*sequence, range.start, range.end))
+                .collect();
+            let parts: Vec<HfEncoding> =
+                encoding.overflowing.iter().cloned().map(Self::detailed).collect();
+            let masks = (encoding.special_tokens_mask.clone(), encoding.attention_mask.clone());
+            let state = (
+                (encoding.ids.clone(), encoding.type_ids.clone(), masks),
+                (details.tokens, details.offsets, details.words),
+                (parts, ranges),
+            );
+            Ok(state.into_pyobject(py)?.into_any().unbind())
+        })
+    }
+
+    /// Out of what [`_state`] gives.
+    #[staticmethod]
+    #[allow(clippy::type_complexity)]
+    fn _from_state(
+        ids: (Vec<u32>, Vec<u32>, (Vec<u8>, Vec<u8>)),
+        details: (Vec<String>, Vec<(usize, usize)>, Vec<Option<u32>>),
+        rest: (Vec<Bound<'_, HfEncoding>>, Vec<(usize, usize, usize)>),
+    ) -> PyResult<Self> {
+        let (ids, type_ids, (special_tokens_mask, attention_mask)) = ids;
+        let (tokens, offsets, words) = details;
+        let lengths = [
+            type_ids.len(),
+            special_tokens_mask.len(),
+            attention_mask.len(),
+            tokens.len(),
+            offsets.len(),
+            words.len(),
+        ];
+        if lengths.iter().any(|&length| length != ids.len()) {
+            return Err(PyValueError::new_err("the parts of an Encoding must be of one length"));
+        }
+        let overflowing = rest.0.iter().map(|part| part.get().to_core());
+        let ranges = rest.1.into_iter().map(|(sequence, start, end)| (sequence, start..end));
+        Ok(Self::detailed(Encoding {
+            ids,
+            type_ids,
+            special_tokens_mask,
+            attention_mask,
+            details: Some(Details { tokens, offsets, words }),
+            overflowing: overflowing.collect::<PyResult<_>>()?,
+            sequence_ranges: ranges.collect(),
+        }))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Py<PyAny>)> {
+        let maker = slf.get_type().getattr("_from_state")?;
+        Ok((maker, slf.get()._state(slf.py())?))
+    }
+}
+
+fn char_to_token(
+    encoding: &Encoding,
+    details: &Details,
+    character: usize,
+    sequence: usize,
+) -> Option<usize> {
+    let range = encoding.sequence_range(sequence);
+    let offsets = details.offsets.get(range.clone())?;
+    let found = offsets.iter().position(|&(start, end)| (start..end).contains(&character))?;
+    Some(range.start + found)
+}
+
+fn word_to_tokens(
+    encoding: &Encoding,
+    details: &Details,
+    word: u32,
+    sequence: usize,
+) -> Option<(usize, usize)> {
+    let range = encoding.sequence_range(sequence);
+    let words = details.words.get(range.clone())?;
+    let reached = words.iter().take_while(|&&other| other <= Some(word));
+    let mut found = reached.enumerate().filter(|&(_, &other)| other == Some(word));
+    let first = found.next()?.0;
+    let last = found.last().map_or(first, |(index, _)| index);
+    Some((range.start + first, range.start + last + 1))
+}

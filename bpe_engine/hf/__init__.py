@@ -1,0 +1,46 @@
+"""Any byte-level BPE ``tokenizer.json``, with exactly what Hugging Face's `tokenizers` gives.
+
+>>> from bpe_engine.hf import Tokenizer
+>>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
+>>> tokenizer.encode("Hello world").ids  # doctest: +SKIP
+[15496, 995]
+
+Under transformers, with the extra ``bpe-engine[transformers]``: `as_transformers` makes one tokenizer, and
+`patch_transformers` makes ``AutoTokenizer.from_pretrained`` give such tokenizers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._core import HfEncoding as Encoding
+from .._core import UnsupportedTokenizer
+from .components import BPE, AddedToken, Component, Token
+from .stream import DecodeStream
+from .tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from .transformers import as_transformers, patch_transformers, unpatch_transformers
+
+__all__ = [
+    "AddedToken",
+    "Component",
+    "DecodeStream",
+    "Encoding",
+    "BPE",
+    "Token",
+    "Tokenizer",
+    "UnsupportedTokenizer",
+    "as_transformers",
+    "patch_transformers",
+    "unpatch_transformers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when asked for: transformers takes seconds to import.
+    if name in ("as_transformers", "patch_transformers", "unpatch_transformers"):
+        from . import transformers
+
+        return getattr(transformers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

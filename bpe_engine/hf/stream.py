@@ -1,0 +1,71 @@
+"""Decoding ids that arrive one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Sequence
+
+if TYPE_CHECKING:
+    from .tokenizer import Tokenizer
+
+__all__ = ["DecodeStream"]
+
+_BROKEN = "\ufffd"
+
+
+class DecodeStream:
+    """Turns ids into text as they arrive; the same steps as the class of this name in `tokenizers`.
+
+    Args:
+        ids: Ids before the first of the stream. Their text is not given out.
+        skip_special_tokens: Whether special tokens are left out.
+    """
+
+    def __init__(self, ids: Sequence[int] | None = None, skip_special_tokens: bool = False):
+        self._ids = list(ids) if ids is not None else []
+        self._skip = skip_special_tokens
+        # The text of the first `_prefix_length` ids, which was given out.
+        self._prefix = ""
+        self._prefix_length = 0
+
+    def step(self, tokenizer: Tokenizer, id: int | Sequence[int]) -> str | None:
+        """Takes the next id, or the next ids.
+
+        Args:
+            tokenizer: The tokenizer of the ids.
+            id: An id, or several. One of no token gives nothing.
+
+        Returns:
+            The text that is certain now; None if there is none.
+
+        Raises:
+            Exception: The text so far is no longer what it was.
+        """
+        # Objects of transformers are taken, too.
+        tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)
+        if not self._prefix and self._ids:
+            prefix = tokenizer.decode(self._ids, self._skip)
+            if not prefix.endswith(_BROKEN):
+                self._prefix, self._prefix_length = prefix, len(self._ids)
+        self._ids += id if isinstance(id, (list, tuple)) else [id]  # type: ignore[list-item]
+        text = tokenizer.decode(self._ids, self._skip)
+        if len(text.encode()) <= len(self._prefix.encode()) or text.endswith(_BROKEN):
+            return None
+        if not text.startswith(self._prefix):
+            raise Exception(
+                "Invalid prefix encountered while decoding stream. Token ID: "
+                f"{self._ids[-1]}, Expected prefix: '{self._prefix}', Actual string: '{text}'"
+            )
+        new = text[len(self._prefix) :]
+        length = len(self._ids) - self._prefix_length
+        self._ids = self._ids[self._prefix_length :]
+        self._prefix = tokenizer.decode(self._ids, self._skip)
+        self._prefix_length = length
+        return new
+
+    def __copy__(self) -> DecodeStream:
+        copy = DecodeStream(self._ids, self._skip)
+        copy._prefix, copy._prefix_length = self._prefix, self._prefix_length
+        return copy
+
+    def __deepcopy__(self, memo: object) -> DecodeStream:
+        return self.__copy__()

@@ -1,0 +1,150 @@
+"""Tokenizers under transformers 5. Needs the extra ``bpe-engine[transformers]``."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+from typing import Any, Callable
+
+from .._core import UnsupportedTokenizer
+from .stream import DecodeStream
+from .tokenizer import Tokenizer
+
+try:
+    import tokenizers
+    import transformers
+except ImportError as error:
+    raise ImportError(
+        'this needs transformers; install it with: pip install "bpe-engine[transformers]"'
+    ) from error
+
+__all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
+
+# Their attributes are replaced, which the type checker would not have.
+_decoders: Any = tokenizers.decoders
+_auto_tokenizer: Any = transformers.AutoTokenizer
+
+_logger = logging.getLogger(__name__)
+_lock = threading.Lock()
+# What `patch_transformers` replaced.
+_replaced: dict[str, Any] = {}
+
+
+class _Backend(Tokenizer):
+    """A tokenizer whose added tokens are the objects that transformers knows."""
+
+    def get_added_tokens_decoder(self) -> dict[int, Any]:
+        return {
+            id: tokenizers.AddedToken(
+                content,
+                single_word=single_word,
+                lstrip=lstrip,
+                rstrip=rstrip,
+                normalized=normalized,
+                special=special,
+            )
+            for id, (
+                content,
+                single_word,
+                lstrip,
+                rstrip,
+                normalized,
+                special,
+            ) in self._added_tokens()
+        }
+
+
+def _swap(tokenizer: Any) -> Any:
+    """Puts our object in the place of the `tokenizers.Tokenizer` of a transformers tokenizer.
+
+    Raises:
+        UnsupportedTokenizer: It asks for what cannot be done exactly.
+    """
+    inner = tokenizer._tokenizer
+    if isinstance(inner, tokenizers.Tokenizer):
+        own = _Backend.from_str(inner.to_str())
+        own.encode_special_tokens = inner.encode_special_tokens
+        tokenizer._tokenizer = own
+    return tokenizer
+
+
+def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
+    """A transformers tokenizer around ours.
+
+    Args:
+        tokenizer_or_folder: A `Tokenizer`, a transformers tokenizer (which is changed and
+            returned), or the folder of a pretrained one.
+        kwargs: For a `Tokenizer`, what ``transformers.TokenizersBackend`` takes, such as
+            ``eos_token``; for a folder, what ``AutoTokenizer.from_pretrained`` takes.
+
+    Returns:
+        A ``transformers.PreTrainedTokenizerFast``.
+
+    Raises:
+        UnsupportedTokenizer: It asks for what cannot be done exactly.
+        TypeError: It is something else.
+        ImportError: transformers is not installed.
+    """
+    if isinstance(tokenizer_or_folder, Tokenizer):
+        backend: Any = transformers.PreTrainedTokenizerFast
+        return backend(tokenizer_object=_Backend(tokenizer_or_folder), **kwargs)
+    if isinstance(tokenizer_or_folder, (str, os.PathLike)):
+        original = _replaced.get("from_pretrained", _auto_tokenizer.from_pretrained)
+        tokenizer_or_folder = original(os.fspath(tokenizer_or_folder), **kwargs)
+    if not hasattr(tokenizer_or_folder, "_tokenizer"):
+        raise TypeError(
+            "expected a Tokenizer, a transformers tokenizer with a tokenizer.json, or a folder, "
+            f"not {type(tokenizer_or_folder).__name__}"
+        )
+    return _swap(tokenizer_or_folder)
+
+
+@functools.cache
+def _log_once(name: str, reason: str) -> None:
+    _logger.warning("%s keeps the tokenizer of transformers: %s", name, reason)
+
+
+def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def from_pretrained(*args: Any, **kwargs: Any) -> Any:
+        tokenizer = original(*args, **kwargs)
+        if not isinstance(getattr(tokenizer, "_tokenizer", None), tokenizers.Tokenizer):
+            return tokenizer
+        try:
+            return _swap(tokenizer)
+        except ValueError as error:
+            reason = str(error)
+            if not isinstance(error, UnsupportedTokenizer):
+                reason = f"its file is malformed ({error})"
+            _log_once(str(getattr(tokenizer, "name_or_path", "") or type(tokenizer)), reason)
+            return tokenizer
+
+    return from_pretrained
+
+
+def patch_transformers() -> None:
+    """Makes ``AutoTokenizer.from_pretrained`` give tokenizers around ours.
+
+    Where a file is not supported, the tokenizer is that of transformers, and the reason is logged
+    once. ``tokenizers.decoders.DecodeStream`` becomes one that takes both kinds. Does nothing when
+    it was done before. Code that imported the stream decoder by name keeps the old one, so call
+    this first.
+    """
+    with _lock:
+        if _replaced:
+            return
+        _replaced["from_pretrained"] = _auto_tokenizer.from_pretrained
+        _replaced["DecodeStream"] = _decoders.DecodeStream
+        patched = _patched(_replaced["from_pretrained"])
+        _auto_tokenizer.from_pretrained = staticmethod(patched)
+        _decoders.DecodeStream = DecodeStream
+
+
+def unpatch_transformers() -> None:
+    """Undoes `patch_transformers`. Tokenizers that it gave stay as they are."""
+    with _lock:
+        if _replaced:
+            _auto_tokenizer.from_pretrained = _replaced.pop("from_pretrained")
+            _decoders.DecodeStream = _replaced.pop("DecodeStream")

@@ -1,0 +1,253 @@
+//! Added tokens: names that are looked for before anything else is done with a text.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::normalize::Normalizer;
+
+/// A token beside those of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedToken {
+    /// What is looked for.
+    pub content: String,
+    /// Whether it is found only where no other word character stands beside it.
+    pub single_word: bool,
+    /// Whether whitespace before it belongs to it.
+    pub lstrip: bool,
+    /// Whether whitespace after it belongs to it.
+    pub rstrip: bool,
+    /// Whether its normalized form is looked for in the normalized text.
+    pub normalized: bool,
+    /// Whether decoding can leave it out.
+    pub special: bool,
+}
+
+/// The added tokens of a tokenizer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddedTokens {
+    ids: HashMap<String, u32>,
+    tokens: HashMap<u32, AddedToken>,
+    /// Names that ever were special; decoding goes by the name.
+    special: Vec<String>,
+    /// The normalized form of tokens, where it is another than their content.
+    normal_forms: HashMap<u32, String>,
+    raw: Searcher,
+    normalized: Searcher,
+    /// Whether special tokens in the text are ordinary text.
+    pub(crate) encode_special: bool,
+}
+
+/// Looks for the tokens of one kind.
+#[derive(Debug, Clone, Default)]
+struct Searcher(Option<Arc<(AhoCorasick, Vec<u32>)>>);
+
+impl Searcher {
+    fn new(mut tokens: Vec<(&str, u32)>) -> Result<Self> {
+        if tokens.is_empty() {
+            return Ok(Self(None));
+        }
+        tokens.sort_unstable();
+        if tokens[0].0.is_empty() {
+            let id = tokens[0].1;
+            return Err(Error::unsupported(
+                "added_tokens",
+                format!("a token that is empty once normalized, as that with the id {id},"),
+            ));
+        }
+        if let Some([a, b]) = tokens.array_windows().find(|[a, b]| a.0 == b.0) {
+            return Err(Error::Invalid(format!(
+                "the added tokens {} and {} are both {:?} once normalized; remove one",
+                a.1, b.1, a.0
+            )));
+        }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(tokens.iter().map(|(content, _)| content))
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        let ids = tokens.iter().map(|&(_, id)| id).collect();
+        Ok(Self(Some(Arc::new((automaton, ids)))))
+    }
+}
+
+/// A stretch of a text, and the added token that it is.
+pub(crate) type Stretch = (Range<usize>, Option<u32>);
+
+impl AddedTokens {
+    pub(crate) fn id(&self, content: &str) -> Option<u32> {
+        self.ids.get(content).copied()
+    }
+
+    /// What the token with this id is in the tokens of a text, and to the decoder.
+    pub(crate) fn text(&self, id: u32) -> Option<&str> {
+        let token = self.tokens.get(&id)?;
+        Some(self.normal_forms.get(&id).unwrap_or(&token.content))
+    }
+
+    /// `(content, id)` of each.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.ids.iter().map(|(content, &id)| (content.as_str(), id))
+    }
+
+    /// Each with its id, by ascending id.
+    pub(crate) fn by_id(&self) -> Vec<(u32, &AddedToken)> {
+        let mut tokens: Vec<_> = self.tokens.iter().map(|(&id, token)| (id, token)).collect();
+        tokens.sort_unstable_by_key(|&(id, _)| id);
+        tokens
+    }
+
+    pub(crate) fn is_special(&self, text: &str) -> bool {
+        self.special.binary_search_by(|name| name.as_str().cmp(text)).is_ok()
+    }
+
+    /// Adds tokens. One that the model has keeps its id, others get the next free ones. Returns how
+    /// many are new, or other than before.
+    pub(crate) fn add(
+        &mut self,
+        tokens: impl IntoIterator<Item = AddedToken>,
+        model_size: u32,
+        model_id: impl Fn(&str) -> Option<u32>,
+        normalizer: Option<&Normalizer>,
+    ) -> Result<usize> {
+        let mut next_id = match self.tokens.keys().max() {
+            Some(&max) if max >= model_size || model_size == 0 => max.saturating_add(1),
+            _ => model_size,
+        };
+        let mut added = 0;
+        for token in tokens {
+            if token.content.is_empty() {
+                continue;
+            }
+            let known = self.id(&token.content);
+            if known.is_some_and(|id| self.tokens.get(&id) == Some(&token)) {
+                continue;
+            }
+            let id = known.or_else(|| model_id(&token.content)).unwrap_or_else(|| {
+                next_id += 1;
+                next_id - 1
+            });
+            self.normalize(id, &token, normalizer)?;
+            self.ids.insert(token.content.clone(), id);
+            if token.special
+                && let Err(place) = self.special.binary_search(&token.content)
+            {
+                self.special.insert(place, token.content.clone());
+            }
+            self.tokens.insert(id, token);
+            added += 1;
+        }
+        self.rebuild()?;
+        Ok(added)
+    }
+
+    /// Looks for normalized tokens as another normalizer makes them.
+    pub(crate) fn set_normalizer(&mut self, normalizer: Option<&Normalizer>) -> Result<()> {
+        self.normal_forms.clear();
+        for (id, token) in self.tokens.clone() {
+            self.normalize(id, &token, normalizer)?;
+        }
+        self.rebuild()
+    }
+
+    fn normalize(
+        &mut self,
+        id: u32,
+        token: &AddedToken,
+        normalizer: Option<&Normalizer>,
+    ) -> Result<()> {
+        if let (true, Some(normalizer)) = (token.normalized, normalizer) {
+            let form = normalizer.apply(token.content.as_str().into())?;
+            if form != token.content {
+                self.normal_forms.insert(id, form.into_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        let kind = |normalized: bool| {
+            let of_kind =
+                self.tokens.iter().filter(move |(_, token)| token.normalized == normalized);
+            of_kind
+                .map(|(&id, token)| match self.normal_forms.get(&id) {
+                    Some(form) if normalized => (form.as_str(), id),
+                    _ => (token.content.as_str(), id),
+                })
+                .collect()
+        };
+        let (raw, normalized) = (Searcher::new(kind(false))?, Searcher::new(kind(true))?);
+        (self.raw, self.normalized) = (raw, normalized);
+        Ok(())
+    }
+
+    /// Whether no token is looked for in normalized text.
+    pub(crate) fn none_normalized(&self) -> bool {
+        self.normalized.0.is_none()
+    }
+
+    /// The stretches of a text as it was given.
+    pub(crate) fn split_raw(&self, text: &str, found: &mut Vec<Stretch>) {
+        self.split(&self.raw, text, found);
+    }
+
+    /// The stretches of a normalized text.
+    pub(crate) fn split_normalized(&self, text: &str, found: &mut Vec<Stretch>) {
+        self.split(&self.normalized, text, found);
+    }
+
+    /// Stretches of whitespace that belong to a token may overlap the token before.
+    fn split(&self, searcher: &Searcher, text: &str, stretches: &mut Vec<Stretch>) {
+        let mut done = 0;
+        if let Some(searcher) = &searcher.0 {
+            let (automaton, ids) = &**searcher;
+            for found in automaton.find_iter(text) {
+                let id = ids[found.pattern().as_usize()];
+                let Some(token) = self.tokens.get(&id) else { continue };
+                let (mut start, mut end) = (found.start(), found.end());
+                let ignored = self.encode_special && self.is_special(&token.content)
+                    || token.single_word && touches_word(&text[..start], &text[end..]);
+                if ignored {
+                    continue;
+                }
+                if token.lstrip {
+                    start = text[..start].trim_end().len().max(done);
+                }
+                if token.rstrip {
+                    end = text.len() - text[end..].trim_start().len();
+                }
+                if start >= end {
+                    // It is whitespace that belongs to the token before.
+                    continue;
+                }
+                if done < start {
+                    stretches.push((done..start, None));
+                }
+                stretches.push((start..end, Some(id)));
+                done = end;
+            }
+        }
+        if done != text.len() {
+            stretches.push((done..text.len(), None));
+        }
+    }
+}
+
+/// Whether a word character stands at the border.
+fn touches_word(before: &str, after: &str) -> bool {
+    static WORD: LazyLock<regex::Regex> =
+        LazyLock::new(|| regex::Regex::new(r"^\w").expect("the pattern is well-formed"));
+    let last = before.char_indices().next_back().map_or(0, |(at, _)| at);
+    WORD.is_match(&before[last..]) || WORD.is_match(after)
+}
+
+/// Added tokens with the ids that a file gives them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AddedTokenWithId {
+    pub(crate) id: u32,
+    #[serde(flatten)]
+    pub(crate) token: AddedToken,
+}

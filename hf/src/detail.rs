@@ -1,0 +1,151 @@
+//! The walk that follows every byte: ids, tokens, offsets and words.
+
+use crate::aligned::Aligned;
+use crate::encoding::{Details, Encoding};
+use crate::error::Result;
+use crate::split::PreTokenizer;
+use crate::tokenizer::Tokenizer;
+
+/// What the model sees, or an added token.
+type Piece = (Aligned, Option<u32>);
+
+/// A token: its id, its text, and the bytes that it came from.
+pub type Token = (u32, String, (usize, usize));
+
+impl Tokenizer {
+    /// One sequence, or one word of it, whose number then is the word of all its tokens.
+    pub(crate) fn encode_detailed(
+        &self,
+        text: &str,
+        type_id: u32,
+        word: Option<u32>,
+    ) -> Result<Encoding> {
+        let characters = Characters::new(text);
+        let mut ids = Vec::new();
+        let mut details = Details::default();
+        for (index, piece) in (0..).zip(self.pieces(text)?) {
+            for (id, token, (start, end)) in self.tokens(&piece)? {
+                ids.push(id);
+                details.tokens.push(token);
+                details.offsets.push((characters.index(start), characters.index(end)));
+                details.words.push(word.or(Some(index)));
+            }
+        }
+        Ok(Encoding::new(ids, type_id, Some(details)))
+    }
+
+    /// The pieces of a text, none of them empty.
+    fn pieces(&self, text: &str) -> Result<Vec<Piece>> {
+        let original = Aligned::original(text);
+        let mut pieces = Vec::new();
+        let (mut outer, mut inner) = (Vec::new(), Vec::new());
+        self.added().split_raw(text, &mut outer);
+        for (range, id) in outer {
+            let mut stretch = original.slice(range);
+            if id.is_some() {
+                pieces.push((stretch, id));
+                continue;
+            }
+            if let Some(normalizer) = self.normalizer() {
+                normalizer.align(&mut stretch)?;
+            }
+            inner.clear();
+            self.added().split_normalized(&stretch.text, &mut inner);
+            for (range, id) in inner.drain(..) {
+                let part = stretch.slice(range);
+                if id.is_some() {
+                    pieces.push((part, id));
+                } else {
+                    let parts = self.pre_tokenizer().split(vec![part])?.into_iter();
+                    pieces.extend(parts.map(|part| (part, None)));
+                }
+            }
+        }
+        pieces.retain(|(piece, _)| !piece.text.is_empty());
+        Ok(pieces)
+    }
+
+    fn tokens(&self, (piece, id): &Piece) -> Result<Vec<Token>> {
+        if let Some(id) = id {
+            return Ok(vec![(*id, piece.text.clone(), piece.origin(0..piece.text.len()))]);
+        }
+        self.model_tokens(piece)
+    }
+
+    /// The tokens of a piece whose characters stand for bytes.
+    fn model_tokens(&self, piece: &Aligned) -> Result<Vec<Token>> {
+        let model = self.model();
+        let Some(bytes) = crate::bytes::bytes_of(&piece.text) else {
+            return Err(crate::Error::Invalid(format!(
+                "{:?} holds characters that stand for no byte",
+                piece.text
+            )));
+        };
+        let mut ids = Vec::new();
+        model.encode_piece(&bytes, &mut ids)?;
+        let mut start = 0;
+        let tokens = ids.into_iter().map(|id| {
+            let length = model.token_bytes(id).map_or(0, <[u8]>::len);
+            let rest = piece.text[start..].chars().take(length);
+            let end = start + rest.map(char::len_utf8).sum::<usize>();
+            let token = (id, piece.text[start..end].to_owned(), piece.origin(start..end));
+            start = end;
+            token
+        });
+        Ok(tokens.collect())
+    }
+
+    /// What the model makes of a text by itself, each token with its bytes in the text.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
+        self.model_tokens(&Aligned::original(text)).map(|tokens| {
+            let mut at = 0;
+            let place = |(id, token, _): Token| {
+                at += token.len();
+                let start = at - token.len();
+                (id, token, (start, at))
+            };
+            tokens.into_iter().map(place).collect()
+        })
+    }
+}
+
+/// A piece, and its place in the text, in characters.
+pub type PlacedPiece = (String, (usize, usize));
+
+/// The pieces that a pre-tokenizer makes of a text by itself.
+pub(crate) fn pre_tokenize(pre_tokenizer: &PreTokenizer, text: &str) -> Result<Vec<PlacedPiece>> {
+    let characters = Characters::new(text);
+    let pieces = pre_tokenizer.split(vec![Aligned::original(text)])?.into_iter();
+    let place = |piece: Aligned| {
+        let (start, end) = piece.origin(0..piece.text.len());
+        (piece.text, (characters.index(start), characters.index(end)))
+    };
+    Ok(pieces.filter(|piece| !piece.text.is_empty()).map(place).collect())
+}
+
+/// Byte offsets into character offsets.
+enum Characters {
+    Ascii,
+    Indices(Vec<usize>),
+}
+
+impl Characters {
+    fn new(text: &str) -> Self {
+        if text.is_ascii() {
+            return Self::Ascii;
+        }
+        let mut indices = Vec::with_capacity(text.len() + 1);
+        for (index, character) in text.chars().enumerate() {
+            indices.resize(indices.len() + character.len_utf8(), index);
+        }
+        indices.push(indices.last().map_or(0, |last| last + 1));
+        Self::Indices(indices)
+    }
+
+    fn index(&self, byte: usize) -> usize {
+        match self {
+            Self::Ascii => byte,
+            Self::Indices(indices) => indices.get(byte).copied().unwrap_or(byte),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What encoding results in.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::spec::Direction;
+
+/// Where the tokens of a text came from. Offsets are in characters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Details {
+    pub tokens: Vec<String>,
+    pub offsets: Vec<(usize, usize)>,
+    pub words: Vec<Option<u32>>,
+}
+
+/// The ids of one or two sequences, and what goes with each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Encoding {
+    pub ids: Vec<u32>,
+    pub type_ids: Vec<u32>,
+    pub special_tokens_mask: Vec<u8>,
+    pub attention_mask: Vec<u8>,
+    /// None where only ids were asked for.
+    pub details: Option<Details>,
+    /// What truncation cut off.
+    pub overflowing: Vec<Encoding>,
+    /// Which tokens each sequence has, by its number. None: the only sequence has all.
+    pub sequence_ranges: Vec<(usize, Range<usize>)>,
+}
+
+impl Encoding {
+    /// Ids of one sequence.
+    pub(crate) fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
+        let length = ids.len();
+        Self {
+            type_ids: vec![type_id; length],
+            special_tokens_mask: vec![0; length],
+            attention_mask: vec![1; length],
+            ids,
+            details,
+            ..Self::default()
+        }
+    }
+
+    /// Tokens that stand for no text.
+    pub(crate) fn special(ids: &[u32], tokens: &[String], type_id: u32, detailed: bool) -> Self {
+        let details = detailed.then(|| Details {
+            tokens: tokens.to_vec(),
+            offsets: vec![(0, 0); tokens.len()],
+            words: vec![None; tokens.len()],
+        });
+        let mut encoding = Self::new(ids.to_vec(), type_id, details);
+        encoding.special_tokens_mask.fill(1);
+        encoding
+    }
+
+    /// How many tokens there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// How many sequences there are.
+    pub fn n_sequences(&self) -> usize {
+        self.sequence_ranges.len().max(1)
+    }
+
+    /// Says that all tokens are of this sequence.
+    pub fn set_sequence_id(&mut self, sequence: usize) {
+        let all = 0..self.len();
+        match self.sequence_ranges.iter_mut().find(|(number, _)| *number == sequence) {
+            Some((_, range)) => *range = all,
+            None => self.sequence_ranges.push((sequence, all)),
+        }
+    }
+
+    /// The tokens of a sequence.
+    pub fn sequence_range(&self, sequence: usize) -> Range<usize> {
+        let found = self.sequence_ranges.iter().find(|(number, _)| *number == sequence);
+        found.map_or(0..self.len(), |(_, range)| range.clone())
+    }
+
+    /// The sequence that each token is of.
+    pub fn sequence_ids(&self) -> Vec<Option<usize>> {
+        let mut sequences = vec![None; self.len()];
+        for sequence in 0..self.n_sequences() {
+            if let Some(part) = sequences.get_mut(self.sequence_range(sequence)) {
+                part.fill(Some(sequence));
+            }
+        }
+        sequences
+    }
+
+    /// The sequence that a token is of.
+    pub fn token_to_sequence(&self, token: usize) -> Option<usize> {
+        if token > self.len() {
+            None
+        } else if self.sequence_ranges.is_empty() {
+            Some(0)
+        } else {
+            let found = self.sequence_ranges.iter().find(|(_, range)| range.contains(&token));
+            found.map(|&(sequence, _)| sequence)
+        }
+    }
+
+    fn slice(&self, range: Range<usize>) -> Self {
+        Self {
+            ids: self.ids[range.clone()].to_vec(),
+            type_ids: self.type_ids[range.clone()].to_vec(),
+            special_tokens_mask: self.special_tokens_mask[range.clone()].to_vec(),
+            attention_mask: self.attention_mask[range.clone()].to_vec(),
+            details: self.details.as_ref().map(|details| Details {
+                tokens: details.tokens[range.clone()].to_vec(),
+                offsets: details.offsets[range.clone()].to_vec(),
+                words: details.words[range].to_vec(),
+            }),
+            overflowing: Vec::new(),
+            sequence_ranges: Vec::new(),
+        }
+    }
+
+    /// Keeps at most `max_length` tokens; the rest becomes overflow, in parts of as many that
+    /// overlap by `stride`.
+    pub fn truncate(
+        &mut self,
+        max_length: usize,
+        stride: usize,
+        direction: Direction,
+    ) -> Result<()> {
+        let length = self.len();
+        if max_length >= length {
+            return Ok(());
+        }
+        if max_length == 0 {
+            let whole = std::mem::take(self);
+            self.details = whole.details.is_some().then(Details::default);
+            self.overflowing.push(whole);
+            return Ok(());
+        }
+        if stride >= max_length {
+            return Err(Error::Invalid(format!(
+                "stride must be less than the length to truncate to, which is {max_length} \
+                 without the tokens that the post-processor adds; it is {stride}"
+            )));
+        }
+        let mut parts = Vec::new();
+        let mut done = 0;
+        loop {
+            let (start, end) = (done, (done + max_length).min(length));
+            parts.push(match direction {
+                Direction::Right => self.slice(start..end),
+                Direction::Left => self.slice(length - end..length - start),
+            });
+            if end == length {
+                break;
+            }
+            done += max_length - stride;
+        }
+        let rest = parts.split_off(1);
+        if let Some(first) = parts.pop() {
+            *self = first;
+        }
+        self.overflowing = rest;
+        Ok(())
+    }
+
+    /// Appends another encoding. Overflow of both becomes overflow in all combinations.
+    pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) {
+        let mut overflowing = Vec::new();
+        for own in &self.overflowing {
+            for right in std::iter::once(&other).chain(&other.overflowing) {
+                let mut merged = own.clone();
+                merged.merge_with(right.clone(), growing_offsets);
+                overflowing.push(merged);
+            }
+        }
+        for right in &other.overflowing {
+            let mut merged = self.clone();
+            merged.merge_with(right.clone(), growing_offsets);
+            overflowing.push(merged);
+        }
+        let length = self.len();
+        for (sequence, range) in other.sequence_ranges {
+            let range = length + range.start..length + range.end;
+            match self.sequence_ranges.iter_mut().find(|(number, _)| *number == sequence) {
+                Some((_, own)) => *own = range,
+                None => self.sequence_ranges.push((sequence, range)),
+            }
+        }
+        self.ids.extend(other.ids);
+        self.type_ids.extend(other.type_ids);
+        self.special_tokens_mask.extend(other.special_tokens_mask);
+        self.attention_mask.extend(other.attention_mask);
+        if let (Some(own), Some(more)) = (&mut self.details, other.details) {
+            let last = own.offsets.last().map_or(0, |offsets| offsets.1);
+            let grow = if growing_offsets { last } else { 0 };
+            own.tokens.extend(more.tokens);
+            own.words.extend(more.words);
+            own.offsets.extend(more.offsets.iter().map(|&(start, end)| (start + grow, end + grow)));
+        }
+        self.overflowing = overflowing;
+    }
+
+    /// One encoding of several, in order.
+    pub fn merge(encodings: Vec<Encoding>, growing_offsets: bool) -> Self {
+        let mut encodings = encodings.into_iter();
+        // What the first one is merged into has nothing, so its overflow stays as it is.
+        let Some(mut merged) = encodings.next() else {
+            return Self { details: Some(Details::default()), ..Self::default() };
+        };
+        for encoding in encodings {
+            merged.merge_with(encoding, growing_offsets);
+        }
+        merged
+    }
+
+    /// Fills up to `length` tokens, overflow as well.
+    pub fn pad(&mut self, length: usize, id: u32, type_id: u32, token: &str, direction: Direction) {
+        for encoding in &mut self.overflowing {
+            encoding.pad(length, id, type_id, token, direction);
+        }
+        let Some(missing) = length.checked_sub(self.len()).filter(|&missing| missing > 0) else {
+            return;
+        };
+        fill(&mut self.ids, missing, id, direction);
+        fill(&mut self.type_ids, missing, type_id, direction);
+        fill(&mut self.special_tokens_mask, missing, 1, direction);
+        fill(&mut self.attention_mask, missing, 0, direction);
+        if let Some(details) = &mut self.details {
+            fill(&mut details.tokens, missing, token.to_owned(), direction);
+            fill(&mut details.offsets, missing, (0, 0), direction);
+            fill(&mut details.words, missing, None, direction);
+        }
+        if direction == Direction::Left {
+            for (_, range) in &mut self.sequence_ranges {
+                *range = range.start + missing..range.end + missing;
+            }
+        }
+    }
+}
+
+fn fill<T: Clone>(items: &mut Vec<T>, missing: usize, item: T, direction: Direction) {
+    match direction {
+        Direction::Right => items.resize(items.len() + missing, item),
+        Direction::Left => drop(items.splice(..0, std::iter::repeat_n(item, missing))),
+    }
+}

@@ -1,0 +1,73 @@
+//! The walk that gives ids only: whole stretches of text go to the core.
+
+use std::borrow::Cow;
+
+use bpe_core::split::Piece;
+
+use crate::error::Result;
+use crate::scan;
+use crate::split::Plan;
+use crate::tokenizer::Tokenizer;
+
+impl Tokenizer {
+    /// Whether [`Tokenizer::append_ids`] can be asked.
+    pub(crate) fn is_fast(&self) -> bool {
+        !matches!(self.plan(), Plan::Rewritten) && self.model().is_core()
+    }
+
+    /// Appends the ids of one sequence, or of one word of it.
+    pub(crate) fn append_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let (mut outer, mut inner) = (Vec::new(), Vec::new());
+        self.added().split_raw(text, &mut outer);
+        for (range, id) in outer {
+            if let Some(id) = id {
+                ids.push(id);
+                continue;
+            }
+            let stretch = match self.normalizer() {
+                None => Cow::Borrowed(&text[range]),
+                Some(normalizer) => normalizer.apply(Cow::Borrowed(&text[range]))?,
+            };
+            if self.added().none_normalized() {
+                self.append_stretch(&stretch, ids)?;
+                continue;
+            }
+            inner.clear();
+            self.added().split_normalized(&stretch, &mut inner);
+            for (range, id) in inner.drain(..) {
+                match id {
+                    Some(id) => ids.push(id),
+                    None => self.append_stretch(&stretch[range], ids)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A stretch without added tokens.
+    fn append_stretch(&self, stretch: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let from = ids.len();
+        let model = self.model();
+        match self.plan() {
+            _ if stretch.is_empty() => {}
+            Plan::Pattern { prefix_space: true, .. } if !stretch.starts_with(' ') => {
+                model.encode(&format!(" {stretch}"), ids)?;
+            }
+            Plan::Pattern { .. } => model.encode(stretch, ids)?,
+            Plan::DeepSeek => {
+                let mut pieces = Vec::with_capacity(stretch.len() / 4 + 4);
+                scan::cut(stretch, &mut pieces);
+                model.encode_pieces(stretch, &pieces, ids)?;
+            }
+            Plan::Steps(steps) => {
+                let pieces = steps.cut(stretch)?.into_iter();
+                let pieces: Vec<Piece> =
+                    pieces.map(|range| Piece { start: range.start, end: range.end }).collect();
+                model.encode_pieces(stretch, &pieces, ids)?;
+            }
+            Plan::Rewritten => {}
+        }
+        model.finish(&mut ids[from..]);
+        Ok(())
+    }
+}

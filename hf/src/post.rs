@@ -1,0 +1,290 @@
+//! What is done with ids after they were found: truncation, post-processors, padding.
+
+use crate::bytes::CHAR_OF;
+use crate::encoding::Encoding;
+use crate::error::{Error, Result};
+use crate::spec::{
+    Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, Truncation,
+    TruncationStrategy,
+};
+
+impl PostProcessor {
+    /// Whether every name of its templates is declared.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Sequence { processors } => processors.iter().try_for_each(Self::check),
+            Self::TemplateProcessing { single, pair, special_tokens } => {
+                for piece in single.iter().chain(pair) {
+                    if let TemplatePiece::SpecialToken { id, .. } = piece
+                        && !special_tokens.contains_key(id)
+                    {
+                        return Err(Error::Invalid(format!(
+                            "post_processor: the template names {id:?}, which its special_tokens lack"
+                        )));
+                    }
+                }
+                let second = |piece: &TemplatePiece| {
+                    matches!(piece, TemplatePiece::Sequence { id: SequenceId::B, .. })
+                };
+                if single.iter().any(second) {
+                    return Err(Error::Invalid(
+                        "post_processor: the template for one sequence uses a second one".into(),
+                    ));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many tokens it adds to one sequence, or to two.
+    pub fn added_tokens(&self, is_pair: bool) -> usize {
+        match self {
+            Self::ByteLevel { .. } => 0,
+            Self::TemplateProcessing { single, pair, special_tokens } => {
+                let template = if is_pair { pair } else { single };
+                let added = |piece: &TemplatePiece| match piece {
+                    TemplatePiece::Sequence { .. } => 0,
+                    TemplatePiece::SpecialToken { id, .. } => {
+                        special_tokens.get(id).map_or(0, |token| token.ids.len())
+                    }
+                };
+                template.iter().map(added).sum()
+            }
+            Self::RobertaProcessing { .. } if is_pair => 4,
+            Self::BertProcessing { .. } if is_pair => 3,
+            Self::RobertaProcessing { .. } | Self::BertProcessing { .. } => 2,
+            Self::Sequence { processors } => {
+                processors.iter().map(|processor| processor.added_tokens(is_pair)).sum()
+            }
+        }
+    }
+
+    /// One encoding of one sequence, or of two.
+    fn process(&self, mut sequences: Vec<Encoding>, add_special_tokens: bool) -> Encoding {
+        for (number, encoding) in sequences.iter_mut().enumerate() {
+            encoding.set_sequence_id(number);
+            for part in &mut encoding.overflowing {
+                part.set_sequence_id(number);
+            }
+            encoding.type_ids.fill(number as u32);
+        }
+        Encoding::merge(self.apply(sequences, add_special_tokens), false)
+    }
+
+    fn apply(&self, mut sequences: Vec<Encoding>, add_special_tokens: bool) -> Vec<Encoding> {
+        match self {
+            &Self::ByteLevel { add_prefix_space, trim_offsets, .. } => {
+                if trim_offsets {
+                    trim_all(&mut sequences, add_prefix_space);
+                }
+                for (number, encoding) in sequences.iter_mut().enumerate() {
+                    encoding.set_sequence_id(number);
+                }
+                sequences
+            }
+            Self::TemplateProcessing { single, pair, .. } => {
+                let template = if sequences.len() == 1 { single } else { pair };
+                self.fill_template(template, sequences, add_special_tokens)
+            }
+            Self::RobertaProcessing { sep, cls, trim_offsets, add_prefix_space } => {
+                if *trim_offsets {
+                    trim_all(&mut sequences, *add_prefix_space);
+                }
+                for encoding in &mut sequences {
+                    encoding.type_ids.fill(0);
+                }
+                if !add_special_tokens {
+                    return sequences;
+                }
+                let enclose = |(number, encoding): (usize, Encoding)| {
+                    let first = if number == 0 { cls } else { sep };
+                    enclosed(encoding, Some(first), sep, number, Some(0))
+                };
+                sequences.into_iter().enumerate().map(enclose).collect()
+            }
+            Self::BertProcessing { .. } if !add_special_tokens => sequences,
+            Self::BertProcessing { sep, cls } => {
+                let enclose = |(number, encoding): (usize, Encoding)| {
+                    enclosed(encoding, (number == 0).then_some(cls), sep, number, None)
+                };
+                sequences.into_iter().enumerate().map(enclose).collect()
+            }
+            Self::Sequence { processors } => processors
+                .iter()
+                .fold(sequences, |sequences, part| part.apply(sequences, add_special_tokens)),
+        }
+    }
+
+    fn fill_template(
+        &self,
+        template: &[TemplatePiece],
+        mut sequences: Vec<Encoding>,
+        add_special_tokens: bool,
+    ) -> Vec<Encoding> {
+        let Self::TemplateProcessing { special_tokens, .. } = self else { return sequences };
+        let detailed = sequences.iter().all(|encoding| encoding.details.is_some());
+        let mut filled = Vec::with_capacity(template.len());
+        for piece in template {
+            match piece {
+                TemplatePiece::Sequence { id, type_id } => {
+                    let number = usize::from(*id == SequenceId::B);
+                    if let Some(encoding) = sequences.get_mut(number) {
+                        encoding.type_ids.fill(*type_id);
+                        encoding.set_sequence_id(number);
+                        filled.push(encoding.clone());
+                    }
+                }
+                TemplatePiece::SpecialToken { id, type_id } if add_special_tokens => {
+                    if let Some(token) = special_tokens.get(id) {
+                        let special = (&token.ids[..], &token.tokens[..]);
+                        filled.push(Encoding::special(special.0, special.1, *type_id, detailed));
+                    }
+                }
+                TemplatePiece::SpecialToken { .. } => {}
+            }
+        }
+        filled
+    }
+}
+
+/// The sequence with one token before it, perhaps, and one behind it; its overflow as well.
+fn enclosed(
+    mut encoding: Encoding,
+    first: Option<&(String, u32)>,
+    last: &(String, u32),
+    number: usize,
+    type_id: Option<u32>,
+) -> Encoding {
+    let overflowing = std::mem::take(&mut encoding.overflowing);
+    let detailed = encoding.details.is_some();
+    let special = |(token, id): &(String, u32)| {
+        let type_id = type_id.unwrap_or(number as u32);
+        Encoding::special(&[*id], std::slice::from_ref(token), type_id, detailed)
+    };
+    let length = encoding.len();
+    let from = usize::from(first.is_some());
+    if let Some(type_id) = type_id {
+        encoding.type_ids.fill(type_id);
+    }
+    encoding.special_tokens_mask.fill(0);
+    encoding.attention_mask.fill(1);
+    encoding.sequence_ranges.clear();
+    let parts = first.map(special).into_iter().chain([encoding, special(last)]);
+    let mut whole = Encoding::merge(parts.collect(), false);
+    whole.sequence_ranges = vec![(number, from..from + length)];
+    let part = |encoding| enclosed(encoding, first, last, number, type_id);
+    whole.overflowing = overflowing.into_iter().map(part).collect();
+    whole
+}
+
+fn trim_all(encodings: &mut [Encoding], add_prefix_space: bool) {
+    for encoding in encodings {
+        trim(encoding, add_prefix_space);
+        for part in &mut encoding.overflowing {
+            trim(part, add_prefix_space);
+        }
+    }
+}
+
+/// Leaves whitespace at the ends of tokens out of their offsets.
+fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
+    let Some(details) = &mut encoding.details else { return };
+    let is_space = |c: &char| *c == CHAR_OF[usize::from(b' ')] || c.is_whitespace();
+    for (index, (token, offsets)) in details.tokens.iter().zip(&mut details.offsets).enumerate() {
+        let mut leading = token.chars().take_while(is_space).count();
+        let trailing = token.chars().rev().take_while(is_space).count();
+        if leading > 0 {
+            // A single space at the start of the text is the one that was put there.
+            let is_first = index == 0 || offsets.0 == 0;
+            if is_first && add_prefix_space && leading == 1 {
+                leading = 0;
+            }
+            offsets.0 = (offsets.0 + leading).min(offsets.1);
+        }
+        if trailing > 0 && offsets.1 >= trailing {
+            offsets.1 = (offsets.1 - trailing).max(offsets.0);
+        }
+    }
+}
+
+/// Cuts one or two sequences to size.
+fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
+    let Truncation { direction, max_length, strategy, stride } = *params;
+    let cut = |encoding: &mut Encoding, length| encoding.truncate(length, stride, direction);
+    if max_length == 0 {
+        return sequences.iter_mut().try_for_each(|encoding| cut(encoding, 0));
+    }
+    let total: usize = sequences.iter().map(Encoding::len).sum();
+    let Some(excess) = total.checked_sub(max_length).filter(|&excess| excess > 0) else {
+        return Ok(());
+    };
+    match (strategy, sequences) {
+        (TruncationStrategy::LongestFirst, [only]) => cut(only, total - excess),
+        (TruncationStrategy::LongestFirst, [first, second]) => {
+            let shorter = first.len().min(second.len());
+            let mut lengths = if shorter > max_length {
+                [shorter, shorter]
+            } else {
+                [shorter, shorter.max(max_length - shorter)]
+            };
+            if lengths[0] + lengths[1] > max_length {
+                lengths = [max_length / 2, max_length / 2 + max_length % 2];
+            }
+            if first.len() > second.len() {
+                lengths.reverse();
+            }
+            cut(first, lengths[0])?;
+            cut(second, lengths[1])
+        }
+        (TruncationStrategy::OnlyFirst, [target, ..])
+        | (TruncationStrategy::OnlySecond, [_, target]) => match target.len().checked_sub(excess) {
+            Some(length @ 1..) => cut(target, length),
+            _ => Err(Error::Invalid(
+                "Truncation error: Sequence to truncate too short to respect the provided max_length"
+                    .into(),
+            )),
+        },
+        _ => Err(Error::Invalid("Truncation error: Second sequence not provided".into())),
+    }
+}
+
+/// Truncates and processes one sequence, or two.
+pub(crate) fn post_process(
+    mut sequences: Vec<Encoding>,
+    truncation: Option<&Truncation>,
+    processor: Option<&PostProcessor>,
+    add_special_tokens: bool,
+) -> Result<Encoding> {
+    if let Some(truncation) = truncation {
+        let is_pair = sequences.len() > 1;
+        let added = processor.map_or(0, |processor| processor.added_tokens(is_pair));
+        let added = if add_special_tokens { added } else { 0 };
+        // Where there is no room for what is added, `tokenizers` cuts nothing off.
+        if let Some(max_length) = truncation.max_length.checked_sub(added) {
+            truncate(&mut sequences, &Truncation { max_length, ..truncation.clone() })?;
+        }
+    }
+    Ok(match processor {
+        Some(processor) => processor.process(sequences, add_special_tokens),
+        None if sequences.len() == 1 => sequences.remove(0),
+        None => {
+            for (number, encoding) in sequences.iter_mut().enumerate() {
+                encoding.set_sequence_id(number);
+            }
+            Encoding::merge(sequences, false)
+        }
+    })
+}
+
+/// The length that the encodings of a batch are filled up to.
+pub(crate) fn padded_length(encodings: &[Encoding], padding: &Padding) -> usize {
+    let length = match padding.strategy {
+        PaddingStrategy::Fixed(length) => length,
+        PaddingStrategy::BatchLongest => encodings.iter().map(Encoding::len).max().unwrap_or(0),
+    };
+    match padding.pad_to_multiple_of {
+        Some(multiple @ 1..) => length.next_multiple_of(multiple),
+        _ => length,
+    }
+}

@@ -1,0 +1,383 @@
+//! A tokenizer: the components of a file, ready to run.
+
+use std::sync::Arc;
+
+use bpe_core::Splitter;
+
+use crate::added::{AddedToken, AddedTokens};
+use crate::decode::Decoder;
+use crate::encoding::Encoding;
+use crate::error::{Error, Result};
+use crate::model::{Model, ModelSpec};
+use crate::normalize::Normalizer;
+use crate::post;
+use crate::spec::{self, Padding, Truncation};
+use crate::split::{GPT2, Plan, PreTokenizer};
+
+/// A component as the file has it, and ready to run.
+type Ready<S, R> = Option<Arc<(S, R)>>;
+
+/// Text to ids and back, as a file says. It never changes: what changes it makes a new one, which
+/// shares what stays.
+#[derive(Debug, Clone)]
+pub struct Tokenizer {
+    model: Arc<Model>,
+    added: Arc<AddedTokens>,
+    normalizer: Ready<spec::Normalizer, Normalizer>,
+    pre_tokenizer: Arc<(Option<spec::PreTokenizer>, PreTokenizer)>,
+    plan: Arc<Plan>,
+    post_processor: Option<Arc<spec::PostProcessor>>,
+    decoder: Ready<spec::Decoder, Decoder>,
+    truncation: Option<Truncation>,
+    padding: Option<Padding>,
+}
+
+/// One sequence: a text, or its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sequence {
+    /// A text.
+    Text(String),
+    /// Words that somebody split before.
+    Words(Vec<String>),
+}
+
+/// What is encoded: one sequence, or two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The first, or only one.
+    pub first: Sequence,
+    /// The second.
+    pub second: Option<Sequence>,
+}
+
+impl Tokenizer {
+    pub(crate) fn new(model: ModelSpec, pre_tokenizer: Option<spec::PreTokenizer>) -> Result<Self> {
+        let (plan, splitter) = plan(pre_tokenizer.as_ref())?;
+        let ready = PreTokenizer::new(pre_tokenizer.as_ref())?;
+        if !ready.is_byte_level() {
+            return Err(Error::unsupported("pre_tokenizer", "a chain without ByteLevel"));
+        }
+        Ok(Self {
+            model: Arc::new(Model::new(model, splitter)?),
+            added: Arc::default(),
+            normalizer: None,
+            pre_tokenizer: Arc::new((pre_tokenizer, ready)),
+            plan: Arc::new(plan),
+            post_processor: None,
+            decoder: None,
+            truncation: None,
+            padding: None,
+        })
+    }
+
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    pub(crate) fn added(&self) -> &AddedTokens {
+        &self.added
+    }
+
+    pub(crate) fn normalizer(&self) -> Option<&Normalizer> {
+        self.normalizer.as_ref().map(|ready| &ready.1)
+    }
+
+    pub(crate) fn pre_tokenizer(&self) -> &PreTokenizer {
+        &self.pre_tokenizer.1
+    }
+
+    pub(crate) fn decoder(&self) -> Option<&Decoder> {
+        self.decoder.as_ref().map(|ready| &ready.1)
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The normalizer, as in a file.
+    pub fn normalizer_spec(&self) -> Option<&spec::Normalizer> {
+        self.normalizer.as_ref().map(|ready| &ready.0)
+    }
+
+    /// The pre-tokenizer, as in a file.
+    pub fn pre_tokenizer_spec(&self) -> Option<&spec::PreTokenizer> {
+        self.pre_tokenizer.0.as_ref()
+    }
+
+    /// The post-processor, as in a file.
+    pub fn post_processor_spec(&self) -> Option<&spec::PostProcessor> {
+        self.post_processor.as_deref()
+    }
+
+    /// The decoder, as in a file.
+    pub fn decoder_spec(&self) -> Option<&spec::Decoder> {
+        self.decoder.as_ref().map(|ready| &ready.0)
+    }
+
+    /// What is cut off.
+    pub fn truncation(&self) -> Option<&Truncation> {
+        self.truncation.as_ref()
+    }
+
+    /// What is filled up.
+    pub fn padding(&self) -> Option<&Padding> {
+        self.padding.as_ref()
+    }
+
+    /// Sets the normalizer.
+    pub fn set_normalizer(&mut self, spec: Option<spec::Normalizer>) -> Result<()> {
+        let ready = match spec {
+            Some(spec) => {
+                let ready = Normalizer::new(&spec, "normalizer")?;
+                Some(Arc::new((spec, ready)))
+            }
+            None => None,
+        };
+        let mut added = AddedTokens::clone(&self.added);
+        added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
+        (self.normalizer, self.added) = (ready, Arc::new(added));
+        Ok(())
+    }
+
+    /// Sets the pre-tokenizer.
+    pub fn set_pre_tokenizer(&mut self, spec: Option<spec::PreTokenizer>) -> Result<()> {
+        let fresh = Self::new(self.model_spec(), spec)?;
+        self.model = fresh.model;
+        self.pre_tokenizer = fresh.pre_tokenizer;
+        self.plan = fresh.plan;
+        Ok(())
+    }
+
+    /// Sets the post-processor.
+    pub fn set_post_processor(&mut self, spec: Option<spec::PostProcessor>) -> Result<()> {
+        if let Some(spec) = &spec {
+            spec.check()?;
+        }
+        self.post_processor = spec.map(Arc::new);
+        Ok(())
+    }
+
+    /// Sets the decoder.
+    pub fn set_decoder(&mut self, spec: Option<spec::Decoder>) -> Result<()> {
+        self.decoder = match spec {
+            Some(spec) => {
+                let ready = Decoder::new(&spec, "decoder")?;
+                Some(Arc::new((spec, ready)))
+            }
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Sets what is cut off as a file says, which may say what [`Tokenizer::set_truncation`]
+    /// refuses.
+    pub(crate) fn restore_truncation(&mut self, truncation: Option<Truncation>) {
+        self.truncation = truncation;
+    }
+
+    /// Sets what is cut off.
+    pub fn set_truncation(&mut self, truncation: Option<Truncation>) -> Result<()> {
+        if let Some(truncation) = &truncation {
+            let added = self.added_tokens(false);
+            if let Some(effective) = truncation.max_length.checked_sub(added)
+                && effective < truncation.stride
+            {
+                return Err(Error::Invalid(format!(
+                    "tokenizer stride set to {}, which is greater than or equal to its effective \
+                     max length of {effective} (= {} original max length - {added} added special \
+                     tokens), ",
+                    truncation.stride, truncation.max_length
+                )));
+            }
+        }
+        self.truncation = truncation;
+        Ok(())
+    }
+
+    /// Sets what is filled up.
+    pub fn set_padding(&mut self, padding: Option<Padding>) {
+        self.padding = padding;
+    }
+
+    /// Whether special tokens in texts are ordinary text.
+    pub fn encodes_special_tokens(&self) -> bool {
+        self.added.encode_special
+    }
+
+    /// Sets that.
+    pub fn set_encode_special_tokens(&mut self, value: bool) {
+        Arc::make_mut(&mut self.added).encode_special = value;
+    }
+
+    /// Adds tokens; returns how many are new, or other than before.
+    pub fn add_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {
+        let mut added = AddedTokens::clone(&self.added);
+        let model_id = |content: &str| self.model.token_to_id(content);
+        let count = added.add(tokens, self.model.size() as u32, model_id, self.normalizer())?;
+        self.added = Arc::new(added);
+        Ok(count)
+    }
+
+    /// The added tokens, by ascending id.
+    pub fn added_tokens_by_id(&self) -> Vec<(u32, &AddedToken)> {
+        self.added.by_id()
+    }
+
+    /// How many tokens the post-processor adds.
+    pub fn added_tokens(&self, is_pair: bool) -> usize {
+        self.post_processor.as_ref().map_or(0, |processor| processor.added_tokens(is_pair))
+    }
+
+    /// The id of a token.
+    pub fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.added.id(token).or_else(|| self.model.token_to_id(token))
+    }
+
+    /// The token of an id.
+    pub fn id_to_token(&self, id: u32) -> Option<String> {
+        self.added.text(id).map(str::to_owned).or_else(|| self.model.id_to_token(id))
+    }
+
+    /// The id of a token of the model.
+    pub fn model_token_to_id(&self, token: &str) -> Option<u32> {
+        self.model.token_to_id(token)
+    }
+
+    /// The token of the model with this id.
+    pub fn model_id_to_token(&self, id: u32) -> Option<String> {
+        self.model.id_to_token(id)
+    }
+
+    /// The tokens of the model, and, if asked for, the added ones.
+    pub fn vocab(&self, with_added_tokens: bool) -> Vec<(String, u32)> {
+        let mut tokens = self.model.vocab();
+        if with_added_tokens {
+            let more =
+                self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
+            tokens.extend(more.map(|(token, id)| (token.to_owned(), id)));
+        }
+        tokens
+    }
+
+    /// How many that are.
+    pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
+        let more = self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
+        self.model.size() + if with_added_tokens { more.count() } else { 0 }
+    }
+
+    /// The model, as in a file.
+    pub(crate) fn model_spec(&self) -> ModelSpec {
+        let mut spec = self.model.header.clone();
+        spec.vocab = self.model.vocab();
+        spec.merges = self.model.merges().to_vec();
+        spec
+    }
+
+    /// Encodes one input, without padding. Without details where only ids are asked for and no step
+    /// needs more.
+    pub fn encode_unpadded(
+        &self,
+        input: &Input,
+        add_special_tokens: bool,
+        detailed: bool,
+    ) -> Result<Encoding> {
+        let mut sequences = vec![self.encode_sequence(&input.first, 0, detailed)?];
+        if let Some(second) = &input.second {
+            sequences.push(self.encode_sequence(second, 1, detailed)?);
+        }
+        self.post_process(sequences, add_special_tokens)
+    }
+
+    /// Truncates and post-processes one sequence, or two.
+    pub fn post_process(
+        &self,
+        sequences: Vec<Encoding>,
+        add_special_tokens: bool,
+    ) -> Result<Encoding> {
+        let (truncation, processor) = (self.truncation.as_ref(), self.post_processor.as_deref());
+        post::post_process(sequences, truncation, processor, add_special_tokens)
+    }
+
+    /// Fills up the encodings of a batch, if that is asked for. Returns the length.
+    pub fn pad(&self, encodings: &mut [Encoding]) -> usize {
+        let Some(padding) = &self.padding else { return 0 };
+        let length = post::padded_length(encodings, padding);
+        for encoding in encodings {
+            self.pad_to(encoding, length);
+        }
+        length
+    }
+
+    /// Fills up one encoding to the length of its batch.
+    pub fn pad_to(&self, encoding: &mut Encoding, length: usize) {
+        if let Some(padding) = &self.padding {
+            let Padding { pad_id, pad_type_id, pad_token, direction, .. } = padding;
+            encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction);
+        }
+    }
+
+    fn encode_sequence(
+        &self,
+        sequence: &Sequence,
+        type_id: u32,
+        detailed: bool,
+    ) -> Result<Encoding> {
+        match sequence {
+            Sequence::Text(text) => self.encode_text(text, type_id, None, detailed),
+            Sequence::Words(words) => {
+                let words = (0..).zip(words);
+                let encode = |(number, word): (u32, &String)| {
+                    self.encode_text(word, type_id, Some(number), detailed)
+                };
+                let mut merged = Encoding::merge(words.map(encode).collect::<Result<_>>()?, false);
+                if !detailed && self.is_fast() {
+                    merged.details = None;
+                }
+                Ok(merged)
+            }
+        }
+    }
+
+    fn encode_text(
+        &self,
+        text: &str,
+        type_id: u32,
+        word: Option<u32>,
+        detailed: bool,
+    ) -> Result<Encoding> {
+        if detailed || !self.is_fast() {
+            return self.encode_detailed(text, type_id, word);
+        }
+        let mut ids = Vec::with_capacity(text.len() / 3 + 8);
+        self.append_ids(text, &mut ids)?;
+        Ok(Encoding::new(ids, type_id, None))
+    }
+
+    /// The tokens of the model and their ids, for an encoding that merges in the order of ids.
+    ///
+    /// Fails with [`Error::Unsupported`] where such an encoding would merge otherwise.
+    pub fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
+        self.model.ranks()
+    }
+
+    /// The pattern of the pre-tokenizer, if one that the core has a scanner for is all that it
+    /// amounts to.
+    pub fn pattern(&self) -> Option<&str> {
+        match &*self.plan {
+            Plan::Pattern { pattern, prefix_space: false } => Some(pattern),
+            _ => None,
+        }
+    }
+}
+
+/// How ids are found, and what splits in the core.
+fn plan(spec: Option<&spec::PreTokenizer>) -> Result<(Plan, Splitter)> {
+    let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
+    let plan = Plan::new(spec, |pattern| scanner(pattern).is_some())?;
+    let pattern = match &plan {
+        Plan::Pattern { pattern, .. } => pattern.as_str(),
+        _ => GPT2,
+    };
+    let splitter = Splitter::new(pattern)?;
+    Ok((plan, splitter))
+}

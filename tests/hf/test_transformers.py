@@ -1,0 +1,201 @@
+"""Under transformers: the same calls on the tokenizers of transformers and on ours."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from hf_oracle import TEXTS, tokenizer_path
+
+transformers = pytest.importorskip("transformers")
+np = pytest.importorskip("numpy")
+
+from bpe_engine import hf  # noqa: E402
+
+CHAT = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+    "{% endgeneration %}{% else %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}"
+)
+SETTINGS = {
+    "gpt2": {"pad_token": "<|endoftext|>", "eos_token": "<|endoftext|>"},
+    "roberta-base": {"pad_token": "<pad>", "mask_token": "<mask>", "cls_token": "<s>"},
+    "deepseek": {"pad_token": "<｜▁pad▁｜>", "bos_token": "<｜begin▁of▁sentence｜>"},
+    "whisper-tiny": {"pad_token": "<|endoftext|>"},
+}
+
+
+@pytest.fixture(scope="module", params=list(SETTINGS))
+def pair(request):
+    path = tokenizer_path(request.param)
+    make = transformers.PreTrainedTokenizerFast
+    theirs = make(tokenizer_file=path, chat_template=CHAT, **SETTINGS[request.param])
+    ours = hf.as_transformers(copy.deepcopy(theirs))
+    return ours, theirs
+
+
+CALLS = [
+    {},
+    {"add_special_tokens": False},
+    {"padding": True},
+    {"padding": "max_length", "max_length": 24, "truncation": True},
+    {"return_offsets_mapping": True, "return_special_tokens_mask": True},
+    {
+        "truncation": True,
+        "max_length": 9,
+        "stride": 2,
+        "return_overflowing_tokens": True,
+        "return_offsets_mapping": True,
+    },
+    {"padding": True, "pad_to_multiple_of": 8, "return_tensors": "np", "return_length": True},
+    {"padding": True, "padding_side": "left"},
+    {"return_token_type_ids": True, "return_attention_mask": False},
+    {"split_special_tokens": True},
+]
+
+
+@pytest.mark.parametrize("options", CALLS, ids=str)
+def test_calls(pair, options):
+    ours, theirs = pair
+    texts = [text for text in TEXTS if text]
+    a, b = ours(texts, **options), theirs(texts, **options)
+    assert list(a) == list(b)
+    for key in b:
+        x, y = a[key], b[key]
+        if isinstance(y, np.ndarray):
+            assert np.array_equal(x, y), key
+        else:
+            assert x == y, key
+    assert dict(ours(texts[3], **options)).keys() == dict(theirs(texts[3], **options)).keys()
+
+
+def test_pairs_and_words(pair):
+    ours, theirs = pair
+    firsts, seconds = TEXTS[1:6], TEXTS[5:10]
+    assert dict(ours(firsts, seconds, return_offsets_mapping=True)) == dict(
+        theirs(firsts, seconds, return_offsets_mapping=True)
+    )
+    words = [text.split() for text in firsts]
+    a = ours(words, is_split_into_words=True)
+    b = theirs(words, is_split_into_words=True)
+    assert dict(a) == dict(b)
+    for row in range(len(words)):
+        assert a.word_ids(row) == b.word_ids(row)
+        assert a.tokens(row) == b.tokens(row)
+        assert a.sequence_ids(row) == b.sequence_ids(row)
+
+
+def test_batch_encoding_lookups(pair):
+    ours, theirs = pair
+    text = TEXTS[4]
+    a, b = ours(text), theirs(text)
+    for position in range(len(text)):
+        assert a.char_to_token(position) == b.char_to_token(position)
+        assert a.char_to_word(position) == b.char_to_word(position)
+    for token in range(len(b["input_ids"])):
+        assert a.token_to_chars(token) == b.token_to_chars(token)
+        assert a.token_to_word(token) == b.token_to_word(token)
+
+
+def test_tokens_and_decode(pair):
+    ours, theirs = pair
+    for text in TEXTS:
+        ids = theirs(text)["input_ids"]
+        assert ours.tokenize(text) == theirs.tokenize(text)
+        assert ours.decode(ids) == theirs.decode(ids)
+        assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(
+            ids, skip_special_tokens=True
+        )
+        assert ours.convert_ids_to_tokens(ids) == theirs.convert_ids_to_tokens(ids)
+        tokens = theirs.convert_ids_to_tokens(ids)
+        assert ours.convert_tokens_to_string(tokens) == theirs.convert_tokens_to_string(tokens)
+    assert ours.get_vocab() == theirs.get_vocab()
+    assert len(ours) == len(theirs)
+    assert ours.added_tokens_decoder == theirs.added_tokens_decoder
+    assert ours.all_special_tokens == theirs.all_special_tokens
+
+
+def test_chat_templates_with_masks(pair):
+    ours, theirs = pair
+    messages = [
+        {"role": "user", "content": "Hello there"},
+        {"role": "assistant", "content": "General 日本 Kenobi"},
+    ]
+    options = {"return_dict": True, "return_assistant_tokens_mask": True, "tokenize": True}
+    a = ours.apply_chat_template(messages, **options)
+    assert dict(a) == dict(theirs.apply_chat_template(messages, **options))
+    assert 1 in a["assistant_masks"]
+
+
+def test_added_tokens(pair):
+    ours, theirs = copy.deepcopy(pair[0]), copy.deepcopy(pair[1])
+    for tokenizer in (ours, theirs):
+        tokenizer.add_tokens(["<new>", transformers.AddedToken("<strip>", lstrip=True)])
+        tokenizer.add_special_tokens({"additional_special_tokens": ["<special>"]})
+    text = "a <new>b  <strip> c<special>"
+    assert ours(text)["input_ids"] == theirs(text)["input_ids"]
+    ids = ours(text)["input_ids"]
+    assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(
+        ids, skip_special_tokens=True
+    )
+
+
+def test_save_load_pickle_and_collate(pair, tmp_path):
+    ours, theirs = pair
+    ours.save_pretrained(tmp_path / "ours")
+    theirs.save_pretrained(tmp_path / "theirs")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        a, b = (tmp_path / who / name for who in ("ours", "theirs"))
+        assert a.read_text() == b.read_text()
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert again(TEXTS[4])["input_ids"] == ours(TEXTS[4])["input_ids"]
+    loaded = hf.as_transformers(tmp_path / "ours")
+    assert isinstance(loaded._tokenizer, hf.Tokenizer)
+    assert loaded(TEXTS[4])["input_ids"] == ours(TEXTS[4])["input_ids"]
+    pickled = pickle.loads(pickle.dumps(ours))
+    assert pickled(TEXTS[4])["input_ids"] == ours(TEXTS[4])["input_ids"]
+    assert pickle.dumps(ours._tokenizer) == pickle.dumps(pickled._tokenizer)
+    collator = transformers.DataCollatorWithPadding(ours, return_tensors="np")
+    rows = [ours(text) for text in TEXTS[1:4]]
+    other = transformers.DataCollatorWithPadding(theirs, return_tensors="np")
+    expected = other([theirs(text) for text in TEXTS[1:4]])
+    for key, value in collator(rows).items():
+        assert np.array_equal(value, expected[key])
+
+
+def test_patching(pair, tmp_path, caplog):
+    ours, theirs = pair
+    theirs.save_pretrained(tmp_path)
+    original = transformers.AutoTokenizer.from_pretrained
+    import tokenizers
+
+    stream = tokenizers.decoders.DecodeStream
+    hf.patch_transformers()
+    try:
+        hf.patch_transformers()
+        loaded = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        assert isinstance(loaded._tokenizer, hf.Tokenizer)
+        assert isinstance(loaded, transformers.PreTrainedTokenizerBase)
+        made = tokenizers.decoders.DecodeStream(skip_special_tokens=True)
+        old = stream(skip_special_tokens=True)
+        for id in theirs("日本語 text 👩‍👩‍👧")["input_ids"]:
+            assert made.step(loaded._tokenizer, id) == old.step(theirs._tokenizer, id)
+        phi = transformers.PreTrainedTokenizerFast(
+            tokenizer_file=tokenizer_path("phi-3-mini.sentencepiece-like")
+        )
+        phi.save_pretrained(tmp_path / "phi")
+        with caplog.at_level("WARNING"):
+            for _ in range(2):
+                kept = transformers.AutoTokenizer.from_pretrained(tmp_path / "phi")
+        assert isinstance(kept._tokenizer, tokenizers.Tokenizer)
+        reasons = [record.message for record in caplog.records if "model." in record.message]
+        assert len(reasons) == 1
+    finally:
+        hf.unpatch_transformers()
+    assert transformers.AutoTokenizer.from_pretrained == original
+    assert tokenizers.decoders.DecodeStream is stream
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(TypeError, match="int"):
+        hf.as_transformers(3)
