@@ -147,19 +147,22 @@ fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
     let Some(groups) = Groups::new(hashes, buckets.len())? else { return Ok(None) };
     let mut taken: Vec<u64> = filled(0, table.div_ceil(64))?;
     let mut places: Vec<u32> = filled(0, hashes.len())?;
+    let mut slots = [0; LARGEST_BUCKET];
     for (bucket, range) in groups.largest_first() {
         let (keys, hashes) = (&groups.keys[range.clone()], &groups.hashes[range]);
-        let mut found = [0; LARGEST_BUCKET];
+        let slots = &mut slots[..hashes.len()];
         let displacement = (0..=DISPLACEMENT_MASK).find(|&displacement| {
-            hashes.iter().enumerate().all(|(index, &hash)| {
-                let slot = slot_of(hash, displacement, table);
-                found[index] = slot;
-                taken[slot / 64] >> (slot % 64) & 1 == 0 && !found[..index].contains(&slot)
-            })
+            // All of them without a branch, which would be mispredicted.
+            let mut is_taken = 0;
+            for (slot, &hash) in slots.iter_mut().zip(hashes) {
+                *slot = slot_of(hash, displacement, table);
+                is_taken |= taken[*slot / 64] >> (*slot % 64);
+            }
+            is_taken & 1 == 0 && (1..slots.len()).all(|i| !slots[..i].contains(&slots[i]))
         });
         let Some(displacement) = displacement else { return Ok(None) };
         buckets[bucket] = displacement;
-        for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&found) {
+        for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&*slots) {
             taken[slot / 64] |= 1 << (slot % 64);
             places[key as usize] = slot as u32;
             buckets[bucket] |= marks(hash);

@@ -13,33 +13,34 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 use super::pairs::{missing, pack};
-use super::tokens::{SHORT, TokenProbe, Tokens};
+use super::tokens::{Key, SHORT, TokenProbe, Tokens};
 use super::{NONE, RANK_BITS, RANK_MASK};
 use crate::error::Result;
 use crate::hash::fold;
-use crate::memory::{filled, reserve, with_capacity};
+use crate::memory::{filled, prefetch, reserve, with_capacity};
 use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side};
 
-/// How many tokens have their first look-ups done together.
+/// How many tokens have their first look-ups done together, and how many each of them has.
 const AT_ONCE: usize = 64;
+const LOOK_UPS: usize = 3;
 
 /// The split of each token by rank: [`NONE`] twice for single bytes and for what is out of reach.
 /// `prefixes` has the longest other token that each token starts with.
 pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes)?;
     let mut stuck = Vec::new();
-    let mut rests = [TokenProbe::new([0; 2]); AT_ONCE];
+    let mut candidates = Vec::with_capacity(AT_ONCE);
     for block in (0..tokens.len() as u32).step_by(AT_ONCE) {
         let block = block..tokens.len().min(block as usize + AT_ONCE) as u32;
-        search.find_rests(block.clone(), prefixes, &mut rests);
-        for (rank, rest) in block.zip(&rests) {
+        search.find_candidates(block.clone(), prefixes, &mut candidates);
+        for (rank, &candidate) in block.zip(&candidates) {
             let length = tokens.bytes(rank).len();
             if length < 2 {
                 continue;
             }
             poll(length)?;
-            match search.split_by_prefix(rank, prefixes, rest)? {
+            match search.split_by_prefix(rank, prefixes, candidate)? {
                 Some(split) => search.set(rank, split),
                 None => {
                     reserve(&mut stuck, 1)?;
@@ -50,7 +51,7 @@ pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result
     }
     for rank in stuck {
         poll(tokens.bytes(rank).len())?;
-        if search.merge(rank)?.is_some() {
+        if search.may_have_split(rank, prefixes) && search.merge(rank)?.is_some() {
             return splits_by_length(tokens, bytes);
         }
     }
@@ -70,6 +71,15 @@ fn splits_by_length(tokens: &Tokens, bytes: &[u32]) -> Result<Vec<[u32; 2]>> {
         }
     }
     Ok(search.splits)
+}
+
+/// The two parts that are the first to be tried as the split of a token.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// The longest prefix that is not ruled out, or [`NONE`] for the first byte.
+    prefix: u32,
+    /// The part that the rest is, or [`NONE`] where it has not been looked up.
+    rest: u32,
 }
 
 /// The splits and pairs that are known so far.
@@ -97,65 +107,112 @@ impl<'a> Search<'a> {
         self.pairs.insert(pack(split[0], split[1]), rank);
     }
 
-    /// Looks up what follows the longest prefix of each of these tokens, for all of them at once.
-    fn find_rests(&self, ranks: Range<u32>, prefixes: &[u32], rests: &mut [TokenProbe; AT_ONCE]) {
-        for (rank, rest) in ranks.zip(&mut *rests) {
-            let bytes = self.tokens.bytes(rank);
-            let prefix = prefixes[rank as usize];
-            let from = if prefix == NONE { bytes.len() } else { self.tokens.bytes(prefix).len() };
-            *rest = TokenProbe::new(self.tokens.key_of_end(rank, from));
-            self.tokens.prefetch(rest);
+    /// Finds the first candidate of each of these tokens, with look-ups that overlap.
+    fn find_candidates(
+        &self,
+        ranks: Range<u32>,
+        prefixes: &[u32],
+        candidates: &mut Vec<Candidate>,
+    ) {
+        candidates.clear();
+        candidates.extend(
+            ranks.clone().map(|rank| Candidate { prefix: prefixes[rank as usize], rest: NONE }),
+        );
+        let mut probes = [(0, TokenProbe::new([0; 2])); AT_ONCE];
+        for _ in 0..LOOK_UPS {
+            let mut count = 0;
+            for (index, rank) in ranks.clone().enumerate() {
+                let candidate = &mut candidates[index];
+                if candidate.rest == NONE
+                    && let Some(key) = self.next_rest(rank, prefixes, candidate)
+                {
+                    probes[count] = (index, TokenProbe::new(key));
+                    self.tokens.prefetch(&mut probes[count].1);
+                    count += 1;
+                }
+            }
+            let probes = &mut probes[..count];
+            probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_slot(probe));
+            probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_bytes(probe));
+            for (index, probe) in probes {
+                let candidate = &mut candidates[*index];
+                let rest = self.tokens.found(probe);
+                if rest < ranks.start + *index as u32 {
+                    candidate.rest = rest;
+                } else {
+                    candidate.prefix = prefixes[candidate.prefix as usize];
+                }
+            }
         }
-        rests.iter_mut().for_each(|rest| self.tokens.prefetch_slot(rest));
-        rests.iter_mut().for_each(|rest| self.tokens.prefetch_bytes(rest));
+        for &Candidate { prefix, rest } in &*candidates {
+            if let Some(split) = self.splits.get(rest as usize) {
+                prefetch(split);
+                prefetch(&self.splits[prefix as usize]);
+                self.pairs.prefetch(pack(prefix, rest));
+            }
+        }
+    }
+
+    /// The key of what follows the prefix of a candidate, or the next shorter one that ranks
+    /// before the token. None where that needs no look-up or takes another.
+    fn next_rest(&self, rank: u32, prefixes: &[u32], candidate: &mut Candidate) -> Option<Key> {
+        let length = self.tokens.bytes(rank).len();
+        loop {
+            let prefix = candidate.prefix;
+            if prefix == NONE {
+                return None;
+            }
+            let from = self.tokens.bytes(prefix).len();
+            if from == 1 || prefix < rank {
+                let is_short = (2..=SHORT).contains(&(length - from));
+                return is_short.then(|| self.tokens.key_of_end(rank, from));
+            }
+            candidate.prefix = prefixes[prefix as usize];
+        }
     }
 
     /// The split of a token of two bytes or more, where all tokens that rank before it have theirs
-    /// and no other has. `rest` looks up what follows its longest prefix.
+    /// and no other has.
     fn split_by_prefix(
         &mut self,
         rank: u32,
         prefixes: &[u32],
-        rest: &TokenProbe,
+        candidate: Candidate,
     ) -> Result<Option<[u32; 2]>> {
-        /// Each try may take as long as the token is. After this many times that, and some more,
-        /// merging is faster.
-        const TRIES: usize = 4;
-        const WORK: usize = 256;
-
         let token = self.tokens.bytes(rank);
-        let mut work = 0;
-        let mut prefix = prefixes[rank as usize];
-        loop {
-            // The last one tried is the first byte, which need not be a token.
-            let is_last = prefix == NONE;
-            let (left, length) = if is_last {
-                (self.bytes[usize::from(token[0])], 1)
-            } else {
-                (prefix, self.tokens.bytes(prefix).len())
-            };
-            let right = match token.len() - length {
-                2..=SHORT if work == 0 && !is_last => {
-                    Some(self.tokens.found(rest)).filter(|&r| r != NONE)
-                }
-                _ => self.part(&token[length..]),
-            };
-            if let Some(right) = right
-                && self.is_part_of(left, length, rank)
+        let mut rest = candidate.rest;
+        let mut parts = Prefixes::new(self, token, candidate.prefix);
+        while let Some((left, length)) = parts.next(self, prefixes) {
+            let known = std::mem::replace(&mut rest, NONE);
+            if self.is_part_of(left, length, rank)
+                && let Some(right) =
+                    if known == NONE { self.part(&token[length..]) } else { Some(known) }
                 && self.is_part_of(right, token.len() - length, rank)
                 && complete_side_by_side(self, left, right)
             {
                 return Ok(Some([left, right]));
             }
-            if is_last || length == 1 {
-                return Ok(None);
-            }
-            work += token.len();
-            if work > TRIES * token.len() + WORK {
-                return self.merge(rank);
-            }
-            prefix = prefixes[prefix as usize];
         }
+        if parts.are_too_many { self.merge(rank) } else { Ok(None) }
+    }
+
+    /// Whether a token may have a split: whether two parts that merging can reach make it up,
+    /// whatever they rank.
+    ///
+    /// If merging is not ordered, the shortest of the tokens whose splits are not those found by
+    /// [`Search::split_by_prefix`] has such parts, which are shorter than it.
+    fn may_have_split(&self, rank: u32, prefixes: &[u32]) -> bool {
+        let token = self.tokens.bytes(rank);
+        let mut parts = Prefixes::new(self, token, prefixes[rank as usize]);
+        while let Some((left, length)) = parts.next(self, prefixes) {
+            if self.is_reachable(left, length)
+                && let Some(right) = self.part(&token[length..])
+                && self.is_reachable(right, token.len() - length)
+            {
+                return true;
+            }
+        }
+        parts.are_too_many
     }
 
     /// The part that these bytes are as a whole.
@@ -171,6 +228,11 @@ impl<'a> Search<'a> {
         length == 1 || (part < rank && self.splits[part as usize][0] != NONE)
     }
 
+    /// Whether merging can come to this part, as far as is known.
+    fn is_reachable(&self, part: u32, length: usize) -> bool {
+        length == 1 || self.splits[part as usize][0] != NONE
+    }
+
     /// The split of a token, where all that can take part in merging it have theirs.
     fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
         let mut merger = std::mem::take(&mut self.merger);
@@ -179,6 +241,54 @@ impl<'a> Search<'a> {
         let split = <[u32; 2]>::try_from(parts).ok();
         self.merger = merger;
         Ok(split)
+    }
+}
+
+/// The parts that a token may start with, the longest first.
+struct Prefixes {
+    next: u32,
+    is_done: bool,
+    /// What the first byte is.
+    first: u32,
+    length: usize,
+    work: usize,
+    /// Whether some are left that it would take too long to try.
+    are_too_many: bool,
+}
+
+impl Prefixes {
+    /// Each try may take as long as the token is. After this many times that, and some more,
+    /// merging is faster.
+    const TRIES: usize = 4;
+    const WORK: usize = 256;
+
+    fn new(search: &Search, token: &[u8], longest: u32) -> Self {
+        let first = token.first().map_or(NONE, |&byte| search.bytes[usize::from(byte)]);
+        let length = token.len();
+        Self { next: longest, is_done: length < 2, first, length, work: 0, are_too_many: false }
+    }
+
+    /// The next part, and how many bytes it has.
+    #[inline]
+    fn next(&mut self, search: &Search, prefixes: &[u32]) -> Option<(u32, usize)> {
+        if self.is_done {
+            return None;
+        }
+        if self.work > Self::TRIES * self.length + Self::WORK {
+            self.are_too_many = true;
+            return None;
+        }
+        self.work += self.length;
+        // The last one is the first byte, which need not be a token.
+        let (part, length) = match self.next {
+            NONE => (self.first, 1),
+            prefix => (prefix, search.tokens.bytes(prefix).len()),
+        };
+        self.is_done = length == 1;
+        if !self.is_done {
+            self.next = prefixes[part as usize];
+        }
+        Some((part, length))
     }
 }
 
@@ -248,6 +358,12 @@ impl PairMap {
         }
         let word = self.words[self.slot(pair, hash)];
         if word == Self::EMPTY { NONE } else { word as u32 & RANK_MASK }
+    }
+
+    /// Prefetches what [`PairMap::insert`] reads.
+    #[inline]
+    fn prefetch(&self, pair: u64) {
+        prefetch(&self.words[self.hash(pair) as usize & (self.words.len() - 1)]);
     }
 
     fn insert(&mut self, pair: u64, rank: u32) {
