@@ -46,9 +46,17 @@ impl ByBytes {
                 *entry = chunk(rest) | u128::from(rank);
             }
             group.sort_unstable();
+            let is_full = |entry: u128| (entry >> 32) as u32 as usize == CHUNK;
+            let (first, last) = (group[0], group[group.len() - 1]);
+            if first >> 32 == last >> 32 && is_full(first) {
+                let first = &token(first as u32)[depth..];
+                let rests = group.iter().map(|&entry| &token(entry as u32)[depth..]);
+                unsorted.push((from, to, depth + shared_by_all(first, rests)));
+                continue;
+            }
             let mut start = from;
             for same in group.chunk_by(|a, b| a >> 32 == b >> 32) {
-                if same.len() > 1 && (same[0] >> 32) as u32 as usize == CHUNK {
+                if same.len() > 1 && is_full(same[0]) {
                     unsorted.push((start, start + same.len(), depth + CHUNK));
                 }
                 start += same.len();
@@ -105,6 +113,20 @@ fn chunk(rest: &[u8]) -> u128 {
         }
     };
     u128::from(bytes) << 64 | (length as u128) << 32
+}
+
+/// How many bytes all of them start with alike, in chunks, as far as is worth looking: a group
+/// that shares more is looked at again.
+fn shared_by_all<'a>(first: &[u8], rests: impl Iterator<Item = &'a [u8]>) -> usize {
+    const FAR: usize = 32 * CHUNK;
+    let mut shared = first.len().min(FAR);
+    for rest in rests {
+        shared = shared.min(rest.len());
+        if first[..shared] != rest[..shared] {
+            shared = common_prefix(&first[..shared], &rest[..shared]);
+        }
+    }
+    shared / CHUNK * CHUNK
 }
 
 /// How many bytes the two start with alike.

@@ -17,9 +17,9 @@ use super::tokens::{Key, SHORT, TokenProbe, Tokens};
 use super::{NONE, RANK_BITS, RANK_MASK};
 use crate::error::Result;
 use crate::hash::fold;
-use crate::memory::{filled, prefetch, reserve, with_capacity};
+use crate::memory::{filled, prefetch, reserve, with_capacity, zeroed};
 use crate::polling::poll;
-use crate::rule::{HeapMerger, MergeTable, complete_side_by_side};
+use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
 /// How many tokens have their first look-ups done together, and how many each of them has.
 const AT_ONCE: usize = 64;
@@ -114,6 +114,9 @@ impl<'a> Search<'a> {
         prefixes: &[u32],
         candidates: &mut Vec<Candidate>,
     ) {
+        for prefix in prefixes[ranks.start as usize..ranks.end as usize].iter() {
+            self.tokens.prefetch_start(*prefix);
+        }
         candidates.clear();
         candidates.extend(
             ranks.clone().map(|rank| Candidate { prefix: prefixes[rank as usize], rest: NONE }),
@@ -144,11 +147,16 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        for &Candidate { prefix, rest } in &*candidates {
-            if let Some(split) = self.splits.get(rest as usize) {
-                prefetch(split);
-                prefetch(&self.splits[prefix as usize]);
-                self.pairs.prefetch(pack(prefix, rest));
+        let found = candidates.iter().filter(|candidate| candidate.rest != NONE);
+        for &Candidate { prefix, rest } in found.clone() {
+            prefetch(&self.splits[prefix as usize]);
+            prefetch(&self.splits[rest as usize]);
+            self.pairs.prefetch(pack(prefix, rest));
+        }
+        for &Candidate { prefix, rest } in found {
+            let mut border = [prefix, rest];
+            if undo_at_border(self, &mut border).is_some() {
+                self.pairs.prefetch(pack(border[0], border[1]));
             }
         }
     }
@@ -306,22 +314,23 @@ impl MergeTable for Search<'_> {
 
 /// Packed pairs and their ranks, while they are being found: open addressing.
 struct PairMap {
-    /// A pair above its rank.
+    /// A pair above its rank, or [`PairMap::EMPTY`].
     words: Vec<u64>,
-    /// One bit for each pair, hashed: most pairs that are asked for are not there, and this stays
+    /// Two bits for each pair, hashed: most pairs that are asked for are not there, and this stays
     /// in the L2 cache.
     filter: Vec<u64>,
     seeds: [u64; 2],
 }
 
 impl PairMap {
-    const EMPTY: u64 = u64::MAX;
+    /// No token is made of itself.
+    const EMPTY: u64 = 0;
 
     fn new(count: usize) -> Result<Self> {
         // Whoever chooses the tokens shall not choose where they collide.
         let random = RandomState::new();
         Ok(Self {
-            words: filled(Self::EMPTY, (2 * count).next_power_of_two())?,
+            words: zeroed((2 * count).next_power_of_two())?,
             filter: filled(0, (count / 8).next_power_of_two())?,
             seeds: [random.hash_one(0), random.hash_one(1)],
         })
@@ -332,10 +341,13 @@ impl PairMap {
         fold(pair ^ self.seeds[0], self.seeds[1])
     }
 
-    /// The bit of a hash in the filter: its word, and the word with that bit.
+    /// The bits of a hash in the filter: their word, and the word with those bits.
     #[inline]
-    fn bit(&self, hash: u64) -> (usize, u64) {
-        ((hash >> 38) as usize & (self.filter.len() - 1), 1 << (hash >> 32 & 63))
+    fn bits(&self, hash: u64) -> (usize, u64) {
+        (
+            (hash >> 44) as usize & (self.filter.len() - 1),
+            1 << (hash >> 32 & 63) | 1 << (hash >> 38 & 63),
+        )
     }
 
     /// The slot of the pair with this hash, or the empty one where it belongs.
@@ -352,8 +364,8 @@ impl PairMap {
     #[inline]
     fn get(&self, pair: u64) -> u32 {
         let hash = self.hash(pair);
-        let (word, bit) = self.bit(hash);
-        if self.filter[word] & bit == 0 {
+        let (word, bits) = self.bits(hash);
+        if self.filter[word] & bits != bits {
             return NONE;
         }
         let word = self.words[self.slot(pair, hash)];
@@ -370,8 +382,8 @@ impl PairMap {
         let hash = self.hash(pair);
         let slot = self.slot(pair, hash);
         self.words[slot] = pair << RANK_BITS | u64::from(rank);
-        let (word, bit) = self.bit(hash);
-        self.filter[word] |= bit;
+        let (word, bits) = self.bits(hash);
+        self.filter[word] |= bits;
     }
 }
 
