@@ -151,15 +151,14 @@ fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
     for (bucket, range) in groups.largest_first() {
         let (keys, hashes) = (&groups.keys[range.clone()], &groups.hashes[range]);
         let slots = &mut slots[..hashes.len()];
-        let displacement = (0..=DISPLACEMENT_MASK).find(|&displacement| {
-            // All of them without a branch, which would be mispredicted.
-            let mut is_taken = 0;
-            for (slot, &hash) in slots.iter_mut().zip(hashes) {
-                *slot = slot_of(hash, displacement, table);
-                is_taken |= taken[*slot / 64] >> (*slot % 64);
-            }
-            is_taken & 1 == 0 && (1..slots.len()).all(|i| !slots[..i].contains(&slots[i]))
-        });
+        // The compiler unrolls the loops of the sizes that most buckets have.
+        let displacement = match *hashes {
+            [a] => free_displacement(&[a], &taken, table, slots),
+            [a, b] => free_displacement(&[a, b], &taken, table, slots),
+            [a, b, c] => free_displacement(&[a, b, c], &taken, table, slots),
+            [a, b, c, d] => free_displacement(&[a, b, c, d], &taken, table, slots),
+            _ => free_displacement(hashes, &taken, table, slots),
+        };
         let Some(displacement) = displacement else { return Ok(None) };
         buckets[bucket] = displacement;
         for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&*slots) {
@@ -169,6 +168,30 @@ fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
         }
     }
     Ok(Some((buckets, places)))
+}
+
+/// The first displacement under which the keys with these hashes have slots of their own that are
+/// not taken, and those slots.
+#[inline(always)]
+fn free_displacement(
+    hashes: &[u64],
+    taken: &[u64],
+    table: usize,
+    slots: &mut [usize],
+) -> Option<u32> {
+    let slots = &mut slots[..hashes.len()];
+    for displacement in 0..=DISPLACEMENT_MASK {
+        // All of them without a branch, which would be mispredicted.
+        let mut is_taken = 0;
+        for (slot, &hash) in slots.iter_mut().zip(hashes) {
+            *slot = slot_of(hash, displacement, table);
+            is_taken |= taken[*slot / 64] >> (*slot % 64);
+        }
+        if is_taken & 1 == 0 && (1..hashes.len()).all(|i| !slots[..i].contains(&slots[i])) {
+            return Some(displacement);
+        }
+    }
+    None
 }
 
 /// Keys by their buckets.

@@ -1,16 +1,15 @@
 //! How each token is merged: the two parts whose merge makes it when its bytes alone are merged.
 //!
-//! Tokens are taken in the order of ranks. For each, the tokens that it starts with are tried as
-//! its first part, the longest first: the rest must be a token as well, and the two must stand
-//! side by side when merging goes no further than the tokens that rank before (`complete_side_by_side`).
-//! Then merging, which takes the lowest rank first, gets to the two whatever ranks after.
+//! Tokens are taken by length, since all that can take part in merging one are shorter. For each,
+//! the tokens that it starts with are tried as its first part, the longest first: the rest must be
+//! a token as well, both must rank before the token, and the two must stand side by side when
+//! merging goes no further than they do (`complete_side_by_side`). Then merging, which takes the
+//! lowest rank first, gets to the two whatever ranks after.
 //!
 //! A token without such a pair is out of reach, unless a token that ranks after it takes part in
-//! merging it: then merging is not ordered, and tokens are taken by length, since all that can
-//! take part in merging one are shorter.
+//! merging it: then merging is not ordered, and every token is merged to see where that ends.
 
 use std::hash::{BuildHasher, RandomState};
-use std::ops::Range;
 
 use super::pairs::{missing, pack};
 use super::tokens::{Key, SHORT, TokenProbe, Tokens};
@@ -21,61 +20,62 @@ use crate::memory::{filled, prefetch, reserve, with_capacity, zeroed};
 use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
-/// How many tokens have their first look-ups done together, and how many each of them has.
+/// How many tokens are looked up together, and how often before each is on its own.
 const AT_ONCE: usize = 64;
-const LOOK_UPS: usize = 3;
+const ROUNDS: usize = 4;
 
 /// The split of each token by rank: [`NONE`] twice for single bytes and for what is out of reach.
 /// `prefixes` has the longest other token that each token starts with.
 pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes)?;
+    let order = by_length(tokens)?;
     let mut stuck = Vec::new();
-    let mut candidates = Vec::with_capacity(AT_ONCE);
-    for block in (0..tokens.len() as u32).step_by(AT_ONCE) {
-        let block = block..tokens.len().min(block as usize + AT_ONCE) as u32;
-        search.find_candidates(block.clone(), prefixes, &mut candidates);
-        for (rank, &candidate) in block.zip(&candidates) {
-            let length = tokens.bytes(rank).len();
-            if length < 2 {
-                continue;
-            }
-            poll(length)?;
-            match search.split_by_prefix(rank, prefixes, candidate)? {
-                Some(split) => search.set(rank, split),
-                None => {
-                    reserve(&mut stuck, 1)?;
-                    stuck.push(rank);
-                }
-            }
+    for same in order.chunk_by(|&a, &b| tokens.bytes(a).len() == tokens.bytes(b).len()) {
+        for block in same.chunks(AT_ONCE) {
+            poll(block.len() * tokens.bytes(block[0]).len())?;
+            search.split_block(block, prefixes)?;
+            reserve(&mut stuck, block.len())?;
+            stuck.extend(block.iter().filter(|&&rank| !search.has_split(rank)));
         }
     }
     for rank in stuck {
         poll(tokens.bytes(rank).len())?;
         if search.may_have_split(rank, prefixes) && search.merge(rank)?.is_some() {
-            return splits_by_length(tokens, bytes);
+            return splits_by_merging(tokens, bytes, &order);
         }
     }
     Ok(search.splits)
 }
 
 /// The same for vocabularies whose tokens may rank before their parts.
-fn splits_by_length(tokens: &Tokens, bytes: &[u32]) -> Result<Vec<[u32; 2]>> {
+fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes)?;
-    let mut order = with_capacity(tokens.len())?;
-    order.extend((0..tokens.len() as u32).filter(|&rank| tokens.bytes(rank).len() > 1));
-    order.sort_by_key(|&rank| tokens.bytes(rank).len());
-    for rank in order {
+    for &rank in order {
         poll(tokens.bytes(rank).len())?;
         if let Some(split) = search.merge(rank)? {
-            search.set(rank, split);
+            search.splits[rank as usize] = split;
+            search.pairs.insert(pack(split[0], split[1]), rank);
         }
     }
     Ok(search.splits)
 }
 
-/// The two parts that are the first to be tried as the split of a token.
+/// The tokens of two bytes or more, the shortest first, and of one length in the order of ranks.
+fn by_length(tokens: &Tokens) -> Result<Vec<u32>> {
+    let mut order: Vec<u64> = with_capacity(tokens.len())?;
+    let lengths = (0..tokens.len() as u32).map(|rank| (tokens.bytes(rank).len() as u64, rank));
+    let longer = lengths.filter(|&(length, _)| length > 1);
+    order.extend(longer.map(|(length, rank)| length << 32 | u64::from(rank)));
+    order.sort_unstable();
+    let mut ranks = with_capacity(order.len())?;
+    ranks.extend(order.iter().map(|&entry| entry as u32));
+    Ok(ranks)
+}
+
+/// A token whose split is being found.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
+    rank: u32,
     /// The longest prefix that is not ruled out, or [`NONE`] for the first byte.
     prefix: u32,
     /// The part that the rest is, or [`NONE`] where it has not been looked up.
@@ -102,58 +102,92 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn set(&mut self, rank: u32, split: [u32; 2]) {
-        self.splits[rank as usize] = split;
-        self.pairs.insert(pack(split[0], split[1]), rank);
+    fn has_split(&self, rank: u32) -> bool {
+        self.splits[rank as usize][0] != NONE
     }
 
-    /// Finds the first candidate of each of these tokens, with look-ups that overlap.
-    fn find_candidates(
-        &self,
-        ranks: Range<u32>,
-        prefixes: &[u32],
-        candidates: &mut Vec<Candidate>,
-    ) {
-        for prefix in prefixes[ranks.start as usize..ranks.end as usize].iter() {
-            self.tokens.prefetch_start(*prefix);
+    /// Finds the splits of tokens of one length, where all shorter ones have theirs.
+    fn split_block(&mut self, block: &[u32], prefixes: &[u32]) -> Result<()> {
+        for &rank in block {
+            self.tokens.prefetch_start(prefixes[rank as usize]);
         }
-        candidates.clear();
-        candidates.extend(
-            ranks.clone().map(|rank| Candidate { prefix: prefixes[rank as usize], rest: NONE }),
-        );
+        let mut candidates = [Candidate { rank: NONE, prefix: NONE, rest: NONE }; AT_ONCE];
+        for (candidate, &rank) in candidates.iter_mut().zip(block) {
+            *candidate = Candidate { rank, prefix: prefixes[rank as usize], rest: NONE };
+        }
+        let mut left = block.len();
+        for _ in 0..ROUNDS {
+            let candidates = &mut candidates[..left];
+            self.look_up(prefixes, candidates);
+            self.prefetch_borders(candidates);
+            left = 0;
+            for index in 0..candidates.len() {
+                let mut candidate = candidates[index];
+                let Candidate { rank, prefix, rest } = candidate;
+                if rest != NONE {
+                    if self.is_split(prefix, rest) {
+                        self.splits[rank as usize] = [prefix, rest];
+                        continue;
+                    }
+                    candidate =
+                        Candidate { prefix: prefixes[prefix as usize], rest: NONE, ..candidate };
+                }
+                candidates[left] = candidate;
+                left += 1;
+            }
+        }
+        for &Candidate { rank, prefix, .. } in &candidates[..left] {
+            if let Some(split) = self.split_by_prefix(rank, prefix, prefixes)? {
+                self.splits[rank as usize] = split;
+            }
+        }
+        let found = block.iter().map(|&rank| (rank, self.splits[rank as usize]));
+        let found = found.filter(|&(_, [left, _])| left != NONE);
+        for (_, [left, right]) in found.clone() {
+            self.pairs.prefetch(pack(left, right));
+        }
+        for (rank, [left, right]) in found {
+            self.pairs.insert(pack(left, right), rank);
+        }
+        Ok(())
+    }
+
+    /// Looks up what follows the prefixes of all candidates. Where it is no token that ranks before
+    /// the candidate, the prefix is ruled out.
+    fn look_up(&self, prefixes: &[u32], candidates: &mut [Candidate]) {
         let mut probes = [(0, TokenProbe::new([0; 2])); AT_ONCE];
-        for _ in 0..LOOK_UPS {
-            let mut count = 0;
-            for (index, rank) in ranks.clone().enumerate() {
-                let candidate = &mut candidates[index];
-                if candidate.rest == NONE
-                    && let Some(key) = self.next_rest(rank, prefixes, candidate)
-                {
-                    probes[count] = (index, TokenProbe::new(key));
-                    self.tokens.prefetch(&mut probes[count].1);
-                    count += 1;
-                }
-            }
-            let probes = &mut probes[..count];
-            probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_slot(probe));
-            probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_bytes(probe));
-            for (index, probe) in probes {
-                let candidate = &mut candidates[*index];
-                let rest = self.tokens.found(probe);
-                if rest < ranks.start + *index as u32 {
-                    candidate.rest = rest;
-                } else {
-                    candidate.prefix = prefixes[candidate.prefix as usize];
-                }
+        let mut count = 0;
+        for (index, candidate) in candidates.iter_mut().enumerate() {
+            if let Some(key) = self.next_rest(prefixes, candidate) {
+                probes[count] = (index, TokenProbe::new(key));
+                self.tokens.prefetch(&mut probes[count].1);
+                count += 1;
             }
         }
+        let probes = &mut probes[..count];
+        probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_slot(probe));
+        probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_bytes(probe));
+        for (index, probe) in probes {
+            let candidate = &mut candidates[*index];
+            let rest = self.tokens.found(probe);
+            if rest < candidate.rank {
+                candidate.rest = rest;
+            } else {
+                candidate.prefix = prefixes[candidate.prefix as usize];
+            }
+        }
+    }
+
+    /// Prefetches what [`Search::is_split`] reads first.
+    fn prefetch_borders(&self, candidates: &[Candidate]) {
         let found = candidates.iter().filter(|candidate| candidate.rest != NONE);
-        for &Candidate { prefix, rest } in found.clone() {
+        for &Candidate { prefix, rest, .. } in found.clone() {
             prefetch(&self.splits[prefix as usize]);
-            prefetch(&self.splits[rest as usize]);
-            self.pairs.prefetch(pack(prefix, rest));
+            if let Some(split) = self.splits.get(rest as usize) {
+                prefetch(split);
+            }
         }
-        for &Candidate { prefix, rest } in found {
+        for &Candidate { prefix, rest, .. } in found {
             let mut border = [prefix, rest];
             if undo_at_border(self, &mut border).is_some() {
                 self.pairs.prefetch(pack(border[0], border[1]));
@@ -163,45 +197,62 @@ impl<'a> Search<'a> {
 
     /// The key of what follows the prefix of a candidate, or the next shorter one that ranks
     /// before the token. None where that needs no look-up or takes another.
-    fn next_rest(&self, rank: u32, prefixes: &[u32], candidate: &mut Candidate) -> Option<Key> {
-        let length = self.tokens.bytes(rank).len();
-        loop {
-            let prefix = candidate.prefix;
-            if prefix == NONE {
-                return None;
+    fn next_rest(&self, prefixes: &[u32], candidate: &mut Candidate) -> Option<Key> {
+        let token = self.tokens.bytes(candidate.rank);
+        while candidate.prefix != NONE {
+            let from = self.tokens.bytes(candidate.prefix).len();
+            if from == 1 || candidate.prefix < candidate.rank {
+                if from + 1 == token.len() {
+                    candidate.rest = self.bytes[usize::from(token[from])];
+                    return None;
+                }
+                let is_short = token.len() - from <= SHORT;
+                return is_short.then(|| self.tokens.key_of_end(candidate.rank, from));
             }
-            let from = self.tokens.bytes(prefix).len();
-            if from == 1 || prefix < rank {
-                let is_short = (2..=SHORT).contains(&(length - from));
-                return is_short.then(|| self.tokens.key_of_end(rank, from));
-            }
-            candidate.prefix = prefixes[prefix as usize];
+            candidate.prefix = prefixes[candidate.prefix as usize];
         }
+        None
     }
 
-    /// The split of a token of two bytes or more, where all tokens that rank before it have theirs
-    /// and no other has.
+    /// Whether merging a token ends in these two parts, which make it up; those of more than a byte
+    /// rank before it.
+    fn is_split(&self, left: u32, right: u32) -> bool {
+        let is_known = |part: u32| {
+            self.splits
+                .get(part as usize)
+                .is_none_or(|split| split[0] != NONE || self.tokens.bytes(part).len() == 1)
+        };
+        is_known(left) && is_known(right) && complete_side_by_side(self, left, right)
+    }
+
+    /// The split of a token, where all shorter ones have theirs, and this prefix is the longest
+    /// that is not ruled out.
     fn split_by_prefix(
         &mut self,
         rank: u32,
+        prefix: u32,
         prefixes: &[u32],
-        candidate: Candidate,
     ) -> Result<Option<[u32; 2]>> {
         let token = self.tokens.bytes(rank);
-        let mut rest = candidate.rest;
-        let mut parts = Prefixes::new(self, token, candidate.prefix);
+        let mut parts = Prefixes::new(self, token, prefix);
         while let Some((left, length)) = parts.next(self, prefixes) {
-            let known = std::mem::replace(&mut rest, NONE);
             if self.is_part_of(left, length, rank)
-                && let Some(right) =
-                    if known == NONE { self.part(&token[length..]) } else { Some(known) }
+                && let Some(right) = self.part(&token[length..])
                 && self.is_part_of(right, token.len() - length, rank)
                 && complete_side_by_side(self, left, right)
             {
                 return Ok(Some([left, right]));
             }
         }
-        if parts.are_too_many { self.merge(rank) } else { Ok(None) }
+        if !parts.are_too_many {
+            return Ok(None);
+        }
+        let split = self.merge(rank)?;
+        let is_before = |part: u32| match self.splits.get(part as usize) {
+            Some(_) => self.is_part_of(part, self.tokens.bytes(part).len(), rank),
+            None => true,
+        };
+        Ok(split.filter(|split| split.iter().all(|&part| is_before(part))))
     }
 
     /// Whether a token may have a split: whether two parts that merging can reach make it up,
