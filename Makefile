@@ -61,6 +61,7 @@ mutants:  ## look for changes of the core that no Rust test notices (needs cargo
 
 fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
 
 bench:  ## measure against the tokenizers that are installed, and write the tables of the manual
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md README.md

@@ -34,6 +34,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     the tests in their order, since those of one file share what is slow to load, and then takes
     over from the other.
     """
+    if hasattr(config, "workerinput"):  # one of those processes, which starts no others
+        return
     whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     alone = config.option.usepdb or config.option.collectonly
     if whole and not alone and config.pluginmanager.hasplugin("xdist"):

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 import vocab_oracle  # noqa: E402
 
 import vocab_tools  # noqa: E402
-from bpe_engine import _core  # noqa: E402
+from bpe_engine import vocabulary  # noqa: E402
 
 START_ID = 151851
 
@@ -61,7 +61,7 @@ def measured(count: int, ranks: dict[bytes, int], with_plain: bool) -> list[str]
     result = vocab_tools.learn_merges(ranks, words)
     rows = [(word.encode(), frequency) for word, frequency in words.items()]
     whole = timed(lambda: vocab_tools.learn_merges(ranks, words), 3)
-    ours = timed(lambda: _core.learn_merges(ranks, rows), 3)
+    ours = timed(lambda: vocabulary.learn_merges(ranks, rows), 3)
     row = [f"{count:,}", f"{len(result.steps):,}", f"{whole:.2f}", f"{ours:.2f}"]
     if not with_plain:
         return [*row, "", "", ""]

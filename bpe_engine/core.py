@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .prompt.conversation import Conversation
+    from .prompt.encode import Audit, OnControl
+    from .prompt.segments import Segment
+
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
 _Key = TypeVar("_Key", str, bytes)
@@ -313,6 +317,130 @@ class Encoding(NativeEncoding):
         ([31373, 995], [(0, 5), (5, 11)])
         """
         return self._core_bpe.encode_with_offsets(text, allowed_special, disallowed_special)
+
+    # ---- Prompts of trusted and untrusted parts (in `bpe_engine.prompt`) ----
+
+    def encode_segments(
+        self,
+        segments: Iterable[Segment | tuple[Any, ...]],
+        *,
+        join: bool = True,
+        on_control: OnControl = "encode",
+        control: Collection[str] = (),
+    ) -> list[int]:
+        """The ids of a prompt in which text from outside can never become a special token.
+
+        Args:
+            segments: What `bpe_engine.prompt` makes: ``special``, ``trusted``, ``untrusted``,
+                ``tokens``, `render_chat`, `render_template`. Or tuples ``(text, allow_special)``
+                with False, True or a set of names. Special tokens are looked for inside one
+                segment only, before text is normalized.
+            join: Whether neighbouring text is encoded as one: then the ids are those of
+                ``encode("".join(texts), allowed_special="all")`` if no untrusted text holds a
+                special token's name. Otherwise nothing merges across the border of segments.
+            on_control: What is done with control strings in untrusted text: ``"encode"`` takes
+                them as ordinary text, ``"raise"`` raises ValueError, ``"strip"`` takes them out,
+                and a function gets a `ControlString` and returns what is put in its place, as
+                ordinary text. Untrusted neighbours count as one text.
+            control: More control strings than the special tokens.
+
+        Raises:
+            TypeError, ValueError: Something is wrong with a segment; the message names it.
+
+        >>> import bpe_engine
+        >>> from bpe_engine.prompt import special, untrusted
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.encode_segments([special("<|endoftext|>"), untrusted("hi<|endoftext|>")])
+        [50256, 5303, 27, 91, 437, 1659, 5239, 91, 29]
+        """
+        from .prompt import encode
+
+        return encode.encode(self, segments, join, on_control, control)
+
+    def encode_segments_to_numpy(
+        self,
+        segments: Iterable[Segment | tuple[Any, ...]],
+        *,
+        join: bool = True,
+        on_control: OnControl = "encode",
+        control: Collection[str] = (),
+    ) -> npt.NDArray[np.uint32]:
+        """`encode_segments` as a numpy array of uint32. Needs numpy."""
+        from .prompt import encode
+
+        return encode.encode_to_numpy(self, segments, join, on_control, control)
+
+    def count_segments(
+        self,
+        segments: Iterable[Segment | tuple[Any, ...]],
+        *,
+        join: bool = True,
+        on_control: OnControl = "encode",
+        control: Collection[str] = (),
+    ) -> int:
+        """How many ids `encode_segments` gives."""
+        from .prompt import encode
+
+        return encode.count(self, segments, join, on_control, control)
+
+    def audit_segments(
+        self,
+        segments: Iterable[Segment | tuple[Any, ...]],
+        *,
+        join: bool = True,
+        control: Collection[str] = (),
+    ) -> Audit:
+        """The ids of `encode_segments`, where each comes from, and the control strings that stand
+        in untrusted text: see `Audit`.
+
+        >>> import bpe_engine
+        >>> from bpe_engine.prompt import special, untrusted
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> audit = gpt2.audit_segments([special("<|endoftext|>"), untrusted("<|endoftext|>")])
+        >>> audit.segments, audit.controls
+        ... # doctest: +NORMALIZE_WHITESPACE
+        ([0, 1, 1, 1, 1, 1, 1, 1],
+         [ControlString(token='<|endoftext|>', segment=1, offset=0)])
+        """
+        from .prompt import encode
+
+        return encode.audit(self, segments, join, control)
+
+    def conversation(
+        self,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> Conversation:
+        """The ids of a prompt that grows and changes, at the cost of what changed: see
+        `bpe_engine.prompt.Conversation`. The arguments are those of `encode`.
+
+        >>> import bpe_engine
+        >>> conversation = bpe_engine.get_encoding("gpt2").conversation()
+        >>> conversation.update("hello world").ids
+        [31373, 995]
+        """
+        from .prompt.conversation import Conversation
+
+        return Conversation(self, allowed_special, disallowed_special)
+
+    def stable_prefix(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> tuple[list[int], int]:
+        """The ids of a text that stay whatever follows it, as far as that is known, and how many
+        characters of the text they stand for. The arguments and errors are those of `encode`.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").stable_prefix("hello world, how are y")
+        ([31373, 995, 11, 703, 389], 20)
+        """
+        from .prompt.conversation import stable
+
+        return stable(self, text, allowed_special, disallowed_special)
 
     # ---- Counting, cutting, looking ----
 

@@ -10,13 +10,20 @@ True
 {256: [108, 111], 257: [108, 111, 119], 258: [101, 114], 259: [108, 111, 119, 101, 114]}
 """
 
-from .check import CheckResult, Finding, check_vocabulary
-from .corpus import CorpusEffect, corpus_effect
-from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings
-from .learn import LearnResult, learn_merges
-from .ranks import dump_ranks, load_ranks, read_special_tokens
-from .report import write_report
-from .words import WordListError, read_words
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .check import CheckResult, Finding, check_vocabulary
+    from .corpus import CorpusEffect, corpus_effect
+    from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings
+    from .extend import LearnResult, learn_merges
+    from .extend.propose import Proposal, propose_words
+    from .ranks import dump_ranks, load_ranks, read_special_tokens
+    from .report import write_report
+    from .words import WordListError, read_words
 
 __all__ = [
     "CheckResult",
@@ -24,6 +31,7 @@ __all__ = [
     "EmbeddingPlan",
     "Finding",
     "LearnResult",
+    "Proposal",
     "WordListError",
     "check_vocabulary",
     "corpus_effect",
@@ -32,7 +40,43 @@ __all__ = [
     "extend_embeddings",
     "learn_merges",
     "load_ranks",
+    "propose_words",
     "read_special_tokens",
     "read_words",
     "write_report",
 ]
+
+#: Where each name is. It is imported when it is asked for, so that the command starts at once and
+#: answers to Ctrl-C from its first moment on.
+_MODULES = {
+    "CheckResult": "check",
+    "CorpusEffect": "corpus",
+    "EmbeddingPlan": "embedding",
+    "Finding": "check",
+    "LearnResult": "extend",
+    "Proposal": "extend.propose",
+    "WordListError": "words",
+    "check_vocabulary": "check",
+    "corpus_effect": "corpus",
+    "dump_ranks": "ranks",
+    "embedding_plan": "embedding",
+    "extend_embeddings": "embedding",
+    "learn_merges": "extend",
+    "load_ranks": "ranks",
+    "propose_words": "extend.propose",
+    "read_special_tokens": "ranks",
+    "read_words": "words",
+    "write_report": "report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Rank files and patterns: what every command starts from.
+"""Rank files and special tokens: what every command starts from.
 
 A rank file holds one token a line: ``base64(token bytes) SPACE id``. Reading is split in two, so
 that a linter can look at what a loader must refuse: :func:`read_rank_file` takes anything and
@@ -9,38 +9,24 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
 import bpe_engine
-from bpe_engine import _core
-from bpe_engine.builtin import BUILTIN
+from bpe_engine.vocabulary import mergeable_ranks, parse_rank_lines
 
-from .words import shorten
+from .text import shorten, show
 
 #: A rank file, or ranks that are loaded already, or an encoding that has them.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]
 
 #: Ids are unsigned 32-bit numbers; the engine keeps the largest of them for "no token".
 MAX_ID = 2**32 - 2
-
-#: The published rank files, by the SHA-256 of their contents.
-KNOWN_FILES = {
-    "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": "r50k_base",
-    "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": "p50k_base",
-    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": "cl100k_base",
-    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": "o200k_base",
-    "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186": "qwen",
-}
-
-#: An id that all of those have, with different tokens in most: it rules out the others at once.
-PROBE_ID = 50000
 
 
 @dataclass
@@ -52,21 +38,6 @@ class RankFile:
     tokens: list[tuple[bytes, int, int]] = field(default_factory=list)
     #: (line number, what is wrong with it).
     bad_lines: list[tuple[int, str]] = field(default_factory=list)
-    #: The encoding whose published ranks these are, when they are.
-    encoding_name: str | None = None
-
-
-def show(token: bytes, limit: int = 60) -> str:
-    """A token for people: its text in quotes, or its bytes when they are no text.
-
-    >>> show("一只".encode()), show(b" \\xe4")
-    ("'一只'", "b' \\\\xe4'")
-    """
-    try:
-        text = repr(token.decode())
-    except UnicodeDecodeError:
-        text = repr(token)
-    return shorten(text, limit)
 
 
 def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
@@ -81,8 +52,7 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path}: the gzip compression is broken: {error}") from error
     ranks = RankFile(os.fspath(path))
-    ranks.encoding_name = KNOWN_FILES.get(hashlib.sha256(contents).hexdigest())
-    ranks.tokens, ranks.bad_lines = _core.parse_rank_lines(contents)
+    ranks.tokens, ranks.bad_lines = parse_rank_lines(contents)
     return ranks
 
 
@@ -147,24 +117,6 @@ def count_ids(ranges: Iterable[tuple[int, int]]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
-def recognise(ranks: Mapping[bytes, int]) -> str | None:
-    """The encoding whose published ranks these are, or begin with; None when there is none.
-
-    >>> recognise(bpe_engine.get_encoding("p50k_base")._mergeable_ranks)
-    'p50k_base'
-    """
-    found: tuple[int, str | None] = (0, None)
-    for name in KNOWN_FILES.values():
-        encoding = bpe_engine.get_encoding(name)
-        if ranks.get(encoding.decode_single_token_bytes(PROBE_ID)) != PROBE_ID:
-            continue
-        published = encoding._mergeable_ranks
-        # The longest counts: one published vocabulary begins with another.
-        if len(published) > found[0] and published.items() <= ranks.items():
-            found = (len(published), name)
-    return found[1]
-
-
 def load_ranks(*sources: RankSource) -> dict[bytes, int]:
     """The ranks of a base and of the files that extend it, as one mapping in the order of ids.
 
@@ -206,7 +158,7 @@ def read_ranks_like_add_merges(source: RankSource) -> dict[bytes, int]:
 def _rows(source: RankSource) -> Iterable[tuple[bytes, int, str]]:
     """(token, id, where it stands)."""
     if isinstance(source, bpe_engine.Encoding):
-        source = source._mergeable_ranks
+        source = mergeable_ranks(source)
     if isinstance(source, Mapping):
         for token, number in source.items():
             check_token(token, number)
@@ -228,66 +180,6 @@ def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
     """
     rows = sorted(ids.items(), key=lambda row: row[1])
     return b"".join(base64.b64encode(token) + b" %d\n" % number for token, number in rows)
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A pre-tokenisation pattern, and the special tokens that come with its encoding."""
-
-    #: The name of the encoding, or None for a pattern that was given as a regular expression.
-    name: str | None
-    pat_str: str
-    special_tokens: Mapping[str, int]
-    #: Whether the encoding brings text into Unicode normalization form C first.
-    nfc: bool = False
-
-    def splitter(self) -> bpe_engine.Encoding:
-        """An encoding whose ``split`` cuts text by this pattern; its vocabulary is bare bytes."""
-        return self.encoding({bytes([byte]): byte for byte in range(256)}, {})
-
-    def encoding(
-        self, ranks: Mapping[bytes, int], special_tokens: Mapping[str, int]
-    ) -> bpe_engine.Encoding:
-        """An encoding of ``ranks`` with this pattern."""
-        return bpe_engine.Encoding(
-            self.name or "extended",
-            pat_str=self.pat_str,
-            mergeable_ranks=dict(ranks),
-            special_tokens=dict(special_tokens),
-        )
-
-
-def find_pattern(pattern: str, ranks: Mapping[bytes, int]) -> Pattern:
-    """The pattern with this name of an encoding, or else this regular expression.
-
-    The special tokens of the named encoding are taken along, unless ``ranks`` uses every one of
-    their ids itself: then the ranks are not of that encoding.
-
-    Raises ValueError when a regular expression does not compile.
-    """
-    if pattern in BUILTIN:
-        builtin = BUILTIN[pattern]
-        named = Pattern(
-            pattern, builtin.pattern, builtin.special_tokens, nfc=builtin.normalization == "NFC"
-        )
-    elif pattern in bpe_engine.list_encoding_names():
-        encoding = bpe_engine.get_encoding(pattern)
-        named = Pattern(pattern, encoding._pat_str, encoding._special_tokens)
-    else:
-        named = Pattern(None, pattern, {})
-        named.splitter()
-    used = set(ranks.values())
-    if all(number in used for number in named.special_tokens.values()):
-        return replace(named, special_tokens={})
-    return named
-
-
-def encoding_pattern(encoding: bpe_engine.Encoding) -> str:
-    """What :func:`find_pattern` takes for the pattern of this encoding: its name, if it can."""
-    builtin = BUILTIN.get(encoding.name)
-    if builtin is not None and builtin.pattern == encoding._pat_str:
-        return encoding.name
-    return encoding._pat_str
 
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:

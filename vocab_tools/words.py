@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import codecs
+import io
 import os
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import BinaryIO, Union
+
+from .notes import Note
+from .text import shorten
+
+#: Where words come from: the path of a list, an open binary file, or lines.
+WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
 
 #: How many bad lines an error names.
 MOST_LINES_NAMED = 10
@@ -17,26 +26,17 @@ SPACELESS_SCRIPTS = frozenset(
 )
 
 
-def shorten(text: str, limit: int = 60) -> str:
-    """Text of at most ``limit`` characters, for messages.
-
-    >>> shorten("abcdef", 4)
-    'abc…'
-    """
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 class WordListError(ValueError):
     """A word list has lines that cannot be used. Its text names them by number."""
 
 
 def read_words(
-    source: str | os.PathLike[str] | Iterable[str],
+    source: WordSource,
     *,
     keep_space: bool = False,
     lenient: bool = False,
     like_add_merges: bool = False,
-    notes: list[str] | None = None,
+    notes: list[Note] | None = None,
 ) -> dict[str, int]:
     """Reads words and their frequencies.
 
@@ -44,7 +44,7 @@ def read_words(
     lines are skipped.
 
     Args:
-        source: the path of a file, or lines.
+        source: the path of a file, an open binary file, or lines.
         keep_space: keep the spaces that a word begins with.
         lenient: take 1 as the frequency when there is none, when it is not a positive integer, or
             when a line has two tabs or more (the word is then what stands before the first).
@@ -53,7 +53,8 @@ def read_words(
         notes: a list to which remarks for people are appended.
 
     Returns:
-        The frequency of each word, in the order in which the words are met first.
+        The frequency of each word, in the order in which the words are met first. A frequency is
+        a whole number, which may be written like ``12.0``.
 
     Raises:
         WordListError: a line has no tab, has two, has no word, or its frequency is not a positive
@@ -82,37 +83,42 @@ def read_words(
             bad.append(f"line {number}: {problem}: {shorten(line.strip())!r}")
             continue
         if line[:1] == " " and not keep_space:
-            notes.append(
-                f"line {number}: the space before {shorten(word)!r} is stripped; "
-                f"give --keep-space to learn the form with the space"
-            )
+            text = f"line {number}: the space before {shorten(word)!r} is stripped; "
+            hint = "give --keep-space to learn the form with the space"
+            notes.append(Note("stripped space", text + hint))
         if word in words:
-            notes.append(f"line {number}: {shorten(word)!r} is repeated; the frequencies add up")
+            text = f"line {number}: {shorten(word)!r} is repeated; the frequencies add up"
+            notes.append(Note("repeated word", text))
         words[word] = words.get(word, 0) + frequency
     if bad:
-        named = bad[:MOST_LINES_NAMED]
-        if len(bad) > len(named):
-            named.append(f"and {len(bad) - len(named)} more lines")
-        hint = "" if like_add_merges else "; mend the lines, or take 1 with --lenient"
-        raise WordListError("\n  ".join([f"the word list has bad lines{hint}:", *named]))
+        raise WordListError(_bad_lines(bad, like_add_merges))
     return words
 
 
-def _lines(
-    source: str | os.PathLike[str] | Iterable[str], like_add_merges: bool, notes: list[str]
-) -> Iterable[str]:
-    if not isinstance(source, (str, os.PathLike)):
-        return source
-    contents = Path(source).read_bytes()
+def _bad_lines(bad: list[str], like_add_merges: bool) -> str:
+    named = bad[:MOST_LINES_NAMED]
+    if len(bad) > len(named):
+        named.append(f"and {len(bad) - len(named)} more lines")
+    hint = "" if like_add_merges else "; mend the lines, or take 1 with --lenient"
+    return "\n  ".join([f"the word list has bad lines{hint}:", *named])
+
+
+def _lines(source: WordSource, like_add_merges: bool, notes: list[Note]) -> Iterable[str]:
+    if isinstance(source, (str, os.PathLike)):
+        contents, name = Path(source).read_bytes(), os.fspath(source)
+    elif isinstance(source, (io.RawIOBase, io.BufferedIOBase)):
+        contents, name = source.read(), str(getattr(source, "name", "the list"))
+    else:
+        return source  # type: ignore[return-value]
     if contents.startswith(codecs.BOM_UTF8) and not like_add_merges:
-        notes.append("line 1: the byte order mark is left out")
+        notes.append(Note("encoding of the list", "line 1: the byte order mark is left out"))
         contents = contents[len(codecs.BOM_UTF8) :]
     try:
         text = contents.decode()
     except UnicodeDecodeError as error:
         line = contents.count(b"\n", 0, error.start) + 1
         raise WordListError(
-            f"line {line} of {source} is not UTF-8 (byte {error.start}); save the list as UTF-8"
+            f"line {line} of {name} is not UTF-8 (byte {error.start}); save the list as UTF-8"
         ) from error
     # Only these end a line: str.splitlines would cut at form feeds and the like, too.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -128,8 +134,12 @@ def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
         return 1, None if lenient and not like_add_merges else problem
+    text = fields[1]
+    if not like_add_merges:
+        # Spreadsheets write whole numbers like this.
+        text = re.sub(r"^(\s*\d+)\.0*\s*$", r"\1", text)
     try:
-        frequency = int(fields[1])
+        frequency = int(text)
     except ValueError:
         lenient = lenient or like_add_merges
         return 1, None if lenient else "the frequency is no positive integer"
@@ -152,11 +162,17 @@ def is_spaced(word: str) -> bool:
     return unicodedata.name(first, "").split(" ")[0].split("-")[0] not in SPACELESS_SCRIPTS
 
 
-def word_lines(source: str | os.PathLike[str] | Iterable[str]) -> list[str]:
+def listed_words(source: WordSource, *, keep_space: bool = False) -> list[str]:
     """The words of a list as they stand there, not normalised; frequencies are not looked at.
 
-    >>> word_lines(["一只\\t200", "", "猫"])
+    The keys of a mapping, as :func:`read_words` gives it, are taken as they are.
+
+    >>> listed_words(["一只\\t200", "", " 猫"])
     ['一只', '猫']
+    >>> listed_words({" the": 5})
+    [' the']
     """
-    lines = _lines(source, False, [])
-    return [line.strip().split("\t")[0] for line in lines if line.strip()]
+    if isinstance(source, Mapping):
+        return list(source)
+    lines = [line for line in _lines(source, False, []) if line.strip()]
+    return [(line.rstrip() if keep_space else line.strip()).split("\t")[0] for line in lines]

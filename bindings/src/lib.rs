@@ -16,6 +16,7 @@
 //! | `gil` | work without the interpreter, and signals meanwhile |
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
+//! | `prompt` | segments and conversations for `bpe_engine.prompt` |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `errors` | errors of the core as Python exceptions |
 
@@ -33,6 +34,7 @@ mod gil;
 mod ids;
 mod inspect;
 mod int_cache;
+mod prompt;
 mod ranks;
 mod request;
 mod rows;
@@ -58,9 +60,16 @@ mod _core {
     #[pymodule_export]
     use super::facade::NativeEncoding;
     #[pymodule_export]
+    use super::prompt::{
+        ConversationState, NameFinder, audit_segments, encode_segments, encode_segments_to_buffer,
+        stable_prefix,
+    };
+    #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]
-    use super::vocab_tools::{audit_tokens, learn_merges, merge_bytes, parse_rank_lines};
+    use super::vocab_tools::{
+        audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,9 +1,11 @@
 //! What `vocab_tools` needs of the core: learning, auditing, and merging of bare bytes.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
+use bpe_core::split::{BATCH, Batch, Piece};
 use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{Encoding, Error, Normalization, SpecialTokens, Splitter, Vocabulary, rank_file};
 use pyo3::exceptions::PyValueError;
@@ -11,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::OrRaise;
-use crate::ranks;
+use crate::{gil, ranks};
 
 fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
     ranks::build(ranks.py(), ranks::from_dict(ranks)?)
@@ -117,6 +119,44 @@ pub fn merge_bytes(
 ) -> PyResult<Vec<Option<Vec<u32>>>> {
     let vocabulary = vocabulary(ranks)?;
     Ok(py.detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
+}
+
+/// Counts the pieces of texts, each text on its own: `(piece, how often)` in no order. `nfc` says
+/// that text is normalised first.
+#[pyfunction]
+#[pyo3(signature = (pattern, texts, *, nfc=false))]
+pub fn count_pieces(
+    py: Python<'_>,
+    pattern: &str,
+    texts: Vec<String>,
+    nfc: bool,
+) -> PyResult<Vec<(String, u64)>> {
+    let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
+    let counts: bpe_core::Result<_> = gil::detached(py, || {
+        let splitter = Splitter::new(pattern)?;
+        let mut counts: HashMap<String, u64> = HashMap::new();
+        for text in &texts {
+            let text = normalization.apply(text)?;
+            bpe_core::polling::poll(text.len())?;
+            let mut batch: Batch = [Piece::default(); BATCH];
+            let mut pieces = splitter.pieces(&text);
+            loop {
+                let count = pieces.fill(&mut batch)?;
+                if count == 0 {
+                    break;
+                }
+                for piece in &batch[..count] {
+                    let piece = &text[piece.start..piece.end];
+                    match counts.get_mut(piece) {
+                        Some(count) => *count += 1,
+                        None => drop(counts.insert(piece.to_owned(), 1)),
+                    }
+                }
+            }
+        }
+        Ok(counts.into_iter().collect())
+    })?;
+    counts.or_raise(py)
 }
 
 type Line<'py> = (Bound<'py, PyBytes>, u32, usize);

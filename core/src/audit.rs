@@ -2,6 +2,10 @@
 //! pre-tokeniser ever hand it over whole, and does its text give the token back?
 
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::mpsc;
+use std::thread;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
@@ -46,7 +50,7 @@ pub enum Merging {
 pub enum Whole {
     /// It is no valid UTF-8, and pieces are.
     NotText,
-    /// SingleEncoder, or between other text.
+    /// Alone, or between other text.
     Yes,
     /// Never as a piece of its own, but a longer piece holds it and is encoded with it.
     OnlyInside,
@@ -120,21 +124,58 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
     }
 }
 
-/// Looks at every token of `encoding`, in the order of ranks. `progress` is told how many are done,
-/// and ends the work by `Break`: then the answer is `None`.
+/// How many tokens a thread takes at a time.
+const BLOCK: usize = 2048;
+
+/// Looks at every token of `encoding`, on all processors; the answer is in the order of ranks.
+/// `progress` is told how many are done, and ends the work by `Break`: then the answer is `None`.
 pub fn audit(
     encoding: &Encoding,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Vec<TokenAudit>>> {
-    let vocabulary = encoding.vocabulary();
-    let mut audits = Vec::with_capacity(vocabulary.len());
-    for rank in 0..vocabulary.len() as u32 {
-        audits.push(audit_token(encoding, rank)?);
-        if rank % 4096 == 4095 && progress(rank as usize).is_break() {
-            return Ok(None);
+    let total = encoding.vocabulary().len();
+    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let work = |sender: mpsc::Sender<(usize, Result<Vec<TokenAudit>>)>| {
+        while !stopped.load(Relaxed) {
+            let start = next.fetch_add(BLOCK, Relaxed);
+            if start >= total {
+                return;
+            }
+            let ranks = start..(start + BLOCK).min(total);
+            let block = ranks.map(|rank| audit_token(encoding, rank as u32));
+            if sender.send((start, block.collect())).is_err() {
+                return;
+            }
         }
-    }
-    Ok(Some(audits))
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(total / BLOCK + 1);
+    let blocks = thread::scope(|scope| {
+        let spawned = (0..threads).filter(|_| {
+            let sender = sender.clone();
+            thread::Builder::new().spawn_scoped(scope, || work(sender)).is_ok()
+        });
+        if spawned.count() == 0 {
+            work(sender);
+        } else {
+            drop(sender);
+        }
+        let (mut blocks, mut done) = (Vec::new(), 0);
+        for (start, block) in &receiver {
+            let block = block.inspect_err(|_| stopped.store(true, Relaxed))?;
+            done += block.len();
+            blocks.push((start, block));
+            if progress(done).is_break() {
+                stopped.store(true, Relaxed);
+                return Ok(None);
+            }
+        }
+        Ok(Some(blocks))
+    })?;
+    Ok(blocks.map(|mut blocks| {
+        blocks.sort_unstable_by_key(|&(start, _)| start);
+        blocks.into_iter().flat_map(|(_, block)| block).collect()
+    }))
 }
 
 /// The ids at which merging `bytes` stops: no splitting, and no look at whether they are a token

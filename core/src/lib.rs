@@ -24,6 +24,9 @@
 //! | [`offsets`] | where in the text each token stands |
 //! | [`truncate`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
+//! | [`segments`] | prompts of trusted and untrusted parts |
+//! | [`conversation`] | texts that grow and change, encoded where they changed |
+//! | [`strip`] | takes names out of texts |
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`sorted_tokens`] | tokens in the order of their bytes |
 //! | [`rank_file`] | the `.tiktoken` format |
@@ -40,6 +43,7 @@ pub mod ablation;
 pub mod audit;
 pub mod cache;
 pub mod code_points;
+pub mod conversation;
 pub mod encoding;
 pub mod error;
 pub(crate) mod hash;
@@ -55,10 +59,12 @@ pub mod pool;
 pub mod rank_file;
 pub mod request;
 pub(crate) mod rule;
+pub mod segments;
 pub mod sink;
 pub mod sorted_tokens;
 pub mod special_tokens;
 pub mod split;
+pub mod strip;
 pub mod threads;
 pub mod tier;
 pub mod train;

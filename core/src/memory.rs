@@ -102,6 +102,11 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
         .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
 }
 
+/// [`reserve`] for text.
+pub(crate) fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {
+    text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
+}
+
 /// An empty vector with room for `count` values.
 pub(crate) fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();

@@ -88,7 +88,7 @@ fn is_nfc(text: &str) -> bool {
 }
 
 /// Whether text can be cut before `character` and the parts normalized on their own.
-fn starts_stretch(character: char) -> bool {
+pub(crate) fn starts_stretch(character: char) -> bool {
     // Below U+0300 no character combines with what stands before it.
     if character < '\u{300}' {
         return true;

@@ -36,6 +36,14 @@ impl Request {
         Self { allowed, disallowed: Disallowed::None }
     }
 
+    /// How many bytes the longest name that may be disallowed has.
+    pub(crate) fn longest_disallowed(&self, special: &SpecialTokens) -> usize {
+        match &self.disallowed {
+            Disallowed::Names(names) => names.longest(),
+            _ => special.all().longest(),
+        }
+    }
+
     /// Fails with [`Error::DisallowedSpecial`] if a disallowed name is in `text`; of several it
     /// names the first.
     #[inline]

@@ -52,6 +52,7 @@ pub struct Match {
 #[derive(Debug, Clone)]
 pub struct Names {
     names: Vec<String>,
+    longest: usize,
     searcher: Option<Searcher>,
 }
 
@@ -96,12 +97,31 @@ impl Names {
         names.sort_unstable();
         names.dedup();
         let searcher = if names.is_empty() { None } else { Some(Searcher::new(&names)?) };
-        Ok(Self { names, searcher })
+        let longest = names.iter().map(String::len).max().unwrap_or(0);
+        Ok(Self { names, longest, searcher })
     }
 
     /// The names, sorted.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// How many bytes the longest name has.
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// The first byte of `text` from which on it may turn out to hold a name, or a longer one than
+    /// it does, once more text follows.
+    pub fn open_from(&self, text: &str) -> usize {
+        let begins_a_name = |rest: &str| {
+            let at = self.names.partition_point(|name| name.as_str() <= rest);
+            self.names.get(at).is_some_and(|name| name.starts_with(rest))
+        };
+        let first = text.len().saturating_sub(self.longest.saturating_sub(1));
+        (first..text.len())
+            .find(|&at| text.is_char_boundary(at) && begins_a_name(&text[at..]))
+            .unwrap_or(text.len())
     }
 
     /// The first match at or after byte `from`.

@@ -159,12 +159,23 @@ fn a_character_in_three_pieces_takes_no_part() {
 }
 
 #[test]
-fn a_word_with_such_a_character_adds_to_no_count() {
+fn a_blocked_word_gives_no_merges() {
+    // Its "ab" could be merged, but would serve no word.
     let options = Options { whole_characters: true, ..Options::default() };
-    let learned = run(&base_of(&[]), &[("猫ab", 5), ("cd", 1)], &options);
-    assert!(learned.paths[0].blocked);
-    assert_eq!(tokens(&learned), [b"cd"]);
-    assert!(learned.paths[0].merges.is_empty());
+    let learned = run(&base_of(&[]), &[("猫ab", 9), ("xy", 2), ("ab", 1)], &options);
+    assert!(learned.paths[0].blocked && learned.paths[0].merges.is_empty());
+    assert_eq!(tokens(&learned), [b"xy", b"ab"]);
+    assert_eq!(learned.merges[1].frequency, 1);
+    // It is counted as finished from the start.
+    let mut finished = None;
+    let many: Vec<String> = (0..1100).map(|i| format!("猫{i}")).collect();
+    let words: Vec<Word<'_>> =
+        many.iter().map(|word| Word { bytes: word.as_bytes(), frequency: 1 }).collect();
+    let learned = learn(&base_of(&[]), &words, &options, &mut |now| {
+        finished = Some(now.finished);
+        ControlFlow::Continue(())
+    });
+    assert!(learned.unwrap().merges.is_empty() && finished.is_some_and(|count| count > 1000));
 }
 
 #[test]

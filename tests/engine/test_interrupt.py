@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from seeds import seeded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
 
@@ -32,9 +33,7 @@ import os, signal, sys, threading, time
 import bpe_engine, numpy
 enc = bpe_engine.get_encoding("cl100k_base")
 enc.set_caching(False)
-import random
-letters = random.Random(5).choices("abcdefghijklmnop    ", k=1_000_000)
-text = "".join(letters) * 60
+text = sys.stdin.read() * 60
 ids = numpy.full(30_000_000, 11, dtype=numpy.uint32)
 sent = []
 def send():
@@ -51,11 +50,14 @@ else:
 """
 
 
+LETTERS = "".join(seeded("letters").choices("abcdefghijklmnop    ", k=1_000_000))
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_ctrl_c_ends_it(name):
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("CALL", CALLS[name])],
-        capture_output=True, text=True, timeout=100,
+        input=LETTERS, capture_output=True, text=True, timeout=100,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr
     # Soon: far less than the call would take; the machine may be busy.

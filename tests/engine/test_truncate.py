@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import ENCODINGS, repaired
 from pairs import Pair, pair
+from seeds import seeded
 from strategies import texts
 
 import bpe_engine
@@ -157,7 +157,7 @@ def test_a_suffix_is_found_from_the_end(both: Pair):
 
 
 HARD = {
-    "letters": lambda n: "".join(random.Random(1).choices("ab", k=n)),
+    "letters": lambda n: "".join(seeded("letters").choices("ab", k=n)),
     "dashes": lambda n: "(" + "-" * n,
     "words": lambda n: "hello world, it's 1234 " * (n // 23),
     "spaces": lambda n: " \n" * (n // 2),

@@ -40,6 +40,34 @@ def test_python_packages(path: Path) -> None:
     assert not found & {"tests", "benchmarks", "conftest", "oracles", "tiktoken"}
 
 
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """Private modules and names that a module takes from others: what it has itself is its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            yield from (name for name in names if node.level == 0 and is_private(name))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from filter(is_private, alias.name.split("."))
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield node.attr
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "vocab_tools").rglob("*.py")),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_vocab_tools_uses_what_is_public(path: Path) -> None:
+    found = set(private_names(ast.parse(path.read_text(encoding="utf-8"))))
+    assert found <= {"_replace", "_exit"}  # Of named tuples and of os; both are public.
+
+
 def test_importing_the_library_needs_nothing_else() -> None:
     """At the top of a module: inside a function an optional package may be asked for."""
     for path in (ROOT / "bpe_engine").glob("*.py"):
@@ -64,14 +92,14 @@ CORE_ROOMS = [
     "error", "hash", "once", "polling", "ablation", "tier", "memory", "code_points",
     "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
     "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "encoding", "threads",
-    "offsets", "inspect", "truncate", "unstable", "audit", "train",
+    "offsets", "inspect", "truncate", "unstable", "segments", "conversation", "strip", "audit", "train",
 ]  # fmt: skip
 
 # The same for the bindings.
 BINDINGS_ROOMS = [
     "buffer_pool", "int_cache", "errors", "strings", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "vocab_tools",
+    "vocabulary", "caches", "facade", "prompt", "vocab_tools",
 ]  # fmt: skip
 
 # What `lib.rs` offers under the name of the crate.

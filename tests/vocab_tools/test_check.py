@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import time
 import tracemalloc
@@ -16,8 +17,8 @@ from seeds import seeded
 from vocab_bases import BYTES, DATA, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN, bases, word_lists
 
 import bpe_engine
-from vocab_tools import CheckResult, check_vocabulary, learn_merges
-from vocab_tools.check import CODES, ROUND_TRIP_CLASSES
+from vocab_tools import CheckResult, check_vocabulary, learn_merges, read_words
+from vocab_tools.check import ROUND_TRIP_CLASSES, RULES
 
 
 def write(path: Path, rows: list[tuple[bytes, int]]) -> Path:
@@ -113,6 +114,36 @@ def test_published_vocabularies_have_no_errors(name: str) -> None:
     assert len(result.round_trip) == result.sizes["ranks"] + result.sizes["special_tokens"]
 
 
+def test_qwen_has_three_tokens_that_look_special() -> None:
+    # As in "Fishing for Magikarp": looking special counts before the number of tokens.
+    classes = check_vocabulary(DATA / "qwen.tiktoken").round_trip
+    special = [number for number, name in classes.items() if name == "UNREACHABLE_SPECIAL"]
+    assert [bpe_engine.get_encoding("qwen").decode([number]) for number in special] == [
+        "<unk>",
+        "<s>",
+        "</s>",
+    ]
+    # What round-trips is OK whatever it looks like.
+    assert classes[95232] == "OK" and bpe_engine.get_encoding("qwen").decode([95232]) == "[…]"
+
+
+def test_words_of_read_words_keep_their_space() -> None:
+    words = read_words([" low\t3"], keep_space=True)
+    extra = learn_merges(BYTES, words, start_id=300).tokens
+    assert b" low" in extra
+    assert "WORD_NOT_ONE_TOKEN" not in codes(check_vocabulary(BYTES, extra, words=words))
+    lines = check_vocabulary(BYTES, extra, words=[" low"], keep_space=True)
+    assert "WORD_NOT_ONE_TOKEN" not in codes(lines)
+    assert codes(check_vocabulary(BYTES, extra, words=[" low"]))["WORD_NOT_ONE_TOKEN"] == 1
+
+
+def test_every_rule_is_one_function_with_a_code() -> None:
+    assert len({rule.code for rule in RULES}) == len(RULES) == 23
+    for rule in RULES:
+        assert rule.code.isupper() and rule.look.__name__ == rule.code.lower()
+        assert rule.look.__module__.startswith("vocab_tools.check.rules.")
+
+
 def test_a_defective_file(tmp_path: Path) -> None:
     rows = [(bytes([byte]), byte) for byte in range(256) if byte not in (0, 7)]
     rows += [(b"ab", 256), (b"ab", 257), (b"cd", 256), (b"<|end|>", 300), (b"yz", 310)]
@@ -193,9 +224,11 @@ def test_the_corpus_is_normalised_when_the_encoding_does_so(tmp_path: Path, patt
     for form in ("NFC", "NFD"):
         corpus = tmp_path / f"{form}.txt"
         corpus.write_text(unicodedata.normalize(form, "café bazé cafébazé bar"), encoding="utf-8")
-        counts.append(check_vocabulary(BYTES, extra, pattern=pattern, corpus=corpus).corpus)
+        effect = check_vocabulary(BYTES, extra, pattern=pattern, corpus=corpus).corpus
+        assert effect is not None
+        counts.append(dataclasses.replace(effect, files=[]))
     assert (counts[0] == counts[1]) == (pattern == "qwen")
-    assert counts[0] is not None and counts[0].tokens_after < counts[0].tokens_before
+    assert counts[0].tokens_after < counts[0].tokens_before
 
 
 def test_merging_has_reasons() -> None:
@@ -306,7 +339,7 @@ def test_the_plain_form_is_json(o200k: CheckResult) -> None:
     plain = json.loads(json.dumps(o200k.to_plain()))
     assert plain["round_trip"]["counts"]["OK"] == 198424
     assert len(plain["round_trip"]["ids"]["UNDECODEABLE"]) == 1562
-    assert {finding["code"] for finding in plain["findings"]} <= set(CODES)
+    assert {finding["code"] for finding in plain["findings"]} <= {rule.code for rule in RULES}
     assert {"id": 3914, "inside_a_longer_piece": True} in plain["never_whole"]
 
 

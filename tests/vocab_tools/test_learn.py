@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,10 @@ from vocab_bases import (
 
 import bpe_engine
 import vocab_tools
-from vocab_tools.ranks import Pattern
+from bpe_engine import vocabulary
+from vocab_tools.patterns import Pattern
 
+ROOT = Path(__file__).parents[2]
 QWEN_RANKS = vocab_tools.load_ranks(QWEN)
 
 
@@ -349,3 +352,68 @@ def test_ctrl_c_and_errors_end_the_work() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         vocab_tools.learn_merges(BYTES, words, pattern=".+", progress=fail)
+
+
+def test_a_word_that_is_left_out_takes_no_part() -> None:
+    # 猫 is three pieces in a base of bytes, so the word cannot become one token of whole
+    # characters: its "ab" is not learned for it either, and does not count for other words.
+    result = vocab_tools.learn_merges(BYTES, {"猫ab": 9}, start_id=300, whole_characters=True)
+    assert result.tokens == {}
+    words = {"猫ab": 9, "xy": 2, "ab": 1}
+    result = vocab_tools.learn_merges(BYTES, words, start_id=300, whole_characters=True)
+    assert list(result.tokens) == [b"xy", b"ab"]
+
+
+def test_too_many_words_are_refused_at_once() -> None:
+    words = {f"{chr(0x4E00 + i % 20000)}{chr(0x4E00 + i // 20000)}": 1 for i in range(600_000)}
+    start = time.process_time()
+    with pytest.raises(ValueError, match="600,000 words.*500,000.*--max-merges"):
+        vocab_tools.learn_merges(BYTES, words, pattern=".+")
+    assert time.process_time() - start < 20
+    # What is learned until a limit is kept when the person says so.
+    few = dict(list(words.items())[:3000])
+    result = vocab_tools.learn_merges(BYTES, few, start_id=300, pattern=".+", max_merges=50)
+    assert len(result.tokens) == 50
+
+
+def test_the_limit_of_a_vocabulary_is_that_of_the_core() -> None:
+    source = (ROOT / "core" / "src" / "vocabulary" / "mod.rs").read_text(encoding="utf-8")
+    assert "RANK_BITS: u32 = 21;" in source and "(1 << RANK_BITS) - 512;" in source
+    assert vocabulary.MAX_TOKENS == 2**21 - 512
+
+
+def test_pruning_leaves_out_what_no_word_needs() -> None:
+    base = {**BYTES, b"bc": 256}
+    words = {"ab": 0, "abc": 5}
+    del words["ab"]
+    # "a" + "bc" gives the word; nothing is left out that it needs.
+    assert list(vocab_tools.learn_merges(base, words, start_id=300, prune=True).tokens) == [b"abc"]
+    steps = vocab_tools.learn_merges(BYTES, {"low": 5, "lower": 2}, start_id=300, prune=True)
+    assert set(steps.tokens) == {b"lo", b"low", b"er", b"lower"} and steps.pruned == []
+
+
+@given(word_lists, bases)
+def test_pruning_changes_no_word(words: dict[str, int], base: dict[bytes, int]) -> None:
+    kinds = {"start_id": 1000, "special_tokens": {}}
+    whole = vocab_tools.learn_merges(base, words, **kinds)
+    pruned = vocab_tools.learn_merges(base, words, **kinds, prune=True)
+    assert set(pruned.tokens) <= set(whole.tokens)
+    assert list(pruned.tokens.values()) == list(range(1000, 1000 + len(pruned.tokens)))
+    assert [token for token in whole.tokens if token in pruned.tokens] == list(pruned.tokens)
+
+    def ends(result: vocab_tools.LearnResult) -> list[list[bytes]]:
+        names = {number: token for token, number in result.extended.items()}
+        listed = [path.word.encode() for path in result.words]
+        merged = vocabulary.merge_bytes(result.extended, listed) if listed else []
+        return [[names[number] for number in ids or ()] for ids in merged]
+
+    assert ends(pruned) == ends(whole)
+    assert [path.reached for path in pruned.words] == [path.reached for path in whole.words]
+
+
+def test_by_products_are_ranked_by_use() -> None:
+    from vocab_tools.report.sections import sections
+
+    result = vocab_tools.learn_merges(BYTES, {"lower": 2, "low": 5, "xyz": 9}, start_id=300)
+    part = next(part for part in sections(result) if part.title == "By-products")
+    assert [(row[0], row[2]) for row in part.rows] == [("'xy'", "9"), ("'lo'", "7"), ("'er'", "2")]

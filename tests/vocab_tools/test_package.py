@@ -12,12 +12,13 @@ import pytest
 import vocab_tools
 
 FOLDER = Path(vocab_tools.__file__).parent
-MODULES = sorted(path.stem for path in FOLDER.glob("*.py"))
+PATHS = sorted(path.relative_to(FOLDER.parent) for path in FOLDER.rglob("*.py"))
+MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in PATHS]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
 def test_examples(name: str) -> None:
-    module = importlib.import_module(f"vocab_tools.{name}".removesuffix(".__init__"))
+    module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
 
 

@@ -86,3 +86,11 @@ def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
     assert read_words(path, notes=notes) == {"猫": 1}
     assert notes
     assert read_words(path, like_add_merges=True) == {"\ufeff猫": 1}
+
+
+def test_whole_numbers_of_spreadsheets() -> None:
+    assert read_words(["a\t12.0", "b\t3.", "c\t 4.00 "]) == {"a": 12, "b": 3, "c": 4}
+    for bad in ("1.5", "0.0", "1e3", ".0", "-2.0"):
+        with pytest.raises(WordListError):
+            read_words([f"a\t{bad}"])
+    assert read_words(["a\t12.0"], like_add_merges=True) == {"a": 1}

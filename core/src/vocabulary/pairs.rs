@@ -279,7 +279,7 @@ impl Lowest {
     fn index(bytes: &[u8]) -> usize {
         match *bytes {
             [first] => usize::from(first),
-            _ => usize::from(bytes[0]) + 1 << 8 | usize::from(bytes[1]),
+            _ => ((usize::from(bytes[0]) + 1) << 8) | usize::from(bytes[1]),
         }
     }
 

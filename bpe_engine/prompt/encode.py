@@ -1,0 +1,322 @@
+"""Segments into ids: the work behind `Encoding.encode_segments` and its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+from .._core import NameFinder, audit_segments, encode_segments, encode_segments_to_buffer
+from .segments import Segment
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ..core import Encoding
+
+# What finds control strings, by encoding and by the names beside its special tokens.
+_FINDERS: WeakKeyDictionary[Encoding, dict[frozenset[str], NameFinder]] = WeakKeyDictionary()
+_MOST_FINDERS = 8
+
+__all__ = ["Audit", "ControlString", "OnControl", "audit", "count", "encode", "encode_to_numpy"]
+
+
+class ControlString(NamedTuple):
+    """A control string in untrusted text."""
+
+    token: str
+    #: The index of the segment in which it begins.
+    segment: int
+    #: The character of that segment's text with which it begins.
+    offset: int
+
+
+OnControl: TypeAlias = "Literal['encode', 'raise', 'strip'] | Callable[[ControlString], str]"
+_Segments: TypeAlias = "Iterable[Segment | tuple[Any, ...]]"
+
+
+def encode(
+    encoding: Encoding,
+    segments: _Segments,
+    join: bool = True,
+    on_control: OnControl = "encode",
+    control: Collection[str] = (),
+) -> list[int]:
+    """See `Encoding.encode_segments`."""
+    segments = _prepared(encoding, segments, on_control, control)
+    return encode_segments(encoding._core_bpe, segments, bool(join))
+
+
+def encode_to_numpy(
+    encoding: Encoding,
+    segments: _Segments,
+    join: bool = True,
+    on_control: OnControl = "encode",
+    control: Collection[str] = (),
+) -> npt.NDArray[np.uint32]:
+    """See `Encoding.encode_segments_to_numpy`."""
+    segments = _prepared(encoding, segments, on_control, control)
+    buffer = encode_segments_to_buffer(encoding._core_bpe, segments, bool(join))
+    import numpy as np
+
+    return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
+
+
+def count(
+    encoding: Encoding,
+    segments: _Segments,
+    join: bool = True,
+    on_control: OnControl = "encode",
+    control: Collection[str] = (),
+) -> int:
+    """See `Encoding.count_segments`."""
+    segments = _prepared(encoding, segments, on_control, control)
+    return len(encode_segments_to_buffer(encoding._core_bpe, segments, bool(join)))
+
+
+class Audit:
+    """What `Encoding.audit_segments` found out about a prompt."""
+
+    #: The ids.
+    ids: list[int]
+    #: For each id, the index of the segment with its first byte.
+    segments: list[int]
+    #: For each id, whether it is a special token: one that a trusted segment asked for.
+    special: list[bool]
+    #: The control strings in untrusted text. They are encoded as ordinary text.
+    controls: list[ControlString]
+
+    def __init__(
+        self,
+        ids: list[int],
+        spans: list[tuple[int, int]],
+        special: Iterable[int],
+        controls: list[ControlString],
+        labels: Sequence[tuple[str | None, bool, bool]],
+        unmarked: Collection[str],
+    ):
+        self.ids = ids
+        self.segments = [first for first, _ in spans]
+        self.special = [bool(flag) for flag in special]
+        self.controls = controls
+        self._spans = spans
+        self._labels = labels
+        self._unmarked = frozenset(unmarked)
+
+    def __repr__(self) -> str:
+        return f"<Audit of {len(self.ids)} ids, {len(self.controls)} control strings>"
+
+    def assert_safe(self) -> None:
+        """ValueError if text from outside could control the model.
+
+        Special tokens in untrusted text are encoded as ordinary text, which is safe. A control
+        string that is no special token of the encoding has no other form than its text: where
+        untrusted text holds one of those that ``control=`` named, the prompt is not safe.
+
+        >>> import bpe_engine
+        >>> from bpe_engine.prompt import special, untrusted
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> segments = [special("<|endoftext|>"), untrusted("<|endoftext|>")]
+        >>> gpt2.audit_segments(segments).assert_safe()
+        """
+        for id, span, is_special in zip(self.ids, self._spans, self.special):
+            if is_special and not self._labels[span[0]][1]:
+                raise ValueError(f"the special token {id} comes from segments[{span[0]}]")
+        for found in self.controls:
+            if found.token in self._unmarked:
+                raise _forbidden(found)
+
+    def mask(self, role: str = "assistant") -> list[int]:
+        """1 for each id all of whose bytes come from segments with this role, 0 for the others.
+
+        >>> import bpe_engine
+        >>> from bpe_engine.prompt import trusted, untrusted
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> segments = [trusted("Q: why?\\nA:"), untrusted(" so it is", role="assistant")]
+        >>> gpt2.audit_segments(segments).mask()
+        [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]
+        """
+        # Segments without text have no bytes: what stands on both sides of one is not theirs.
+        lacks_role = [label != role and not is_empty for label, _, is_empty in self._labels]
+        return [int(not any(lacks_role[first : last + 1])) for first, last in self._spans]
+
+
+def audit(
+    encoding: Encoding, segments: _Segments, join: bool = True, control: Collection[str] = ()
+) -> Audit:
+    """See `Encoding.audit_segments`."""
+    segments = _listed(segments)
+    ids, spans, special = audit_segments(encoding._core_bpe, segments, bool(join))
+    finder, unmarked = _finder(encoding, control)
+    labels = [
+        (
+            segment[2] if len(segment) > 2 else None,
+            _is_trusted(segment),
+            not segment[0] and not _is_tokens(segment),
+        )
+        for segment in segments
+    ]
+    controls = [
+        found for start, texts in _untrusted_runs(segments) for found in _find(finder, start, texts)
+    ]
+    return Audit(ids, spans, special, controls, labels, unmarked)
+
+
+# ---- Policies for control strings ----
+
+
+def _prepared(
+    encoding: Encoding, segments: _Segments, on_control: OnControl, control: Collection[str]
+) -> _Segments:
+    """The segments after the policy for control strings in untrusted ones."""
+    if on_control == "encode":
+        return segments
+    if on_control not in ("raise", "strip") and not callable(on_control):
+        raise ValueError(
+            f'on_control must be "encode", "raise", "strip" or a function, not {on_control!r}'
+        )
+    segments = _listed(segments)
+    # What is wrong with the segments is told before what is wrong with their text.
+    encode_segments(encoding._core_bpe, [_shape(segment) for segment in segments], True)
+    finder, _ = _finder(encoding, control)
+    for start, texts in _untrusted_runs(segments):
+        found = _find(finder, start, texts)
+        if not found:
+            continue
+        if on_control == "raise":
+            raise _forbidden(found[0])
+        if on_control == "strip":
+            texts = _stripped(finder, texts)
+        else:
+            texts = _replaced(finder, start, texts, on_control)
+        for index, text in enumerate(texts, start):
+            segments[index] = (text, *segments[index][1:])
+    return segments
+
+
+def _listed(segments: _Segments) -> list[Any]:
+    if isinstance(segments, str) or not isinstance(segments, Iterable):
+        hint = "; for one text pass [untrusted(text)]" if isinstance(segments, str) else ""
+        raise TypeError(f"segments must be a list of segments, not {type(segments).__name__}{hint}")
+    return list(segments)
+
+
+def _shape(segment: Any) -> Any:
+    """The segment with a short text, if it is one."""
+    if isinstance(segment, tuple) and len(segment) >= 2 and isinstance(segment[0], str):
+        return segment if _is_trusted(segment) else ("", *segment[1:])
+    return segment
+
+
+def _is_trusted(segment: Sequence[Any]) -> bool:
+    """Whether something in it may be special."""
+    return bool(segment[1]) or _is_tokens(segment)
+
+
+def _is_tokens(segment: Sequence[Any]) -> bool:
+    return len(segment) == 6 and bool(segment[4] == "tokens")
+
+
+def _untrusted_runs(segments: Sequence[Any]) -> list[tuple[int, list[str]]]:
+    """The texts of untrusted neighbours, with the index of the first: together they are one text,
+    in which a control string may stand across a border."""
+    runs: list[tuple[int, list[str]]] = []
+    last = -2
+    for index, segment in enumerate(segments):
+        if _is_trusted(segment):
+            continue
+        if index == last + 1:
+            runs[-1][1].append(segment[0])
+        else:
+            runs.append((index, [segment[0]]))
+        last = index
+    return runs
+
+
+def _find(finder: NameFinder, start: int, texts: list[str]) -> list[ControlString]:
+    result = []
+    index = before = 0
+    for token, first, _ in finder.find("".join(texts)):
+        while first >= before + len(texts[index]):
+            before += len(texts[index])
+            index += 1
+        result.append(ControlString(token, start + index, first - before))
+    return result
+
+
+def _stripped(finder: NameFinder, texts: list[str]) -> list[str]:
+    """The texts without control strings, and without those that come about when they are gone."""
+    texts = [finder.normalized(text) for text in texts]
+    while finder.find("".join(texts)):
+        kept = finder.strip("".join(texts))
+        result, begin = [], 0
+        for text in texts:
+            end = begin + len(text)
+            parts = [
+                text[max(first, begin) - begin : min(last, end) - begin]
+                for first, last in kept
+                if first < end and last > begin
+            ]
+            result.append(finder.normalized("".join(parts)))
+            begin = end
+        if result == texts:
+            raise ValueError(
+                "the control strings in this text cannot be taken out, because normalization "
+                'makes them again; use on_control="raise"'
+            )
+        texts = result
+    return texts
+
+
+def _replaced(
+    finder: NameFinder, start: int, texts: list[str], replace: Callable[[ControlString], str]
+) -> list[str]:
+    """The texts with what `replace` gives for each control string."""
+    found = finder.find("".join(texts))
+    places = _find(finder, start, texts)
+    result, begin = [], 0
+    for index, text in enumerate(texts, start):
+        end = begin + len(text)
+        parts, at = [], begin
+        for place, (_, first, last) in zip(places, found):
+            if last <= begin or first >= end:
+                continue
+            parts.append(text[at - begin : max(first, begin) - begin])
+            if place.segment == index:
+                new = replace(place)
+                if not isinstance(new, str):
+                    raise TypeError(
+                        f"on_control must return a str, not {type(new).__name__}, for {place}"
+                    )
+                parts.append(new)
+            at = min(last, end)
+        parts.append(text[at - begin :])
+        result.append("".join(parts))
+        begin = end
+    return result
+
+
+def _forbidden(found: ControlString) -> ValueError:
+    return ValueError(
+        f"untrusted text holds the control string {found.token!r}: segments[{found.segment}], "
+        f'character {found.offset}; refuse it, or take it out with on_control="strip"'
+    )
+
+
+def _finder(encoding: Encoding, control: Collection[str]) -> tuple[NameFinder, frozenset[str]]:
+    """What finds control strings, and those that are no special tokens."""
+    if isinstance(control, (str, bytes)):
+        raise TypeError(f"control must be a collection of str, not {type(control).__name__}")
+    names = frozenset(control)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"control must be a collection of str that are not empty, not {name!r}")
+    found = _FINDERS.setdefault(encoding, {})
+    finder = found.get(names)
+    if finder is None:
+        finder = NameFinder(encoding._core_bpe, sorted(names | encoding.special_tokens_set))
+        if len(found) >= _MOST_FINDERS:
+            found.clear()
+        found[names] = finder
+    return finder, names - encoding.special_tokens_set

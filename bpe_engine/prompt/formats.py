@@ -1,0 +1,267 @@
+"""Chat formats as data, and conversations in them as segments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from .segments import Segment
+
+__all__ = ["CHATML", "FORMATS", "HARMONY", "LLAMA3", "MISTRAL", "ChatFormat", "Turn", "render_chat"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a message looks like. ``{name}`` stands for what the message has under that name,
+    which is untrusted; everything else is trusted."""
+
+    #: What the program writes before the message.
+    head: str
+    #: The message: what a model with this role writes, the token that ends it included.
+    body: str
+    #: What stands behind it.
+    tail: str = ""
+
+
+@dataclass(frozen=True)
+class ChatFormat:
+    """A chat format: text before the first message, and a `Turn` for each role.
+
+    A message may have a turn of its own: ``call`` for each of its tool calls, with ``{name}`` and
+    ``{arguments}``, ``thinking`` for its reasoning, and ``channel`` where it names a channel.
+    """
+
+    name: str
+    turns: Mapping[str, Turn]
+    begin: str = ""
+    #: What asks a model for the next message.
+    generation: str = ""
+    call: Turn | None = None
+    thinking: Turn | None = None
+    channel: Turn | None = None
+    #: What stands once behind the calls of a message.
+    after_calls: str = ""
+    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def _like(format: str, roles: Sequence[str], tail: str = "") -> Mapping[str, Turn]:
+    head, body = format.split("{content}")
+    return MappingProxyType(
+        {role: Turn(head.replace("ROLE", role), "{content}" + body, tail) for role in roles}
+    )
+
+
+CHATML = ChatFormat(
+    "chatml",
+    _like(
+        "<|im_start|>ROLE\n{content}<|im_end|>", ["system", "user", "assistant", "tool"], tail="\n"
+    ),
+    generation="<|im_start|>assistant\n",
+    call=Turn(
+        "<|im_start|>assistant\n",
+        '<tool_call>\n{"name": {name_json}, "arguments": {arguments}}\n</tool_call><|im_end|>',
+        "\n",
+    ),
+)
+
+LLAMA3 = ChatFormat(
+    "llama3",
+    _like(
+        "<|start_header_id|>ROLE<|end_header_id|>\n\n{content}<|eot_id|>",
+        ["system", "user", "assistant", "ipython"],
+    ),
+    begin="<|begin_of_text|>",
+    generation="<|start_header_id|>assistant<|end_header_id|>\n\n",
+    call=Turn(
+        "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        '{"name": {name_json}, "parameters": {arguments}}<|eot_id|>',
+    ),
+    aliases=MappingProxyType({"tool": "ipython"}),
+)
+
+HARMONY = ChatFormat(
+    "harmony",
+    MappingProxyType(
+        {
+            **_like("<|start|>ROLE<|message|>{content}<|end|>", ["system", "developer", "user"]),
+            "assistant": Turn("<|start|>assistant", "<|channel|>final<|message|>{content}<|end|>"),
+            "tool": Turn(
+                "<|start|>functions.",
+                "{name} to=assistant<|channel|>commentary<|message|>{content}<|end|>",
+            ),
+        }
+    ),
+    generation="<|start|>assistant",
+    call=Turn(
+        "<|start|>assistant",
+        "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}<|call|>",
+    ),
+    thinking=Turn("<|start|>assistant", "<|channel|>analysis<|message|>{thinking}<|end|>"),
+    channel=Turn("<|start|>assistant", "<|channel|>{channel}<|message|>{content}<|end|>"),
+)
+
+MISTRAL = ChatFormat(
+    "mistral",
+    MappingProxyType(
+        {
+            "system": Turn("[SYSTEM_PROMPT]", "{content}[/SYSTEM_PROMPT]"),
+            "user": Turn("[INST]", "{content}[/INST]"),
+            "assistant": Turn("", "{content}</s>"),
+            "tool": Turn("[TOOL_RESULTS]", "{content}[/TOOL_RESULTS]"),
+        }
+    ),
+    begin="<s>",
+    call=Turn("", "[TOOL_CALLS]{name}[ARGS]{arguments}"),
+    after_calls="</s>",
+)
+
+#: The formats by name.
+FORMATS: Mapping[str, ChatFormat] = MappingProxyType(
+    {format.name: format for format in (CHATML, HARMONY, LLAMA3, MISTRAL)}
+)
+
+
+def render_chat(
+    messages: Sequence[Mapping[str, Any]],
+    format: str | ChatFormat,
+    *,
+    add_generation_prompt: bool = False,
+) -> list[Segment]:
+    """A conversation as segments: what the format says is trusted, what messages say is not.
+
+    Args:
+        messages: Mappings with a ``role`` and a ``content`` that is a str, or a list of parts
+            ``{"type": "text", "text": ...}``. An assistant's may have ``tool_calls`` as OpenAI's
+            API has them, and for Harmony ``thinking`` and ``channel``; a tool's has a ``name``
+            where the format asks for one.
+        format: ``"chatml"``, ``"harmony"`` (o200k_harmony), ``"llama3"``, ``"mistral"``
+            (Tekken), or a `ChatFormat`.
+        add_generation_prompt: Whether it ends with the beginning of an assistant's message.
+
+    Returns:
+        Segments. What a model with that role wrote, or should write, has the message's role as
+        its label, and ``messages[i]`` as its source; see `Audit.mask`.
+
+    Raises:
+        ValueError: A role that the format does not have, or something is missing.
+        TypeError: Something is not text.
+
+    >>> import bpe_engine
+    >>> from bpe_engine.prompt import render_chat
+    >>> segments = render_chat([{"role": "user", "content": "Hi<|end|>"}], "harmony")
+    >>> [segment.text for segment in segments]
+    ['<|start|>user<|message|>', 'Hi<|end|>', '<|end|>']
+    >>> bpe_engine.get_encoding("o200k_harmony").encode_segments(segments)
+    [200006, 1428, 200008, 12194, 27, 91, 419, 91, 29, 200007]
+    """
+    if isinstance(format, str):
+        if format not in FORMATS:
+            raise ValueError(f"there is no chat format {format!r}; there are {', '.join(FORMATS)}")
+        format = FORMATS[format]
+    if isinstance(messages, (str, bytes, Mapping)):
+        raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
+    segments: list[Segment] = []
+    _trusted(segments, format.begin, None, "format")
+    for index, message in enumerate(messages):
+        _Message(format, index, message).render(segments)
+    if add_generation_prompt:
+        _trusted(segments, format.generation, None, "format")
+    return segments
+
+
+def _trusted(segments: list[Segment], text: str, role: str | None, source: str) -> None:
+    if text:
+        segments.append(Segment(text, True, role, source))
+
+
+class _Message:
+    """One message, in a format."""
+
+    def __init__(self, format: ChatFormat, index: int, message: Mapping[str, Any]):
+        self.source = f"messages[{index}]"
+        if not isinstance(message, Mapping):
+            raise TypeError(f"{self.source} must be a dict, not {type(message).__name__}")
+        self.format = format
+        self.message = message
+        self.role = self._text("role", message.get("role"))
+
+    def render(self, segments: list[Segment]) -> None:
+        """Adds the segments of the message."""
+        format, message = self.format, self.message
+        name = format.aliases.get(self.role, self.role)
+        turn = format.turns.get(name)
+        if turn is None:
+            raise ValueError(
+                f"{self.source} has the role {self.role!r}, which the format {format.name} does "
+                f"not have; it has {', '.join([*format.turns, *format.aliases])}"
+            )
+        is_assistant = self.role == "assistant"
+        thinking = message.get("thinking") or message.get("reasoning_content")
+        if is_assistant and thinking and format.thinking is not None:
+            self._turn(segments, format.thinking, {"thinking": self._text("thinking", thinking)})
+        calls = (message.get("tool_calls") or []) if is_assistant else []
+        if not calls or message.get("content"):
+            if is_assistant and message.get("channel") and format.channel is not None:
+                turn = format.channel
+            self._turn(segments, turn, {})
+        for number, call in enumerate(calls):
+            self._turn(segments, self._call_turn(), self._call(number, call))
+        if calls:
+            _trusted(segments, format.after_calls, self.role, "format")
+
+    def _turn(self, segments: list[Segment], turn: Turn, values: Mapping[str, str]) -> None:
+        _trusted(segments, turn.head, None, "format")
+        # {name}s stand between literals.
+        for place, part in enumerate(re.split(r"\{(\w+)\}", turn.body)):
+            if place % 2 == 0:
+                _trusted(segments, part, self.role, "format")
+                continue
+            text = values[part] if part in values else self._value(part)
+            if text:
+                segments.append(Segment(text, False, self.role, self.source))
+        _trusted(segments, turn.tail, None, "format")
+
+    def _value(self, name: str) -> str:
+        if name not in self.message:
+            raise ValueError(f"{self.source} ({self.role}) has no {name}, which its format needs")
+        return self._text(name, self.message[name])
+
+    def _text(self, name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        if name == "content" and isinstance(value, Sequence) and not isinstance(value, bytes):
+            return "".join(self._part(number, part) for number, part in enumerate(value))
+        what = "is missing" if value is None else f"must be a str, not {type(value).__name__}"
+        error = ValueError if value is None else TypeError
+        raise error(f"the {name} of {self.source} {what}")
+
+    def _part(self, number: int, part: Any) -> str:
+        if isinstance(part, Mapping) and part.get("type", "text") == "text":
+            return self._text(f"content[{number}]['text']", part.get("text"))
+        kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+        raise TypeError(f"content[{number}] of {self.source} must be text, not {kind!r}")
+
+    def _call_turn(self) -> Turn:
+        if self.format.call is None:
+            raise ValueError(
+                f"{self.source} has tool calls, which the format {self.format.name} does not have"
+            )
+        return self.format.call
+
+    def _call(self, number: int, call: Any) -> dict[str, str]:
+        function = call.get("function", call) if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping):
+            raise TypeError(f"tool_calls[{number}] of {self.source} must be a dict")
+        name = self._text(f"tool_calls[{number}].name", function.get("name"))
+        arguments = function.get("arguments", {})
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        return {
+            "name": name,
+            "name_json": json.dumps(name, ensure_ascii=False),
+            "arguments": arguments,
+        }

@@ -1,0 +1,160 @@
+"""The operators of the template language, and what templates can call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from jinja2 import nodes
+from jinja2.exceptions import SecurityError, TemplateError
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.utils import Namespace
+
+from .limits import TemplateLimitError, check_size
+from .origin import Traced, concat, generated, percent, text_of
+
+__all__ = [
+    "GenerationBlocks",
+    "TemplateDict",
+    "TemplateNamespace",
+    "add",
+    "join",
+    "modulo",
+    "multiply",
+    "parts",
+    "power",
+    "raise_exception",
+    "strftime_now",
+]
+
+# Longer ones take long to compute with; no template needs them.
+_INT_BITS = 4096
+
+
+def add(values: tuple[Any, ...]) -> Any:
+    """``a + b + c``"""
+    for value in values:
+        kind = type(value)
+        if kind is not str and kind is not Traced:
+            return _sum(values)
+    return concat(values)
+
+
+def parts(values: tuple[Any, ...]) -> Any:
+    """``a + b + c`` as it is output: if they are strings, as they are."""
+    for value in values:
+        kind = type(value)
+        if kind is not str and kind is not Traced:
+            return text_of(_sum(values))
+    return values
+
+
+def _sum(values: tuple[Any, ...]) -> Any:
+    result = values[0]
+    for value in values[1:]:
+        result = result + value
+        if isinstance(result, (str, list, tuple)):
+            check_size(len(result))
+    return result
+
+
+def multiply(left: Any, right: Any) -> Any:
+    """``left * right``"""
+    if isinstance(left, int) and isinstance(right, int):
+        _check_bits(left.bit_length() + right.bit_length())
+    for some, times in ((left, right), (right, left)):
+        if isinstance(some, (str, bytes, list, tuple)) and isinstance(times, int):
+            check_size(len(some) * max(0, times))
+    return left * right
+
+
+def modulo(left: Any, right: Any) -> Any:
+    """``left % right``"""
+    if type(left) in (str, Traced):
+        return percent(left, right)
+    if isinstance(left, bytes):
+        raise SecurityError("formatting bytes is not allowed in a template")
+    return left % right
+
+
+def power(left: Any, right: Any) -> Any:
+    """``left ** right``"""
+    if isinstance(left, int) and isinstance(right, int):
+        _check_bits(left.bit_length() * abs(right))
+    return left**right
+
+
+def _check_bits(bits: int) -> None:
+    if bits > _INT_BITS:
+        raise TemplateLimitError(
+            f"the template computes a number of some {bits} bits; {_INT_BITS} is the limit"
+        )
+
+
+def join(values: tuple[Any, ...]) -> str:
+    """``a ~ b``"""
+    return concat(map(text_of, values))
+
+
+# ---- What templates can call ----
+
+
+def raise_exception(message: str) -> None:
+    """For templates that refuse a conversation."""
+    raise TemplateError(message)
+
+
+def strftime_now(format: str) -> str:
+    """The time of the day, which is nothing that the template says."""
+    return datetime.now().strftime(str.__str__(format))
+
+
+class TemplateDict:
+    """``dict(...)``, without the attributes of the class."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        """``dict.fromkeys``"""
+        return dict.fromkeys(*args, **kwargs)
+
+
+class TemplateNamespace(Namespace):
+    """``namespace(...)``, without names that begin with an underscore."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        self, *rest = args
+        attributes = dict(*rest, **kwargs)
+        for name in attributes:
+            _check_name(name)
+        Namespace.__init__(self, attributes)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _check_name(name)
+        super().__setitem__(name, value)
+
+
+def _check_name(name: object) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(
+            f"a template may not store {name!r} in a namespace: names there must not begin with "
+            "an underscore"
+        )
+
+
+class GenerationBlocks(Extension):
+    """``{% generation %}``: the text inside is what the assistant said."""
+
+    tags = {"generation"}
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        call = self.call_method("_generated", [])
+        return nodes.CallBlock(call, [], [], body).set_lineno(line)
+
+    def _generated(self, caller: Callable[[], str]) -> str:
+        return generated(caller())

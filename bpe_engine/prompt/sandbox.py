@@ -1,0 +1,312 @@
+"""Jinja's sandbox with strings that keep their origin: what templates are compiled with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.ext import loopcontrols
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import concat as jinja_concat
+
+from .filters import string_filters
+from .language import (
+    GenerationBlocks,
+    TemplateDict,
+    TemplateNamespace,
+    add,
+    join,
+    modulo,
+    multiply,
+    parts,
+    power,
+    raise_exception,
+    strftime_now,
+)
+from .limits import tick, ticking
+from .origin import (
+    Traced,
+    concat,
+    formatted,
+    runs_of,
+    text_of,
+    traced,
+    trusted,
+)
+
+__all__ = ["TracingEnvironment"]
+
+# Characters of source from which on the clock is looked at outside of loops as well.
+_LONG_SOURCE = 1 << 15
+
+# Methods of str that bring together, or take more room than, what they are called with.
+_STRING_METHODS = frozenset(
+    ["center", "expandtabs", "join", "ljust", "replace", "rjust", "translate", "zfill"]
+)
+# What a template may ask of values that are neither text nor containers.
+_SCALAR_METHODS = frozenset(
+    ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "decode", "hex", "is_integer"]
+    + ["real", "imag", "numerator", "denominator"]
+)
+_DICT_METHODS = frozenset(dir(dict))
+
+
+class TracingEnvironment(ImmutableSandboxedEnvironment):
+    """The environment of transformers' chat templates, in which origins are kept."""
+
+    concat = staticmethod(concat)
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,  # A constant that is folded would be a plain str.
+            extensions=[GenerationBlocks, loopcontrols],
+        )
+        self.filters.update(string_filters())
+        self.globals.update(
+            raise_exception=raise_exception,
+            strftime_now=strftime_now,
+            dict=TemplateDict(),
+            namespace=TemplateNamespace,
+        )
+        # Random text of any length is of no use in a prompt.
+        del self.globals["lipsum"]
+
+    def compiled(self, source: str) -> jinja2.Template:
+        """A template whose literal strings are trusted."""
+        tree = self.parse(source)
+        generator = TracingGenerator(self, None, None, optimized=False)
+        generator.has_many_statements = len(source) > _LONG_SOURCE
+        generator.splits_output = tree.find(nodes.Block) is None
+        generator.visit(tree)
+        code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
+        namespace = {
+            "environment": self,
+            "__file__": "<template>",
+            "traced_add": add,
+            "traced_parts": parts,
+            "traced_mul": multiply,
+            "traced_mod": modulo,
+            "traced_pow": power,
+            "traced_join": join,
+            "traced_text": text_of,
+            "traced_loop": ticking,
+            "traced_tick": tick,
+            **generator.constants,
+        }
+        exec(code, namespace)
+        return self.template_class._from_namespace(self, namespace, self.make_globals(None))
+
+    # ---- What the sandbox allows ----
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is dict and attribute not in _DICT_METHODS:
+            # The way that nearly every look-up goes; the answer is the one of the sandbox.
+            try:
+                return obj[attribute]
+            except KeyError:
+                return self.undefined(obj=obj, name=attribute)
+        if type(obj) is str or type(obj) is Traced:
+            return self._string_attribute(obj, attribute)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if isinstance(argument, str) and type(obj) in (str, Traced):
+            return self._string_attribute(obj, str.__str__(argument))
+        return super().getitem(obj, argument)
+
+    def _string_attribute(self, text: str, name: str) -> Any:
+        if name.startswith("_"):
+            return self.unsafe_undefined(text, name)
+        if name in _STRING_METHODS:
+            return getattr(traced(text, runs_of(text)), name)
+        if name in ("format", "format_map"):
+            return partial(self._format, text, name == "format_map")
+        return super().getattr(text, name)
+
+    def _format(self, text: str, is_map: bool, *args: Any, **kwargs: Any) -> str:
+        name = "format_map" if is_map else "format"
+        native = super().getattr(str.__str__(text), name)
+        values = args[0] if is_map and args else kwargs
+        return formatted(text, () if is_map else args, values, lambda: str(native(*args, **kwargs)))
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if isinstance(obj, (bytes, int, float)) and attr not in _SCALAR_METHODS:
+            return False
+        return super().is_safe_attribute(obj, attr, value)
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
+        tick()
+        return super().call(__context, __obj, *args, **kwargs)
+
+
+class TracingGenerator(CodeGenerator):
+    """Compiles templates: literal strings become trusted ones, operators those of this module."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.constants: dict[str, Traced] = {}
+        #: Whether what is output may be left in parts: not where it is asked for again.
+        self.splits_output = True
+        #: Whether even a template without loops may take long.
+        self.has_many_statements = False
+        self._iterables: set[int] = set()
+        self._outputs: set[int] = set()
+
+    def _constant(self, text: str) -> str:
+        """The name under which the module has the trusted `text`."""
+        name = f"traced_{len(self.constants)}"
+        self.constants[name] = trusted(text)
+        return name
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        if id(node) in self._iterables:
+            self._iterables.remove(id(node))
+            self.write("traced_loop(")
+            super().visit(node, *args, **kwargs)
+            self.write(")")
+        else:
+            super().visit(node, *args, **kwargs)
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:
+        self._iterables.add(id(node.iter))
+        super().visit_For(node, frame)
+
+    def visit_If(self, node: nodes.If, frame: Frame) -> None:
+        if self.has_many_statements:
+            self.writeline("traced_tick()")
+        super().visit_If(node, frame)
+
+    # ---- Literals ----
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        if isinstance(node.value, str):
+            self.write(self._constant(node.value))
+        else:
+            super().visit_Const(node, frame)
+
+    def visit_TemplateData(self, node: nodes.TemplateData, frame: Frame) -> None:
+        if _escapes(frame):
+            super().visit_TemplateData(node, frame)
+        else:
+            self.write(self._constant(node.data))
+
+    def _visit_plain(self, node: nodes.Expr, frame: Frame) -> None:
+        """For a literal that is only looked up or compared."""
+        if isinstance(node, nodes.Const):
+            super().visit_Const(node, frame)
+        else:
+            self.visit(node, frame)
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        if isinstance(node.arg, nodes.Slice):
+            super().visit_Getitem(node, frame)
+            return
+        self.write("environment.getitem(")
+        self.visit(node.node, frame)
+        self.write(", ")
+        self._visit_plain(node.arg, frame)
+        self.write(")")
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
+        self.write("(")
+        self._visit_plain(node.expr, frame)
+        for operand in node.ops:
+            self.visit(operand, frame)
+        self.write(")")
+
+    def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:
+        if isinstance(node.expr, nodes.Const):
+            value = node.expr.value
+            self.write(f" {_OPERATORS[node.op]} {value!r}")
+        else:
+            super().visit_Operand(node, frame)
+
+    # ---- Operators ----
+
+    def _tuple(self, values: Sequence[nodes.Expr], frame: Frame) -> None:
+        self.write("(")
+        for value in values:
+            self.visit(value, frame)
+            self.write(", ")
+        self.write(")")
+
+    def _call(self, function: str, node: nodes.BinExpr, frame: Frame) -> None:
+        self.write(f"{function}(")
+        self.visit(node.left, frame)
+        self.write(", ")
+        self.visit(node.right, frame)
+        self.write(")")
+
+    def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
+        # What is only output need not be put together.
+        self.write("traced_parts(" if id(node) in self._outputs else "traced_add(")
+        self._outputs.discard(id(node))
+        self._tuple(_summands(node), frame)
+        self.write(")")
+
+    def visit_Mul(self, node: nodes.BinExpr, frame: Frame) -> None:
+        self._call("traced_mul", node, frame)
+
+    def visit_Mod(self, node: nodes.BinExpr, frame: Frame) -> None:
+        self._call("traced_mod", node, frame)
+
+    def visit_Pow(self, node: nodes.BinExpr, frame: Frame) -> None:
+        self._call("traced_pow", node, frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        if _escapes(frame):
+            super().visit_Concat(node, frame)
+            return
+        self.write("traced_join(")
+        self._tuple(node.nodes, frame)
+        self.write(")")
+
+    # ---- Output ----
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
+        if _escapes(frame) or not isinstance(node, (nodes.TemplateData, nodes.Const)):
+            raise nodes.Impossible()
+        return super()._output_child_to_const(node, frame, finalize)
+
+    def _output_const_repr(self, group: Any) -> str:
+        return self._constant(jinja_concat(group))
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        if _escapes(frame):
+            super()._output_child_pre(node, frame, finalize)
+        elif self.splits_output and frame.buffer is None and isinstance(node, nodes.Add):
+            self._outputs.add(id(node))
+            self.write("(")
+        else:
+            self.write("traced_text(")
+
+
+_OPERATORS = {
+    "eq": "==",
+    "ne": "!=",
+    "gt": ">",
+    "gteq": ">=",
+    "lt": "<",
+    "lteq": "<=",
+    "in": "in",
+    "notin": "not in",
+}
+
+
+def _escapes(frame: Frame) -> bool:
+    """Whether text may be escaped there, which is Jinja's own affair and loses the origin."""
+    return bool(frame.eval_ctx.autoescape or frame.eval_ctx.volatile)
+
+
+def _summands(node: nodes.Expr) -> list[nodes.Expr]:
+    """a, b and c of ``a + b + c``."""
+    if isinstance(node, nodes.Add):
+        return [*_summands(node.left), node.right]
+    return [node]

@@ -1,0 +1,283 @@
+"""Conversations: updates equal `encode`, and stable ids stay."""
+
+from __future__ import annotations
+
+import copy
+import random
+import threading
+from typing import Any
+
+import pytest
+from oracles import ENCODINGS, ranks
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine.prompt import Change, special, tokens, trusted, untrusted
+
+# Rich in what changes decisions.
+PIECES = [
+    "a", "B", "word ", " the", "The", "'", "'s", "'LL", "ſ", " ", "  ", "\n", "\r\n", "\t", "\u3000",
+    "\u00a0", "1", "123", "²", "e\u0301", "\u0301", "\u0338", "<", ">", "\u1100", "\u1161", "\u11a8",
+    "가", "的", "你好，世界。", "한국어", "🦀", "👨‍👩‍👧", "<|", "|>", "<|endoftext|>", "<|endof", "text|>", "<|im_start|>",
+    "<|extra_0|>", "<|extra_", "!", "...", "/", "://", "é", "नमस्ते", "\u093f", "\ud83d", "\ude00", "CamelCase",
+    "x" * 300, "\n" * 40, "lorem ipsum dolor sit amet, " * 60,
+]  # fmt: skip
+PATTERNS = [
+    r"\w+|\W",
+    r"(?:ab)+|(?s:.)(?=\s|$)|\s+|\S",
+    r"\p{L}+(?=\d)|\p{L}|\d+|\s+$|\s|[^\p{L}\d\s]+",
+    r"[^\r\n]+\n?|\s+",
+]
+
+
+def custom(pattern: str, normalization: str | None) -> bpe_engine.Encoding:
+    some = {token: rank for token, rank in ranks("r50k_base").items() if rank < 2000}
+    names = {"<|endoftext|>": 3000, "<|im_start|>": 3001, "<|im_start|>a": 3002, "|": 3003}
+    core = bpe_engine._core.CoreBPE(some, names, pattern, normalization)
+    return bpe_engine.Encoding._from_core(
+        "custom", core, pat_str=pattern, special_tokens=names, normalization=normalization
+    )
+
+
+ALL = [
+    *(bpe_engine.get_encoding(name) for name in ENCODINGS),
+    *(custom(pattern, None) for pattern in PATTERNS),
+    custom(PATTERNS[0], "NFC"),
+]
+
+
+def text(rng: random.Random, most: int = 40) -> str:
+    return "".join(rng.choices(PIECES, k=rng.randrange(most)))
+
+
+def edited(rng: random.Random, old: str) -> str:
+    """Another text: continued, cut off, rewritten at its end, in it, or without its head."""
+    at = rng.randrange(len(old) + 1)
+    return rng.choice(
+        [
+            lambda: old + text(rng, 8),
+            lambda: old[:at],
+            lambda: old[: max(0, len(old) - rng.randrange(30))] + text(rng, 6),
+            lambda: old[:at] + text(rng, 4) + old[at:],
+            lambda: old[:at] + old[at + rng.randrange(20) :],
+            lambda: old[at:],
+            lambda: old,
+            lambda: text(rng),
+        ]
+    )()
+
+
+def check(conversation: Any, change: Change, before: list[int], expected: list[int]) -> None:
+    assert conversation.ids == expected
+    assert before[: change.kept] + change.ids == expected
+    assert 0 <= change.kept <= len(before)
+    # No id that stayed is given as new.
+    assert not change.ids or before[change.kept : change.kept + 1] != change.ids[:1]
+
+
+def run_updates(enc: bpe_engine.Encoding, rng: random.Random, updates: int) -> None:
+    allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
+    conversation = enc.conversation(allowed_special=allowed, disallowed_special=())
+    current, before = "", []
+    for _ in range(updates):
+        current = edited(rng, current)[-20_000:]
+        change = conversation.update(current)
+        expected = enc.encode(current, allowed_special=allowed, disallowed_special=())
+        check(conversation, change, before, expected)
+        before = expected
+
+
+@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
+def test_updates_equal_encode(enc: bpe_engine.Encoding) -> None:
+    for round in range(12):
+        run_updates(enc, seeded("updates", enc.name, round), 16)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
+def test_updates_equal_encode_thoroughly(enc: bpe_engine.Encoding) -> None:
+    for round in range(300):
+        run_updates(enc, seeded("updates thoroughly", enc.name, round), 30)
+
+
+def check_stable(enc: bpe_engine.Encoding, rng: random.Random, continuations: int) -> float:
+    allowed: Any = rng.choice([set(), "all"])
+    begin = text(rng, 20)
+    ids, characters = enc.stable_prefix(begin, allowed_special=allowed, disallowed_special=())
+    assert 0 <= characters <= len(begin)
+    for _ in range(continuations):
+        whole = enc.encode(begin + text(rng, 4), allowed_special=allowed, disallowed_special=())
+        assert whole[: len(ids)] == ids, (begin, ids)
+    part = enc.encode(begin[:characters], allowed_special=allowed, disallowed_special=())
+    assert part == ids
+    return characters / max(1, len(begin))
+
+
+@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
+def test_stable_ids_stay(enc: bpe_engine.Encoding) -> None:
+    rng = seeded("prompt")
+    shares = [check_stable(enc, rng, 20) for _ in range(40)]
+    shares.append(check_stable(enc, rng, 200))
+    if enc.name in ENCODINGS:
+        assert sum(shares) / len(shares) > 0.5
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
+def test_stable_ids_stay_thoroughly(enc: bpe_engine.Encoding) -> None:
+    rng = seeded("stable thoroughly", enc.name)
+    for _ in range(300):
+        check_stable(enc, rng, 200)
+
+
+def test_stable_prefix_of_a_text_that_grows_only_grows(gpt2: bpe_engine.Encoding) -> None:
+    whole = "It's 10 o'clock, and <|endoftext|> all is well.\n\n  Or not?"
+    before: list[int] = []
+    for end in range(len(whole) + 1):
+        ids, _ = gpt2.stable_prefix(whole[:end], allowed_special="all")
+        assert ids[: len(before)] == before
+        before = ids
+    assert len(before) > 10
+
+
+def segments_of(rng: random.Random, enc: bpe_engine.Encoding) -> list[Any]:
+    names = sorted(enc.special_tokens_set)
+    return [
+        rng.choice(
+            [
+                lambda: untrusted(text(rng, 5)),
+                lambda: trusted(text(rng, 3) + rng.choice(names) + text(rng, 2)),
+                lambda: special(rng.choice(names)),
+                lambda: tokens([rng.randrange(200) for _ in range(rng.randrange(3))]),
+            ]
+        )()
+        for _ in range(rng.randrange(6))
+    ]
+
+
+@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
+def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -> None:
+    rng = seeded("prompt")
+    conversation = enc.conversation(allowed_special="all")
+    current: list[Any] = []
+    before: list[int] = []
+    for _ in range(120):
+        at = rng.randrange(len(current) + 1)
+        current = rng.choice(
+            [
+                current + segments_of(rng, enc),
+                current[:at] + segments_of(rng, enc) + current[at:],
+                current[:at],
+                current[at:],
+                current[:at] + current[at + 1 :],
+            ]
+        )
+        if rng.random() < 0.2:
+            # The same text in another way: what is special changes, and nothing else.
+            current = [untrusted(s.text) if s.kind == "text" else s for s in current]
+        expected = enc.encode_segments(current)
+        change = conversation.update(current)
+        check(conversation, change, before, expected)
+        before = expected
+        if rng.random() < 0.1:
+            rendered = "".join(segment.text for segment in current)
+            before = enc.encode(rendered, allowed_special="all")
+            conversation.update(rendered)
+            assert conversation.ids == before
+
+
+def test_only_what_changed_is_new() -> None:
+    enc = bpe_engine.get_encoding("o200k_base")
+    conversation = enc.conversation()
+    history = "One message after the other, and nothing new. " * 400
+    conversation.update(history)
+    change = conversation.update(history + "But this is.")
+    assert change.kept >= len(conversation.ids) - 6 and len(change.ids) <= 6
+    change = conversation.update(history[:-10])
+    assert len(change.ids) <= 2
+    assert conversation.ids_numpy.tolist() == conversation.ids
+    assert len(conversation) == len(conversation.ids)
+    assert conversation.memory < 4 * len(history)
+
+
+def test_guards_are_those_of_encode(gpt2: bpe_engine.Encoding) -> None:
+    conversation = gpt2.conversation()
+    conversation.update("Hello <|endof")
+    ids = conversation.ids
+    with pytest.raises(ValueError) as ours:
+        conversation.update("Hello <|endoftext|>")
+    with pytest.raises(ValueError) as whole:
+        gpt2.encode("Hello <|endoftext|>")
+    assert str(ours.value) == str(whole.value)
+    # Everything is as before.
+    assert conversation.ids == ids
+    assert conversation.update("Hello <|endof") == (len(ids), [])
+    with pytest.raises(ValueError):
+        gpt2.conversation(disallowed_special={"lo w"}).update("Hello world")
+    with pytest.raises(TypeError, match='must be "all" or a set of names'):
+        gpt2.conversation(allowed_special="<|endoftext|>")  # type: ignore[arg-type]
+    for wrong in (None, 5, b"bytes"):
+        with pytest.raises(TypeError):
+            conversation.update(wrong)  # type: ignore[arg-type]
+    assert conversation.ids == ids
+
+
+def test_guards_find_names_across_what_stayed(gpt2: bpe_engine.Encoding) -> None:
+    rng = seeded("prompt")
+    for _ in range(300):
+        disallowed: Any = rng.choice(["all", {"ab c"}, {"<|endoftext|>", "x"}])
+        conversation = gpt2.conversation(disallowed_special=disallowed)
+        current = ""
+        for _ in range(6):
+            current = current[: rng.randrange(len(current) + 1)] + rng.choice(
+                ["<|endof", "text|>", "ab", " c", "x", " y", "<|"]
+            )
+            try:
+                expected: Any = gpt2.encode(current, disallowed_special=disallowed)
+            except ValueError as error:
+                expected = str(error)
+            try:
+                conversation.update(current)
+                assert conversation.ids == expected
+            except ValueError as error:
+                assert str(error) == expected
+                current = ""
+                conversation.update("")
+
+
+def test_forks_go_their_own_ways(gpt2: bpe_engine.Encoding) -> None:
+    conversation = gpt2.conversation()
+    conversation.update("Once upon a time")
+    for other in (conversation.fork(), copy.copy(conversation), copy.deepcopy(conversation)):
+        other.update("Once upon a hill")
+        assert other.ids == gpt2.encode("Once upon a hill")
+        assert conversation.ids == gpt2.encode("Once upon a time")
+
+
+def test_many_threads() -> None:
+    enc = bpe_engine.get_encoding("cl100k_base")
+    conversation = enc.conversation()
+    texts = [f"thread {i} " * 9000 for i in range(4)]
+    expected = {i: enc.encode(text) for i, text in enumerate(texts)}
+    wrong: list[Any] = []
+
+    def work(i: int) -> None:
+        for n in range(6):
+            own = texts[i][: len(texts[i]) - 7 * n]
+            change = conversation.update(own)
+            ids = enc.encode(own)
+            if (
+                change.ids
+                and change.ids[-1] != ids[-1]
+                or change.kept + len(change.ids) != len(ids)
+            ):
+                wrong.append((i, n))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    conversation.update(texts[0])
+    assert conversation.ids == expected[0]

@@ -1,0 +1,342 @@
+"""Segments: ids, policies, audits, wrong shapes."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seeds import seeded
+from strategies import texts
+
+import bpe_engine
+from bpe_engine.prompt import ControlString, Segment, special, tokens, trusted, untrusted
+
+NAMES = ["gpt2", "cl100k_base", "o200k_harmony", "qwen"]
+
+
+@pytest.fixture(params=NAMES)
+def enc(request: pytest.FixtureRequest) -> bpe_engine.Encoding:
+    return bpe_engine.get_encoding(request.param)
+
+
+def holds_a_name(enc: bpe_engine.Encoding, text: str) -> bool:
+    return bool(enc.find_special(text))
+
+
+def special_count(enc: bpe_engine.Encoding, ids: list[int]) -> int:
+    return sum(map(enc.is_special_token, ids))
+
+
+segment_lists = st.lists(st.tuples(texts, st.booleans()), max_size=8)
+
+
+@given(st.sampled_from(NAMES), segment_lists)
+def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str, bool]]) -> None:
+    enc = bpe_engine.get_encoding(name)
+    # U+0338 takes the > before it into one character: there the special token stays; see below.
+    segments = [(text.replace("\u0338", ""), trust) for text, trust in segments]
+    rendered = "".join(text for text, _ in segments)
+    ids = enc.encode_segments(segments)
+    assert enc.encode_segments_to_numpy(segments).tolist() == ids
+    assert enc.count_segments(segments) == len(ids)
+    assert enc.audit_segments(segments).ids == ids
+    apart = sum(holds_a_name(enc, text) for text, _ in segments)
+    if apart == 0 and not holds_a_name(enc, rendered):
+        assert ids == enc.encode(rendered, disallowed_special=())
+    if segments and all(trust for _, trust in segments) and len(segments) == 1:
+        assert ids == enc.encode(rendered, allowed_special="all")
+    # Untrusted names are text; trusted ones are special.
+    expected = sum(
+        special_count(enc, enc.encode(text, allowed_special="all"))
+        for text, trust in segments
+        if trust
+    )
+    assert special_count(enc, ids) == expected
+    apart_ids = [
+        id
+        for text, trust in segments
+        for id in enc.encode(text, allowed_special="all" if trust else set(), disallowed_special=())
+    ]
+    assert enc.encode_segments(segments, join=False) == apart_ids or any(
+        "\ud800" <= c <= "\udfff" for c in rendered
+    )
+
+
+def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding) -> None:
+    """3,000 prompts for each encoding, cut into segments anywhere outside of names."""
+    rng = seeded("segments", enc.name)
+    # o200k_harmony has one id under two names; its bytes are those of the other one.
+    names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
+    pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
+    for _ in range(3000):
+        segments: list[Any] = []
+        rendered = []
+        for _ in range(rng.randrange(1, 9)):
+            kind = rng.random()
+            text = "".join(rng.choices(pieces, k=rng.randrange(5)))
+            if kind < 0.3:
+                name = rng.choice(names)
+                segments.append(special(name) if kind < 0.15 else (name, {name}))
+                rendered.append(name)
+            elif kind < 0.5:
+                name = rng.choice(names)
+                segments.append(trusted(text + name + "x"))
+                rendered.append(text + name + "x")
+            else:
+                segments.append(untrusted(text))
+                rendered.append(text)
+        ids = enc.encode_segments(segments)
+        assert ids == enc.encode("".join(rendered), allowed_special="all"), segments
+        audit = enc.audit_segments(segments)
+        assert audit.ids == ids
+        audit.assert_safe()
+        check_origins(enc, segments, audit)
+
+
+def check_origins(enc: bpe_engine.Encoding, segments: list[Any], audit: Any) -> None:
+    starts, at = [], 0
+    for text, *_ in segments:
+        starts.append(at)
+        at += len(text.encode())
+    if enc.name == "qwen":
+        assert audit.segments == sorted(audit.segments)
+        return
+    at = 0
+    for id, segment, is_special in zip(audit.ids, audit.segments, audit.special):
+        end = starts[segment] + len(segments[segment][0].encode())
+        assert starts[segment] <= at < end
+        assert is_special == enc.is_special_token(id)
+        at += len(enc.decode_single_token_bytes(id))
+
+
+def test_nothing_is_special_across_a_border(enc: bpe_engine.Encoding) -> None:
+    name = sorted(enc.special_tokens_set)[0]
+    for cut in range(1, len(name)):
+        for flags in [(True, True), (True, False), (False, True)]:
+            segments = [(name[:cut], flags[0]), ("", False), (name[cut:], flags[1])]
+            assert special_count(enc, enc.encode_segments(segments)) == 0
+            assert special_count(enc, enc.encode_segments(segments, join=False)) == 0
+
+
+def test_nothing_that_normalization_makes_is_special() -> None:
+    ranks = {bytes([i]): i for i in range(256)}
+    core = bpe_engine._core.CoreBPE(ranks, {"<|K|>": 300, "<|é|>": 301}, r"\w+|\W", "NFC")
+    enc = bpe_engine.Encoding._from_core(
+        "nfc",
+        core,
+        pat_str=r"\w+|\W",
+        special_tokens={"<|K|>": 300, "<|é|>": 301},
+        normalization="NFC",
+    )
+    assert enc.encode("<|\u212a|>", allowed_special="all") == [300]
+    for trust in (True, False):
+        for text in ["<|\u212a|>", "<|e\u0301|>"]:
+            segments = [(text, trust)]
+            assert not {300, 301} & set(enc.encode_segments(segments))
+            assert enc.audit_segments(segments).special.count(True) == 0
+    # The check sees through it all the same.
+    with pytest.raises(ValueError, match=r"control string '<\|K\|>'.*segments\[0\], character 2"):
+        enc.encode_segments([("x <|\u212a|>", False)], on_control="raise")
+    assert enc.encode_segments([("x<|\u212a|>y", False)], on_control="strip") == [120, 121]
+
+
+def test_text_from_outside_does_not_take_a_special_token_away() -> None:
+    qwen = bpe_engine.get_encoding("qwen")
+    segments = [special("<|im_start|>"), untrusted("\u0338 hi")]
+    assert qwen.encode_segments(segments)[0] == qwen.encode_single_token("<|im_start|>")
+    # Inside one trusted text it is as with encode.
+    text = "<|im_start|>\u0338"
+    assert qwen.encode_segments([trusted(text)]) == qwen.encode(text, allowed_special="all")
+
+
+def test_sets_of_names() -> None:
+    gpt4 = bpe_engine.get_encoding("cl100k_base")
+    text = "<|endoftext|><|fim_prefix|>"
+    assert gpt4.encode_segments([(text, {"<|fim_prefix|>"})]) == gpt4.encode(
+        text, allowed_special={"<|fim_prefix|>"}, disallowed_special=()
+    )
+
+
+def test_tokens_stay_as_they_are(gpt2: bpe_engine.Encoding) -> None:
+    segments = [trusted("Hello"), tokens([64, 50256]), tokens([]), trusted(" world")]
+    assert gpt2.encode_segments(segments) == [15496, 64, 50256, 995]
+    audit = gpt2.audit_segments(segments)
+    assert audit.segments == [0, 1, 1, 3] and audit.special == [False, False, True, False]
+
+
+# ---- Policies ----
+
+
+def test_raise_names_token_segment_and_offset(gpt2: bpe_engine.Encoding) -> None:
+    with pytest.raises(ValueError, match=r"'<\|endoftext\|>'.*segments\[1\], character 2"):
+        gpt2.encode_segments(
+            [special("<|endoftext|>"), untrusted("a <|endoftext|>")], on_control="raise"
+        )
+    # Untrusted neighbours are one text.
+    with pytest.raises(ValueError, match=r"segments\[1\], character 1"):
+        gpt2.encode_segments(
+            [(".", True), (".<|end", False), ("oftext|>", False)], on_control="raise"
+        )
+    gpt2.encode_segments([("<|end", False), ("of", True), ("text|>", False)], on_control="raise")
+
+
+def test_strip_takes_out_what_comes_about(gpt2: bpe_engine.Encoding) -> None:
+    text = "a<|endof<|endoftext|>text|>b"
+    assert gpt2.encode_segments([untrusted(text)], on_control="strip") == gpt2.encode("ab")
+    parts = [(text[:4], False), (text[4:13], False), (text[13:], False), ("<|endoftext|>", True)]
+    stripped = gpt2.encode_segments(parts, on_control="strip")
+    assert stripped == [*gpt2.encode("ab"), 50256]
+
+
+def test_a_function_says_what_is_put_in_place(gpt2: bpe_engine.Encoding) -> None:
+    seen: list[ControlString] = []
+
+    def replace(found: ControlString) -> str:
+        seen.append(found)
+        return f"[{len(seen)}]"
+
+    segments = [untrusted("x<|endoftext|><think>y<th"), untrusted("ink>z")]
+    ids = gpt2.encode_segments(segments, on_control=replace, control=["<think>"])
+    assert gpt2.decode(ids) == "x[1][2]y[3]z"
+    assert seen == [("<|endoftext|>", 0, 1), ("<think>", 0, 14), ("<think>", 0, 22)]
+    # What it returns is ordinary text.
+    ids = gpt2.encode_segments(segments, on_control=lambda found: "<|endoftext|>")
+    assert 50256 not in ids
+    with pytest.raises(TypeError, match="must return a str, not NoneType"):
+        gpt2.encode_segments(segments, on_control=lambda found: None)  # type: ignore[arg-type,return-value]
+
+
+@given(st.lists(st.tuples(texts, st.booleans()), max_size=6), st.sampled_from(NAMES))
+def test_policies_lose_no_other_text(segments: list[tuple[str, bool]], name: str) -> None:
+    enc = bpe_engine.get_encoding(name)
+    whole = enc.decode(enc.encode_segments(segments))
+    found = enc.audit_segments(segments).controls
+    same = enc.encode_segments(segments, on_control=lambda found: found.token)
+    if unicodedata.is_normalized("NFC", whole):
+        assert enc.decode(same) == whole
+    stripped = enc.decode(enc.encode_segments(segments, on_control="strip"))
+    if not found:
+        assert enc.encode_segments(segments, on_control="raise") == enc.encode_segments(segments)
+        assert stripped == whole
+        return
+    with pytest.raises(ValueError, match="control string"):
+        enc.encode_segments(segments, on_control="raise")
+    assert len(stripped) <= len(whole) - sum(len(control.token) for control in found[:1])
+    rest = iter(whole)
+    assert all(character in rest for character in stripped), "some text is not of the prompt"
+
+
+def test_stripping_takes_linear_time(gpt2: bpe_engine.Encoding) -> None:
+    text = "<|endof" * 50_000 + "text|>" * 50_000
+    start = time.process_time()
+    assert gpt2.encode_segments([untrusted(text)], on_control="strip") == []
+    assert time.process_time() - start < 2
+
+
+def test_control_strings_that_are_no_special_tokens(gpt2: bpe_engine.Encoding) -> None:
+    segments = [trusted("<think>"), untrusted("a</think>b", source="mail")]
+    audit = gpt2.audit_segments(segments, control=["<think>", "</think>"])
+    assert audit.controls == [ControlString("</think>", 1, 1)]
+    with pytest.raises(ValueError, match="control string '</think>'"):
+        audit.assert_safe()
+    gpt2.audit_segments(segments).assert_safe()
+    stripped = gpt2.encode_segments(segments, on_control="strip", control=["</think>"])
+    assert gpt2.decode(stripped) == "<think>ab"
+
+
+# ---- Audits ----
+
+
+def test_mask(gpt2: bpe_engine.Encoding) -> None:
+    segments = [
+        trusted("<|endoftext|>User:"),
+        untrusted(" what", role="user"),
+        trusted(" ", role=None),
+        untrusted("it is", role="assistant"),
+        untrusted("", role="user"),
+        untrusted(" so", role="assistant"),
+        special("<|endoftext|>", role="assistant"),
+    ]
+    audit = gpt2.audit_segments(segments)
+    # " it" has a space of somebody else.
+    texts_of = [gpt2.decode([id]) for id in audit.ids]
+    masked = [text for text, bit in zip(texts_of, audit.mask()) if bit]
+    assert masked == [" is", " so", "<|endoftext|>"]
+    assert [t for t, bit in zip(texts_of, audit.mask("user")) if bit] == [" what"]
+    given = [tokens([1, 2], role="user"), tokens([3], role="assistant"), tokens([4])]
+    assert gpt2.audit_segments(given).mask() == [0, 0, 1, 0]
+
+
+# ---- Wrong shapes ----
+
+
+@pytest.mark.parametrize(
+    ("segments", "error", "message"),
+    [
+        ("text", TypeError, r"segments must be a list of segments, not str"),
+        (None, TypeError, r"segments must be a list of segments, not NoneType"),
+        (b"text", TypeError, r"segments\[0\] must be a tuple \(text, allow_special\), not int"),
+        (["text"], TypeError, r"segments\[0\] must be a tuple \(text, allow_special\), not str"),
+        ([("a", True), None], TypeError, r"segments\[1\] must be a tuple.*not NoneType"),
+        ([["a", True]], TypeError, r"segments\[0\] must be a tuple.*not list"),
+        ([[("a", True)]], TypeError, r"segments\[0\] must be a tuple.*not list"),
+        ([("a",)], TypeError, r"segments\[0\] must be a tuple"),
+        ([("a", True), (b"b", True)], TypeError, r"text of segments\[1\] must be a str, not bytes"),
+        ([(None, True)], TypeError, r"text of segments\[0\] must be a str, not NoneType"),
+        ([("a", 1)], TypeError, r"allow_special of segments\[0\] must be True.*not int"),
+        ([("a", None)], TypeError, r"allow_special of segments\[0\].*not NoneType"),
+        ([("a", "all")], TypeError, r"allow_special of segments\[0\].*not a str"),
+        ([("a", {1})], TypeError, r"allow_special of segments\[0\].*holds int"),
+        ([("a", {"<|no_such|>"})], ValueError, r"segments\[0\] asks for the special token"),
+        ([("a", True), special("<|no_such|>")], ValueError, r"segments\[1\] asks for .*no_such"),
+        ([tokens([50257])], ValueError, r"segments\[0\] holds the id 50257"),
+        ([("a", True), tokens([-1])], ValueError, r"segments\[1\]"),
+        ([tokens([1 << 40])], ValueError, r"segments\[0\]"),
+    ],
+)
+def test_wrong_shapes(
+    gpt2: bpe_engine.Encoding, segments: Any, error: type[Exception], message: str
+) -> None:
+    for policy in ("encode", "raise", "strip", str):
+        with pytest.raises(error, match=message):
+            gpt2.encode_segments(segments, on_control=policy)
+    for method in (gpt2.count_segments, gpt2.encode_segments_to_numpy, gpt2.audit_segments):
+        with pytest.raises(error, match=message):
+            method(segments)
+    if not isinstance(segments, str):
+        with pytest.raises(error, match=message):
+            gpt2.conversation().update(segments)
+
+
+def test_wrong_arguments(gpt2: bpe_engine.Encoding) -> None:
+    for make in (special, trusted, untrusted):
+        with pytest.raises(TypeError, match="takes a str, not bytes"):
+            make(b"x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="each an int"):
+        tokens(["a"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="takes ids, not str"):
+        tokens("ab")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="on_control must be"):
+        gpt2.encode_segments([], on_control="drop")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="control must be a collection of str"):
+        gpt2.encode_segments([], on_control="raise", control="<think>")
+
+
+def test_segments_are_tuples() -> None:
+    segment = untrusted("x", role="user", source="mail")
+    assert segment[:2] == ("x", False) and isinstance(segment, tuple)
+    assert isinstance(segment, Segment) and segment.role == "user" and segment.source == "mail"
+    assert special("<|a|>")[:2] == ("<|a|>", {"<|a|>"})
+
+
+def test_generators_are_segments(gpt2: bpe_engine.Encoding) -> None:
+    ids = gpt2.encode_segments(iter([("a", True), ("b", False)]))
+    assert ids == gpt2.encode("ab")
+    assert gpt2.encode_segments_to_numpy([("a", True)]).dtype == np.uint32
+    with pytest.raises(TypeError, match=r"segments\[1\] must be a tuple"):
+        gpt2.encode_segments(iter([("a", True), "b"]))  # type: ignore[list-item]

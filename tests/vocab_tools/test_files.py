@@ -1,0 +1,132 @@
+"""Nothing is lost: outputs that are inputs, that exist, or that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from vocab_bases import BYTES
+from vocab_command import COMMAND, listed, run
+
+from vocab_tools import dump_ranks
+from vocab_tools.files import OutputFiles
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    path = tmp_path / "base.tiktoken"
+    path.write_bytes(dump_ranks(BYTES))
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_no_output_is_an_input(tmp_path: Path, base: Path) -> None:
+    words = listed(tmp_path, "ab\t1")
+    extra = tmp_path / "extra.md"
+    extra.write_bytes(dump_ranks({b"xy": 300}))
+    specials = tmp_path / "specials.md"
+    specials.write_text("<x> 400\n")
+    corpus = tmp_path / "corpus.md"
+    corpus.write_text("ab ab")
+    os.symlink(corpus, tmp_path / "link.md")
+    os.link(words, tmp_path / "hard.md")
+    before = contents(tmp_path)
+    more = ["--extra", extra, "--special-tokens", specials, "--corpus", corpus, "--force"]
+    for output in (base, words, extra, specials, corpus, tmp_path / "link.md"):
+        spelled = output.parent / "." / ".." / output.parent.name / output.name
+        done = run("learn", base, words, "-o", spelled, *more)
+        assert done.returncode == 1 and "is an input" in done.stderr, output
+    for report in (extra, specials, corpus, tmp_path / "hard.md"):
+        options = ["-o", tmp_path / "new", "--report", report, *more]
+        done = run("learn", base, words, *options)
+        assert done.returncode == 1 and f"{report} is an input" in done.stderr
+        if report != specials and report != extra:
+            checked = run(
+                "check", base, "--words", words, "--corpus", corpus, "--report", report, "--force"
+            )
+            assert checked.returncode == 1 and "is an input" in checked.stderr
+    both = ["-o", tmp_path / "same.md", "--report", f"{tmp_path}/./same.md"]
+    assert "two outputs" in run("learn", base, words, *both).stderr
+    assert contents(tmp_path) == before
+
+
+def test_what_exists_is_overwritten_only_when_asked(tmp_path: Path, base: Path) -> None:
+    words = listed(tmp_path, "ab\t1")
+    output, report = tmp_path / "extra.tiktoken", tmp_path / "report.md"
+    report.write_text("mine")
+    done = run("learn", base, words, "-o", output, "--report", report)
+    assert done.returncode == 1 and f"{report}: exists already; --force" in done.stderr
+    assert not output.exists() and report.read_text() == "mine"
+    done = run("learn", base, words, "-o", output, "--report", report, "--force")
+    assert done.returncode == 0 and output.exists() and "# New tokens" in report.read_text()
+
+
+def test_outputs_are_tried_before_the_work(tmp_path: Path, base: Path) -> None:
+    # The word list is bad, but the output comes first.
+    words = listed(tmp_path, "bad line")
+    for output in (tmp_path / "no" / "where", tmp_path):
+        done = run("learn", base, words, "-o", output)
+        assert done.returncode == 1 and f"Error: {output}: " in done.stderr
+        assert "bad lines" not in done.stderr
+    done = run("learn", base, words, "-o", tmp_path / "e", "--report", tmp_path / "no" / "r.md")
+    assert f"{tmp_path}/no/r.md: No such file or directory" in done.stderr
+
+
+def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("old")
+    files = OutputFiles([str(first), str(second)], force=True)
+    replace = os.replace
+
+    def failing(source: object, target: object) -> None:
+        if Path(str(target)) == second:
+            raise OSError(28, "No space left on device")
+        replace(source, target)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="No space left.*second"):
+        files.write({str(first): b"new", str(second): b"new"})
+    assert contents(tmp_path) == {"first": b"old"}
+    monkeypatch.undo()
+    files.write({str(first): b"new", str(second): b"new"})
+    assert contents(tmp_path) == {"first": b"new", "second": b"new"}
+
+
+def test_permissions_and_links_stay(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("old")
+    target.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    OutputFiles([str(link)], force=True).write({str(link): b"new"})
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_devices_are_written_to(tmp_path: Path, base: Path) -> None:
+    words = listed(tmp_path, "ab\t1")
+    assert run("learn", base, words, "-o", "/dev/null", "-q").returncode == 0
+
+
+def test_a_closed_pipe_ends_every_command_alike(tmp_path: Path, base: Path) -> None:
+    words = listed(tmp_path, *(f"{'abc'[n % 3]}{chr(0x4E00 + n)}\t1" for n in range(9000)))
+    # So many findings that they do not fit into a pipe.
+    odd = [bytes([255, first, second]) for first in range(160) for second in range(160)]
+    ranks = {**BYTES, **{token: 256 + number for number, token in enumerate(odd)}}
+    large = tmp_path / "large.tiktoken"
+    large.write_bytes(dump_ranks(ranks))
+    for arguments in (f"check {large} --json", f"learn {base} {words} -o - -q"):
+        shell = f"{' '.join(COMMAND)} {arguments} | head -c 10; echo ${{PIPESTATUS[0]}}"
+        # Unbuffered, a write may take a part of the text, and what is left must not be dropped.
+        for unbuffered in ("", "1"):
+            environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+            done = subprocess.run(
+                ["bash", "-c", shell], capture_output=True, text=True, env=environment
+            )
+            assert done.stdout.endswith("141\n"), (arguments, done.stdout)
+            assert done.stderr == "", arguments

@@ -1,0 +1,178 @@
+"""Words proposed from a corpus, and extending in one go."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from seeds import seeded
+from vocab_bases import BYTES, QWEN
+from vocab_command import run
+
+import bpe_engine
+from vocab_tools import (
+    check_vocabulary,
+    dump_ranks,
+    learn_merges,
+    load_ranks,
+    propose_words,
+    read_words,
+)
+from vocab_tools.corpus import count_pieces, read_texts
+from vocab_tools.corpus.reading import BLOCK_CHARACTERS
+from vocab_tools.patterns import named_pattern
+
+TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
+
+#: Words that qwen has not.
+DOMAIN = "myocarditis and pericarditis, no endocarditis: the pericardium; " * 20
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT + "猫と犬 " * 30 + "rareword\n", encoding="utf-8")
+    return path
+
+
+def test_what_is_proposed_is_what_learn_gains(corpus: Path) -> None:
+    for new_ids in (1, 3, 10, 40, 500):
+        proposal = propose_words(BYTES, [corpus], new_ids, pattern="qwen")
+        assert proposal.new_ids <= new_ids
+        learned = learn_merges(BYTES, proposal.frequencies, start_id=300, pattern="qwen")
+        assert len(learned.tokens) == proposal.new_ids
+        assert [path.word for path in learned.words] == [word.word for word in proposal.words]
+        assert not learned.not_one_token and not learned.refused
+        before = learned.pattern.encoding(BYTES, {})
+        after = learned.pattern.encoding(learned.extended, {})
+        text = corpus.read_text(encoding="utf-8")
+        assert len(before.encode_ordinary(text)) == proposal.tokens_before
+        assert len(after.encode_ordinary(text)) == proposal.tokens_after
+
+
+def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
+    proposal = propose_words(BYTES, [corpus], 500, pattern="qwen")
+    words = {word.word: word for word in proposal.words}
+    assert words[" the"].tokens_now == 4 and words[" the"].frequency == 59
+    # " then" needs one more merge than " the".
+    assert words[" then"].new_ids == 1 and words[" then"].saved == 20 * 4
+    assert sum(word.new_ids for word in proposal.words) >= proposal.new_ids
+    assert "rareword" not in words
+    assert proposal.left_out["less frequent than 5"] >= 1
+
+
+def test_more_ids_save_more(corpus: Path) -> None:
+    saved = [propose_words(BYTES, [corpus], n, pattern="qwen").saved for n in (2, 5, 10, 20, 60)]
+    assert saved == sorted(saved) and saved[1] > 0
+
+
+def test_scripts_and_exclusions(corpus: Path) -> None:
+    def words(**options: object) -> set[str]:
+        found = propose_words(BYTES, [corpus], 300, pattern="qwen", **options)  # type: ignore[arg-type]
+        return {word.word for word in found.words}
+
+    assert words(scripts=["Han", "Hiragana"]) == {" 猫と犬"}
+    assert not any("猫" in word for word in words(scripts=["latin"]))
+    assert " tower" not in words(exclude=[" tower"]) and " tower" in words()
+    assert "rareword" in "".join(words(min_frequency=1))
+    with pytest.raises(ValueError, match="no script 'Tahi'; did you mean .*thai"):
+        words(scripts=["Tahi"])
+    with pytest.raises(ValueError, match="new_ids is 0"):
+        propose_words(BYTES, [corpus], 0)
+
+
+def test_every_kind_of_file_has_the_same_pieces(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = [f"one two number {n}\nand three\n" for n in range(200)]
+    plain = tmp_path / "a.txt"
+    plain.write_text("".join(texts))
+    packed = tmp_path / "a.txt.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    rows = tmp_path / "a.jsonl"
+    rows.write_text("".join(json.dumps({"content": text}) + "\n" for text in texts))
+    packed_rows = tmp_path / "a.jsonl.gz"
+    packed_rows.write_bytes(gzip.compress(rows.read_bytes()))
+    table = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table({"content": texts}), table)
+    pattern = named_pattern("qwen")
+    for paths in ([plain, packed], [rows, packed_rows, table]):
+        found = [counts.counts for _, counts in count_pieces(paths, pattern, field="content")]
+        assert all(counts == found[0] for counts in found) and found[0][" number"] == 200
+    with pytest.raises(ValueError, match="no field 'text'.*'content'.*--field"):
+        list(read_texts(rows))
+    with pytest.raises(ValueError, match="no column 'text'"):
+        list(read_texts(table))
+    with pytest.raises(ValueError, match="no Parquet file"):
+        broken = tmp_path / "broken.parquet"
+        broken.write_bytes(b"PAR1")
+        list(read_texts(broken))
+
+
+def test_blocks_change_no_piece(tmp_path: Path) -> None:
+    chooser = seeded("blocks")
+    words = ["one", " two", "\n", "three\n", "  ", "猫", ".\n\n", "\r\n", "4", "'s"]
+    text = "".join(chooser.choice(words) for _ in range(BLOCK_CHARACTERS))
+    path = tmp_path / "long.txt"
+    path.write_bytes(text.encode())
+    assert len(list(read_texts(path))) > 1
+    for name in ("qwen", "gpt2", "o200k_base"):
+        ((_, counts),) = count_pieces([path], named_pattern(name))
+        expected: dict[str, int] = {}
+        for piece in bpe_engine.get_encoding(name).split(text):
+            expected[piece] = expected.get(piece, 0) + 1
+        assert counts.counts == expected
+        assert counts.total == sum(expected.values())
+
+
+def test_memory_is_bounded_by_forgetting_the_rarest(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(
+        "".join(f" w{chr(97 + n % 26)}{chr(0x4E00 + n)}" for n in range(5000)) + " the" * 9
+    )
+    ((_, counts),) = count_pieces([path], named_pattern("gpt2"), most=100)
+    assert len(counts.counts) <= 100 and counts.counts[" the"] == 9
+    assert counts.forgotten_up_to >= 1 and counts.total == 5009
+
+
+def test_the_output_goes_into_learn(tmp_path: Path) -> None:
+    corpus = tmp_path / "domain.txt"
+    corpus.write_text(DOMAIN)
+    words, extra = tmp_path / "words.txt", tmp_path / "extra.tiktoken"
+    done = run("propose", QWEN, corpus, "-n", 8, "-o", words)
+    assert done.returncode == 0, done.stderr
+    assert "new ids save" in done.stdout and "--keep-space" in done.stdout
+    assert " pericarditis\t20\n" in words.read_text(encoding="utf-8")
+    learned = run("learn", QWEN, words, "--keep-space", "-o", extra)
+    assert learned.returncode == 0, learned.stderr
+    assert "not become" not in learned.stderr and "pre-tokenized" not in learned.stderr
+    listed = read_words(words, keep_space=True)
+    assert check_vocabulary(QWEN, extra, words=listed).finding("WORD_NOT_ONE_TOKEN") is None
+    assert 0 < len(load_ranks(extra)) <= 8
+
+
+def test_extend_does_it_in_one_go(tmp_path: Path, corpus: Path) -> None:
+    extra, words, report = (tmp_path / name for name in ("e.tiktoken", "w.txt", "r.html"))
+    done = run("extend", QWEN, corpus, "-n", 8, "-o", extra, "-w", words, "--report", report)
+    assert done.returncode == 0, done.stderr
+    learned = run("learn", QWEN, words, "--keep-space", "-o", "-", "-q")
+    assert learned.stdout.encode() == extra.read_bytes()
+    assert min(load_ranks(extra).values()) == 151851
+    assert "no errors" in done.stdout and "fewer" in done.stdout
+    assert "fewer tokens of the corpus" in report.read_text(encoding="utf-8")
+    again = run("extend", QWEN, corpus, "-n", 8, "-o", extra)
+    assert again.returncode == 1 and "exists already" in again.stderr
+
+
+def test_an_extended_base_is_extended_again(tmp_path: Path, corpus: Path) -> None:
+    base, first = tmp_path / "base.tiktoken", tmp_path / "first.tiktoken"
+    base.write_bytes(dump_ranks(BYTES))
+    assert run("extend", base, corpus, "-n", 6, "-o", first, "-q").returncode == 0
+    second = tmp_path / "second.tiktoken"
+    options = ["-n", 6, "-o", second, "--extra", first, "-q"]
+    assert run("extend", base, corpus, *options).returncode == 0
+    assert load_ranks(first).keys().isdisjoint(load_ranks(second))
+    checked = run("check", base, first, second)
+    assert checked.returncode == 0, checked.stdout

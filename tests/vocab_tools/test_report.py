@@ -1,0 +1,184 @@
+"""Reports: what they say, and how they look in a real browser."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from vocab_bases import BYTES, QWEN
+from vocab_command import run
+
+from vocab_tools import check_vocabulary, corpus_effect, learn_merges, write_report
+from vocab_tools.report.charts import MOST_BARS, bar_chart
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+#: Words of scripts that are written in either direction, and code.
+WORDS = {
+    "我是一只猫": 20_000_000,
+    "你是一只猫": 10,
+    "مرحباكتاب": 1234567,
+    " getElementByNameAndClass": 40,
+    "<&></": 4000,
+    **{f"zq{first}{second}x": 5 for first in "abcdefghijklmnop" for second in "abcdefghijklmnop"},
+}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    corpus = folder / "corpus.txt"
+    corpus.write_text("小只猫。我是一只猫 مرحباكتاب zqaax\n" * 3, encoding="utf-8")
+    result = learn_merges(QWEN, {**WORDS, "<b>&": 1, "一只": 2}, pattern="qwen")
+    base = result.pattern.encoding(result.base, {})
+    extended = result.pattern.encoding(result.extended, {})
+    words = [path.word for path in result.words]
+    effect = corpus_effect([corpus], base, extended, words, nfc=True)
+    path = folder / "report.html"
+    write_report(path, result, effect)
+    return path
+
+
+def test_the_page_needs_nothing_else(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"(src|href)\s*=\s*[\"'](?!#)", text)
+    assert "@import" not in text and "url(" not in text
+    order = [text.index(f'<section id="{name}"') for name in ("summary", "conflicts", "corpus")]
+    assert order == sorted(order) and order[2] < text.index('<section id="words"')
+    assert all(f'href="#{name}"' in text for name in ("summary", "conflicts", "words", "corpus"))
+
+
+def test_token_texts_stand_in_place_of_ids(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert '<bdi class="chip" title="id 151' in text
+    assert "小只猫" in text and "مرحباكتاب" in text
+    assert "<bdi>&lt;&amp;&gt;&lt;/</bdi>" in text and "<b>&amp;" not in text
+
+
+def test_rows_are_data_that_cannot_end_its_element(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
+    tables = [json.loads(block) for block in blocks]
+    words = max(tables, key=len)
+    assert len(words) == len(WORDS)
+    # By frequency: number, tokens before and after, id, and the path.
+    assert words[0][:2] == ["我是一只猫", 20_000_000] and words[0][3] == 1
+    assert words[0][5][-1] == ["我是一只猫"]
+
+
+def test_a_check_has_the_same_look(tmp_path: Path) -> None:
+    path = tmp_path / "check.html"
+    result = check_vocabulary({**BYTES, b"xyz": 256, b"<|end|>": 300}, special_tokens={"<x>": 300})
+    write_report(path, result)
+    text = path.read_text(encoding="utf-8")
+    assert "SPECIAL_ID" in text and 'class="tiles"' in text and "<svg" in text
+    write_report(tmp_path / "check.md", result)
+    assert "## error: SPECIAL_ID" in (tmp_path / "check.md").read_text(encoding="utf-8")
+    write_report(tmp_path / "check.json", result)
+    assert json.loads((tmp_path / "check.json").read_text(encoding="utf-8"))["ok"] is False
+
+
+def test_check_writes_reports(tmp_path: Path) -> None:
+    reports = [tmp_path / "r.html", tmp_path / "r.json"]
+    done = run("check", QWEN, "--report", reports[0], "--report", reports[1])
+    assert done.returncode == 0, done.stderr
+    assert all(path.stat().st_size > 1000 for path in reports)
+
+
+def test_jinja2_is_named_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+    result = learn_merges(BYTES, {"ab": 1}, start_id=300)
+    with pytest.raises(ImportError, match=r"bpe-engine\[report\]"):
+        write_report(tmp_path / "r.html", result)
+    write_report(tmp_path / "r.md", result)
+
+
+def test_charts_fold_what_is_long() -> None:
+    chart = bar_chart("t", "tokens", "words", {"before": {1: 5, 40: 2, 99: 1}})
+    assert chart is not None
+    assert chart.labels[-1].text == f"{MOST_BARS}+" and "3 words" in chart.bars[-1].title
+    assert bar_chart("t", "a", "b", {"before": {}}) is None
+
+
+#: Looks at every cell, sorts a table, filters it and turns a leaf; writes down what it saw.
+PROBE = """
+<script>
+const seen = { errors: window.problems, narrow: [], wide: [] };
+const wordTable = document.querySelector("#words-table");
+const column = (number) => [...wordTable.tBodies[0].rows].map((row) => row.cells[number].textContent);
+document.querySelectorAll("td.number, td.id").forEach((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+  if (lines.size > 1 || range.getBoundingClientRect().width > cell.clientWidth + 1) {
+    seen.narrow.push(cell.textContent);
+  }
+});
+seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+seen.rows = wordTable.tBodies[0].rows.length;
+seen.before = column(0).slice(0, 3);
+const heads = [...wordTable.tHead.rows[0].cells];
+heads[1].firstChild.click();
+seen.descending = column(1).map((text) => Number(text.replaceAll(",", "")));
+heads[1].firstChild.click();
+seen.ascending = column(1).map((text) => Number(text.replaceAll(",", "")));
+const box = wordTable.parentElement;
+const [back, next] = box.querySelectorAll(".tools button");
+next.click();
+seen.second = box.querySelector("output").textContent;
+const filter = box.querySelector("input");
+filter.value = "猫";
+filter.dispatchEvent(new Event("input"));
+seen.filtered = column(0);
+const rtl = [...document.querySelectorAll("bdi")].find((one) => one.textContent === "مرحباكتاب");
+seen.direction = rtl ? getComputedStyle(rtl).unicodeBidi : "none";
+document.body.innerHTML = "";
+document.body.append(Object.assign(document.createElement("pre"), { textContent: JSON.stringify(seen) }));
+</script>
+"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 500])
+def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
+    text = page.read_text(encoding="utf-8")
+    watch = "<script>window.problems = []; onerror = (text) => problems.push(text);</script>"
+    probed = tmp_path / "probed.html"
+    probed.write_text(
+        text.replace("<body>", f"<body>{watch}").replace("</body>", f"{PROBE}</body>")
+    )
+    done = subprocess.run(
+        [
+            str(CHROMIUM),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path}/profile",
+            f"--window-size={width},1000",
+            "--dump-dom",
+            probed.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    match = re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)
+    assert match is not None, done.stderr[-2000:]
+    seen = json.loads(html.unescape(match[1]))
+    assert seen["errors"] == [] and seen["narrow"] == []
+    # The page does not scroll sideways.
+    assert seen["overflow"] <= 0
+    assert seen["rows"] == 100 and seen["before"][0] == "我是一只猫"
+    assert seen["descending"] == sorted(WORDS.values(), reverse=True)[:100]
+    assert seen["ascending"] == sorted(WORDS.values())[:100]
+    assert seen["second"].startswith("101 to 200 of")
+    assert sorted(seen["filtered"]) == sorted(["我是一只猫", "你是一只猫"])
+    assert seen["direction"] == "isolate"

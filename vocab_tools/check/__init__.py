@@ -1,0 +1,144 @@
+"""A linter for vocabularies.
+
+Each finding has a code, a severity, a count and examples. Errors are defects that break encoding
+or decoding; warnings are tokens or words that do not do what they are there for; the rest is
+worth knowing. The rule of each finding is a function in :mod:`vocab_tools.check.rules`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Union
+
+import bpe_engine
+from bpe_engine.vocabulary import mergeable_ranks
+
+from ..bases import Recognised, identify
+from ..ranks import (
+    RankFile,
+    RankSource,
+    as_sources,
+    check_special_tokens,
+    check_token,
+    count_ids,
+    read_rank_file,
+    read_special_tokens,
+)
+from ..words import WordSource, listed_words
+from . import rules
+from .context import Context, Loaded
+from .findings import RULES, SEVERITIES, Finding
+from .result import ROUND_TRIP_CLASSES, CheckResult
+
+__all__ = ["RULES", "ROUND_TRIP_CLASSES", "CheckResult", "Finding", "check_vocabulary", "rules"]
+
+Corpus = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
+
+
+def check_vocabulary(
+    base: RankSource,
+    extra: RankSource | Sequence[RankSource] = (),
+    *,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | str | os.PathLike[str] | None = None,
+    words: WordSource | Mapping[str, int] | None = None,
+    keep_space: bool = False,
+    corpus: Corpus | None = None,
+    field: str = "text",
+    progress: Callable[[int, int], None] | None = None,
+) -> CheckResult:
+    """Looks for what is wrong with a vocabulary, or with what extends it.
+
+    Args:
+        base: a rank file, ranks, or an encoding. Rank files may be defective: that is reported.
+        extra: what extends it: one source, or several in the order of loading.
+        pattern: the name of an encoding, or a regular expression. By default that of the published
+            vocabulary that ``base`` is or begins with, or else ``qwen``.
+        special_tokens: names and ids, or a file of them; by default those of the vocabulary that
+            the base is, or else of the named encoding.
+        words: the words that were to become tokens: a file, lines, or what
+            :func:`vocab_tools.read_words` gave, whose words are taken as they are; frequencies are
+            not needed.
+        keep_space: keep the spaces that a line of ``words`` begins with.
+        corpus: a text file, or several, to compare base and extended vocabulary on.
+        field: the field of JSON lines and Parquet that has the text of ``corpus``.
+        progress: called now and then with tokens done and tokens in all.
+
+    Raises:
+        ValueError: a pattern, a special token, the corpus or an id of a mapping is not usable;
+            ids are 0 to 2**32 - 2.
+        TypeError: ``base`` or ``extra`` is no source of ranks.
+        OSError: a file cannot be read.
+
+    >>> base = {bytes([byte]): byte for byte in range(256)} | {b"xyz": 256}
+    >>> result = check_vocabulary(base, pattern="gpt2", special_tokens={})
+    >>> result.ok, result.round_trip_counts["UNDECODEABLE"]
+    (True, 128)
+    >>> result.finding("UNREACHABLE_BY_MERGING").examples
+    ["256 'xyz': no two tokens make it; merging stops at 'x' 'y' 'z'"]
+    """
+    files = [_rank_file(source) for source in (*as_sources([base]), *as_sources(extra))]
+    loaded = Loaded()
+    for file in files:
+        loaded.add(file, is_extra=file is not files[0])
+    encoding = base if isinstance(base, bpe_engine.Encoding) else None
+    found = identify(loaded.base, encoding, pattern)
+    if isinstance(special_tokens, (str, os.PathLike)):
+        special_tokens = read_special_tokens(special_tokens)
+    specials = dict(found.special_tokens if special_tokens is None else special_tokens)
+    check_special_tokens(specials)
+    context = Context(
+        files,
+        loaded,
+        found.pattern,
+        specials,
+        listed=None if words is None else listed_words(words, keep_space=keep_space),
+        corpus_paths=_paths(corpus),
+        field=field,
+        progress=progress,
+    )
+    return _checked(context, found.recognised)
+
+
+def _paths(corpus: Corpus | None) -> list[str | os.PathLike[str]]:
+    if corpus is None:
+        return []
+    return [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+
+
+def _rank_file(source: RankSource) -> RankFile:
+    if isinstance(source, (str, os.PathLike)):
+        return read_rank_file(source)
+    if isinstance(source, bpe_engine.Encoding):
+        source = mergeable_ranks(source)
+    for token, number in source.items():
+        check_token(token, number)
+    rows = enumerate(source.items(), 1)
+    return RankFile("the ranks", [(token, number, line) for line, (token, number) in rows])
+
+
+def _checked(context: Context, recognised: Recognised | None) -> CheckResult:
+    """Asks every rule."""
+    found = [finding for rule in RULES if (finding := rule.apply(context)) is not None]
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    audit = context.audit if "tokens" in context.has else None
+    sizes = {
+        "ranks": len(context.loaded.base),
+        "extra_ranks": len(context.loaded.extra),
+        "special_tokens": len(context.special_tokens),
+        "max_id_plus_one": max(context.used_ids, default=-1) + 1,
+        "unused_ids": count_ids(context.unused),
+    }
+    return CheckResult(
+        found,
+        sizes,
+        context.pattern.label,
+        round_trip=audit.round_trip if audit else {},
+        unreached=audit.unreached if audit else {},
+        never_whole=audit.never_whole if audit else {},
+        corpus=context.corpus,
+        unused=context.unused,
+        recognised=recognised,
+        tokens=context.loaded.by_id,
+    )

@@ -1,0 +1,245 @@
+"""What the rules of a check look at: the vocabulary, and what is known of its tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bpe_engine import vocabulary
+
+from ..corpus.effect import CorpusEffect, corpus_effect
+from ..patterns import Pattern
+from ..ranks import RankFile, free_ranges
+from ..text import show, text_of
+from .findings import Need
+
+#: Why merging does not reach a token.
+MERGING_REASONS = {
+    "no parts": "no two tokens make it",
+    "parts unreached": "merging reaches no two tokens that make it",
+    "blocked": "merges with lower ranks take its bytes apart in another way",
+    "missing byte": "one of its bytes is no token",
+}
+
+
+@dataclass
+class Loaded:
+    """What a loader is left with when the first of two definitions counts."""
+
+    ranks: dict[bytes, int] = dataclasses.field(default_factory=dict)
+    by_id: dict[int, bytes] = dataclasses.field(default_factory=dict)
+    base: dict[bytes, int] = dataclasses.field(default_factory=dict)
+    extra: dict[bytes, int] = dataclasses.field(default_factory=dict)
+    #: Lines that define a token or an id again, and what was there before.
+    repeated_tokens: list[str] = dataclasses.field(default_factory=list)
+    repeated_ids: list[str] = dataclasses.field(default_factory=list)
+    shadows: list[str] = dataclasses.field(default_factory=list)
+
+    def add(self, file: RankFile, is_extra: bool) -> None:
+        """Takes the tokens of a file."""
+        ids = {token: number for token, number, _ in file.tokens}
+        tokens = {number: token for token, number, _ in file.tokens}
+        is_sound = len(ids) == len(tokens) == len(file.tokens)
+        if is_sound and ids.keys().isdisjoint(self.ranks) and tokens.keys().isdisjoint(self.by_id):
+            self.ranks.update(ids)
+            self.by_id.update(tokens)
+            (self.extra if is_extra else self.base).update(ids)
+            return
+        for token, number, line in file.tokens:
+            where = f"{file.name}, line {line}"
+            if token in self.ranks:
+                is_shadow = is_extra and token not in self.extra
+                listed = self.shadows if is_shadow else self.repeated_tokens
+                listed.append(f"{where}: {show(token)} has the id {self.ranks[token]} already")
+            elif number in self.by_id:
+                other = show(self.by_id[number])
+                text = f"{where}: the id {number} of {show(token)} is that of {other}"
+                self.repeated_ids.append(text)
+            else:
+                self.ranks[token] = number
+                self.by_id[number] = token
+                (self.extra if is_extra else self.base)[token] = number
+
+
+@dataclass(frozen=True)
+class ListedWord:
+    """A word that was to become a token."""
+
+    #: As it stands in the list, and in normalization form C.
+    listed: str
+    word: str
+    #: What the pre-tokeniser makes of it.
+    pieces: list[str]
+    #: The ids at which merging stops; None where a byte is no token.
+    ids: list[int] | None
+
+
+@dataclass(frozen=True)
+class TokenAudit:
+    """What the engine knows of every token, by id."""
+
+    #: In the order of ids, without special tokens.
+    ids: list[int]
+    #: "valid", "prefix", "suffix", "middle" or "nonsense", as `ids`.
+    utf8: list[str]
+    #: Whether a token touches two characters and cuts one, as `ids`.
+    crosses: list[bool]
+    #: For ids that merging does not reach: why, and the ids at which it stops.
+    unreached: dict[int, tuple[str, list[int]]]
+    #: Ids that are never a piece of their own: "never", or "only inside" a longer piece.
+    never_whole: dict[int, str]
+    #: The round-trip class of every id, special tokens included.
+    round_trip: dict[int, str]
+    #: What the text of a token is encoded as, where that is not the token.
+    encoded: Mapping[int, list[int]]
+
+
+@dataclass
+class Context:
+    """Everything that a rule may look at. What takes time is worked out when it is asked for."""
+
+    files: list[RankFile]
+    loaded: Loaded
+    pattern: Pattern
+    special_tokens: dict[str, int]
+    #: The words that were to become tokens, as listed; None when no list was given.
+    listed: list[str] | None = None
+    corpus_paths: list[str | os.PathLike[str]] = dataclasses.field(default_factory=list)
+    #: The field of JSON lines and Parquet that has the text of the corpus.
+    field: str = "text"
+    progress: Callable[[int, int], None] | None = None
+
+    @property
+    def has(self) -> frozenset[Need]:
+        """What was given, of what rules may need."""
+        given: list[Need] = []
+        if self.loaded.ranks:
+            given.append("tokens")
+            given += ["extra"] if len(self.files) > 1 else []
+            given += ["words"] if self.listed is not None else []
+            given += ["corpus"] if self.corpus_paths else []
+        return frozenset(given)
+
+    def named(self, number: int) -> str:
+        """An id and its token, for people."""
+        return f"{number} {show(self.loaded.by_id[number])}"
+
+    @functools.cached_property
+    def splitter(self) -> Callable[[str], list[str]]:
+        """Cuts text into pieces."""
+        return self.pattern.splitter().split
+
+    @functools.cached_property
+    def used_ids(self) -> set[int]:
+        """The ids of tokens and special tokens."""
+        return {*self.loaded.by_id, *self.special_tokens.values()}
+
+    @functools.cached_property
+    def unused(self) -> list[tuple[int, int]]:
+        """Ids below the largest that stand for nothing: ranges of first and last id."""
+        return free_ranges(self.used_ids, 0, max(self.used_ids, default=-1) + 1)
+
+    @functools.cached_property
+    def audit(self) -> TokenAudit:
+        """What the engine knows of every token."""
+        usable = self._usable_specials()
+        columns = vocabulary.audit_tokens(
+            self.loaded.ranks,
+            self.pattern.pat_str,
+            list(usable.items()),
+            nfc=self.pattern.nfc,
+            progress=self.progress,
+        )
+        ids, merged = columns["ids"], columns["merged"]
+        round_trip = dict(zip(ids, columns["round_trip"]))
+        for name, number in self.special_tokens.items():
+            own = usable.get(name) == number
+            round_trip.setdefault(number, "OK_SPECIAL" if own else "UNREACHABLE_SPECIAL")
+        unreached = {
+            number: (MERGING_REASONS[reason], merged.get(number, []))
+            for number, reason in zip(ids, columns["merging"])
+            if reason != "reached"
+        }
+        never_whole = {
+            number: how
+            for number, how in zip(ids, columns["whole"])
+            if how in ("never", "only inside")
+        }
+        return TokenAudit(
+            ids,
+            columns["utf8"],
+            columns["crosses"],
+            unreached,
+            never_whole,
+            round_trip,
+            columns["encoded"],
+        )
+
+    @functools.cached_property
+    def ids_by_utf8(self) -> dict[str, list[int]]:
+        """The ids of tokens that are no valid UTF-8, by what is wrong with them."""
+        kinds: dict[str, list[int]] = {}
+        for number, kind in zip(self.audit.ids, self.audit.utf8):
+            if kind != "valid":
+                kinds.setdefault(kind, []).append(number)
+        return kinds
+
+    def _usable_specials(self) -> dict[str, int]:
+        """Special tokens with an id of their own."""
+        usable: dict[int, str] = {}
+        for name, number in self.special_tokens.items():
+            if name and number not in self.loaded.by_id:
+                usable.setdefault(number, name)
+        return {name: number for number, name in usable.items()}
+
+    @functools.cached_property
+    def words(self) -> list[ListedWord]:
+        """The words that were to become tokens."""
+        listed = list(dict.fromkeys(self.listed or []))
+        normal = [unicodedata.normalize("NFC", word) for word in listed]
+        encoded = [word.encode() for word in normal]
+        merged = vocabulary.merge_bytes(self.loaded.ranks, encoded)
+        return [
+            ListedWord(word, form, self.splitter(form), ids)
+            for word, form, ids in zip(listed, normal, merged)
+        ]
+
+    @functools.cached_property
+    def new_words(self) -> set[str]:
+        """The words that the base did not have."""
+        if self.listed is not None:
+            base = self.loaded.base
+            return {word.word for word in self.words if word.word.encode() not in base}
+        return self._guessed_words() if self.loaded.extra else set()
+
+    def _guessed_words(self) -> set[str]:
+        """Without a list: the new tokens that are no part of another new token's merge."""
+        parts: set[bytes] = set()
+        ranks = self.loaded.ranks
+        for token in self.loaded.extra:
+            for cut in range(1, len(token)):
+                left, right = token[:cut], token[cut:]
+                if left in ranks and right in ranks:
+                    parts.update((left, right))
+        texts = (text_of(token) for token in self.loaded.extra if token not in parts)
+        return {text for text in texts if text is not None}
+
+    @functools.cached_property
+    def corpus(self) -> CorpusEffect | None:
+        """The corpus before and after; None without one."""
+        if "corpus" not in self.has:
+            return None
+        base = self.pattern.encoding(self.loaded.base, {})
+        extended = self.pattern.encoding(self.loaded.ranks, {})
+        return corpus_effect(
+            self.corpus_paths,
+            base,
+            extended,
+            self.new_words,
+            nfc=self.pattern.nfc,
+            field=self.field,
+        )

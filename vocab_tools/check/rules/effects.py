@@ -1,0 +1,58 @@
+"""What new tokens do to text that holds no new word."""
+
+from __future__ import annotations
+
+from bpe_engine.vocabulary import merge_bytes
+
+from ...text import shorten, show, text_of
+from ..context import Context
+from ..findings import MOST_LIST, Found, Outcome, rule
+
+
+@rule(
+    "OTHER_TEXT_CHANGES",
+    "warning",
+    "new tokens that change text which holds no new word",
+    needs=["extra"],
+)
+def other_text_changes(context: Context) -> Outcome:
+    """New tokens that are on the way to others: text with them changes, too."""
+    loaded = context.loaded
+    others = []
+    for token, number in loaded.extra.items():
+        text = text_of(token)
+        # A part of characters is no piece by itself: only merging can give it.
+        is_reached = number not in context.audit.unreached
+        if text not in context.new_words if text is not None else is_reached:
+            others.append(token)
+    before = merge_bytes(loaded.base, others) if others and loaded.base else []
+    return [
+        f"text with {show(token)} has {[loaded.extra[token]]} in place of {ids}"
+        for token, ids in zip(others, before)
+    ]
+
+
+@rule(
+    "CORPUS_CHANGES",
+    "warning",
+    "pieces of the corpus that change and hold no new word",
+    needs=["corpus"],
+)
+def corpus_changes(context: Context) -> Outcome:
+    assert context.corpus is not None
+    return [
+        f"{shorten(change.text)!r}: {shorten(str(change.before), MOST_LIST)} becomes "
+        f"{shorten(str(change.after), MOST_LIST)}, {change.count} times"
+        for change in context.corpus.unexpected
+    ]
+
+
+@rule("CORPUS", "info", "tokens of the corpus", needs=["corpus"])
+def corpus(context: Context) -> Outcome:
+    effect = context.corpus
+    assert effect is not None
+    return Found(
+        [f"{effect.tokens_before} tokens before, {effect.tokens_after} after"],
+        effect.tokens_after,
+        f"tokens of the corpus: {effect.changed} of its {effect.pieces} pieces change",
+    )

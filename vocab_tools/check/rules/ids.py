@@ -1,0 +1,53 @@
+"""Ids: of new tokens among those of the base, and ids that stand for nothing."""
+
+from __future__ import annotations
+
+from ...ranks import count_ids
+from ...text import show
+from ..context import Context
+from ..findings import Found, Outcome, rule
+
+
+@rule("SHADOW", "error", "new tokens that the vocabulary had before")
+def shadow(context: Context) -> Outcome:
+    return context.loaded.shadows
+
+
+@rule("BELOW_BASE", "error", "new tokens that rank before tokens of the base, and so take its text")
+def below_base(context: Context) -> Outcome:
+    end = _base_end(context)
+    extra = context.loaded.extra.items()
+    return [f"{number} {show(token)}" for token, number in extra if number < end]
+
+
+@rule("ID_GAP", "warning", "ids below the largest that stand for nothing")
+def id_gap(context: Context) -> Outcome:
+    return _gaps(context, 0, _base_end(context))
+
+
+@rule("EXTRA_GAP", "warning", "ids left out between the vocabulary and its new tokens")
+def extra_gap(context: Context) -> Outcome:
+    end = max(context.loaded.extra.values(), default=-1) + 1
+    return _gaps(context, _base_end(context), end)
+
+
+def _base_end(context: Context) -> int:
+    return max(context.loaded.base.values(), default=-1) + 1
+
+
+def _gaps(context: Context, start: int, end: int) -> Found:
+    clipped = ((max(first, start), min(last, end - 1)) for first, last in context.unused)
+    gaps = [(first, last) for first, last in clipped if first <= last]
+    return Found(named_ranges(gaps), count_ids(gaps))
+
+
+def named_ranges(ranges: list[tuple[int, int]]) -> list[str]:
+    """Ranges for people.
+
+    >>> named_ranges([(1, 3), (7, 7)])
+    ['1 to 3 (3 ids)', '7']
+    """
+    return [
+        str(first) if first == last else f"{first} to {last} ({last - first + 1} ids)"
+        for first, last in ranges
+    ]

@@ -1,0 +1,33 @@
+"""Special tokens that ordinary tokens get in the way of."""
+
+from __future__ import annotations
+
+from ...text import show
+from ..context import Context
+from ..findings import Outcome, rule
+
+
+@rule("SPECIAL_ID", "error", "tokens whose id is that of a special token")
+def special_id(context: Context) -> Outcome:
+    by_id = context.loaded.by_id
+    taken = [
+        f"{number}: {name} and {show(by_id[number])}"
+        for name, number in context.special_tokens.items()
+        if number in by_id
+    ]
+    names: dict[int, str] = {}
+    for name, number in context.special_tokens.items():
+        if number in names:
+            taken.append(f"{number}: {names[number]} and {name}")
+        names.setdefault(number, name)
+    return taken
+
+
+@rule("SPECIAL_TEXT", "error", "tokens whose bytes are the text of a special token")
+def special_text(context: Context) -> Outcome:
+    ranks = context.loaded.ranks
+    return [
+        f"{ranks[name.encode()]} {show(name.encode())}; the special has the id {number}"
+        for name, number in context.special_tokens.items()
+        if name.encode() in ranks
+    ]

@@ -1,0 +1,141 @@
+"""Every token by itself: is it text, is it reached, does its text give it back?"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+
+from ...text import shorten, show, text_of
+from ..context import Context
+from ..findings import MOST_EXAMPLES, Found, Outcome, rule
+from ..result import ROUND_TRIP_CLASSES
+
+
+@rule(
+    "UNREACHABLE_BY_MERGING",
+    "warning",
+    "tokens that merging their bytes does not give",
+    needs=["tokens"],
+)
+def unreachable_by_merging(context: Context) -> Outcome:
+    by_id = context.loaded.by_id
+    examples = []
+    for number, (why, stops) in context.audit.unreached.items():
+        pieces = " ".join(show(by_id[part]) for part in stops)
+        stop = f"; merging stops at {pieces}" if pieces else ""
+        examples.append(f"{context.named(number)}: {why}{stop}")
+    return examples
+
+
+@rule(
+    "NEVER_WHOLE",
+    "warning",
+    "tokens that the pre-tokeniser never hands over as one piece",
+    needs=["tokens"],
+)
+def never_whole(context: Context) -> Outcome:
+    found = context.audit.never_whole
+    by_id = context.loaded.by_id
+    examples = [
+        f"{context.named(number)}: cut into {context.splitter(by_id[number].decode())}"
+        for number in list(found)[:MOST_EXAMPLES]
+    ]
+    message = "tokens that the pre-tokeniser never hands over as one piece"
+    inside = sum(how == "only inside" for how in found.values())
+    if inside:
+        message += f"; at least {inside} of them still come up inside a longer piece"
+    return Found(examples, len(found), message)
+
+
+@rule(
+    "NONSENSE_BYTES",
+    "warning",
+    "tokens of several bytes that are part of no text",
+    needs=["tokens"],
+)
+def nonsense_bytes(context: Context) -> Outcome:
+    by_id = context.loaded.by_id
+    nonsense = context.ids_by_utf8.get("nonsense", [])
+    return [context.named(number) for number in nonsense if len(by_id[number]) > 1]
+
+
+@rule(
+    "NOT_NFC",
+    "warning",
+    "tokens or words that are not in Unicode normalization form C",
+    needs=["tokens"],
+)
+def not_nfc(context: Context) -> Outcome:
+    """Words, and tokens that normalised text never holds; those of the base only where text is
+    normalised."""
+    examples = [
+        f"{shorten(word.listed)!r}: NFC is {shorten(word.word)!r}"
+        for word in (context.words if "words" in context.has else [])
+        if word.listed != word.word
+    ]
+    looked_at = context.loaded.ranks if context.pattern.nfc else context.loaded.extra
+    for token, number in looked_at.items():
+        text = None if token.isascii() else text_of(token)
+        if text is not None and not unicodedata.is_normalized("NFC", text):
+            normal = unicodedata.normalize("NFC", text)
+            examples.append(f"{number} {show(token)}: NFC is {show(normal.encode())}")
+    return examples
+
+
+@rule("NOT_UTF8", "info", "tokens that are no text of their own", needs=["tokens"])
+def not_utf8(context: Context) -> Outcome:
+    kinds = context.ids_by_utf8
+    every = [number for numbers in kinds.values() for number in numbers]
+    single = sum(len(context.loaded.by_id[number]) == 1 for number in every)
+    message = (
+        f"tokens that are no valid UTF-8: {len(every) / len(context.audit.ids):.2%} of all, "
+        f"{single} of them single bytes"
+    )
+    return Found([context.named(number) for number in every], message=message)
+
+
+@rule(
+    "INCOMPLETE_CHARACTER",
+    "info",
+    "tokens that begin or end inside a character",
+    needs=["tokens"],
+)
+def incomplete_character(context: Context) -> Outcome:
+    kinds = {kind: ids for kind, ids in context.ids_by_utf8.items() if kind != "nonsense"}
+    counts = {kind: len(kinds.get(kind, [])) for kind in ("prefix", "suffix", "middle")}
+    message = (
+        f"tokens that the next or the last token completes: {counts['prefix']} end inside a "
+        f"character, {counts['suffix']} begin inside one, {counts['middle']} do both"
+    )
+    parts = [number for numbers in kinds.values() for number in numbers]
+    return Found([context.named(number) for number in parts], message=message)
+
+
+@rule(
+    "CROSSES_CHARACTER",
+    "info",
+    "tokens that join a part of a character to another character",
+    needs=["tokens"],
+)
+def crosses_character(context: Context) -> Outcome:
+    audit = context.audit
+    return [context.named(number) for number, flag in zip(audit.ids, audit.crosses) if flag]
+
+
+@rule("ROUND_TRIP", "info", "tokens whose text is not encoded as the token", needs=["tokens"])
+def round_trip(context: Context) -> Outcome:
+    classes, encoded = context.audit.round_trip, context.audit.encoded
+    lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]
+    examples = []
+    # Tokens that are text come first: that the others are not is no news.
+    for number in sorted(lost, key=lambda number: number not in encoded)[:MOST_EXAMPLES]:
+        name = classes[number]
+        if number in encoded:
+            examples.append(f"{context.named(number)}: {name}, encoded as {encoded[number]}")
+        elif number in context.loaded.by_id:
+            examples.append(f"{context.named(number)}: {name}")
+        else:
+            examples.append(f"{number}: {name}")
+    counts = Counter(classes.values())
+    message = ", ".join(f"{counts[name]} {name}" for name in ROUND_TRIP_CLASSES)
+    return Found(examples, len(lost), message)

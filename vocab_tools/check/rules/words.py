@@ -1,0 +1,30 @@
+"""The words that were to become tokens."""
+
+from __future__ import annotations
+
+from ...text import shorten
+from ..context import Context, ListedWord
+from ..findings import MOST_LIST, Outcome, rule
+
+
+@rule("WORD_SPLIT", "warning", "words that the pre-tokeniser cuts", needs=["words"])
+def word_split(context: Context) -> Outcome:
+    return [
+        f"{shorten(word.word)!r} is cut into {shorten(str(word.pieces), MOST_LIST)}"
+        for word in context.words
+        if _is_split(word)
+    ]
+
+
+@rule("WORD_NOT_ONE_TOKEN", "warning", "words that are several tokens", needs=["words"])
+def word_not_one_token(context: Context) -> Outcome:
+    examples = []
+    for word in context.words:
+        if not _is_split(word) and word.word.encode() not in context.loaded.ranks:
+            ids = "a byte is no token" if word.ids is None else shorten(str(word.ids), MOST_LIST)
+            examples.append(f"{shorten(word.word)!r}: {ids}")
+    return examples
+
+
+def _is_split(word: ListedWord) -> bool:
+    return word.pieces != [word.word]

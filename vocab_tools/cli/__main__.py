@@ -1,0 +1,5 @@
+"""``python -m vocab_tools.cli``."""
+
+from . import main
+
+main()

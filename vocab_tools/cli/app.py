@@ -1,0 +1,67 @@
+"""The group of commands, and how each ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+import click
+
+from . import PIPE_CLOSED
+from .check import check
+from .extend import extend
+from .learn import learn
+from .propose import propose
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="bpe-engine")
+def cli() -> None:
+    """Extend a byte-level BPE vocabulary, and check one.
+
+    \b
+    Add words to Qwen's vocabulary:
+      vocab-tools learn qwen.tiktoken words.txt -o extra.tiktoken
+    Look for what is wrong with the result:
+      vocab-tools check qwen.tiktoken extra.tiktoken --words words.txt
+    Find the words to add in the text of a domain or language:
+      vocab-tools propose qwen.tiktoken corpus.txt -n 2000 -o words.txt
+    All of it in one go:
+      vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken
+    """
+
+
+for _command in (learn, check, propose, extend):
+    cli.add_command(_command)
+
+
+def run() -> int:
+    """Runs the command, and returns its exit status. Ctrl-C raises KeyboardInterrupt."""
+    try:
+        # Not `cli.main`, which prints an empty line after Ctrl-C.
+        with cli.make_context("vocab-tools", sys.argv[1:]) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as ended:
+        sys.stdout.flush()
+        return ended.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except BrokenPipeError:
+        _drop_output()
+        return PIPE_CLOSED
+
+
+def _drop_output() -> None:
+    """Nobody reads a closed pipe: keeps the interpreter from failing on it again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

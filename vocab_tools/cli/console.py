@@ -1,0 +1,104 @@
+"""What people see: text, tables, notes and progress."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from ..notes import Note, grouped
+from ..report.sections import Section
+
+#: Rows of a table on the screen.
+ROWS_SHOWN = 20
+
+
+class _Console(Console):
+    """Leaves a closed pipe to the command."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def console(stderr: bool = False) -> Console:
+    """A console that writes text as it is, and does not wrap it in a pipe."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else 1 << 16
+    return _Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+
+
+def say(to: Console, text: str) -> None:
+    """Prints a line as it is."""
+    to.print(Text(text), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal, and nothing anywhere else."""
+    with Progress(
+        console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def readable_errors() -> Iterator[None]:
+    """Errors that people can do something about end with their message and status 1, without a
+    traceback."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{named}{error.strerror or error}") from error
+    except (ValueError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+    except MemoryError as error:
+        raise click.ClickException("there is not enough memory") from error
+
+
+def print_notes(notes: Sequence[Note], show_all: bool) -> None:
+    """Prints notes by kind; of many of one kind their number and a few examples."""
+    to = console(stderr=True)
+    hidden = 0
+    for group in grouped(notes, None if show_all else 3):
+        if group.hidden == 0:
+            for note in group.shown:
+                say(to, f"warning: {note}")
+            continue
+        hidden += group.hidden
+        say(to, f"warning: {group.title}:")
+        for note in group.shown:
+            say(to, f"  {note}")
+        say(to, f"  and {group.hidden:,} more")
+    if hidden:
+        say(to, f"{hidden:,} more warnings are shown with --all, or in a --report")
+
+
+def print_sections(to: Console, parts: Sequence[Section], optional: Sequence[str] = ()) -> None:
+    """Prints sections; those named ``optional`` only when they have rows."""
+    for part in parts:
+        if part.rows or part.title not in optional:
+            say(to, f"\n{part.title}: {part.text}")
+            _print_table(to, part)
+
+
+def _print_table(to: Console, part: Section) -> None:
+    if not part.rows:
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in part.columns:
+        table.add_column(column, overflow="fold")
+    for row in part.rows:
+        table.add_row(*(Text(text) for text in row))
+    to.print(table)
+    if part.total > len(part.rows):
+        say(to, f"and {part.total - len(part.rows)} more; --report has them")

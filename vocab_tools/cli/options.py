@@ -1,0 +1,210 @@
+"""Options that several commands have, and what they are turned into."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ..files import STANDARD
+from ..patterns import is_regex, named_pattern, regex_pattern
+from ..ranks import read_special_tokens
+from ..report import check_ending
+from ..words import WordSource
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FILE = click.Path(exists=True, dir_okay=False, readable=True)
+FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+
+
+def pattern_options(command: Command) -> Command:
+    """``--pattern`` and ``--pattern-regex``; :func:`chosen_pattern` puts them together."""
+    for option in (
+        click.option(
+            "--pattern-regex",
+            metavar="REGEX",
+            help="A regular expression: how text is cut into pieces before merging.",
+        ),
+        click.option(
+            "--pattern",
+            metavar="NAME",
+            help="Name of an encoding: text is cut into pieces as it does. "
+            "[default: the one whose published ranks BASE has or begins with, else qwen]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def special_tokens_option(command: Command) -> Command:
+    """``--special-tokens``; :func:`read_special_option` reads it."""
+    return click.option(
+        "--special-tokens",
+        "specials",
+        metavar="FILE",
+        help="Names and ids that are taken: JSON, or 'name id' a line; 'none' for none. "
+        "[default: those of the encoding that BASE is, else of the named encoding]",
+    )(command)
+
+
+def output_options(command: Command) -> Command:
+    """``--report`` and ``--force``."""
+    for option in (
+        click.option("--force", is_flag=True, help="Overwrite files that exist."),
+        click.option(
+            "--report",
+            "reports",
+            multiple=True,
+            callback=_check_reports,
+            metavar="FILE",
+            help="Write a report: .html, .json or .md; repeatable.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def corpus_options(command: Command) -> Command:
+    """``--corpus``, and the field that has the text."""
+    return field_option(
+        click.option(
+            "--corpus",
+            type=FILE,
+            multiple=True,
+            help="Compare base and extended vocabulary on this text; repeatable. "
+            ".jsonl, .parquet and .gz are understood.",
+        )(command)
+    )
+
+
+def field_option(command: Command) -> Command:
+    """``--field``."""
+    return click.option(
+        "--field",
+        default="text",
+        show_default=True,
+        help="The field of .jsonl lines, or the column of .parquet files, that has the text.",
+    )(command)
+
+
+def learn_options(command: Command) -> Command:
+    """What `learn` and `extend` share."""
+    for option in (
+        click.option(
+            "--start-id",
+            type=StartId(),
+            default="auto",
+            help="Id of the first new token. [default: auto, which is 151851 for qwen, and else "
+            "the first free id]",
+        ),
+        click.option(
+            "--whole-characters",
+            is_flag=True,
+            help="Learn no token that cuts a character or crosses into one.",
+        ),
+        click.option(
+            "--prune",
+            is_flag=True,
+            help="Leave out new tokens that no word needs in the end.",
+        ),
+        click.option(
+            "--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable."
+        ),
+        click.option("--all", "show_all", is_flag=True, help="Show every warning."),
+        click.option("-q", "--quiet", is_flag=True, help="Print warnings only."),
+    ):
+        command = option(command)
+    return command
+
+
+class StartId(click.ParamType):  # type: ignore[type-arg]
+    """A whole number, or ``auto``, which is None."""
+
+    name = "id|auto"
+
+    def convert(self, value: Any, param: Any, context: Any) -> int | None:
+        if value in (None, "auto"):
+            return None
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is no id; give a whole number, or auto", param, context)
+
+
+def _check_reports(
+    _context: click.Context, _option: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Refuses an unknown kind of report before any work is done."""
+    for path in value:
+        try:
+            check_ending(path)
+        except (ValueError, ImportError) as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
+def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
+    """What the two options ask for. Raises UsageError for a name that is no encoding."""
+    if pattern is not None and regex is not None:
+        raise click.UsageError("--pattern and --pattern-regex exclude each other; give one")
+    try:
+        if regex is not None:
+            regex_pattern(regex)
+            return regex if is_regex(regex) else f"(?:{regex})"
+        if pattern is None:
+            return None
+        if is_regex(pattern):
+            raise click.UsageError(
+                f"--pattern {pattern!r} is a regular expression; give it as --pattern-regex"
+            )
+        named_pattern(pattern)
+        return pattern
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def read_special_option(path: str | None) -> dict[str, int] | None:
+    """The special tokens that ``--special-tokens`` names."""
+    if path is None:
+        return None
+    return {} if path == "none" else read_special_tokens(path)
+
+
+def special_inputs(path: str | None) -> list[str]:
+    """The file that ``--special-tokens`` names, when it names one."""
+    return [] if path in (None, "none") else [str(path)]
+
+
+def word_source(path: str) -> WordSource:
+    """A word list: a file, or standard input."""
+    return sys.stdin.buffer if path == STANDARD else path
+
+
+def refuse_swapped(base: str, words: str) -> None:
+    """Raises UsageError when BASE is a word list and WORDS a rank file."""
+    if words != STANDARD and _looks_like_ranks(words) and not _looks_like_ranks(base):
+        raise click.UsageError(
+            f"{words} is a rank file and {base} is none: BASE comes first, and then WORDS"
+        )
+
+
+def _looks_like_ranks(path: str) -> bool:
+    with open(path, "rb") as file:
+        start = file.read(4096)
+    if start[:2] == b"\x1f\x8b" or Path(path).suffix == ".tiktoken":
+        return True
+    first = re.match(rb"([A-Za-z0-9+/]+=*) \d+\r?(?:\n|$)", start)
+    if first is None:
+        return False
+    try:
+        base64.b64decode(first[1], validate=True)
+    except binascii.Error:
+        return False
+    return True

@@ -1,0 +1,15 @@
+"""Samples of text: reading them, counting their pieces, and what an extension does to them."""
+
+from .counting import PieceCounts, count_pieces
+from .effect import ChangedPiece, CorpusEffect, TokenCounts, corpus_effect
+from .reading import read_texts
+
+__all__ = [
+    "ChangedPiece",
+    "CorpusEffect",
+    "PieceCounts",
+    "TokenCounts",
+    "corpus_effect",
+    "count_pieces",
+    "read_texts",
+]

@@ -1,0 +1,70 @@
+"""The script that a piece of text is written in."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import unicodedata
+
+#: Names that people use for scripts, and the first word of the names of their characters.
+ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"}
+
+#: First words of the names of letters that name no script.
+NO_SCRIPTS = frozenset(
+    "combining modifier mathematical micro feminine masculine double fullwidth halfwidth script "
+    "black kelvin angstrom ohm vertical superscript subscript".split()
+)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _character_script(character: str) -> str | None:
+    if unicodedata.category(character)[0] not in "LM":
+        return None
+    script = unicodedata.name(character, "").split(" ")[0].split("-")[0].lower()
+    return None if script in NO_SCRIPTS else script or None
+
+
+def script_of(text: str) -> str:
+    """The script of the first letter; "other" for text without letters.
+
+    >>> script_of(" hello"), script_of("猫"), script_of("สวัสดี"), script_of("123")
+    ('latin', 'cjk', 'thai', 'other')
+    """
+    for character in text:
+        script = _character_script(character)
+        if script is not None:
+            return script
+    return "other"
+
+
+def scripts_of(text: str) -> set[str]:
+    """The scripts of all its letters.
+
+    >>> sorted(scripts_of("aя1"))
+    ['cyrillic', 'latin']
+    """
+    found = {_character_script(character) for character in text}
+    return {script for script in found if script is not None}
+
+
+def script_named(name: str) -> str:
+    """A script by its usual name, or "other" for what has no letters.
+
+    Raises ValueError when there is no such script.
+
+    >>> script_named("Han"), script_named("Thai")
+    ('cjk', 'thai')
+    """
+    script = ALIASES.get(name.strip().lower(), name.strip().lower())
+    known = _known_scripts()
+    if script != "other" and script not in known:
+        near = difflib.get_close_matches(script, known, n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"there is no script {name.strip()!r}{hint}")
+    return script
+
+
+@functools.cache
+def _known_scripts() -> frozenset[str]:
+    """The scripts of the Basic Multilingual Plane."""
+    return frozenset(scripts_of("".join(map(chr, range(0xD800)))))

@@ -1,0 +1,95 @@
+"""What is needed of numpy and of torch, under the same names."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def is_torch(matrix: object) -> bool:
+    """Whether it is a torch tensor; torch is not imported for the question."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(matrix, torch.Tensor)
+
+
+class Numpy:
+    """Tables that are numpy arrays."""
+
+    def __init__(self) -> None:
+        import numpy
+
+        self.numpy = numpy
+
+    def check(self, matrix: Any) -> Any:
+        matrix = self.numpy.asarray(matrix)
+        if not self.numpy.issubdtype(matrix.dtype, self.numpy.floating):
+            raise TypeError(f"the table holds {matrix.dtype}; expected floating-point numbers")
+        return matrix
+
+    def wide(self, matrix: Any) -> Any:
+        """In single precision at least: half precision overflows in norms."""
+        return matrix.astype(self.numpy.promote_types(matrix.dtype, "float32"), copy=False)
+
+    def narrow(self, row: Any, table: Any) -> Any:
+        return row.astype(table.dtype)
+
+    def norms(self, matrix: Any) -> Any:
+        return self.numpy.linalg.norm(matrix, axis=1)
+
+    def grown(self, matrix: Any, size: int) -> Any:
+        table = self.numpy.zeros((size, matrix.shape[1]), dtype=matrix.dtype)
+        table[: len(matrix)] = matrix
+        return table
+
+    def samples(self, trained: Any, scale: float, count: int, seed: int) -> Any:
+        """Normal samples around the mean of the rows, with their covariance times ``scale``."""
+        trained = trained.astype("float64")
+        mean = trained.mean(0)
+        centred = trained - mean
+        covariance = centred.T @ centred * (scale / len(trained))
+        try:
+            root = self.numpy.linalg.cholesky(covariance)
+        except self.numpy.linalg.LinAlgError:
+            return self.numpy.repeat(mean[None], count, axis=0)
+        normal = self.numpy.random.default_rng(seed).standard_normal((count, len(mean)))
+        return mean + normal @ root.T
+
+
+class Torch:
+    """Tables that are torch tensors."""
+
+    def __init__(self) -> None:
+        self.torch = sys.modules["torch"]
+
+    def check(self, matrix: Any) -> Any:
+        if not matrix.is_floating_point():
+            raise TypeError(f"the table holds {matrix.dtype}; expected floating-point numbers")
+        return matrix.detach()
+
+    def wide(self, matrix: Any) -> Any:
+        return matrix.to(self.torch.promote_types(matrix.dtype, self.torch.float32))
+
+    def narrow(self, row: Any, table: Any) -> Any:
+        return row.to(table.dtype)
+
+    def norms(self, matrix: Any) -> Any:
+        return matrix.norm(dim=1)
+
+    def grown(self, matrix: Any, size: int) -> Any:
+        table = matrix.new_zeros((size, matrix.shape[1]))
+        table[: matrix.shape[0]] = matrix
+        return table
+
+    def samples(self, trained: Any, scale: float, count: int, seed: int) -> Any:
+        torch = self.torch
+        # On the processor, so that a seed gives the same rows on every device.
+        trained = trained.to("cpu", torch.float64)
+        mean = trained.mean(0)
+        centred = trained - mean
+        covariance = centred.T @ centred * (scale / trained.shape[0])
+        root, failed = torch.linalg.cholesky_ex(covariance)
+        if int(failed):
+            return mean.repeat(count, 1)
+        generator = torch.Generator().manual_seed(seed)
+        normal = torch.randn(count, mean.shape[0], generator=generator, dtype=torch.float64)
+        return mean + normal @ root.T

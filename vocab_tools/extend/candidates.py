@@ -1,0 +1,95 @@
+"""Which of the given words can become tokens: one piece each, and no token yet."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..notes import Note
+from ..patterns import Pattern, leaves_out_marks
+from ..text import plural, shorten
+
+#: How many characters a warning shows of the pieces of a word.
+MOST_PIECES = 200
+
+
+@dataclass
+class Candidates:
+    """The words by what can become of them; all in normalization form C."""
+
+    #: The frequency of each word to learn.
+    words: dict[str, int]
+    #: Words that the pre-tokeniser would split, and into what.
+    refused: dict[str, list[str]]
+    #: Words that are tokens of the base, and their ids.
+    skipped: dict[str, int]
+
+
+def sort_words(
+    words: Mapping[str, int],
+    ranks: Mapping[bytes, int],
+    pattern: Pattern,
+    any_frequency: bool,
+    notes: list[Note],
+) -> Candidates:
+    """Sorts the words, and notes what becomes of those that are not learned.
+
+    Raises ValueError when a word is no text, or its frequency no positive integer (with
+    ``any_frequency``: no integer).
+    """
+    splitter = pattern.splitter()
+    found = Candidates({}, {}, {})
+    for word, frequency in words.items():
+        _check_word(word, frequency, any_frequency)
+        word = unicodedata.normalize("NFC", word)
+        pieces = splitter.split(word)
+        if pieces != [word]:
+            if word not in found.refused:
+                cut = shorten(str(pieces), MOST_PIECES)
+                text = f"{shorten(word)} would be pre-tokenized to {cut}; it cannot become a token"
+                notes.append(Note("split", text))
+            found.refused[word] = pieces
+        elif word.encode() in ranks:
+            number = ranks[word.encode()]
+            if word not in found.skipped:
+                text = f"{shorten(word)} is already a token, with id {number}; skipped"
+                notes.append(Note("already a token", text))
+            found.skipped[word] = number
+        else:
+            found.words[word] = found.words.get(word, 0) + frequency
+    _note_marks(found.refused, pattern, notes)
+    return found
+
+
+def _check_word(word: object, frequency: object, any_frequency: bool) -> None:
+    if not isinstance(word, str) or not word:
+        raise ValueError(f"{word!r} is no word; words are text, and not empty")
+    if isinstance(frequency, bool) or not isinstance(frequency, int):
+        raise ValueError(f"the frequency of {word!r} is {frequency!r}; it must be an integer")
+    if (frequency < 1 and not any_frequency) or frequency.bit_length() > 63:
+        raise ValueError(
+            f"the frequency of {word!r} is {frequency}; it must be from 1 to 2**63 - 1"
+        )
+    try:
+        word.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{word!r} has a lone surrogate, and is no text") from error
+
+
+def _note_marks(refused: Mapping[str, list[str]], pattern: Pattern, notes: list[Note]) -> None:
+    """Says why words of Hindi, Thai and the like are refused, and what helps."""
+    marked = [word for word in refused if any(unicodedata.category(c)[0] == "M" for c in word)]
+    if not marked or not leaves_out_marks(pattern):
+        return
+    parts = [piece for word in marked[:20] for piece in refused[word] if len(piece) > 1]
+    listed = ", ".join(repr(part) for part in list(dict.fromkeys(parts))[:4])
+    help_pieces = f", or list pieces, which do become tokens: {listed}" if listed else ""
+    text = (
+        f"{plural(len(marked), 'word')} with combining marks (vowel signs of Hindi or Thai, accents "
+        f"without a letter of their own) cannot become one token, such as {shorten(marked[0])}: "
+        f"the letters of the pattern {shorten(pattern.label)}, \\p{{L}}+, leave marks out, and a "
+        f"piece ends before each. What helps is a pattern that keeps them together, such as that "
+        f"of o200k_base, if the model is trained with it{help_pieces}"
+    )
+    notes.append(Note("marks", text))

@@ -1,0 +1,260 @@
+"""Learning the merges that a vocabulary lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import bpe_engine
+from bpe_engine import vocabulary
+
+from ..bases import identify, pattern_note
+from ..notes import Note
+from ..ranks import RankSource, check_special_tokens
+from ..text import few, plural, shorten, show
+from ..words import is_spaced
+from .candidates import sort_words
+from .policy import LikeAddMerges, Merge, SoundPolicy, number_merges
+from .prune import unneeded
+from .result import LearnResult, Step, WordPath, distinct_ids
+
+#: The most words that are learned without a limit to the merges: each needs a token, and those on
+#: its way, and what comes of more is no vocabulary any more.
+MOST_WORDS = 500_000
+
+#: Words that a warning names one by one.
+MOST_NAMED = 1000
+
+#: Called with how much is done and how much there is.
+ProgressFunction = Callable[[int, int], None]
+
+
+def learn_merges(
+    base: RankSource,
+    words: Mapping[str, int],
+    *,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    start_id: int | None = None,
+    max_merges: int | None = None,
+    min_frequency: int | None = None,
+    whole_characters: bool = False,
+    like_add_merges: bool = False,
+    prune: bool = False,
+    progress: ProgressFunction | None = None,
+) -> LearnResult:
+    """Learns the merges that make each word one token, ranked after the base.
+
+    Each word is first cut by the merges of the base. Then the most frequent pair of adjacent
+    pieces is merged in all words, until no word has two pieces. Ties go to fewer characters, then
+    fewer bytes, then the lower text, then the lower bytes, then the pair met first.
+
+    Args:
+        base: a rank file, ranks, or an encoding.
+        words: frequency of each word, as from :func:`vocab_tools.read_words`.
+        pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
+            default that of ``base``, when it is an encoding or has the ranks of a published one,
+            and else ``qwen``.
+        special_tokens: names and ids that are taken; by default those of the encoding that
+            ``base`` is, or else those of the named encoding.
+        start_id: the id of the first new token. By default 151851 for the pattern ``qwen``, and
+            otherwise, or when that is taken, the first id behind all ranks from which on enough
+            ids are free of special tokens.
+        max_merges: the most tokens to learn; what was learned until then is the result.
+        min_frequency: pairs with a lower frequency are not merged.
+        whole_characters: learn no token that cuts a character or crosses into one; pairs that
+            complete a character come first. Words with a character that the base cuts into three
+            pieces or more are left out.
+        like_add_merges: number the merges as Qwen's add_merges.py does, even where that gives a
+            token that the base has, or leaves out ids; a start id that is too small is raised,
+            and the default pattern is ``qwen`` for any base.
+        prune: leave out, at the end, new tokens that no word needs: those without which merging
+            takes every word to the same tokens.
+        progress: called now and then with words done and words in all.
+
+    Raises:
+        ValueError: the base gives a token two ids or an id two tokens; the start id collides (the
+            message has the first free one); a frequency is no positive integer; the pattern is no
+            encoding's name and does not compile; there are more words than 500,000, or more tokens
+            than a vocabulary holds, and no ``max_merges``.
+
+    >>> base = {bytes([byte]): byte for byte in range(256)}
+    >>> result = learn_merges(base, {"low": 5, "lower": 2}, start_id=300)
+    >>> result.tokens
+    {b'lo': 300, b'low': 301, b'er': 302, b'lower': 303}
+    >>> [(by_product.token, by_product.words) for by_product in result.by_products()]
+    [(b'lo', ['low', 'lower']), (b'er', ['lower'])]
+    """
+    for name, limit in [("max_merges", max_merges), ("min_frequency", min_frequency)]:
+        if limit is not None and limit < 0:
+            raise ValueError(f"{name} is {limit}; it cannot be negative")
+    policy = LikeAddMerges() if like_add_merges else SoundPolicy()
+    ranks = policy.read_base(base)
+    encoding = base if isinstance(base, bpe_engine.Encoding) else None
+    found = identify(ranks, encoding, pattern, keep_default=policy.qwen_by_default)
+    noted = pattern_note(found, pattern)
+    notes = [Note(*noted)] if noted else []
+    specials = dict(found.special_tokens if special_tokens is None else special_tokens)
+    check_special_tokens(specials)
+    candidates = sort_words(words, ranks, found.pattern, policy.any_frequency, notes)
+    kept = candidates.words
+    room = _room(len(ranks), len(kept), max_merges)
+    rows, paths = vocabulary.learn_merges(
+        distinct_ids(ranks),
+        [(word.encode(), frequency) for word, frequency in kept.items()],
+        max_tokens=room,
+        min_frequency=min_frequency,
+        whole_characters=whole_characters,
+        count_repeats=policy.count_repeats,
+        progress=progress,
+    )
+    merges = [Merge(*row) for row in rows]
+    if max_merges is None and len(merges) >= room:
+        raise ValueError(_too_many(len(ranks), len(kept), room))
+    if prune:
+        merges = _pruned(merges, ranks, kept, notes)
+    steps = number_merges(merges, policy, ranks, specials, start_id, found.is_qwen, notes)
+    result = LearnResult(
+        tokens=_tokens(steps),
+        steps=steps,
+        words=[],
+        refused=candidates.refused,
+        skipped=candidates.skipped,
+        notes=notes,
+        pattern=found.pattern,
+        special_tokens=specials,
+        base=ranks,
+        recognised=found.recognised,
+    )
+    result.words = _follow(result, kept, paths, (max_merges, min_frequency))
+    _note_results(result)
+    return result
+
+
+def _room(base: int, words: int, max_merges: int | None) -> int:
+    """The most merges to learn. Refuses at once what would end at a limit after minutes."""
+    room = max(vocabulary.MAX_TOKENS - base, 0)
+    if max_merges is not None:
+        return min(max_merges, room)
+    if words > min(MOST_WORDS, room):
+        raise ValueError(_too_many(base, words, min(MOST_WORDS, room)))
+    return room
+
+
+def _too_many(base: int, words: int, most: int) -> str:
+    return (
+        f"{plural(words, 'word')} cannot all become tokens: every word needs a token and those on "
+        f"its way, at most {MOST_WORDS:,} words are learned without a limit, and a vocabulary has "
+        f"at most {vocabulary.MAX_TOKENS:,} tokens, of which the base has {base:,}; list fewer "
+        f"words, or learn the most frequent merges only, up to {most:,} of them, with --max-merges"
+    )
+
+
+def _pruned(
+    merges: Sequence[Merge], ranks: dict[bytes, int], words: Mapping[str, int], notes: list[Note]
+) -> list[Merge]:
+    """The merges, those marked that no word needs."""
+    left_out = unneeded(ranks, merges, [word.encode() for word in words])
+    if left_out:
+        named = few([show(token) for token in left_out])
+        what = plural(len(left_out), "by-product is", "by-products are")
+        notes.append(Note("pruned", f"{what} left out, since no word needs them: {named}"))
+    return [
+        merge._replace(novelty="pruned") if merge.left + merge.right in left_out else merge
+        for merge in merges
+    ]
+
+
+def _tokens(steps: Sequence[Step]) -> dict[bytes, int]:
+    """The numbered tokens in the order of ids; of two ids for one token, the later one stays."""
+    ids = {step.token: step.id for step in steps if step.id is not None}
+    return dict(sorted(ids.items(), key=lambda row: row[1]))
+
+
+def _follow(
+    result: LearnResult,
+    kept: Mapping[str, int],
+    paths: list[tuple[list[int], list[int], list[int], bool]],
+    limits: tuple[int | None, int | None],
+) -> list[WordPath]:
+    """What became of each word in the extended vocabulary."""
+    extended = result.extended
+    encoded = [word.encode() for word in kept]
+    merged = vocabulary.merge_bytes(distinct_ids(extended), encoded) if encoded else []
+    words = []
+    for (word, frequency), token, ids, path in zip(kept.items(), encoded, merged, paths):
+        first, last, steps, blocked = path
+        number = extended.get(token)
+        words.append(
+            WordPath(
+                word=word,
+                frequency=frequency,
+                base_pieces=_cut(token, first),
+                steps=steps,
+                pieces=_cut(token, last),
+                id=number,
+                reached=number is not None and len(ids or ()) == 1,
+                reason=_reason(blocked, limits) if number is None else None,
+            )
+        )
+    return words
+
+
+def _cut(token: bytes, ends: Sequence[int]) -> list[bytes]:
+    return [token[start:end] for start, end in zip([0, *ends], ends)]
+
+
+def _reason(blocked: bool, limits: tuple[int | None, int | None]) -> str:
+    max_merges, min_frequency = limits
+    if blocked:
+        return (
+            "one of its characters is three pieces or more in the base, and cannot be completed "
+            "without a token that cuts it (--whole-characters)"
+        )
+    reasons = []
+    if max_merges is not None:
+        limit = plural(max_merges, "merge")
+        reasons.append(f"the limit of {limit} was reached (--max-merges)")
+    if min_frequency is not None:
+        reasons.append(f"a pair in it is less frequent than {min_frequency} (--min-frequency)")
+    return " or ".join(reasons) or "its pieces were not merged"
+
+
+def _note_results(result: LearnResult) -> None:
+    """Hints about the words."""
+    spaced = _words_without_spaced_form(result)
+    if spaced:
+        text = (
+            f"running text has {few(spaced)} with a space before it, and that form is another "
+            f"piece, which stays several tokens; list {shorten(' ' + spaced[0])!r} too, with "
+            f"--keep-space ({plural(len(spaced), 'such word')})"
+        )
+        result.notes.append(Note("spaced form", text))
+    unreached = [path.word for path in result.words if path.id is not None and not path.reached]
+    if unreached:
+        text = (
+            f"{plural(len(unreached), 'word is', 'words are')} one token only as a piece of their "
+            f"own, since merging their bytes takes another way: {few(unreached)}"
+        )
+        result.notes.append(Note("own piece only", text))
+    failed = [path.word for path in result.not_one_token]
+    if failed:
+        what = plural(len(failed), "word does", "words do")
+        text = f"{what} not become one token: {few(failed, MOST_NAMED)}"
+        result.notes.append(Note("not one token", text))
+
+
+def _words_without_spaced_form(result: LearnResult) -> list[str]:
+    """Words that running text has with a space before them, which is another piece."""
+    listed = {*result.skipped, *(path.word for path in result.words)}
+    splitter = result.pattern.splitter()
+
+    def lacks(word: str) -> bool:
+        spaced = " " + word
+        return (
+            is_spaced(word)
+            and spaced not in listed
+            and spaced.encode() not in result.base
+            and splitter.split(spaced) == [spaced]
+        )
+
+    return [path.word for path in result.words if path.id is not None and lacks(path.word)]

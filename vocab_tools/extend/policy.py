@@ -1,0 +1,184 @@
+"""What differs between a sound extension and one that is byte for byte that of add_merges.py.
+
+Qwen's add_merges.py gives a token of the base a second id where the base's merges do not reach it,
+leaves out ids, raises a start id that is too small, and takes any integer for a frequency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..notes import Note
+from ..ranks import MAX_ID, RankSource, load_ranks, read_ranks_like_add_merges
+from ..text import plural, show
+from .result import Step
+
+#: The first id after Qwen's special tokens: the default start for its pattern.
+QWEN_START_ID = 151851
+
+
+class Merge(NamedTuple):
+    """A learned merge that has no id yet."""
+
+    left: bytes
+    right: bytes
+    #: As that of a :class:`Step`.
+    novelty: str
+    frequency: int
+    words: int
+
+
+class SoundPolicy:
+    """Every new token is new, and its id is free."""
+
+    #: Whether a merge counts towards the limit when its token is not new.
+    count_repeats = False
+    #: Whether the pattern of ``qwen`` is the default for any base.
+    qwen_by_default = False
+    #: Whether frequencies below 1 are taken.
+    any_frequency = False
+    #: What is done with a token that was there before.
+    repeat_done = "not written again"
+
+    def read_base(self, *sources: RankSource) -> dict[bytes, int]:
+        """The ranks of a base and what extends it."""
+        return load_ranks(*sources)
+
+    def gets_id(self, merge: Merge) -> bool:
+        """Whether the token of a merge is written."""
+        return merge.novelty == "new"
+
+    def first_id(
+        self,
+        ranks: Mapping[bytes, int],
+        special_tokens: Mapping[str, int],
+        start_id: int | None,
+        is_qwen: bool,
+        count: int,
+        notes: list[Note],
+    ) -> int:
+        """The id of the first of ``count`` new tokens."""
+        asked = start_id
+        if asked is None:
+            asked = QWEN_START_ID if is_qwen else 0
+        first = first_free_id(ranks, special_tokens, asked, count)
+        if start_id is not None and first != start_id:
+            raise ValueError(_collision(ranks, special_tokens, start_id, count, first))
+        if start_id is None and is_qwen and first != QWEN_START_ID:
+            text = f"the ids from {QWEN_START_ID} are taken; the new tokens start at {first}"
+            notes.append(Note("start id", text))
+        return first
+
+
+class LikeAddMerges(SoundPolicy):
+    """The bytes of add_merges.py, even where that is a defective file."""
+
+    count_repeats = True
+    qwen_by_default = True
+    any_frequency = True
+    repeat_done = "written again, as add_merges.py does"
+
+    def read_base(self, *sources: RankSource) -> dict[bytes, int]:
+        ranks: dict[bytes, int] = {}
+        for source in sources:
+            ranks.update(read_ranks_like_add_merges(source))
+        return ranks
+
+    def gets_id(self, merge: Merge) -> bool:
+        return merge.novelty != "pruned"
+
+    def first_id(
+        self,
+        ranks: Mapping[bytes, int],
+        special_tokens: Mapping[str, int],
+        start_id: int | None,
+        is_qwen: bool,
+        count: int,
+        notes: list[Note],
+    ) -> int:
+        asked = start_id
+        if asked is None:
+            asked = QWEN_START_ID if is_qwen else 0
+        if asked >= len(ranks):
+            return asked
+        if start_id not in (0, -1, None):
+            text = f"the start id {asked} is below {len(ranks)}, the number of ranks: raised"
+            notes.append(Note("start id", text))
+        return len(ranks)
+
+
+def number_merges(
+    merges: Sequence[Merge],
+    policy: SoundPolicy,
+    ranks: Mapping[bytes, int],
+    special_tokens: Mapping[str, int],
+    start_id: int | None,
+    is_qwen: bool,
+    notes: list[Note],
+) -> list[Step]:
+    """Gives the merges their ids.
+
+    Raises ValueError when the start id collides, or when the last id would be too large.
+    """
+    count = sum(map(policy.gets_id, merges))
+    first = policy.first_id(ranks, special_tokens, start_id, is_qwen, count, notes)
+    if first + count - 1 > MAX_ID:
+        raise ValueError(f"the last id would be {first + count - 1}, above {MAX_ID}")
+    steps = []
+    for merge in merges:
+        number = None
+        if policy.gets_id(merge):
+            number = first
+            first += 1
+        steps.append(Step(merge.left, merge.right, number, *merge[2:]))
+    for step in steps:
+        if step.novelty in _REPEATS:
+            why = f"{show(step.left)} + {show(step.right)}: {_REPEATS[step.novelty]}"
+            notes.append(Note("repeated merge", f"{why}; {policy.repeat_done}"))
+    return steps
+
+
+_REPEATS = {
+    "in base": "the base has this token, but its merges do not reach it here",
+    "repeated": "two other parts gave the same bytes before",
+}
+
+
+def first_free_id(
+    ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], start: int, count: int
+) -> int:
+    """The smallest id from ``start`` on, above all ranks, with ``count`` ids free of specials.
+
+    >>> first_free_id({b"a": 0, b"b": 5}, {"<end>": 7}, 0, 2)
+    8
+    """
+    first = max(start, max(ranks.values()) + 1)
+    for taken in sorted(special_tokens.values()):
+        if first <= taken < first + max(count, 1):
+            first = taken + 1
+    return first
+
+
+def _collision(
+    ranks: Mapping[bytes, int],
+    special_tokens: Mapping[str, int],
+    start_id: int,
+    count: int,
+    free: int,
+) -> str:
+    taken = {number: f"the token {show(token)}" for token, number in ranks.items()}
+    taken.update({number: f"the special token {name}" for name, number in special_tokens.items()})
+    used = range(start_id, start_id + max(count, 1))
+    clash = next((number for number in used if number in taken), None)
+    if clash is None:
+        reason = (
+            f"is below the largest rank, {max(ranks.values())}: new tokens must come after the base"
+        )
+    elif clash == start_id:
+        reason = f"is taken by {taken[clash]}"
+    else:
+        reason = f"leads into id {clash}, taken by {taken[clash]} ({plural(count, 'new token')})"
+    return (
+        f"the start id {start_id} {reason}; the first free id is {free} (--start-id auto takes it)"
+    )

@@ -1,0 +1,102 @@
+"""By-products that no word needs.
+
+A by-product is a step on the way to a word. In the extended vocabulary merging may reach every
+word without it, since the same token can be made of other parts. Then its id is better used for
+something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from .policy import Merge
+
+#: Merging a longer word here would take long: what it uses is kept.
+LONGEST_WORD = 256
+
+
+def unneeded(
+    base: Mapping[bytes, int], merges: Sequence[Merge], words: Iterable[bytes]
+) -> set[bytes]:
+    """The tokens of ``merges`` that are none of the words, and without which merging takes every
+    word to the same tokens as with them.
+
+    The least used are looked at first, and of those the latest.
+
+    >>> base = {bytes([byte]): byte for byte in range(256)} | {b"bc": 256}
+    >>> both = [Merge(b"a", b"b", "new", 1, 1), Merge(b"a", b"bc", "new", 1, 1)]
+    >>> unneeded(base, both, [b"abc"])
+    {b'ab'}
+    """
+    listed = list(words)
+    first = max(base.values()) + 1
+    learned = {
+        merge.left + merge.right: first + number
+        for number, merge in enumerate(merges)
+        if merge.novelty == "new"
+    }
+    ranks = {**base, **learned}
+    users: dict[bytes, set[int]] = {}
+    needed = set(listed)
+    results: dict[int, list[bytes]] = {}
+    for number, word in enumerate(listed):
+        if len(word) > LONGEST_WORD:
+            needed.update(_inside(word, learned))
+            continue
+        results[number], used = _merge(word, ranks)
+        # A word that is several tokens in the end needs those.
+        needed.update(results[number])
+        for token in used & learned.keys():
+            users.setdefault(token, set()).add(number)
+    candidates = [token for token in learned if token not in needed]
+    candidates.sort(key=lambda token: (len(users.get(token, ())), -learned[token]))
+    left_out: set[bytes] = set()
+    for token in candidates:
+        rank = ranks.pop(token)
+        affected = users.get(token, set())
+        again = _same_without(affected, listed, ranks, results)
+        if again is None:
+            ranks[token] = rank
+            continue
+        left_out.add(token)
+        for number, used in again.items():
+            for other in used & learned.keys():
+                users.setdefault(other, set()).add(number)
+    return left_out
+
+
+def _same_without(
+    affected: Iterable[int],
+    words: Sequence[bytes],
+    ranks: Mapping[bytes, int],
+    results: Mapping[int, list[bytes]],
+) -> dict[int, set[bytes]] | None:
+    """What merging uses for each of these words now; None when one of them ends differently."""
+    again = {}
+    for number in affected:
+        pieces, again[number] = _merge(words[number], ranks)
+        if pieces != results[number]:
+            return None
+    return again
+
+
+def _merge(word: bytes, ranks: Mapping[bytes, int]) -> tuple[list[bytes], set[bytes]]:
+    """The tokens at which merging stops, and all tokens that it makes on the way."""
+    parts = [word[i : i + 1] for i in range(len(word))]
+    used: set[bytes] = set()
+    while True:
+        known = [
+            (rank, i)
+            for i, (left, right) in enumerate(zip(parts, parts[1:]))
+            if (rank := ranks.get(left + right)) is not None
+        ]
+        if not known:
+            return parts, used
+        i = min(known)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        used.add(parts[i])
+
+
+def _inside(word: bytes, tokens: Mapping[bytes, int]) -> set[bytes]:
+    """Those of the tokens that stand somewhere in the word."""
+    return {token for token in tokens if token in word}

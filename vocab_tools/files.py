@@ -1,0 +1,166 @@
+"""Output files: nothing is overwritten unasked, and either all of them are written or none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+#: Standard input and standard output.
+STANDARD = "-"
+
+
+class OutputFiles:
+    """The files that a command is going to write.
+
+    Made before the work, so that what cannot be written is refused before hours are spent.
+    """
+
+    def __init__(
+        self, outputs: Sequence[str], inputs: Sequence[str] = (), *, force: bool = False
+    ) -> None:
+        """Looks at every output.
+
+        Args:
+            outputs: paths; ``-`` is standard output.
+            inputs: paths that are read.
+            force: overwrite files that exist.
+
+        Raises:
+            ValueError: an output is also an input, or another output, by any spelling of the path.
+            FileExistsError: an output exists, and ``force`` is not given.
+            OSError: an output cannot be written.
+        """
+        self.outputs = list(outputs)
+        for number, output in enumerate(outputs):
+            for given in inputs:
+                if _is_same(given, output):
+                    raise ValueError(f"{output} is an input; write to another file")
+            for other in outputs[:number]:
+                if _is_same(other, output) or other == output == STANDARD:
+                    raise ValueError(f"{output} is given for two outputs; write them to two files")
+        for output in outputs:
+            if output != STANDARD:
+                _try(output, force)
+
+    def write(self, contents: Mapping[str, bytes]) -> None:
+        """Writes every output at once: when one cannot be written, none is changed."""
+        assert contents.keys() == set(self.outputs)
+        with contextlib.ExitStack() as undo:
+            ready = {}
+            for output in self.outputs:
+                if output != STANDARD and not _is_special(output):
+                    ready[output] = _write_beside(output, contents[output], undo)
+            for output in self.outputs:
+                if output == STANDARD:
+                    write_standard(contents[output])
+                elif output not in ready:
+                    Path(output).write_bytes(contents[output])
+            for output, written in ready.items():
+                _put_in_place(output, written, undo)
+            undo.pop_all()
+            for output in ready:
+                _backup(output).unlink(missing_ok=True)
+
+
+def write_standard(contents: bytes) -> None:
+    """Writes all of the contents to standard output. Raises BrokenPipeError when it is closed."""
+    sys.stdout.flush()
+    rest = memoryview(contents)
+    while rest:
+        # Under PYTHONUNBUFFERED a write may take only a part.
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()
+
+
+def _is_same(one: str, other: str) -> bool:
+    if STANDARD in (one, other):
+        return False
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_special(path: str) -> bool:
+    """Whether it is a device or a pipe, which is written to as it stands."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _target(path: str) -> Path:
+    """Where the bytes go: what a symbolic link leads to."""
+    return Path(os.path.realpath(path))
+
+
+def _backup(path: str) -> Path:
+    target = _target(path)
+    return target.parent / f".{target.name}.{os.getpid()}.old"
+
+
+def _try(path: str, force: bool) -> None:
+    """Raises OSError, naming the path as given, unless it can be written."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "is a directory; give the name of a file", path)
+    if _is_special(path):
+        return
+    if os.path.lexists(path) and not force:
+        raise FileExistsError(17, "exists already; --force overwrites it", path)
+    target = _target(path)
+    with _named(path):
+        if target.exists():
+            with open(target, "ab"):
+                pass
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.")
+        os.close(handle)
+        os.unlink(name)
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Errors name the file that the person gave, not the one beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from error
+
+
+def _write_beside(path: str, contents: bytes, undo: contextlib.ExitStack) -> str:
+    """Writes a new file in the directory of ``path``."""
+    target = _target(path)
+    with _named(path):
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.")
+        undo.callback(Path(name).unlink, missing_ok=True)
+        with os.fdopen(handle, "wb") as file:
+            file.write(contents)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, _mode(target))
+    return name
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, or those of a new one."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _put_in_place(path: str, written: str, undo: contextlib.ExitStack) -> None:
+    target = _target(path)
+    with _named(path):
+        if target.exists():
+            backup = _backup(path)
+            backup.unlink(missing_ok=True)
+            try:
+                os.link(target, backup)
+            except OSError:  # A file system without hard links.
+                shutil.copy2(target, backup)
+            undo.callback(os.replace, backup, target)
+        else:
+            undo.callback(target.unlink, missing_ok=True)
+        os.replace(written, target)

@@ -1,0 +1,86 @@
+"""Remarks for people, grouped by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: The kinds of notes, the grave and rare ones first, and what several of one kind are called.
+KINDS = {
+    "not one token": "words do not become one token",
+    "own piece only": "words are one token as a piece of their own only",
+    "other pattern": "remarks about the pattern",
+    "start id": "remarks about ids",
+    "encoding of the list": "remarks about the encoding of the list",
+    "repeated merge": "merges gave a token that was there before",
+    "marks": "words have combining marks that the pattern cuts off",
+    "split": "words would be several pieces, and cannot become tokens",
+    "spaced form": "hints about words with a space before them",
+    "base": "remarks about the base",
+    "pruned": "remarks about by-products",
+    "stripped space": "lines begin with a space, which is stripped",
+    "repeated word": "words are repeated; their frequencies add up",
+    "already a token": "words are tokens already, and are skipped",
+}
+
+#: Notes of one kind that are shown one by one; of more, this many examples.
+MOST_EXAMPLES = 3
+
+#: Kinds that are always shown in full.
+NEVER_CUT = frozenset(["not one token"])
+
+
+class Note(str):
+    """A remark: its text, and the kind that it is counted with.
+
+    >>> note = Note("split", "'a b' is two pieces")
+    >>> note.kind, note
+    ('split', "'a b' is two pieces")
+    """
+
+    kind: str
+
+    def __new__(cls, kind: str, text: str) -> Note:
+        if kind not in KINDS:
+            raise ValueError(f"{kind!r} is no kind of note")
+        note = super().__new__(cls, text)
+        note.kind = kind
+        return note
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return self.kind, str(self)
+
+
+@dataclass(frozen=True)
+class NoteGroup:
+    """All notes of one kind, and those of them to show."""
+
+    kind: str
+    #: What they are, with their number.
+    title: str
+    total: int
+    shown: list[Note]
+
+    @property
+    def hidden(self) -> int:
+        """How many are not shown."""
+        return self.total - len(self.shown)
+
+
+def grouped(notes: Iterable[Note], most_examples: int | None = MOST_EXAMPLES) -> list[NoteGroup]:
+    """The notes by kind, grave kinds first; None for no limit to the examples.
+
+    >>> for group in grouped(Note("already a token", f"{word}: skipped") for word in "abcde"):
+    ...     print(group.title, group.shown[:1], group.hidden)
+    5 words are tokens already, and are skipped ['a: skipped'] 2
+    """
+    by_kind: dict[str, list[Note]] = {kind: [] for kind in KINDS}
+    for note in notes:
+        by_kind[note.kind].append(note)
+    groups = []
+    for kind, members in by_kind.items():
+        if members:
+            limit = None if kind in NEVER_CUT else most_examples
+            title = f"{len(members):,} {KINDS[kind]}"
+            groups.append(NoteGroup(kind, title, len(members), members[:limit]))
+    return groups

@@ -1,0 +1,63 @@
+"""Reports of what was learned or found, as HTML, Markdown or JSON."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..check import CheckResult
+from ..corpus.effect import CorpusEffect
+from ..extend.result import LearnResult
+from . import html, plain
+from .page import require_jinja2
+
+__all__ = ["ENDINGS", "check_ending", "render", "write_report"]
+
+#: The endings of a report's name.
+ENDINGS = (".html", ".htm", ".json", ".md")
+
+Result = LearnResult | CheckResult
+
+
+def write_report(
+    path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None
+) -> None:
+    """Writes a report of what was learned, or of what a check found.
+
+    Args:
+        path: the file; its ending names the format: .html, .json or .md.
+        result: from :func:`vocab_tools.learn_merges` or :func:`vocab_tools.check_vocabulary`.
+        effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
+
+    Raises:
+        ValueError: another ending.
+        ImportError: HTML needs the package jinja2.
+        OSError: the file cannot be written.
+    """
+    check_ending(path)
+    Path(path).write_text(render(path, result, effect), encoding="utf-8")
+
+
+def check_ending(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError unless the ending names a format, and ImportError when it needs a package
+    that is not installed."""
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
+    if ending in (".html", ".htm"):
+        require_jinja2()
+
+
+def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
+    """The contents of a report in the format that the ending of ``path`` names."""
+    check_ending(path)
+    ending = Path(path).suffix.lower()
+    if isinstance(result, CheckResult):
+        if ending == ".json":
+            return plain.check_json(result)
+        return plain.check_markdown(result) if ending == ".md" else html.check_page(result)
+    if ending == ".json":
+        return plain.learn_json(result, effect)
+    if ending == ".md":
+        return plain.learn_markdown(result, effect)
+    return html.learn_page(result, effect)

@@ -1,0 +1,284 @@
+"""What the HTML reports show: of what was learned, and of what a check found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from ..check import CheckResult
+from ..corpus.effect import CorpusEffect
+from ..extend.result import LearnResult, WordPath, bare
+from ..notes import grouped
+from ..text import id_range, plural, show
+from .charts import Chart, bar_chart
+from .page import Cell, Column, Page, Part, Remark, TableView, Tile, percent, rendered
+
+#: Examples of a kind of notes.
+MOST_NOTES = 50
+
+
+def learn_page(result: LearnResult, effect: CorpusEffect | None = None) -> str:
+    """What was learned, as a page."""
+    known = f"{result.recognised}, " if result.recognised else ""
+    subtitle = (
+        f"Base: {known}{plural(len(result.base), 'rank')} and "
+        f"{plural(len(result.special_tokens), 'special token')}. Pattern: {result.pattern.label}."
+    )
+    parts = [_summary(result, effect), _conflicts(result)]
+    if effect is not None:
+        parts.append(_corpus(result, effect))
+    parts += [_words(result), _by_products(result)]
+    return rendered(Page("New tokens", subtitle, [part for part in parts if part is not None]))
+
+
+def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
+    ids = list(result.tokens.values())
+    one = sum(path.id is not None for path in result.words)
+    failed = len(result.words) - one
+    tiles = [
+        Tile(f"{len(ids):,}", f"new tokens, {id_range(ids)}"),
+        Tile(
+            f"{one:,}",
+            f"of {plural(len(result.words), 'word')} are one token",
+            "bad" if failed else "good",
+        ),
+    ]
+    if effect is not None:
+        saved = (effect.tokens_before - effect.tokens_after) / max(effect.tokens_before, 1)
+        before, after = effect.tokens_before, effect.tokens_after
+        mood = "good" if saved > 0 else ""
+        tiles.append(
+            Tile(percent(saved), f"fewer tokens of the corpus: {before:,} → {after:,}", mood)
+        )
+        others = sum(change.count for change in effect.unexpected)
+        label = f"of {effect.pieces:,} pieces changed without a new word in them"
+        tiles.append(Tile(f"{others:,}", label, "bad" if others else "good"))
+    if result.skipped:
+        tiles.append(Tile(f"{len(result.skipped):,}", "words were tokens already"))
+    if result.refused:
+        tiles.append(Tile(f"{len(result.refused):,}", "words would be several pieces", "bad"))
+    lengths = bar_chart(
+        "Tokens of a word, before and after",
+        "tokens",
+        "words",
+        {
+            "before": Counter(len(path.base_pieces) for path in result.words),
+            "after": Counter(
+                1 if path.id is not None else len(path.pieces) for path in result.words
+            ),
+        },
+    )
+    characters = bar_chart(
+        "Length of the new tokens", "characters", "tokens", {"tokens": _lengths(result.tokens)}
+    )
+    charts = [chart for chart in (lengths, characters) if chart is not None]
+    return Part("summary", "Summary", tiles=tiles, charts=charts)
+
+
+def _lengths(tokens: Iterable[bytes]) -> Counter[int]:
+    """How many tokens have how many characters."""
+    return Counter(len(token.decode(errors="replace")) for token in tokens)
+
+
+def _conflicts(result: LearnResult) -> Part | None:
+    remarks = [
+        Remark(
+            group.title if group.total > 1 else str(group.shown[0]),
+            "error" if group.kind == "not one token" else "warning",
+            [] if group.total == 1 else list(map(str, group.shown)),
+            group.hidden,
+        )
+        for group in grouped(result.notes, MOST_NOTES)
+    ]
+    rows: list[list[Cell]] = []
+    rows += [
+        [path.word, path.reason or "does not become one token"] for path in result.not_one_token
+    ]
+    rows += [
+        [path.word, "is one token as a piece of its own only; merging takes another way"]
+        for path in result.words
+        if path.id is not None and not path.reached
+    ]
+    rows += [
+        [show(step.token), f"was {step.novelty} when {show(step.left)} + {show(step.right)} merged"]
+        for step in result.steps
+        if step.novelty in ("in base", "repeated")
+    ]
+    rows += [
+        [word, "would be pre-tokenized to " + " | ".join(cut)]
+        for word, cut in result.refused.items()
+    ]
+    rows += [[word, f"is a token already, {number}"] for word, number in result.skipped.items()]
+    tables = []
+    if rows:
+        columns = [Column("word or token", "token"), Column("why")]
+        tables.append(TableView("conflicts-table", columns, rows, leaf=10))
+    if not remarks and not rows:
+        return None
+    text = "Words and merges that gave no new token, and what to know about the others."
+    return Part("conflicts", "Conflicts and remarks", text, remarks=remarks, tables=tables)
+
+
+def _words(result: LearnResult) -> Part:
+    def row(path: WordPath) -> list[Cell]:
+        stages = [[bare(piece) for piece in stage] for stage in result.stages(path)]
+        after = 1 if path.id is not None else len(path.pieces)
+        return [
+            bare(path.word.encode()),
+            path.frequency,
+            len(path.base_pieces),
+            after,
+            path.id,
+            stages,
+        ]
+
+    paths = sorted(result.words, key=lambda path: -path.frequency)
+    columns = [
+        Column("word", "token"),
+        Column("frequency", "number"),
+        Column("tokens before", "number"),
+        Column("after", "number"),
+        Column("id", "id"),
+        Column("merges, from the pieces of the base", "path"),
+    ]
+    text = f"{plural(len(paths), 'word')}, the most frequent first."
+    tables = [TableView("words-table", columns, [row(path) for path in paths])] if paths else []
+    return Part("words", "Words", text, tables=tables)
+
+
+def _by_products(result: LearnResult) -> Part | None:
+    made = sorted(result.by_products(), key=lambda by_product: -by_product.use)
+    if not made:
+        return None
+    rows: list[list[Cell]] = [
+        [
+            bare(by_product.token),
+            by_product.id,
+            by_product.use,
+            len(by_product.words),
+            [bare(by_product.left), bare(by_product.right)],
+            [bare(word.encode()) for word in by_product.words[:8]],
+        ]
+        for by_product in made
+    ]
+    columns = [
+        Column("token", "token"),
+        Column("id", "id"),
+        Column("use", "number"),
+        Column("words", "number"),
+        Column("made of", "tokens"),
+        Column("on the way to", "tokens"),
+    ]
+    text = (
+        "Tokens that are none of the words, but steps on the way to them. Other text that holds "
+        "them changes, too. Use is the frequency of their words together."
+    )
+    return Part(
+        "by-products", "By-products", text, tables=[TableView("by-products-table", columns, rows)]
+    )
+
+
+def _corpus(result: LearnResult, effect: CorpusEffect) -> Part:
+    tokens = {number: token for token, number in result.extended.items()}
+    return Part(
+        "corpus",
+        "Corpus",
+        f"{effect.changed:,} of {effect.pieces:,} pieces changed.",
+        tables=corpus_tables(effect, lambda number: tokens.get(number, b"")),
+        charts=corpus_charts(effect),
+    )
+
+
+def corpus_charts(effect: CorpusEffect) -> list[Chart]:
+    """How many pieces have how many tokens."""
+    lengths = {"before": effect.lengths_before, "after": effect.lengths_after}
+    chart = bar_chart("Tokens of a piece of the corpus", "tokens", "pieces", lengths)
+    return [] if chart is None else [chart]
+
+
+def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[TableView]:
+    """Tokens by file and by script, and the pieces that changed unexpectedly."""
+    tables = []
+    for name, parts in [("file", effect.files), ("script", effect.scripts)]:
+        rows: list[list[Cell]] = [
+            [part.name, part.before, part.after, part.before - part.after, percent(part.saved)]
+            for part in parts
+        ]
+        columns = [
+            Column(name),
+            Column("tokens before", "number"),
+            Column("after", "number"),
+            Column("saved", "number"),
+            Column("share", "number"),
+        ]
+        tables.append(TableView(f"corpus-{name}", columns, rows))
+    if effect.unexpected:
+        changed: list[list[Cell]] = [
+            [
+                change.text,
+                change.count,
+                _named_tokens(change.before, token),
+                _named_tokens(change.after, token),
+            ]
+            for change in effect.unexpected
+        ]
+        columns = [
+            Column("changed, with no new word in it", "token"),
+            Column("times", "number"),
+            Column("tokens before", "tokens"),
+            Column("after", "tokens"),
+        ]
+        tables.append(TableView("corpus-changed", columns, changed, leaf=20))
+    return tables
+
+
+def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes]) -> list[list[Cell]]:
+    """Token texts, with their ids for those who want them."""
+    return [[bare(token(number)) if token(number) else str(number), number] for number in ids]
+
+
+def check_page(result: CheckResult) -> str:
+    """What was found, as a page."""
+    known = f"Base: {result.recognised}. " if result.recognised else ""
+    counts: Mapping[str, int] = Counter(finding.severity for finding in result.findings)
+    tiles = [
+        Tile(
+            "no errors"
+            if result.ok
+            else plural(counts["error"], "kind of error", "kinds of errors"),
+            "in the vocabulary",
+            "good" if result.ok else "bad",
+        ),
+        Tile(f"{counts['warning']:,}", "kinds of warnings", "bad" if counts["warning"] else "good"),
+    ]
+    tiles += [Tile(f"{size:,}", name.replace("_", " ")) for name, size in result.sizes.items()]
+    counts_by_length = _lengths(result.tokens.values())
+    lengths = bar_chart(
+        "Length of the tokens", "characters", "tokens", {"tokens": counts_by_length}
+    )
+    remarks = [
+        Remark(
+            f"{finding.message} ({finding.count:,})",
+            finding.severity,
+            finding.examples,
+            max(finding.count - len(finding.examples), 0) if len(finding.examples) > 1 else 0,
+            finding.code,
+        )
+        for finding in result.findings
+    ]
+    classes: list[list[Cell]] = [[name, count] for name, count in result.round_trip_counts.items()]
+    columns = [Column("round-trip class"), Column("ids", "number")]
+    parts = [
+        Part("summary", "Summary", tiles=tiles, charts=[lengths] if lengths else []),
+        Part("findings", "Findings", "The gravest first.", remarks=remarks),
+    ]
+    if result.corpus is not None:
+        tables = corpus_tables(result.corpus, lambda number: result.tokens.get(number, b""))
+        text = f"{result.corpus.changed:,} of {result.corpus.pieces:,} pieces changed."
+        charts = corpus_charts(result.corpus)
+        parts.append(Part("corpus", "Corpus", text, tables=tables, charts=charts))
+    text = "What the text of each token is encoded as."
+    parts.append(
+        Part("classes", "Round trip", text, tables=[TableView("classes-table", columns, classes)])
+    )
+    return rendered(Page("Check of a vocabulary", f"{known}Pattern: {result.pattern}.", parts))

@@ -1,0 +1,55 @@
+"""Reports as JSON and as Markdown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from html import escape
+
+from ..check import CheckResult
+from ..corpus.effect import CorpusEffect
+from ..extend.result import LearnResult, to_plain
+from .sections import Section, check_sections, sections
+
+
+def learn_json(result: LearnResult, effect: CorpusEffect | None = None) -> str:
+    """Everything that was learned, as JSON."""
+    plain = to_plain(result)
+    plain["corpus"] = None if effect is None else asdict(effect)
+    return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
+
+
+def check_json(result: CheckResult) -> str:
+    """Everything that was found, as JSON."""
+    return json.dumps(result.to_plain(), ensure_ascii=False, indent=1) + "\n"
+
+
+def learn_markdown(result: LearnResult, effect: CorpusEffect | None = None) -> str:
+    """What was learned, as Markdown."""
+    return _markdown("New tokens", sections(result, effect))
+
+
+def check_markdown(result: CheckResult) -> str:
+    """What was found, as Markdown."""
+    return _markdown("Check of a vocabulary", check_sections(result))
+
+
+#: What Markdown would take as markup in the cell of a table; HTML is escaped before.
+_MARKUP = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_|[]~"}, "\n": "⏎", "\r": "␍"})
+
+
+def _markdown(title: str, parts: list[Section]) -> str:
+    def cell(text: str) -> str:
+        return escape(text, quote=False).translate(_MARKUP)
+
+    lines = [f"# {title}", ""]
+    for part in parts:
+        lines += [f"## {part.title}", "", part.text, ""]
+        if part.rows:
+            lines.append("| " + " | ".join(part.columns) + " |")
+            lines.append("|" + " --- |" * len(part.columns))
+            lines += ["| " + " | ".join(map(cell, row)) + " |" for row in part.rows]
+            hidden = part.total - len(part.rows)
+            rest = [f"And {hidden} more; the JSON report has all of them.", ""]
+            lines += ["", *(rest if hidden > 0 else [])]
+    return "\n".join(lines).rstrip() + "\n"

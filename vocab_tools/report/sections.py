@@ -1,0 +1,145 @@
+"""What there is to tell about a result: one set of sections for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..check import CheckResult
+from ..corpus.effect import CorpusEffect
+from ..extend.result import LearnResult
+from ..text import id_range, plural, show
+
+#: Rows of a table in Markdown; HTML and JSON have all of them.
+MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a sentence, and the first rows of a table."""
+
+    title: str
+    text: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    #: How many rows there are in all.
+    total: int
+
+
+def sections(
+    result: LearnResult, effect: CorpusEffect | None = None, most_rows: int = MOST_ROWS
+) -> list[Section]:
+    """What there is to tell about a result, with tables of up to ``most_rows`` rows."""
+    parts = [
+        _summary(result),
+        _words(result, most_rows),
+        _by_products(result, most_rows),
+        _conflicts(result, most_rows),
+    ]
+    if effect is not None:
+        parts.append(_corpus(effect, most_rows))
+    if result.notes:
+        rows: list[tuple[str, ...]] = [(note,) for note in result.notes[:most_rows]]
+        text = "Warnings and hints."
+        parts.append(Section("Remarks", text, ("remark",), rows, len(result.notes)))
+    return parts
+
+
+def _summary(result: LearnResult) -> Section:
+    ids = list(result.tokens.values())
+    learned = sum(path.id is not None for path in result.words)
+    rows: list[tuple[str, ...]] = [
+        ("ranks of the base", str(len(result.base))),
+        ("special tokens", str(len(result.special_tokens))),
+        ("words that became one token", f"{learned} of {len(result.words)}"),
+        ("words that were tokens already", str(len(result.skipped))),
+        ("words that the pre-tokeniser would split", str(len(result.refused))),
+    ]
+    text = f"{plural(len(ids), 'new token')}, {id_range(ids)}."
+    return Section("Summary", text, ("what", "how many"), rows, len(rows))
+
+
+def _words(result: LearnResult, most_rows: int) -> Section:
+    rows: list[tuple[str, ...]] = [
+        (
+            path.word,
+            str(path.frequency),
+            "" if path.id is None else str(path.id),
+            result.path_text(path),
+        )
+        for path in result.words[:most_rows]
+    ]
+    columns = ("word", "frequency", "id", "path")
+    return Section(
+        "Words", "Each word, from the pieces of the base.", columns, rows, len(result.words)
+    )
+
+
+def _by_products(result: LearnResult, most_rows: int) -> Section:
+    by_products = sorted(result.by_products(), key=lambda made: -made.use)
+    rows: list[tuple[str, ...]] = [
+        (
+            show(made.token),
+            str(made.id),
+            str(made.use),
+            made.why,
+            ", ".join(show(token) for token in made.makes),
+        )
+        for made in by_products[:most_rows]
+    ]
+    text = "Tokens that are none of the words. Other text that holds them changes, too."
+    columns = ("token", "id", "use", "why", "makes")
+    return Section("By-products", text, columns, rows, len(by_products))
+
+
+def _conflicts(result: LearnResult, most_rows: int) -> Section:
+    rows: list[tuple[str, ...]] = [
+        (word, f"would be pre-tokenized to {cut}") for word, cut in result.refused.items()
+    ]
+    rows += [(word, f"is already a token, {number}") for word, number in result.skipped.items()]
+    rows += [(path.word, path.reason or "") for path in result.not_one_token]
+    rows += [
+        (path.word, "is one token as a piece of its own only; merging takes another way")
+        for path in result.words
+        if path.id is not None and not path.reached
+    ]
+    rows += [
+        (show(step.token), f"was {step.novelty} when {show(step.left)} + {show(step.right)} merged")
+        for step in result.steps
+        if step.novelty in ("in base", "repeated")
+    ]
+    text = "Words and merges that gave no new token."
+    return Section("Conflicts", text, ("what", "why"), rows[:most_rows], len(rows))
+
+
+def _corpus(effect: CorpusEffect, most_rows: int) -> Section:
+    saved = effect.tokens_before - effect.tokens_after
+    share = saved / effect.tokens_before if effect.tokens_before else 0
+    rows: list[tuple[str, ...]] = [
+        (change.text, str(change.count), str(change.before), str(change.after))
+        for change in effect.unexpected[:most_rows]
+    ]
+    text = (
+        f"{effect.tokens_before} tokens before, {effect.tokens_after} after "
+        f"({share:.2%} fewer). {effect.changed} of {effect.pieces} pieces changed; the table has "
+        f"those that hold none of the new words."
+    )
+    columns = ("piece", "times", "before", "after")
+    return Section("Corpus", text, columns, rows, len(effect.unexpected))
+
+
+def check_sections(result: CheckResult, most_rows: int = MOST_ROWS) -> list[Section]:
+    """The findings of a check, as sections: a summary, and one section for each finding."""
+    rows: list[tuple[str, ...]] = [
+        (name.replace("_", " "), str(size)) for name, size in result.sizes.items()
+    ]
+    rows += [(name, str(count)) for name, count in result.round_trip_counts.items()]
+    known = f", recognised as {result.recognised}" if result.recognised else ""
+    verdict = "no errors" if result.ok else "there are errors"
+    text = f"Pattern {result.pattern}{known}: {verdict}."
+    parts = [Section("Summary", text, ("what", "how many"), rows, len(rows))]
+    for finding in result.findings:
+        examples: list[tuple[str, ...]] = [(example,) for example in finding.examples[:most_rows]]
+        title = f"{finding.severity}: {finding.code} ({finding.count})"
+        text = finding.message
+        parts.append(Section(title, text, ("example",), examples, finding.count))
+    return parts
