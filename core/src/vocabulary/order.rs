@@ -144,3 +144,33 @@ fn common_prefix(first: &[u8], second: &[u8]) -> usize {
     let rest = first[equal..].iter().zip(&second[equal..]);
     equal + rest.take_while(|(a, b)| a == b).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ByBytes;
+
+    /// Groups that share less and more than is skipped at once, with one that ends early.
+    #[test]
+    fn tokens_that_share_many_bytes_are_sorted() {
+        for shared in [0, 7, 8, 9, 63, 255, 256, 257, 600] {
+            let start = vec![b'q'; shared];
+            let mut tokens: Vec<Vec<u8>> = (0..200u8).rev().map(|end| vec![end; 3]).collect();
+            tokens.extend([vec![], vec![7], vec![7; 300], vec![b'q'; 90], vec![7; 2]]);
+            tokens.iter_mut().for_each(|token| *token = [&*start, token].concat());
+            let mut starts = vec![0];
+            starts.extend(tokens.iter().scan(0, |end, token| {
+                *end += token.len() as u32;
+                Some(*end)
+            }));
+            let order = ByBytes::new(&starts, &tokens.concat(), |rank| rank).unwrap();
+            let mut expected: Vec<u32> = (0..tokens.len() as u32).collect();
+            expected.sort_by_key(|&rank| &tokens[rank as usize]);
+            assert_eq!(order.ranks, expected, "{shared}");
+            for (index, pair) in expected.windows(2).enumerate() {
+                let [first, second] = [pair[0], pair[1]].map(|rank| &tokens[rank as usize]);
+                let common = first.iter().zip(second).take_while(|(a, b)| a == b).count();
+                assert_eq!(order.shared[index + 1] as usize, common, "{shared}");
+            }
+        }
+    }
+}
