@@ -120,3 +120,11 @@ pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
     values.resize(count, value);
     Ok(values)
 }
+
+/// `count` zeroes, on huge pages where they are many.
+pub(crate) fn zeroed(count: usize) -> Result<Vec<u64>> {
+    let values = bytemuck::allocation::try_zeroed_slice_box(count)
+        .map_err(|()| Error::OutOfMemory { bytes: count.saturating_mul(size_of::<u64>()) })?;
+    advise_huge_pages(&raw const *values);
+    Ok(values.into_vec())
+}

@@ -133,28 +133,33 @@ pub(crate) fn is_valid_pair(table: &impl MergeTable, first: u32, second: u32) ->
 
 /// Whether both tokens are complete before a part of the one merges with a part of the other.
 ///
-/// Undoes the merges of both at their border, the latest first. `limit` is the rank of the merge
-/// undone last: a merge across the border had to rank before it to come first.
+/// Undoes the merges of both at their border, the latest first.
 #[inline]
 pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second: u32) -> bool {
-    let (mut left, mut right) = (first, second);
-    loop {
-        let (of_left, of_right) = (table.split(left), table.split(right));
-        // Of two equal tokens the left one is merged first.
-        let limit = if of_left[0] != NONE && (left > right || of_right[0] == NONE) {
-            let undone = left;
-            left = of_left[1];
-            undone
-        } else if of_right[0] != NONE {
-            // On a tie the merge across the border is the one further left.
-            let undone = right;
-            right = of_right[0];
-            undone + 1
-        } else {
-            return true;
-        };
-        if table.merged(left, right) < limit {
+    let mut border = [first, second];
+    while let Some(limit) = undo_at_border(table, &mut border) {
+        if table.merged(border[0], border[1]) < limit {
             return false;
         }
+    }
+    true
+}
+
+/// Undoes the latest merge of the two parts at a border. A merge across the border that ranks
+/// before what is returned comes first. `None` for two bytes.
+#[inline(always)]
+pub(crate) fn undo_at_border(table: &impl MergeTable, border: &mut [u32; 2]) -> Option<u32> {
+    let [left, right] = *border;
+    let (of_left, of_right) = (table.split(left), table.split(right));
+    // Of two equal tokens the left one is merged first.
+    if of_left[0] != NONE && (left > right || of_right[0] == NONE) {
+        border[0] = of_left[1];
+        Some(left)
+    } else if of_right[0] != NONE {
+        // On a tie the merge across the border is the one further left.
+        border[1] = of_right[0];
+        Some(right + 1)
+    } else {
+        None
     }
 }

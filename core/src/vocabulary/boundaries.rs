@@ -118,6 +118,9 @@ impl Boundaries {
                 continue;
             }
             for border in 1..token.len() {
+                if token[border] & 0xf0 != 0xe0 {
+                    continue;
+                }
                 let (before, after) = token.split_at(border);
                 match (side_before(before), side_after(after)) {
                     (Side::Whole(before), Side::Whole(after)) => {

@@ -4,7 +4,7 @@ use super::NONE;
 use super::rank_list::shown;
 use super::tokens::Tokens;
 use crate::error::{Error, Result};
-use crate::memory::{filled, with_capacity};
+use crate::memory::{filled, prefetch, with_capacity};
 use crate::polling::poll;
 
 /// The ranks of tokens, by their bytes.
@@ -19,6 +19,8 @@ pub(super) struct ByBytes {
 const CHUNK: usize = 8;
 /// Up to this many tokens are compared byte by byte.
 const FEW: usize = 16;
+/// How many tokens ahead bytes are prefetched, and twice as far where they start.
+const AHEAD: usize = 16;
 
 impl ByBytes {
     /// Sorts all tokens of a vocabulary. Refuses two equal ones.
@@ -46,9 +48,17 @@ impl ByBytes {
                 *entry = chunk(rest) | u128::from(rank);
             }
             group.sort_unstable();
+            let is_full = |entry: u128| (entry >> 32) as u32 as usize == CHUNK;
+            let (first, last) = (group[0], group[group.len() - 1]);
+            if first >> 32 == last >> 32 && is_full(first) {
+                let first = &token(first as u32)[depth..];
+                let rests = group.iter().map(|&entry| &token(entry as u32)[depth..]);
+                unsorted.push((from, to, depth + shared_by_all(first, rests)));
+                continue;
+            }
             let mut start = from;
             for same in group.chunk_by(|a, b| a >> 32 == b >> 32) {
-                if same.len() > 1 && (same[0] >> 32) as u32 as usize == CHUNK {
+                if same.len() > 1 && is_full(same[0]) {
                     unsorted.push((start, start + same.len(), depth + CHUNK));
                 }
                 start += same.len();
@@ -60,7 +70,13 @@ impl ByBytes {
 
         let mut shared = with_capacity(count)?;
         shared.extend(ranks.first().map(|_| 0));
-        for &[before, rank] in ranks.array_windows() {
+        for (index, &[before, rank]) in ranks.array_windows().enumerate() {
+            if let Some(&ahead) = ranks.get(index + 2 * AHEAD) {
+                prefetch(&starts[ahead as usize]);
+            }
+            if let Some(byte) = ranks.get(index + AHEAD).and_then(|&rank| token(rank).first()) {
+                prefetch(byte);
+            }
             let [first, second] = [token(before), token(rank)];
             let common = common_prefix(first, second);
             if common == first.len() && common == second.len() {
@@ -107,10 +123,54 @@ fn chunk(rest: &[u8]) -> u128 {
     u128::from(bytes) << 64 | (length as u128) << 32
 }
 
+/// How many bytes all of them start with alike, in chunks, as far as is worth looking: a group
+/// that shares more is looked at again.
+fn shared_by_all<'a>(first: &[u8], rests: impl Iterator<Item = &'a [u8]>) -> usize {
+    const FAR: usize = 32 * CHUNK;
+    let mut shared = first.len().min(FAR);
+    for rest in rests {
+        shared = shared.min(rest.len());
+        if first[..shared] != rest[..shared] {
+            shared = common_prefix(&first[..shared], &rest[..shared]);
+        }
+    }
+    shared / CHUNK * CHUNK
+}
+
 /// How many bytes the two start with alike.
 fn common_prefix(first: &[u8], second: &[u8]) -> usize {
     let chunks = first.as_chunks::<CHUNK>().0.iter().zip(second.as_chunks::<CHUNK>().0);
     let equal = chunks.take_while(|(a, b)| a == b).count() * CHUNK;
     let rest = first[equal..].iter().zip(&second[equal..]);
     equal + rest.take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ByBytes;
+
+    /// Groups that share less and more than is skipped at once, with one that ends early.
+    #[test]
+    fn tokens_that_share_many_bytes_are_sorted() {
+        for shared in [0, 7, 8, 9, 63, 255, 256, 257, 600] {
+            let start = vec![b'q'; shared];
+            let mut tokens: Vec<Vec<u8>> = (0..200u8).rev().map(|end| vec![end; 3]).collect();
+            tokens.extend([vec![], vec![7], vec![7; 300], vec![b'q'; 90], vec![7; 2]]);
+            tokens.iter_mut().for_each(|token| *token = [&*start, token].concat());
+            let mut starts = vec![0];
+            starts.extend(tokens.iter().scan(0, |end, token| {
+                *end += token.len() as u32;
+                Some(*end)
+            }));
+            let order = ByBytes::new(&starts, &tokens.concat(), |rank| rank).unwrap();
+            let mut expected: Vec<u32> = (0..tokens.len() as u32).collect();
+            expected.sort_by_key(|&rank| &tokens[rank as usize]);
+            assert_eq!(order.ranks, expected, "{shared}");
+            for (index, pair) in expected.windows(2).enumerate() {
+                let [first, second] = [pair[0], pair[1]].map(|rank| &tokens[rank as usize]);
+                let common = first.iter().zip(second).take_while(|(a, b)| a == b).count();
+                assert_eq!(order.shared[index + 1] as usize, common, "{shared}");
+            }
+        }
+    }
 }

@@ -147,25 +147,51 @@ fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
     let Some(groups) = Groups::new(hashes, buckets.len())? else { return Ok(None) };
     let mut taken: Vec<u64> = filled(0, table.div_ceil(64))?;
     let mut places: Vec<u32> = filled(0, hashes.len())?;
+    let mut slots = [0; LARGEST_BUCKET];
     for (bucket, range) in groups.largest_first() {
         let (keys, hashes) = (&groups.keys[range.clone()], &groups.hashes[range]);
-        let mut found = [0; LARGEST_BUCKET];
-        let displacement = (0..=DISPLACEMENT_MASK).find(|&displacement| {
-            hashes.iter().enumerate().all(|(index, &hash)| {
-                let slot = slot_of(hash, displacement, table);
-                found[index] = slot;
-                taken[slot / 64] >> (slot % 64) & 1 == 0 && !found[..index].contains(&slot)
-            })
-        });
+        let slots = &mut slots[..hashes.len()];
+        // The compiler unrolls the loops of the sizes that most buckets have.
+        let displacement = match *hashes {
+            [a] => free_displacement(&[a], &taken, table, slots),
+            [a, b] => free_displacement(&[a, b], &taken, table, slots),
+            [a, b, c] => free_displacement(&[a, b, c], &taken, table, slots),
+            [a, b, c, d] => free_displacement(&[a, b, c, d], &taken, table, slots),
+            _ => free_displacement(hashes, &taken, table, slots),
+        };
         let Some(displacement) = displacement else { return Ok(None) };
         buckets[bucket] = displacement;
-        for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&found) {
+        for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&*slots) {
             taken[slot / 64] |= 1 << (slot % 64);
             places[key as usize] = slot as u32;
             buckets[bucket] |= marks(hash);
         }
     }
     Ok(Some((buckets, places)))
+}
+
+/// The first displacement under which the keys with these hashes have slots of their own that are
+/// not taken, and those slots.
+#[inline(always)]
+fn free_displacement(
+    hashes: &[u64],
+    taken: &[u64],
+    table: usize,
+    slots: &mut [usize],
+) -> Option<u32> {
+    let slots = &mut slots[..hashes.len()];
+    for displacement in 0..=DISPLACEMENT_MASK {
+        // All of them without a branch, which would be mispredicted.
+        let mut is_taken = 0;
+        for (slot, &hash) in slots.iter_mut().zip(hashes) {
+            *slot = slot_of(hash, displacement, table);
+            is_taken |= taken[*slot / 64] >> (*slot % 64);
+        }
+        if is_taken & 1 == 0 && (1..hashes.len()).all(|i| !slots[..i].contains(&slots[i])) {
+            return Some(displacement);
+        }
+    }
+    None
 }
 
 /// Keys by their buckets.

@@ -1,75 +1,85 @@
 //! How each token is merged: the two parts whose merge makes it when its bytes alone are merged.
 //!
-//! Tokens are taken in the order of ranks. For each, the tokens that it starts with are tried as
-//! its first part, the longest first: the rest must be a token as well, and the two must stand
-//! side by side when merging goes no further than the tokens that rank before (`complete_side_by_side`).
-//! Then merging, which takes the lowest rank first, gets to the two whatever ranks after.
+//! Tokens are taken by length, since all that can take part in merging one are shorter. For each,
+//! the tokens that it starts with are tried as its first part, the longest first: the rest must be
+//! a token as well, both must rank before the token, and the two must stand side by side when
+//! merging goes no further than they do (`complete_side_by_side`). Then merging, which takes the
+//! lowest rank first, gets to the two whatever ranks after.
 //!
 //! A token without such a pair is out of reach, unless a token that ranks after it takes part in
-//! merging it: then merging is not ordered, and tokens are taken by length, since all that can
-//! take part in merging one are shorter.
+//! merging it: then merging is not ordered, and every token is merged to see where that ends.
 
 use std::hash::{BuildHasher, RandomState};
-use std::ops::Range;
 
 use super::pairs::{missing, pack};
-use super::tokens::{SHORT, TokenProbe, Tokens};
+use super::tokens::{Key, SHORT, TokenProbe, Tokens};
 use super::{NONE, RANK_BITS, RANK_MASK};
 use crate::error::Result;
 use crate::hash::fold;
-use crate::memory::{filled, reserve, with_capacity};
+use crate::memory::{filled, prefetch, reserve, with_capacity, zeroed};
 use crate::polling::poll;
-use crate::rule::{HeapMerger, MergeTable, complete_side_by_side};
+use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
-/// How many tokens have their first look-ups done together.
+/// How many tokens are looked up together, and how often before each is on its own.
 const AT_ONCE: usize = 64;
+const ROUNDS: usize = 4;
 
 /// The split of each token by rank: [`NONE`] twice for single bytes and for what is out of reach.
 /// `prefixes` has the longest other token that each token starts with.
 pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes)?;
+    let order = by_length(tokens)?;
     let mut stuck = Vec::new();
-    let mut rests = [TokenProbe::new([0; 2]); AT_ONCE];
-    for block in (0..tokens.len() as u32).step_by(AT_ONCE) {
-        let block = block..tokens.len().min(block as usize + AT_ONCE) as u32;
-        search.find_rests(block.clone(), prefixes, &mut rests);
-        for (rank, rest) in block.zip(&rests) {
-            let length = tokens.bytes(rank).len();
-            if length < 2 {
-                continue;
-            }
-            poll(length)?;
-            match search.split_by_prefix(rank, prefixes, rest)? {
-                Some(split) => search.set(rank, split),
-                None => {
-                    reserve(&mut stuck, 1)?;
-                    stuck.push(rank);
-                }
-            }
+    for same in order.chunk_by(|&a, &b| tokens.bytes(a).len() == tokens.bytes(b).len()) {
+        for block in same.chunks(AT_ONCE) {
+            poll(block.len() * tokens.bytes(block[0]).len())?;
+            search.split_block(block, prefixes)?;
+            reserve(&mut stuck, block.len())?;
+            stuck.extend(block.iter().filter(|&&rank| !search.has_split(rank)));
         }
     }
     for rank in stuck {
         poll(tokens.bytes(rank).len())?;
-        if search.merge(rank)?.is_some() {
-            return splits_by_length(tokens, bytes);
+        if search.may_have_split(rank, prefixes) && search.merge(rank)?.is_some() {
+            return splits_by_merging(tokens, bytes, &order);
         }
     }
     Ok(search.splits)
 }
 
 /// The same for vocabularies whose tokens may rank before their parts.
-fn splits_by_length(tokens: &Tokens, bytes: &[u32]) -> Result<Vec<[u32; 2]>> {
+fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes)?;
-    let mut order = with_capacity(tokens.len())?;
-    order.extend((0..tokens.len() as u32).filter(|&rank| tokens.bytes(rank).len() > 1));
-    order.sort_by_key(|&rank| tokens.bytes(rank).len());
-    for rank in order {
+    for &rank in order {
         poll(tokens.bytes(rank).len())?;
         if let Some(split) = search.merge(rank)? {
-            search.set(rank, split);
+            search.splits[rank as usize] = split;
+            search.pairs.insert(pack(split[0], split[1]), rank);
         }
     }
     Ok(search.splits)
+}
+
+/// The tokens of two bytes or more, the shortest first, and of one length in the order of ranks.
+fn by_length(tokens: &Tokens) -> Result<Vec<u32>> {
+    let mut order: Vec<u64> = with_capacity(tokens.len())?;
+    let lengths = (0..tokens.len() as u32).map(|rank| (tokens.bytes(rank).len() as u64, rank));
+    let longer = lengths.filter(|&(length, _)| length > 1);
+    order.extend(longer.map(|(length, rank)| length << 32 | u64::from(rank)));
+    order.sort_unstable();
+    let mut ranks = with_capacity(order.len())?;
+    ranks.extend(order.iter().map(|&entry| entry as u32));
+    Ok(ranks)
+}
+
+/// A token whose split is being found.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    rank: u32,
+    /// The longest prefix that is not ruled out, or [`NONE`] for the first byte.
+    prefix: u32,
+    /// The part that the rest is, or [`NONE`] where it has not been looked up.
+    rest: u32,
 }
 
 /// The splits and pairs that are known so far.
@@ -92,70 +102,176 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn set(&mut self, rank: u32, split: [u32; 2]) {
-        self.splits[rank as usize] = split;
-        self.pairs.insert(pack(split[0], split[1]), rank);
+    fn has_split(&self, rank: u32) -> bool {
+        self.splits[rank as usize][0] != NONE
     }
 
-    /// Looks up what follows the longest prefix of each of these tokens, for all of them at once.
-    fn find_rests(&self, ranks: Range<u32>, prefixes: &[u32], rests: &mut [TokenProbe; AT_ONCE]) {
-        for (rank, rest) in ranks.zip(&mut *rests) {
-            let bytes = self.tokens.bytes(rank);
-            let prefix = prefixes[rank as usize];
-            let from = if prefix == NONE { bytes.len() } else { self.tokens.bytes(prefix).len() };
-            *rest = TokenProbe::new(self.tokens.key_of_end(rank, from));
-            self.tokens.prefetch(rest);
+    /// Finds the splits of tokens of one length, where all shorter ones have theirs.
+    fn split_block(&mut self, block: &[u32], prefixes: &[u32]) -> Result<()> {
+        for &rank in block {
+            self.tokens.prefetch_start(prefixes[rank as usize]);
         }
-        rests.iter_mut().for_each(|rest| self.tokens.prefetch_slot(rest));
-        rests.iter_mut().for_each(|rest| self.tokens.prefetch_bytes(rest));
+        let mut candidates = [Candidate { rank: NONE, prefix: NONE, rest: NONE }; AT_ONCE];
+        for (candidate, &rank) in candidates.iter_mut().zip(block) {
+            *candidate = Candidate { rank, prefix: prefixes[rank as usize], rest: NONE };
+        }
+        let mut left = block.len();
+        for _ in 0..ROUNDS {
+            let candidates = &mut candidates[..left];
+            self.look_up(prefixes, candidates);
+            self.prefetch_borders(candidates);
+            left = 0;
+            for index in 0..candidates.len() {
+                let mut candidate = candidates[index];
+                let Candidate { rank, prefix, rest } = candidate;
+                if rest != NONE {
+                    if self.is_split(prefix, rest) {
+                        self.splits[rank as usize] = [prefix, rest];
+                        continue;
+                    }
+                    candidate =
+                        Candidate { prefix: prefixes[prefix as usize], rest: NONE, ..candidate };
+                }
+                candidates[left] = candidate;
+                left += 1;
+            }
+        }
+        for &Candidate { rank, prefix, .. } in &candidates[..left] {
+            if let Some(split) = self.split_by_prefix(rank, prefix, prefixes)? {
+                self.splits[rank as usize] = split;
+            }
+        }
+        let found = block.iter().map(|&rank| (rank, self.splits[rank as usize]));
+        let found = found.filter(|&(_, [left, _])| left != NONE);
+        for (_, [left, right]) in found.clone() {
+            self.pairs.prefetch(pack(left, right));
+        }
+        for (rank, [left, right]) in found {
+            self.pairs.insert(pack(left, right), rank);
+        }
+        Ok(())
     }
 
-    /// The split of a token of two bytes or more, where all tokens that rank before it have theirs
-    /// and no other has. `rest` looks up what follows its longest prefix.
+    /// Looks up what follows the prefixes of all candidates. Where it is no token that ranks before
+    /// the candidate, the prefix is ruled out.
+    fn look_up(&self, prefixes: &[u32], candidates: &mut [Candidate]) {
+        let mut probes = [(0, TokenProbe::new([0; 2])); AT_ONCE];
+        let mut count = 0;
+        for (index, candidate) in candidates.iter_mut().enumerate() {
+            if let Some(key) = self.next_rest(prefixes, candidate) {
+                probes[count] = (index, TokenProbe::new(key));
+                self.tokens.prefetch(&mut probes[count].1);
+                count += 1;
+            }
+        }
+        let probes = &mut probes[..count];
+        probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_slot(probe));
+        probes.iter_mut().for_each(|(_, probe)| self.tokens.prefetch_bytes(probe));
+        for (index, probe) in probes {
+            let candidate = &mut candidates[*index];
+            let rest = self.tokens.found(probe);
+            if rest < candidate.rank {
+                candidate.rest = rest;
+            } else {
+                candidate.prefix = prefixes[candidate.prefix as usize];
+            }
+        }
+    }
+
+    /// Prefetches what [`Search::is_split`] reads first.
+    fn prefetch_borders(&self, candidates: &[Candidate]) {
+        let found = candidates.iter().filter(|candidate| candidate.rest != NONE);
+        for &Candidate { prefix, rest, .. } in found.clone() {
+            prefetch(&self.splits[prefix as usize]);
+            if let Some(split) = self.splits.get(rest as usize) {
+                prefetch(split);
+            }
+        }
+        for &Candidate { prefix, rest, .. } in found {
+            let mut border = [prefix, rest];
+            if undo_at_border(self, &mut border).is_some() {
+                self.pairs.prefetch(pack(border[0], border[1]));
+            }
+        }
+    }
+
+    /// The key of what follows the prefix of a candidate, or the next shorter one that ranks
+    /// before the token. None where that needs no look-up or takes another.
+    fn next_rest(&self, prefixes: &[u32], candidate: &mut Candidate) -> Option<Key> {
+        let token = self.tokens.bytes(candidate.rank);
+        while candidate.prefix != NONE {
+            let from = self.tokens.bytes(candidate.prefix).len();
+            if from == 1 || candidate.prefix < candidate.rank {
+                if from + 1 == token.len() {
+                    candidate.rest = self.bytes[usize::from(token[from])];
+                    return None;
+                }
+                let is_short = token.len() - from <= SHORT;
+                return is_short.then(|| self.tokens.key_of_end(candidate.rank, from));
+            }
+            candidate.prefix = prefixes[candidate.prefix as usize];
+        }
+        None
+    }
+
+    /// Whether merging a token ends in these two parts, which make it up; those of more than a byte
+    /// rank before it.
+    fn is_split(&self, left: u32, right: u32) -> bool {
+        let is_known = |part: u32| {
+            self.splits
+                .get(part as usize)
+                .is_none_or(|split| split[0] != NONE || self.tokens.bytes(part).len() == 1)
+        };
+        is_known(left) && is_known(right) && complete_side_by_side(self, left, right)
+    }
+
+    /// The split of a token, where all shorter ones have theirs, and this prefix is the longest
+    /// that is not ruled out.
     fn split_by_prefix(
         &mut self,
         rank: u32,
+        prefix: u32,
         prefixes: &[u32],
-        rest: &TokenProbe,
     ) -> Result<Option<[u32; 2]>> {
-        /// Each try may take as long as the token is. After this many times that, and some more,
-        /// merging is faster.
-        const TRIES: usize = 4;
-        const WORK: usize = 256;
-
         let token = self.tokens.bytes(rank);
-        let mut work = 0;
-        let mut prefix = prefixes[rank as usize];
-        loop {
-            // The last one tried is the first byte, which need not be a token.
-            let is_last = prefix == NONE;
-            let (left, length) = if is_last {
-                (self.bytes[usize::from(token[0])], 1)
-            } else {
-                (prefix, self.tokens.bytes(prefix).len())
-            };
-            let right = match token.len() - length {
-                2..=SHORT if work == 0 && !is_last => {
-                    Some(self.tokens.found(rest)).filter(|&r| r != NONE)
-                }
-                _ => self.part(&token[length..]),
-            };
-            if let Some(right) = right
-                && self.is_part_of(left, length, rank)
+        let mut parts = Prefixes::new(self, token, prefix);
+        while let Some((left, length)) = parts.next(self, prefixes) {
+            if self.is_part_of(left, length, rank)
+                && let Some(right) = self.part(&token[length..])
                 && self.is_part_of(right, token.len() - length, rank)
                 && complete_side_by_side(self, left, right)
             {
                 return Ok(Some([left, right]));
             }
-            if is_last || length == 1 {
-                return Ok(None);
-            }
-            work += token.len();
-            if work > TRIES * token.len() + WORK {
-                return self.merge(rank);
-            }
-            prefix = prefixes[prefix as usize];
         }
+        if !parts.are_too_many {
+            return Ok(None);
+        }
+        let split = self.merge(rank)?;
+        let is_before = |part: u32| match self.splits.get(part as usize) {
+            Some(_) => self.is_part_of(part, self.tokens.bytes(part).len(), rank),
+            None => true,
+        };
+        Ok(split.filter(|split| split.iter().all(|&part| is_before(part))))
+    }
+
+    /// Whether a token may have a split: whether two parts that merging can reach make it up,
+    /// whatever they rank.
+    ///
+    /// If merging is not ordered, the shortest of the tokens whose splits are not those found by
+    /// [`Search::split_by_prefix`] has such parts, which are shorter than it.
+    fn may_have_split(&self, rank: u32, prefixes: &[u32]) -> bool {
+        let token = self.tokens.bytes(rank);
+        let mut parts = Prefixes::new(self, token, prefixes[rank as usize]);
+        while let Some((left, length)) = parts.next(self, prefixes) {
+            if self.is_reachable(left, length)
+                && let Some(right) = self.part(&token[length..])
+                && self.is_reachable(right, token.len() - length)
+            {
+                return true;
+            }
+        }
+        parts.are_too_many
     }
 
     /// The part that these bytes are as a whole.
@@ -171,6 +287,11 @@ impl<'a> Search<'a> {
         length == 1 || (part < rank && self.splits[part as usize][0] != NONE)
     }
 
+    /// Whether merging can come to this part, as far as is known.
+    fn is_reachable(&self, part: u32, length: usize) -> bool {
+        length == 1 || self.splits[part as usize][0] != NONE
+    }
+
     /// The split of a token, where all that can take part in merging it have theirs.
     fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
         let mut merger = std::mem::take(&mut self.merger);
@@ -179,6 +300,54 @@ impl<'a> Search<'a> {
         let split = <[u32; 2]>::try_from(parts).ok();
         self.merger = merger;
         Ok(split)
+    }
+}
+
+/// The parts that a token may start with, the longest first.
+struct Prefixes {
+    next: u32,
+    is_done: bool,
+    /// What the first byte is.
+    first: u32,
+    length: usize,
+    work: usize,
+    /// Whether some are left that it would take too long to try.
+    are_too_many: bool,
+}
+
+impl Prefixes {
+    /// Each try may take as long as the token is. After this many times that, and some more,
+    /// merging is faster.
+    const TRIES: usize = 4;
+    const WORK: usize = 256;
+
+    fn new(search: &Search, token: &[u8], longest: u32) -> Self {
+        let first = token.first().map_or(NONE, |&byte| search.bytes[usize::from(byte)]);
+        let length = token.len();
+        Self { next: longest, is_done: length < 2, first, length, work: 0, are_too_many: false }
+    }
+
+    /// The next part, and how many bytes it has.
+    #[inline]
+    fn next(&mut self, search: &Search, prefixes: &[u32]) -> Option<(u32, usize)> {
+        if self.is_done {
+            return None;
+        }
+        if self.work > Self::TRIES * self.length + Self::WORK {
+            self.are_too_many = true;
+            return None;
+        }
+        self.work += self.length;
+        // The last one is the first byte, which need not be a token.
+        let (part, length) = match self.next {
+            NONE => (self.first, 1),
+            prefix => (prefix, search.tokens.bytes(prefix).len()),
+        };
+        self.is_done = length == 1;
+        if !self.is_done {
+            self.next = prefixes[part as usize];
+        }
+        Some((part, length))
     }
 }
 
@@ -196,22 +365,23 @@ impl MergeTable for Search<'_> {
 
 /// Packed pairs and their ranks, while they are being found: open addressing.
 struct PairMap {
-    /// A pair above its rank.
+    /// A pair above its rank, or [`PairMap::EMPTY`].
     words: Vec<u64>,
-    /// One bit for each pair, hashed: most pairs that are asked for are not there, and this stays
+    /// Two bits for each pair, hashed: most pairs that are asked for are not there, and this stays
     /// in the L2 cache.
     filter: Vec<u64>,
     seeds: [u64; 2],
 }
 
 impl PairMap {
-    const EMPTY: u64 = u64::MAX;
+    /// No token is made of itself.
+    const EMPTY: u64 = 0;
 
     fn new(count: usize) -> Result<Self> {
         // Whoever chooses the tokens shall not choose where they collide.
         let random = RandomState::new();
         Ok(Self {
-            words: filled(Self::EMPTY, (2 * count).next_power_of_two())?,
+            words: zeroed((2 * count).next_power_of_two())?,
             filter: filled(0, (count / 8).next_power_of_two())?,
             seeds: [random.hash_one(0), random.hash_one(1)],
         })
@@ -222,10 +392,13 @@ impl PairMap {
         fold(pair ^ self.seeds[0], self.seeds[1])
     }
 
-    /// The bit of a hash in the filter: its word, and the word with that bit.
+    /// The bits of a hash in the filter: their word, and the word with those bits.
     #[inline]
-    fn bit(&self, hash: u64) -> (usize, u64) {
-        ((hash >> 38) as usize & (self.filter.len() - 1), 1 << (hash >> 32 & 63))
+    fn bits(&self, hash: u64) -> (usize, u64) {
+        (
+            (hash >> 44) as usize & (self.filter.len() - 1),
+            1 << (hash >> 32 & 63) | 1 << (hash >> 38 & 63),
+        )
     }
 
     /// The slot of the pair with this hash, or the empty one where it belongs.
@@ -242,20 +415,26 @@ impl PairMap {
     #[inline]
     fn get(&self, pair: u64) -> u32 {
         let hash = self.hash(pair);
-        let (word, bit) = self.bit(hash);
-        if self.filter[word] & bit == 0 {
+        let (word, bits) = self.bits(hash);
+        if self.filter[word] & bits != bits {
             return NONE;
         }
         let word = self.words[self.slot(pair, hash)];
         if word == Self::EMPTY { NONE } else { word as u32 & RANK_MASK }
     }
 
+    /// Prefetches what [`PairMap::insert`] reads.
+    #[inline]
+    fn prefetch(&self, pair: u64) {
+        prefetch(&self.words[self.hash(pair) as usize & (self.words.len() - 1)]);
+    }
+
     fn insert(&mut self, pair: u64, rank: u32) {
         let hash = self.hash(pair);
         let slot = self.slot(pair, hash);
         self.words[slot] = pair << RANK_BITS | u64::from(rank);
-        let (word, bit) = self.bit(hash);
-        self.filter[word] |= bit;
+        let (word, bits) = self.bits(hash);
+        self.filter[word] |= bits;
     }
 }
 

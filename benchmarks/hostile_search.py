@@ -1,0 +1,147 @@
+"""A search for texts that cost much: CPU time a byte, against ordinary text in the same run.
+
+    python -m benchmarks.hostile_search
+    python -m benchmarks.hostile_search --encoding o200k_base --texts 500 --seed 7
+
+Texts of each kind are drawn at random and encoded twice, without caches and with empty ones. The
+table has the slowest of each kind, as nanoseconds a byte and as a multiple of ordinary text. The
+slowest few are timed again many times, in turn with ordinary text; the least time of each counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import string
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import bpe_engine
+
+ORDINARY = (
+    "The house stood on a slight rise just on the edge of the village. It stood on its own and "
+    "looked out over a broad spread of West Country farmland. In 1987 it wasn't a remarkable "
+    "house by any means;\n\n    def area(self, width: float) -> float:\n        return width ** 2\n"
+)
+
+#: How many of the slowest texts are timed again, and how often.
+SLOWEST = 4
+TIMES = 15
+
+Draw = Callable[[random.Random, int], str]
+
+
+def near_runs(draw: random.Random, length: int) -> str:
+    """One string over and over, and another now and then."""
+    unit = "".join(
+        draw.choices(draw.choice(["-=*#/_ ", "ab", "\n \t", "的一是"]), k=draw.randint(1, 3))
+    )
+    other = draw.choice(["=", "b", "x", " ", "*", "的", "\n"])
+    stretch = unit * draw.randint(3, 300) + other
+    return stretch * (length // len(stretch) + 1)
+
+
+def periodic(draw: random.Random, length: int) -> str:
+    """A few letters over and over."""
+    period = "".join(draw.choices(string.ascii_letters, k=draw.randint(2, 40)))
+    return period * (length // len(period) + 1)
+
+
+def random_letters(draw: random.Random, length: int) -> str:
+    """One word of random letters of an alphabet."""
+    alphabet = draw.choice(
+        [string.ascii_lowercase, "etaoin", "aeiou", "абвгдежзик", "的一是不了人"]
+    )
+    return "".join(draw.choices(alphabet, k=length))
+
+
+@dataclass
+class Tokens:
+    """Draws from the tokens of an encoding that are words of letters, or punctuation."""
+
+    encoding: bpe_engine.Encoding
+
+    def __post_init__(self) -> None:
+        tokens = [token.decode(errors="ignore") for token in self.encoding.token_byte_values()]
+        self.words = [token for token in tokens if token.isalpha() and len(token) >= 3]
+        marks = set(string.punctuation)
+        self.marks = [token for token in tokens if len(token) >= 3 and set(token) <= marks]
+
+    def whole(self, draw: random.Random, length: int) -> str:
+        """Tokens without anything between them, from a few or from many."""
+        least = draw.choice([3, 6, 10, 14])
+        tokens = [token for token in self.words if len(token) >= least]
+        few = draw.sample(tokens, min(len(tokens), draw.choice([2, 20, 1000])))
+        return "".join(draw.choices(few, k=length // least + 1))
+
+    def cut(self, draw: random.Random, length: int) -> str:
+        """Tokens without their first letters or their last ones."""
+        words = draw.sample(self.words, draw.choice([3, 50, 2000]))
+        parts = (word[draw.randint(0, 2) : len(word) - draw.randint(0, 2)] for word in words)
+        few = [part for part in parts if part] or words
+        return "".join(draw.choices(few, k=length // 3 + 1))
+
+    def punctuation(self, draw: random.Random, length: int) -> str:
+        """Tokens of punctuation."""
+        few = draw.sample(self.marks, min(len(self.marks), draw.choice([2, 10, 100])))
+        return "".join(draw.choices(few, k=length // 3 + 1))
+
+
+def nanoseconds(encoding: bpe_engine.Encoding, text: str) -> float:
+    """CPU time for each byte of ``text``."""
+    encoding.clear_cache()
+    start = time.process_time()
+    encoding.count(text)
+    return (time.process_time() - start) * 1e9 / len(text.encode())
+
+
+def slowest_of(
+    encoding: bpe_engine.Encoding, ordinary: str, texts: list[str]
+) -> tuple[float, float, str]:
+    """Of the slowest text: nanoseconds a byte, the same of ordinary text, and the text."""
+    once = {text: min(nanoseconds(encoding, text) for _ in range(2)) for text in texts}
+    best = dict.fromkeys([ordinary, *sorted(once, key=once.__getitem__)[-SLOWEST:]], math.inf)
+    for _ in range(TIMES):
+        for text, least in best.items():
+            best[text] = min(least, nanoseconds(encoding, text))
+    cost = best.pop(ordinary)
+    slowest = max(best, key=best.__getitem__)
+    return best[slowest], cost, slowest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--encoding", default="cl100k_base")
+    parser.add_argument("--texts", type=int, default=60, help="of each kind")
+    parser.add_argument("--length", type=int, default=50_000, help="characters of a text")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    encoding = bpe_engine.get_encoding(arguments.encoding)
+    tokens = Tokens(encoding)
+    kinds: dict[str, Draw] = {
+        "near-runs": near_runs,
+        "periodic": periodic,
+        "random letters": random_letters,
+        "tokens": tokens.whole,
+        "tokens, cut": tokens.cut,
+        "punctuation": tokens.punctuation,
+    }
+    ordinary = ORDINARY * (arguments.length // len(ORDINARY) + 1)
+    print(f"{arguments.encoding}, seed {arguments.seed}, {arguments.texts} texts of each kind\n")
+    print("| slowest of | caches | ns a byte | x ordinary | starts |\n|---|---|---|---|---|")
+    for caches in (False, True):
+        encoding.set_caching(caches)
+        for kind, draw in kinds.items():
+            seeds = (f"{arguments.seed} {kind} {number}" for number in range(arguments.texts))
+            texts = [draw(random.Random(seed), arguments.length) for seed in seeds]
+            cost, of_ordinary, text = slowest_of(
+                encoding, ordinary, [text[: arguments.length] for text in texts]
+            )
+            row = [kind, "on" if caches else "off", f"{cost:.0f}", f"{cost / of_ordinary:.1f}"]
+            print("|", " | ".join([*row, repr(text[:24])]), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
