@@ -269,6 +269,7 @@ class UnsupportedTokenizer(ValueError): ...
 
 _AddedRow = tuple[str, bool, bool, bool, bool, bool]
 
+@final
 class HfEncoding:
     @property
     def ids(self) -> list[int]: ...
@@ -315,9 +316,10 @@ class HfEncoding:
     @staticmethod
     def merge(encodings: Sequence[HfEncoding], growing_offsets: bool = True) -> HfEncoding: ...
 
+@disjoint_base
 class HfTokenizer:
     encode_special_tokens: bool
-    def __init__(self, json: str | HfTokenizer) -> None: ...
+    def __new__(cls, json: str | HfTokenizer) -> HfTokenizer: ...
     def to_str(self, pretty: bool = False) -> str: ...
     def encode(
         self,

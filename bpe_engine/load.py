@@ -429,11 +429,14 @@ def _load_json(
 
     contents = _read_utf8(path, expected_hash, max_bytes)
     name = os.path.basename(path).split(".")[0] if name is None else name
-    if '"token_bytes"' in contents:
-        return encoding_of_tekken(contents, name, special)
-    if special:
+    if special and '"token_bytes"' not in contents:
         raise ValueError(f"{path} brings its own special tokens; leave special_tokens out")
-    return encoding_of_tokenizer(contents, name)
+    try:
+        if '"token_bytes"' in contents:
+            return encoding_of_tekken(contents, name, special)
+        return encoding_of_tokenizer(contents, name)
+    except ValueError as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def load_encoding(

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
 use crate::strings::decode_utf8;
-use crate::{buffer_pool, gil, ids, rows};
+use crate::{buffer_pool, gil, ids, int_cache, rows};
 
 impl CoreBpe {
     /// What `make` makes of the bytes that ids stand for.
@@ -66,24 +66,21 @@ impl CoreBpe {
         new_bytes(token.py(), bytes.or_raise(token.py())?)
     }
 
-    fn decode_tokens_bytes<'py>(
-        &self,
-        tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
-        ids::read_iterable(tokens)?
-            .into_iter()
-            .map(|id| {
-                let bytes = self.encoding().token_bytes(id).ok_or(Error::UnknownId(id.into()));
-                new_bytes(py, bytes.or_raise(py)?)
-            })
-            .collect()
+        // Appended one by one: making a list of a known length panics where there is no memory.
+        let list = PyList::empty(py);
+        for id in ids::read_iterable(tokens)? {
+            let bytes = self.encoding().token_bytes(id).ok_or(Error::UnknownId(id.into()));
+            list.append(new_bytes(py, bytes.or_raise(py)?)?)?;
+        }
+        Ok(list)
     }
 
     fn decode_with_offsets<'py>(
         &self,
         tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>)> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
         let (bytes, offsets) = gil::run(py, ids.len(), || {
@@ -96,7 +93,8 @@ impl CoreBpe {
             let offsets = lossy_characters(&bytes, &starts)?;
             Ok((bytes, offsets))
         })?;
-        Ok((decode_utf8(py, &bytes, pyo3::intern!(py, "replace"))?, offsets))
+        let text = decode_utf8(py, &bytes, pyo3::intern!(py, "replace"))?;
+        Ok((text, int_cache::positions(py, &offsets)?))
     }
 
     fn decode_batch<'py>(

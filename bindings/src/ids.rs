@@ -216,7 +216,7 @@ fn one_digit_is_known(py: Python<'_>) -> bool {
 }
 
 /// The ids of a one-dimensional array whose elements are `T`; `None` for any other.
-fn read_buffer<T: Element + TryInto<u32> + std::fmt::Display>(
+fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
     ids: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Vec<u32>>> {
     let Ok(buffer) = PyBuffer::<T>::get(ids) else { return Ok(None) };
@@ -236,13 +236,13 @@ fn read_buffer<T: Element + TryInto<u32> + std::fmt::Display>(
             ))
         })
     };
-    // `to_vec` takes for granted that there is memory.
-    let mut room = Vec::<T>::new();
-    reserve(&mut room, buffer.item_count()).or_raise(ids.py())?;
-    drop(room);
-    let mut found = Vec::new();
+    // Not `to_vec`, which aborts where there is no memory.
+    let (mut values, mut found) = (Vec::new(), Vec::new());
+    reserve(&mut values, buffer.item_count()).or_raise(ids.py())?;
     reserve(&mut found, buffer.item_count()).or_raise(ids.py())?;
-    for id in buffer.to_vec(ids.py())? {
+    values.resize(buffer.item_count(), T::default());
+    buffer.copy_to_slice(ids.py(), &mut values)?;
+    for id in values {
         found.push(read(id)?);
     }
     Ok(Some(found))

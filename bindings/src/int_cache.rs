@@ -23,20 +23,40 @@ static INTS: [AtomicPtr<ffi::PyObject>; READY] = [const { AtomicPtr::new(ptr::nu
 
 /// A list of the ids.
 pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-    let length = ffi::Py_ssize_t::try_from(ids.len())?;
+    filled(py, ids.len(), |index| {
+        prefetch_ints(ids, index);
+        int(py, ids[index])
+    })
+}
+
+/// A list of positions in a text.
+pub fn positions<'py>(py: Python<'py>, positions: &[usize]) -> PyResult<Bound<'py, PyList>> {
+    filled(py, positions.len(), |index| {
+        // SAFETY: attached; the call returns a new reference, or null with an exception set.
+        owned(py, unsafe { ffi::PyLong_FromSize_t(positions[index]) })
+    })
+}
+
+/// A list of so many items. `item` gives a reference that the list takes over.
+#[inline(always)]
+fn filled<'py>(
+    py: Python<'py>,
+    count: usize,
+    item: impl Fn(usize) -> PyResult<*mut ffi::PyObject>,
+) -> PyResult<Bound<'py, PyList>> {
+    let length = ffi::Py_ssize_t::try_from(count)?;
     // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`
     // null items, or null with an exception set, which `from_owned_ptr_or_err` turns into `Err`.
     let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
     // SAFETY: `PyList_New` made it; only the pointer is read.
     let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
-    advise_huge_pages(ptr::slice_from_raw_parts(items, ids.len()));
-    for (index, &id) in ids.iter().enumerate() {
-        prefetch_ints(ids, index);
-        let int = int(py, id)?;
+    advise_huge_pages(ptr::slice_from_raw_parts(items, count));
+    for index in 0..count {
+        let item = item(index)?;
         // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
         // length and its item there is null; it takes over our reference. If a later item fails,
         // the list is dropped with null items, which lists allow for.
-        unsafe { items.add(index).write(int) };
+        unsafe { items.add(index).write(item) };
     }
     // SAFETY: `PyList_New` made it.
     Ok(unsafe { list.cast_into_unchecked() })
@@ -126,6 +146,11 @@ fn int(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
 
 fn make(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
     // SAFETY: attached; the call returns a new reference, or null with an exception set.
-    let int = unsafe { ffi::PyLong_FromUnsignedLong(id.into()) };
-    if int.is_null() { Err(PyErr::fetch(py)) } else { Ok(int) }
+    owned(py, unsafe { ffi::PyLong_FromUnsignedLong(id.into()) })
+}
+
+/// What a call of the interpreter returned: null says that an exception is set.
+#[inline(always)]
+fn owned(py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
+    if object.is_null() { Err(PyErr::fetch(py)) } else { Ok(object) }
 }

@@ -16,8 +16,12 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 # One entry for each public call: an expression over the names in PRELUDE.
 CALLS = {
     "chunk": "enc.chunk(text, 100, 10)",
+    "audit_segments": "enc.audit_segments(segments)",
+    "cache_size": "enc.cache_size",
     "clear_cache": "enc.clear_cache()",
+    "conversation": "enc.conversation().update(text)",
     "count": "enc.count(text)",
+    "count_segments": "enc.count_segments(segments)",
     "count_till_limit": "enc.count_till_limit(text, 50_000)",
     "decode": "enc.decode(ids)",
     "decode_batch": "enc.decode_batch([ids] * 4)",
@@ -31,6 +35,8 @@ CALLS = {
     "encode_batch_to_numpy": "enc.encode_batch_to_numpy([text] * 4)",
     "encode_ordinary": "enc.encode_ordinary(text)",
     "encode_ordinary_batch": "enc.encode_ordinary_batch([text] * 4)",
+    "encode_segments": "enc.encode_segments(segments)",
+    "encode_segments_to_numpy": "enc.encode_segments_to_numpy(segments)",
     "encode_single_token": "enc.encode_single_token('hello')",
     "encode_to_numpy": "enc.encode_to_numpy(text, num_threads=2)",
     "encode_with_offsets": "enc.encode_with_offsets(text[:50_000])",
@@ -41,8 +47,10 @@ CALLS = {
     "is_canonical": "enc.is_canonical(ids)",
     "is_special_token": "enc.is_special_token(5)",
     "n_vocab": "enc.n_vocab",
+    "set_cache_size": "enc.set_cache_size(1 << 20)",
     "set_caching": "enc.set_caching(True)",
     "special_tokens_set": "enc.special_tokens_set",
+    "stable_prefix": "enc.stable_prefix(text)",
     "split": "enc.split(text[:50_000])",
     "stream_decoder": "enc.stream_decoder().push(ids)",
     "token_byte_values": "enc.token_byte_values()",
@@ -54,13 +62,15 @@ CALLS = {
     "encoding_name_for_model": "bpe_engine.encoding_name_for_model('gpt-4o')",
 }
 
+# Python's import locks are not free in a child: what calls import is imported before.
 # A call takes its first, longest time with an encoding that nobody used before; afterwards it is
 # repeated. The child must end within some seconds, or the alarm ends it.
 PROGRAM = """
 import os, signal, sys, threading, time
-import bpe_engine, bpe_engine.registry, numpy
+import bpe_engine, bpe_engine.prompt, bpe_engine.registry, numpy
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
 ids = bpe_engine.get_encoding("cl100k_base").encode(text)
+segments = [(text, False), ("<|endoftext|>", True), (text, True)]
 ranks = bpe_engine.get_encoding("gpt2")._mergeable_ranks
 failed = []
 for delay in (0, 0.001, 0.003, 0.007, 0.02):

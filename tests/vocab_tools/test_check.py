@@ -148,7 +148,7 @@ def test_a_defective_file(tmp_path: Path) -> None:
     rows = [(bytes([byte]), byte) for byte in range(256) if byte not in (0, 7)]
     rows += [(b"ab", 256), (b"ab", 257), (b"cd", 256), (b"<|end|>", 300), (b"yz", 310)]
     path = write(tmp_path / "base.tiktoken", rows)
-    path.write_bytes(path.read_bytes() + b"not a line\n==== 5\n")
+    path.write_bytes(path.read_bytes() + b"not a line\nYQ 5\n")
     result = check_vocabulary(path, special_tokens={"<|end|>": 311, "<|x|>": 310, "<|y|>": 311})
     assert not result.ok
     found = codes(result)

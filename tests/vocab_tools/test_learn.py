@@ -281,7 +281,6 @@ def test_like_add_merges_takes_any_frequency(words: dict[str, int], base: dict[b
     [
         ({}, "no tokens"),
         ({b"a": 0, b"b": 0}, "two tokens"),
-        ({b"": 0}, "no token"),
         ({b"a": -1}, "no id"),
         ({b"a": 2**32}, "no id"),
         ({"a": 0}, "no token"),

@@ -151,7 +151,9 @@ class _Comparison:
             tokens_after=sum(part.after for part in files),
             pieces=self.pieces,
             changed=self.changed,
-            unexpected=sorted(self.unexpected.values(), key=lambda change: -change.count),
+            unexpected=sorted(
+                self.unexpected.values(), key=lambda change: (-change.count, change.text)
+            ),
             files=files,
             scripts=sorted(scripts, key=lambda part: -part.before),
             lengths_before=dict(sorted(before.items())),
