@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 
 import pytest
@@ -17,6 +18,8 @@ settings.register_profile(
     max_examples=120,
     deadline=None,
     print_blob=True,
+    # In CI the same examples in every run.
+    derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("default")

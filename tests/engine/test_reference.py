@@ -32,6 +32,17 @@ def readable(name: str) -> reference.Encoding:
     )
 
 
+def test_what_has_a_stand_in_is_unassigned() -> None:
+    unassigned = bpe_engine.Encoding(
+        "unassigned",
+        pat_str=r"\p{Cn}+",
+        mergeable_ranks={bytes([byte]): byte for byte in range(256)},
+        special_tokens={},
+    )
+    later = "".join(chr(point) for point in reference._STAND_INS if point != 0x295)
+    assert unassigned.split(later) == [later]
+
+
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(text=texts)
 def test_ids_are_tiktokens(name: str, text: str) -> None:
