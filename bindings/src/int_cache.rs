@@ -37,7 +37,7 @@ pub fn positions<'py>(py: Python<'py>, positions: &[usize]) -> PyResult<Bound<'p
     })
 }
 
-/// A list of so many items. `item` gives a reference that the list takes over.
+/// A list of `count` items. `item` returns a reference that the list takes over.
 #[inline(always)]
 fn filled<'py>(
     py: Python<'py>,

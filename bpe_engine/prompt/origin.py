@@ -20,7 +20,7 @@ __all__ = ["GENERATED", "TRUSTED", "Traced", "concat", "generated", "runs_of", "
 TRUSTED = 1  # The template wrote it.
 GENERATED = 2  # It stands inside a {% generation %} block.
 
-# So many strings may be put together before their size is looked at.
+# Strings that may be joined between two checks of their total size.
 _FEW = 8
 
 # (length, flags), one after the other. A run of length 0 separates its neighbours: trusted text

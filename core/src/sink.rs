@@ -47,7 +47,7 @@ impl Sink for Vec<u32> {
 #[derive(Debug)]
 pub struct Count {
     batch: Vec<u32>,
-    /// How many ids came by; above `limit` the walk has ended early.
+    /// How many ids were counted; above `limit` the walk has ended early.
     pub total: usize,
     limit: usize,
 }

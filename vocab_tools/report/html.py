@@ -36,7 +36,7 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
     one = sum(path.id is not None for path in result.words)
     failed = len(result.words) - one
     tiles = [
-        Tile(f"{len(ids):,}", f"new tokens, {id_range(ids)}"),
+        Tile(f"{len(ids):,}", f"new token{'' if len(ids) == 1 else 's'}, {id_range(ids)}"),
         Tile(
             f"{one:,}",
             f"of {plural(len(result.words), 'word')} are one token",
@@ -54,9 +54,9 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
         label = f"of {effect.pieces:,} pieces changed without a new word in them"
         tiles.append(Tile(f"{others:,}", label, "bad" if others else "good"))
     if result.skipped:
-        tiles.append(Tile(f"{len(result.skipped):,}", "words were tokens already"))
+        tiles.append(Tile(f"{len(result.skipped):,}", "already tokens of the base"))
     if result.refused:
-        tiles.append(Tile(f"{len(result.refused):,}", "words would be several pieces", "bad"))
+        tiles.append(Tile(f"{len(result.refused):,}", "left out: several pieces", "bad"))
     lengths = bar_chart(
         "Tokens of a word, before and after",
         "tokens",

@@ -97,7 +97,7 @@ pub struct Progress {
     pub merges: usize,
 }
 
-/// Learning was told to stop.
+/// Learning was cancelled by its progress callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 

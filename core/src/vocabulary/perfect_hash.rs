@@ -58,7 +58,7 @@ const DISPLACEMENT_MASK: u32 = (1 << DISPLACEMENT_BITS) - 1;
 /// A bucket with more keys fails at once: hashes of keys that nobody chose fill buckets with
 /// three on average.
 const LARGEST_BUCKET: usize = 64;
-/// After so many seeds that are the same for everybody, the others are drawn at random, so that
+/// The number of fixed seeds that are tried first; later ones are drawn at random, so that
 /// nobody can choose keys against them.
 const FIXED_ATTEMPTS: usize = 8;
 const ATTEMPTS: usize = 64;
