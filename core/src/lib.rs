@@ -35,9 +35,26 @@
 //! | [`ablation`] | leaves mechanisms out, to measure them |
 //! | [`polling`] | lets a caller end long work |
 //! | [`once`] | values made when first needed, without a lock |
-//! | [`memory`] | huge pages, prefetching, memory that may not be there |
+//! | [`memory`] | huge pages, prefetching, allocations that may fail |
 //! | [`tier`] | which vector instructions are used |
 //! | [`error`] | everything that can go wrong |
+//!
+//! # Glossary
+//!
+//! | term | meaning |
+//! |---|---|
+//! | text | a UTF-8 string, normalized if the encoding asks for it |
+//! | span | a range of bytes of a text |
+//! | piece | a span that the pattern matches; merges never cross its ends |
+//! | segment | the part of a piece between two boundaries, which no token crosses; in [`segments`], a part of a prompt |
+//! | token | a string of bytes that has an id; a special token has a name instead |
+//! | id | the number that a token has for the caller, any `u32` |
+//! | rank | the place of a token in the order of ids: dense, and the priority of its merge |
+//! | merge | the step that replaces two neighbouring tokens by the one they make up |
+//! | batch | pieces that are split off, or looked up, before the next stage runs |
+//! | cache set | the two entries of a cache table in which a key may stand |
+//! | eviction | what happens to the older entry when a set takes in a new one |
+//! | prefetch | a hint to the processor to load memory that is read a little later |
 
 pub mod ablation;
 pub mod audit;
