@@ -3,12 +3,12 @@
 use bpe_core::Error;
 use bpe_core::memory::reserve;
 use bpe_core::offsets::lossy_characters;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::objects::new_bytes;
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
@@ -27,17 +27,6 @@ impl CoreBpe {
         let made = make(&bytes);
         buffer_pool::TEXT.give(bytes);
         made
-    }
-}
-
-/// A `bytes` with these bytes; `MemoryError` where there is no room for it.
-fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    let length = ffi::Py_ssize_t::try_from(bytes.len())?;
-    // SAFETY: attached; pointer and length are those of a live slice. The call returns a new
-    // reference to a `bytes`, or null with an exception set.
-    unsafe {
-        let object = ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), length);
-        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
     }
 }
 

@@ -11,6 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::objects::new_span;
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
 /// Each id's place as `(start, end)` in characters.
@@ -152,7 +153,7 @@ impl CoreBpe {
         let spans = PyList::empty(py);
         let mut characters = text::CharacterSpans::new(text, &original)?;
         for span in aligned.spans(encoding) {
-            spans.append(characters.next(span.or_raise(py)?))?;
+            spans.append(new_span(py, characters.next(span.or_raise(py)?))?)?;
         }
         Ok((int_cache::list(py, &aligned.ids)?, spans))
     }

@@ -1,10 +1,11 @@
 //! Questions about texts and ids.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyList;
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::objects::new_str;
 use crate::{gil, ids, text};
 
 #[pymethods]
@@ -24,7 +25,7 @@ impl CoreBpe {
                 let append = |py: Python<'_>| {
                     let list = pieces.bind(py);
                     let mut texts = batch.iter().map(|piece| &text[piece.start..piece.end]);
-                    texts.try_for_each(|text| list.append(PyString::new(py, text)))
+                    texts.try_for_each(|text| list.append(new_str(py, text)?))
                 };
                 Python::attach(append).map_err(|error| {
                     failure = Some(error);

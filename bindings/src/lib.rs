@@ -11,6 +11,7 @@
 //! | `ids` | token ids out of Python sequences and arrays |
 //! | `int_cache` | token ids into Python lists |
 //! | `buffer` | token ids into numpy |
+//! | `objects` | Python objects of which a call makes many |
 //! | `buffer_pool` | memory that is used again |
 //! | `rows` | many texts on many threads |
 //! | `gil` | work without the interpreter, and signals meanwhile |
@@ -36,6 +37,7 @@ mod hf;
 mod ids;
 mod inspect;
 mod int_cache;
+mod objects;
 mod prompt;
 mod ranks;
 mod request;

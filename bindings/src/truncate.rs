@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use bpe_core::Encoding;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::objects::list_of_spans;
 use crate::{gil, text};
 
 impl CoreBpe {
@@ -49,15 +51,17 @@ impl CoreBpe {
     }
 
     /// `(start, end)`, in characters, of each chunk of the text.
-    fn chunk(
+    fn chunk<'py>(
         &self,
-        text: &Bound<'_, PyAny>,
+        text: &Bound<'py, PyAny>,
         max_tokens: usize,
         overlap: usize,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<(usize, usize)>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let request = self.request(allowed_special, disallowed_special)?;
-        self.spans(text, |encoding, text| encoding.chunk(text, max_tokens, overlap, &request))
+        let spans =
+            self.spans(text, |encoding, text| encoding.chunk(text, max_tokens, overlap, &request))?;
+        list_of_spans(text.py(), spans.into_iter())
     }
 }
