@@ -172,14 +172,17 @@ def test_chunking_costs_little_more_than_encoding_the_chunks(name, hard):
     enc = bpe_engine.get_encoding(name)
     for size, limit, overlap in [(6000, 6, 0), (6000, 12, 11), (2500, 400, 399), (30_000, 1000, 0)]:
         text = HARD[hard](size)
-        enc.chunk(text, limit, overlap)
-        begin = time.process_time()
         chunks = enc.chunk(text, limit, overlap)
-        middle = time.process_time()
-        for chunk in chunks:
-            enc.encode_ordinary(chunk)
-        encoding = time.process_time() - middle
-        assert middle - begin < 30 * encoding + 0.01, (size, limit, overlap, len(chunks))
+        chunking, encoding = [], []
+        for _ in range(3):  # the least of each: another process may evict what is in the caches
+            begin = time.process_time()
+            enc.chunk(text, limit, overlap)
+            middle = time.process_time()
+            for chunk in chunks:
+                enc.encode_ordinary(chunk)
+            chunking.append(middle - begin)
+            encoding.append(time.process_time() - middle)
+        assert min(chunking) < 30 * min(encoding) + 0.01, (size, limit, overlap, len(chunks))
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
