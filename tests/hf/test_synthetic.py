@@ -221,8 +221,9 @@ def check(
         return
     try:
         ours = hf.Tokenizer.from_str(theirs.to_str())
-    except hf.UnsupportedTokenizer as error:
-        assert "empty once normalized" in str(error)
+    except ValueError as error:
+        # Refused by name: a token that is empty, and two that are the same.
+        assert "once normalized" in str(error)
         return
     assert ours.to_str() == theirs.to_str()
     for text in [*texts, *TEXTS[:8:2], TEXTS[10]]:
