@@ -20,8 +20,12 @@ if not _BUILT_IN_PLACE:
     sys.path.append(str(_ROOT))
 
 
-def pytest_configure() -> None:
-    """So that the Pythons that tests start do not find the sources either."""
+def pytest_collection_finish() -> None:
+    """So that the Pythons that tests start do not find the sources either.
+
+    Not before the files are collected, whose names may be relative to the folder pytest was
+    started in, and never in the process that starts others for `-n`.
+    """
     if not _BUILT_IN_PLACE:
         os.chdir(_ROOT / "tests")
 
