@@ -36,14 +36,37 @@ static BYTE_OF: [u16; END] = {
     table
 };
 
-/// The byte that a character stands for.
-pub(crate) fn byte_of(character: char) -> Option<u8> {
-    BYTE_OF.get(character as usize).and_then(|&byte| u8::try_from(byte).ok())
+/// Appends the bytes that `text` stands for. Appends nothing, and returns false, if a character
+/// stands for none.
+pub(crate) fn append_bytes(text: &str, bytes: &mut Vec<u8>) -> bool {
+    let before = bytes.len();
+    let mut rest = text.as_bytes();
+    bytes.reserve(rest.len());
+    loop {
+        // Characters of the table have one byte or two.
+        let (code_point, after) = match *rest {
+            [] => return true,
+            [byte @ ..0x80, ref after @ ..] => (usize::from(byte), after),
+            [first @ ..0xe0, second, ref after @ ..] => {
+                (usize::from(first & 0x1f) << 6 | usize::from(second & 0x3f), after)
+            }
+            _ => (END, rest),
+        };
+        match BYTE_OF.get(code_point) {
+            Some(&byte) if byte != NONE => bytes.push(byte as u8),
+            _ => {
+                bytes.truncate(before);
+                return false;
+            }
+        }
+        rest = after;
+    }
 }
 
 /// The bytes that `text` stands for; `None` if a character stands for none.
 pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    text.chars().map(byte_of).collect()
+    let mut bytes = Vec::new();
+    append_bytes(text, &mut bytes).then_some(bytes)
 }
 
 /// Appends the characters that stand for `bytes`.
@@ -56,4 +79,23 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 4);
     append_text(bytes, &mut text);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_stands_for_its_byte_or_none() {
+        for character in (0..=char::MAX as u32).filter_map(char::from_u32) {
+            let expected = CHAR_OF.iter().position(|&other| other == character);
+            let expected = expected.map(|byte| vec![b'x', byte as u8, b'y']);
+            assert_eq!(bytes_of(&format!("x{character}y")), expected, "{character:?}");
+        }
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(bytes_of(&text_of(&bytes)), Some(bytes));
+        let mut kept = vec![1];
+        assert!(!append_bytes("a b", &mut kept));
+        assert_eq!(kept, [1]);
+    }
 }

@@ -14,7 +14,10 @@
 //! | [`spec`] | the components of a file, as JSON has them |
 //! | [`file`] | a whole file: reading and writing |
 //! | `bytes` | the characters that stand for bytes in byte-level vocabularies |
-//! | `model` | the vocabulary and its merges |
+//! | `lists` | the tokens and merges of a file, as they are read |
+//! | `build` | a vocabulary of the core out of them |
+//! | `listed` | merging by the list, where no vocabulary says the same |
+//! | `model` | the vocabulary, ready to run |
 //! | `added` | finds added tokens in text |
 //! | `regex` | Oniguruma, whose syntax the patterns of the files have |
 //! | `aligned` | text with the place in the original that each byte came from |
@@ -28,6 +31,7 @@
 
 mod added;
 mod aligned;
+mod build;
 mod bytes;
 mod decode;
 pub mod detail;
@@ -35,6 +39,8 @@ pub mod encoding;
 mod error;
 mod fast;
 pub mod file;
+mod listed;
+mod lists;
 mod model;
 mod normalize;
 mod post;

@@ -8,7 +8,8 @@ use crate::added::{AddedToken, AddedTokens};
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::model::{Model, ModelSpec};
+use crate::lists::{MergeList, TokenList};
+use crate::model::{Header, Model};
 use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
@@ -24,8 +25,7 @@ pub struct Tokenizer {
     model: Arc<Model>,
     added: Arc<AddedTokens>,
     normalizer: Ready<spec::Normalizer, Normalizer>,
-    pre_tokenizer: Arc<(Option<spec::PreTokenizer>, PreTokenizer)>,
-    plan: Arc<Plan>,
+    split: Arc<Split>,
     post_processor: Option<Arc<spec::PostProcessor>>,
     decoder: Ready<spec::Decoder, Decoder>,
     truncation: Option<Truncation>,
@@ -51,18 +51,18 @@ pub struct Input {
 }
 
 impl Tokenizer {
-    pub(crate) fn new(model: ModelSpec, pre_tokenizer: Option<spec::PreTokenizer>) -> Result<Self> {
-        let (plan, splitter) = plan(pre_tokenizer.as_ref())?;
-        let ready = PreTokenizer::new(pre_tokenizer.as_ref())?;
-        if !ready.is_byte_level() {
-            return Err(Error::unsupported("pre_tokenizer", "a chain without ByteLevel"));
-        }
+    pub(crate) fn new(
+        header: Header,
+        tokens: TokenList,
+        merges: MergeList,
+        pre_tokenizer: Option<spec::PreTokenizer>,
+    ) -> Result<Self> {
+        let (split, splitter) = Split::new(pre_tokenizer)?;
         Ok(Self {
-            model: Arc::new(Model::new(model, splitter)?),
+            model: Arc::new(Model::new(header, tokens, merges, splitter)?),
             added: Arc::default(),
             normalizer: None,
-            pre_tokenizer: Arc::new((pre_tokenizer, ready)),
-            plan: Arc::new(plan),
+            split: Arc::new(split),
             post_processor: None,
             decoder: None,
             truncation: None,
@@ -83,7 +83,7 @@ impl Tokenizer {
     }
 
     pub(crate) fn pre_tokenizer(&self) -> &PreTokenizer {
-        &self.pre_tokenizer.1
+        &self.split.steps
     }
 
     pub(crate) fn decoder(&self) -> Option<&Decoder> {
@@ -91,7 +91,7 @@ impl Tokenizer {
     }
 
     pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
+        &self.split.plan
     }
 
     /// The normalizer, as in a file.
@@ -101,7 +101,7 @@ impl Tokenizer {
 
     /// The pre-tokenizer, as in a file.
     pub fn pre_tokenizer_spec(&self) -> Option<&spec::PreTokenizer> {
-        self.pre_tokenizer.0.as_ref()
+        self.split.spec.as_ref()
     }
 
     /// The post-processor, as in a file.
@@ -141,10 +141,9 @@ impl Tokenizer {
 
     /// Sets the pre-tokenizer.
     pub fn set_pre_tokenizer(&mut self, spec: Option<spec::PreTokenizer>) -> Result<()> {
-        let fresh = Self::new(self.model_spec(), spec)?;
-        self.model = fresh.model;
-        self.pre_tokenizer = fresh.pre_tokenizer;
-        self.plan = fresh.plan;
+        let (split, splitter) = Split::new(spec)?;
+        self.model = Arc::new(self.model.with_splitter(splitter)?);
+        self.split = Arc::new(split);
         Ok(())
     }
 
@@ -265,14 +264,6 @@ impl Tokenizer {
         self.model.size() + if with_added_tokens { more.count() } else { 0 }
     }
 
-    /// The model, as in a file.
-    pub(crate) fn model_spec(&self) -> ModelSpec {
-        let mut spec = self.model.header.clone();
-        spec.vocab = self.model.vocab();
-        spec.merges = self.model.merges().to_vec();
-        spec
-    }
-
     /// Encodes one input, without padding. Without details where only ids are asked for and no step
     /// needs more.
     pub fn encode_unpadded(
@@ -363,21 +354,36 @@ impl Tokenizer {
     /// The pattern of the pre-tokenizer, if one that the core has a scanner for is all that it
     /// amounts to.
     pub fn pattern(&self) -> Option<&str> {
-        match &*self.plan {
+        match self.plan() {
             Plan::Pattern { pattern, prefix_space: false } => Some(pattern),
             _ => None,
         }
     }
 }
 
-/// How ids are found, and what splits in the core.
-fn plan(spec: Option<&spec::PreTokenizer>) -> Result<(Plan, Splitter)> {
-    let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
-    let plan = Plan::new(spec, |pattern| scanner(pattern).is_some())?;
-    let pattern = match &plan {
-        Plan::Pattern { pattern, .. } => pattern.as_str(),
-        _ => GPT2,
-    };
-    let splitter = Splitter::new(pattern)?;
-    Ok((plan, splitter))
+/// What cuts text into pieces.
+#[derive(Debug)]
+struct Split {
+    /// As the file has it.
+    spec: Option<spec::PreTokenizer>,
+    steps: PreTokenizer,
+    plan: Plan,
+}
+
+impl Split {
+    /// How text is split, and what splits it in the core.
+    fn new(spec: Option<spec::PreTokenizer>) -> Result<(Self, Splitter)> {
+        let steps = PreTokenizer::new(spec.as_ref())?;
+        if !steps.is_byte_level() {
+            return Err(Error::unsupported("pre_tokenizer", "a chain without ByteLevel"));
+        }
+        let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
+        let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
+        let pattern = match &plan {
+            Plan::Pattern { pattern, .. } => pattern.as_str(),
+            _ => GPT2,
+        };
+        let splitter = Splitter::new(pattern)?;
+        Ok((Self { spec, steps, plan }, splitter))
+    }
 }

@@ -10,6 +10,7 @@
 mod boundaries;
 mod decode;
 pub mod image;
+mod listed;
 mod order;
 mod pairs;
 mod perfect_hash;
@@ -77,10 +78,31 @@ impl Vocabulary {
     pub fn from_ranks(list: RankList) -> Result<Self> {
         check(&list)?;
         let list = list.sorted_by_id()?;
-        let (mut tokens, order) = Tokens::build(list)?;
+        let (tokens, order) = Tokens::build(list)?;
         let bytes = splits::byte_parts(&tokens);
         let splits = splits::splits(&tokens, &bytes, &order.prefixes(&tokens)?)?;
         drop(order);
+        Self::of_parts(tokens, bytes, splits)
+    }
+
+    /// The same where the splits are listed, as a list of merges does: `cuts` has, by ascending
+    /// rank, how many bytes the first part of a token may have; several of one token, perhaps.
+    ///
+    /// What is listed is verified, which takes less time than the search for splits. None where it
+    /// does not say the same as [`Vocabulary::from_ranks`]: where the split of a token that merging
+    /// reaches is not listed, or a token with cuts is out of reach or ranks before its parts; and
+    /// where two tokens are equal.
+    pub fn from_cuts(list: RankList, cuts: &[(u32, u32)]) -> Result<Option<Self>> {
+        check(&list)?;
+        let list = list.sorted_by_id()?;
+        let Some(tokens) = Tokens::build_unsorted(list)? else { return Ok(None) };
+        let bytes = splits::byte_parts(&tokens);
+        let Some(splits) = listed::listed_splits(&tokens, &bytes, cuts)? else { return Ok(None) };
+        Self::of_parts(tokens, bytes, splits).map(Some)
+    }
+
+    /// `splits` are those of all tokens, by rank.
+    fn of_parts(mut tokens: Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
         for (rank, &[left, _]) in (0..).zip(&splits) {
             if left == NONE && tokens.bytes(rank).len() != 1 {
                 tokens.set_unreachable(rank);

@@ -30,6 +30,11 @@ impl RankList {
         self.ids.len()
     }
 
+    /// How many bytes the tokens have together.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
@@ -77,12 +82,18 @@ impl RankList {
         Ok(())
     }
 
+    /// The ids of the tokens, in the same order.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
     /// The tokens and their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> {
         (0..self.len()).map(|index| (self.token(index), self.ids[index]))
     }
 
-    fn token(&self, index: usize) -> &[u8] {
+    /// The token at this place. Panics if there is none.
+    pub fn token(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..self.ends[index]]
     }

@@ -21,7 +21,7 @@ use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
 /// How many tokens are looked up together, and how often before each is on its own.
-const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 64;
 const ROUNDS: usize = 4;
 
 /// The split of each token by rank: [`NONE`] twice for single bytes and for what is out of reach.
@@ -53,8 +53,7 @@ fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Ve
     for &rank in order {
         poll(tokens.bytes(rank).len())?;
         if let Some(split) = search.merge(rank)? {
-            search.splits[rank as usize] = split;
-            search.pairs.insert(pack(split[0], split[1]), rank);
+            search.set_split(rank, split);
         }
     }
     Ok(search.splits)
@@ -74,25 +73,31 @@ fn by_length(tokens: &Tokens) -> Result<Vec<u32>> {
 
 /// A token whose split is being found.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
-    rank: u32,
+pub(super) struct Candidate {
+    pub(super) rank: u32,
     /// The longest prefix that is not ruled out, or [`NONE`] for the first byte.
-    prefix: u32,
+    pub(super) prefix: u32,
     /// The part that the rest is, or [`NONE`] where it has not been looked up.
-    rest: u32,
+    pub(super) rest: u32,
+}
+
+impl Default for Candidate {
+    fn default() -> Self {
+        Self { rank: NONE, prefix: NONE, rest: NONE }
+    }
 }
 
 /// The splits and pairs that are known so far.
-struct Search<'a> {
+pub(super) struct Search<'a> {
     tokens: &'a Tokens,
     bytes: &'a [u32],
-    splits: Vec<[u32; 2]>,
+    pub(super) splits: Vec<[u32; 2]>,
     pairs: PairMap,
     merger: HeapMerger,
 }
 
 impl<'a> Search<'a> {
-    fn new(tokens: &'a Tokens, bytes: &'a [u32]) -> Result<Self> {
+    pub(super) fn new(tokens: &'a Tokens, bytes: &'a [u32]) -> Result<Self> {
         Ok(Self {
             tokens,
             bytes,
@@ -102,8 +107,13 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn has_split(&self, rank: u32) -> bool {
+    pub(super) fn has_split(&self, rank: u32) -> bool {
         self.splits[rank as usize][0] != NONE
+    }
+
+    pub(super) fn set_split(&mut self, rank: u32, split: [u32; 2]) {
+        self.splits[rank as usize] = split;
+        self.pairs.insert(pack(split[0], split[1]), rank);
     }
 
     /// Finds the splits of tokens of one length, where all shorter ones have theirs.
@@ -111,7 +121,7 @@ impl<'a> Search<'a> {
         for &rank in block {
             self.tokens.prefetch_start(prefixes[rank as usize]);
         }
-        let mut candidates = [Candidate { rank: NONE, prefix: NONE, rest: NONE }; AT_ONCE];
+        let mut candidates = [Candidate::default(); AT_ONCE];
         for (candidate, &rank) in candidates.iter_mut().zip(block) {
             *candidate = Candidate { rank, prefix: prefixes[rank as usize], rest: NONE };
         }
@@ -178,8 +188,15 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Prefetches what [`Search::set_split`] writes, where it is known already.
+    pub(super) fn prefetch_pairs(&self, candidates: &[Candidate]) {
+        for &Candidate { prefix, rest, .. } in candidates {
+            self.pairs.prefetch(pack(prefix, rest));
+        }
+    }
+
     /// Prefetches what [`Search::is_split`] reads first.
-    fn prefetch_borders(&self, candidates: &[Candidate]) {
+    pub(super) fn prefetch_borders(&self, candidates: &[Candidate]) {
         let found = candidates.iter().filter(|candidate| candidate.rest != NONE);
         for &Candidate { prefix, rest, .. } in found.clone() {
             prefetch(&self.splits[prefix as usize]);
@@ -216,7 +233,7 @@ impl<'a> Search<'a> {
 
     /// Whether merging a token ends in these two parts, which make it up; those of more than a byte
     /// rank before it.
-    fn is_split(&self, left: u32, right: u32) -> bool {
+    pub(super) fn is_split(&self, left: u32, right: u32) -> bool {
         let is_known = |part: u32| {
             self.splits
                 .get(part as usize)
@@ -293,7 +310,7 @@ impl<'a> Search<'a> {
     }
 
     /// The split of a token, where all that can take part in merging it have theirs.
-    fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
+    pub(super) fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
         let mut merger = std::mem::take(&mut self.merger);
         let bytes = self.tokens.bytes(rank).iter();
         let parts = merger.merge(self, bytes.map(|&byte| self.bytes[usize::from(byte)]))?;

@@ -149,15 +149,23 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// Lays out tokens that ascend by id. Refuses two equal ones.
     pub(super) fn build(list: RankList) -> Result<(Self, ByBytes)> {
+        let starts = starts(&list)?;
+        let order = ByBytes::new(&starts, &list.bytes, |rank| list.ids[rank as usize])?;
+        let tokens = Self::index(list, starts)?.ok_or_else(|| {
+            Error::Vocabulary("no seeds hash the tokens without collisions".into())
+        })?;
+        Ok((tokens, order))
+    }
+
+    /// The same without sorting them by their bytes. None where two are equal.
+    pub(super) fn build_unsorted(list: RankList) -> Result<Option<Self>> {
+        let starts = starts(&list)?;
+        Self::index(list, starts)
+    }
+
+    /// None where no seeds are found, as for two equal tokens.
+    fn index(list: RankList, starts: Vec<u32>) -> Result<Option<Self>> {
         let RankList { bytes: arena, ends, ids } = list;
-        if u32::try_from(arena.len()).is_err() {
-            return Err(Error::Vocabulary("the tokens take more than 4 GiB".into()));
-        }
-        let mut starts = with_capacity(ends.len() + 1)?;
-        starts.push(0);
-        starts.extend(ends.iter().map(|&end| end as u32));
-        let id = |rank: u32| ids[rank as usize];
-        let order = ByBytes::new(&starts, &arena, id)?;
         let are_ranks = ids.iter().zip(0..).all(|(&id, rank)| id == rank);
 
         let length = |rank: u32| (starts[rank as usize + 1] - starts[rank as usize]) as usize;
@@ -173,15 +181,12 @@ impl Tokens {
             let (start, end) = at(rank);
             hash_bytes(&arena[start..end], seeds)
         };
-        let short = PerfectHash::build(&short, hash_short, word)?;
-        let long = PerfectHash::build(&long, hash_long, word)?;
-        let (Some(short), Some(long)) = (short, long) else {
-            return Err(Error::Vocabulary("no seeds hash the tokens without collisions".into()));
-        };
+        let Some(short) = PerfectHash::build(&short, hash_short, word)? else { return Ok(None) };
+        let Some(long) = PerfectHash::build(&long, hash_long, word)? else { return Ok(None) };
         let unreachable = filled(0, ends.len().div_ceil(64))?.into();
         let ids = if are_ranks { vec![] } else { ids };
         let (arena, starts, ids) = (arena.into(), starts.into(), ids.into());
-        Ok((Self { arena, starts, ids, short, long, unreachable }, order))
+        Ok(Some(Self { arena, starts, ids, short, long, unreachable }))
     }
 
     /// Remembers that merging cannot reach this token.
@@ -216,6 +221,13 @@ impl Tokens {
     pub(super) fn key_of_end(&self, rank: u32, from: usize) -> Key {
         let [start, end] = [rank, rank + 1].map(|rank| self.starts[rank as usize] as usize);
         if start + from == end { [0; 2] } else { key(&self.arena, start + from, end) }
+    }
+
+    /// The key of a part of a token, at most [`SHORT`] bytes of it, and at least one.
+    #[inline]
+    pub(super) fn key_of_part(&self, rank: u32, from: usize, to: usize) -> Key {
+        let start = self.starts[rank as usize] as usize;
+        key(&self.arena, start + from, start + to)
     }
 
     /// Prefetches what [`Tokens::bytes`] reads first.
@@ -316,6 +328,17 @@ impl Tokens {
         let rank = rank_of(word);
         (is_candidate && self.bytes(rank) == bytes).then_some(rank)
     }
+}
+
+/// Where each token of a list starts, and where the last one ends.
+fn starts(list: &RankList) -> Result<Vec<u32>> {
+    if u32::try_from(list.bytes.len()).is_err() {
+        return Err(Error::Vocabulary("the tokens take more than 4 GiB".into()));
+    }
+    let mut starts = with_capacity(list.ends.len() + 1)?;
+    starts.push(0);
+    starts.extend(list.ends.iter().map(|&end| end as u32));
+    Ok(starts)
 }
 
 /// This word, if it is one that the key with this hash may have, or [`EMPTY`].
