@@ -18,7 +18,7 @@ class Tokenizer(HfTokenizer):
     when the call began.
 
     Args:
-        json: The contents of a ``tokenizer.json``.
+        json: The contents of a ``tokenizer.json``, as text or as bytes.
 
     Raises:
         UnsupportedTokenizer: The file asks for what cannot be done exactly; the message names it
@@ -34,7 +34,7 @@ class Tokenizer(HfTokenizer):
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
         """Out of the contents of a file, as bytes. Raises as the class does."""
-        return cls(bytes(buffer).decode())
+        return cls(bytes(buffer))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
@@ -44,7 +44,7 @@ class Tokenizer(HfTokenizer):
             OSError: The file cannot be read.
             ValueError: As the class does.
         """
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             return cls(file.read())
 
     @classmethod

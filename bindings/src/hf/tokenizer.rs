@@ -6,7 +6,7 @@ use bpe_core::threads::{cores, in_order};
 use bpe_hf::detail::Token;
 use bpe_hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use bpe_hf::{AddedToken, Encoding, Input, Sequence, Tokenizer};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
@@ -138,6 +138,16 @@ fn added_token(token: &Bound<'_, PyAny>, special: bool) -> PyResult<AddedToken> 
     })
 }
 
+/// The text that bytes are in UTF-8.
+fn utf8<'a>(bytes: &'a Bound<'_, PyBytes>) -> PyResult<&'a str> {
+    std::str::from_utf8(bytes.as_bytes()).map_err(|error| {
+        match PyUnicodeDecodeError::new_utf8(bytes.py(), bytes.as_bytes(), error) {
+            Ok(error) => PyErr::from_value(error.into_any()),
+            Err(error) => error,
+        }
+    })
+}
+
 fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> {
     let write = |component: &T| {
         serde_json::to_string(component).map_err(|error| PyValueError::new_err(error.to_string()))
@@ -147,13 +157,17 @@ fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> 
 
 #[pymethods]
 impl HfTokenizer {
-    /// Reads the JSON of a tokenizer file, or begins as another tokenizer is now.
+    /// Reads the JSON of a tokenizer file, as text or in UTF-8, or begins as another tokenizer is
+    /// now.
     #[new]
     fn new(py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(other) = json.cast::<Self>() {
             return Ok(Self(RwLock::new(other.get().current())));
         }
-        let json: &str = json.extract()?;
+        let json: &str = match json.cast::<PyBytes>() {
+            Ok(bytes) => utf8(bytes)?,
+            Err(_) => json.extract()?,
+        };
         let tokenizer = py.detach(|| Tokenizer::from_json(json)).or_raise()?;
         Ok(Self(RwLock::new(Arc::new(tokenizer))))
     }
