@@ -29,6 +29,16 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     })
 }
 
+/// A list of `count` numbers: each of `runs` has one, and how often it comes.
+pub fn repeated<'py>(
+    py: Python<'py>,
+    count: usize,
+    runs: impl Iterator<Item = (u32, usize)>,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut numbers = runs.flat_map(|(number, times)| std::iter::repeat_n(number, times));
+    filled(py, count, |_| int(py, numbers.next().unwrap_or(0)))
+}
+
 /// A list of positions in a text.
 pub fn positions<'py>(py: Python<'py>, positions: &[usize]) -> PyResult<Bound<'py, PyList>> {
     filled(py, positions.len(), |index| {
@@ -42,7 +52,7 @@ pub fn positions<'py>(py: Python<'py>, positions: &[usize]) -> PyResult<Bound<'p
 fn filled<'py>(
     py: Python<'py>,
     count: usize,
-    item: impl Fn(usize) -> PyResult<*mut ffi::PyObject>,
+    mut item: impl FnMut(usize) -> PyResult<*mut ffi::PyObject>,
 ) -> PyResult<Bound<'py, PyList>> {
     let length = ffi::Py_ssize_t::try_from(count)?;
     // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`

@@ -208,7 +208,8 @@ impl Encoding {
 
     /// Appends the ids of pieces of `text`, none of them empty: no splitting, no special tokens.
     pub fn encode_pieces(&self, text: &str, pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
-        reserve(ids, text.len())?;
+        // A piece has at most as many ids as bytes.
+        reserve(ids, pieces.iter().map(|piece| piece.end - piece.start).sum())?;
         let mut lease = self.workspaces.borrow();
         let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
         merger.append(text.as_bytes(), pieces, ids)

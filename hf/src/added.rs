@@ -74,9 +74,6 @@ impl Searcher {
     }
 }
 
-/// A stretch of a text, and the added token that it is.
-pub(crate) type Stretch = (Range<usize>, Option<u32>);
-
 impl AddedTokens {
     pub(crate) fn id(&self, content: &str) -> Option<u32> {
         self.ids.get(content).copied()
@@ -184,55 +181,77 @@ impl AddedTokens {
         Ok(())
     }
 
-    /// Whether no token is looked for in normalized text.
-    pub(crate) fn none_normalized(&self) -> bool {
-        self.normalized.0.is_none()
+    /// Calls `found` with the stretches of a text as it was given.
+    pub(crate) fn each_raw(
+        &self,
+        text: &str,
+        found: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
+    ) -> Result<()> {
+        self.each(&self.raw, text, found)
     }
 
-    /// The stretches of a text as it was given.
-    pub(crate) fn split_raw(&self, text: &str, found: &mut Vec<Stretch>) {
-        self.split(&self.raw, text, found);
+    /// Calls `found` with the stretches of a normalized text.
+    pub(crate) fn each_normalized(
+        &self,
+        text: &str,
+        found: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
+    ) -> Result<()> {
+        self.each(&self.normalized, text, found)
     }
 
-    /// The stretches of a normalized text.
-    pub(crate) fn split_normalized(&self, text: &str, found: &mut Vec<Stretch>) {
-        self.split(&self.normalized, text, found);
-    }
-
-    /// Stretches of whitespace that belong to a token may overlap the token before.
-    fn split(&self, searcher: &Searcher, text: &str, stretches: &mut Vec<Stretch>) {
+    /// A stretch of a text is an added token, or what stands between two.
+    fn each(
+        &self,
+        searcher: &Searcher,
+        text: &str,
+        mut stretch: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
+    ) -> Result<()> {
         let mut done = 0;
         if let Some(searcher) = &searcher.0 {
             let (automaton, ids) = &**searcher;
             for found in automaton.find_iter(text) {
                 let id = ids[found.pattern().as_usize()];
                 let Some(token) = self.tokens.get(&id) else { continue };
-                let (mut start, mut end) = (found.start(), found.end());
-                let ignored = self.encode_special && self.is_special(&token.content)
-                    || token.single_word && touches_word(&text[..start], &text[end..]);
-                if ignored {
+                let Some(Range { start, end }) = self.place(token, text, found.range(), done)
+                else {
                     continue;
-                }
-                if token.lstrip {
-                    start = text[..start].trim_end().len().max(done);
-                }
-                if token.rstrip {
-                    end = text.len() - text[end..].trim_start().len();
-                }
-                if start >= end {
-                    // It is whitespace that belongs to the token before.
-                    continue;
-                }
+                };
                 if done < start {
-                    stretches.push((done..start, None));
+                    stretch(done..start, None)?;
                 }
-                stretches.push((start..end, Some(id)));
+                stretch(start..end, Some(id))?;
                 done = end;
             }
         }
         if done != text.len() {
-            stretches.push((done..text.len(), None));
+            stretch(done..text.len(), None)?;
         }
+        Ok(())
+    }
+
+    /// Which part of a text a token that was found in it is, with the whitespace that belongs to it;
+    /// none where it does not count. The text up to `done` is taken.
+    fn place(
+        &self,
+        token: &AddedToken,
+        text: &str,
+        found: Range<usize>,
+        done: usize,
+    ) -> Option<Range<usize>> {
+        let Range { mut start, mut end } = found;
+        if self.encode_special && self.is_special(&token.content)
+            || token.single_word && touches_word(&text[..start], &text[end..])
+        {
+            return None;
+        }
+        if token.lstrip {
+            start = text[..start].trim_end().len().max(done);
+        }
+        if token.rstrip {
+            end = text.len() - text[end..].trim_start().len();
+        }
+        // An empty one is whitespace that belongs to the token before.
+        (start < end).then_some(start..end)
     }
 }
 

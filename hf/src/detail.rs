@@ -38,20 +38,16 @@ impl Tokenizer {
     fn pieces(&self, text: &str) -> Result<Vec<Piece>> {
         let original = Aligned::original(text);
         let mut pieces = Vec::new();
-        let (mut outer, mut inner) = (Vec::new(), Vec::new());
-        self.added().split_raw(text, &mut outer);
-        for (range, id) in outer {
+        self.added().each_raw(text, |range, id| {
             let mut stretch = original.slice(range);
             if id.is_some() {
                 pieces.push((stretch, id));
-                continue;
+                return Ok(());
             }
             if let Some(normalizer) = self.normalizer() {
                 normalizer.align(&mut stretch)?;
             }
-            inner.clear();
-            self.added().split_normalized(&stretch.text, &mut inner);
-            for (range, id) in inner.drain(..) {
+            self.added().each_normalized(&stretch.text, |range, id| {
                 let part = stretch.slice(range);
                 if id.is_some() {
                     pieces.push((part, id));
@@ -59,8 +55,9 @@ impl Tokenizer {
                     let parts = self.pre_tokenizer().split(vec![part])?.into_iter();
                     pieces.extend(parts.map(|part| (part, None)));
                 }
-            }
-        }
+                Ok(())
+            })
+        })?;
         pieces.retain(|(piece, _)| !piece.text.is_empty());
         Ok(pieces)
     }

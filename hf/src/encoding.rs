@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::runs::Runs;
 use crate::spec::Direction;
 
 /// Where the tokens of a text came from. Offsets are in characters.
@@ -19,9 +20,9 @@ pub struct Details {
 #[allow(missing_docs)]
 pub struct Encoding {
     pub ids: Vec<u32>,
-    pub type_ids: Vec<u32>,
-    pub special_tokens_mask: Vec<u8>,
-    pub attention_mask: Vec<u8>,
+    pub type_ids: Runs<u32>,
+    pub special_tokens_mask: Runs<u8>,
+    pub attention_mask: Runs<u8>,
     /// None where only ids were asked for.
     pub details: Option<Details>,
     /// What truncation cut off.
@@ -35,9 +36,9 @@ impl Encoding {
     pub(crate) fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
         let length = ids.len();
         Self {
-            type_ids: vec![type_id; length],
-            special_tokens_mask: vec![0; length],
-            attention_mask: vec![1; length],
+            type_ids: Runs::uniform(type_id, length),
+            special_tokens_mask: Runs::uniform(0, length),
+            attention_mask: Runs::uniform(1, length),
             ids,
             details,
             ..Self::default()
@@ -112,9 +113,9 @@ impl Encoding {
     fn slice(&self, range: Range<usize>) -> Self {
         Self {
             ids: self.ids[range.clone()].to_vec(),
-            type_ids: self.type_ids[range.clone()].to_vec(),
-            special_tokens_mask: self.special_tokens_mask[range.clone()].to_vec(),
-            attention_mask: self.attention_mask[range.clone()].to_vec(),
+            type_ids: self.type_ids.slice(range.clone()),
+            special_tokens_mask: self.special_tokens_mask.slice(range.clone()),
+            attention_mask: self.attention_mask.slice(range.clone()),
             details: self.details.as_ref().map(|details| Details {
                 tokens: details.tokens[range.clone()].to_vec(),
                 offsets: details.offsets[range.clone()].to_vec(),
@@ -194,9 +195,9 @@ impl Encoding {
             }
         }
         self.ids.extend(other.ids);
-        self.type_ids.extend(other.type_ids);
-        self.special_tokens_mask.extend(other.special_tokens_mask);
-        self.attention_mask.extend(other.attention_mask);
+        self.type_ids.append(&other.type_ids);
+        self.special_tokens_mask.append(&other.special_tokens_mask);
+        self.attention_mask.append(&other.attention_mask);
         if let (Some(own), Some(more)) = (&mut self.details, other.details) {
             let last = own.offsets.last().map_or(0, |offsets| offsets.1);
             let grow = if growing_offsets { last } else { 0 };
@@ -229,9 +230,9 @@ impl Encoding {
             return;
         };
         fill(&mut self.ids, missing, id, direction);
-        fill(&mut self.type_ids, missing, type_id, direction);
-        fill(&mut self.special_tokens_mask, missing, 1, direction);
-        fill(&mut self.attention_mask, missing, 0, direction);
+        fill_runs(&mut self.type_ids, missing, type_id, direction);
+        fill_runs(&mut self.special_tokens_mask, missing, 1, direction);
+        fill_runs(&mut self.attention_mask, missing, 0, direction);
         if let Some(details) = &mut self.details {
             fill(&mut details.tokens, missing, token.to_owned(), direction);
             fill(&mut details.offsets, missing, (0, 0), direction);
@@ -249,5 +250,15 @@ fn fill<T: Clone>(items: &mut Vec<T>, missing: usize, item: T, direction: Direct
     match direction {
         Direction::Right => items.resize(items.len() + missing, item),
         Direction::Left => drop(items.splice(..0, std::iter::repeat_n(item, missing))),
+    }
+}
+
+fn fill_runs<T>(items: &mut Runs<T>, missing: usize, item: T, direction: Direction)
+where
+    T: Copy + Default + PartialEq,
+{
+    match direction {
+        Direction::Right => items.push(item, missing),
+        Direction::Left => items.prepend(item, missing),
     }
 }

@@ -4,10 +4,13 @@ use std::borrow::Cow;
 
 use bpe_core::split::Piece;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::scan;
 use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
+
+/// How many pieces are encoded together.
+const AT_ONCE: usize = 1024;
 
 impl Tokenizer {
     /// Whether [`Tokenizer::append_ids`] can be asked.
@@ -17,31 +20,23 @@ impl Tokenizer {
 
     /// Appends the ids of one sequence, or of one word of it.
     pub(crate) fn append_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let (mut outer, mut inner) = (Vec::new(), Vec::new());
-        self.added().split_raw(text, &mut outer);
-        for (range, id) in outer {
+        self.added().each_raw(text, |range, id| {
             if let Some(id) = id {
                 ids.push(id);
-                continue;
+                return Ok(());
             }
             let stretch = match self.normalizer() {
                 None => Cow::Borrowed(&text[range]),
                 Some(normalizer) => normalizer.apply(Cow::Borrowed(&text[range]))?,
             };
-            if self.added().none_normalized() {
-                self.append_stretch(&stretch, ids)?;
-                continue;
-            }
-            inner.clear();
-            self.added().split_normalized(&stretch, &mut inner);
-            for (range, id) in inner.drain(..) {
-                match id {
-                    Some(id) => ids.push(id),
-                    None => self.append_stretch(&stretch[range], ids)?,
+            self.added().each_normalized(&stretch, |range, id| {
+                if let Some(id) = id {
+                    ids.push(id);
+                    return Ok(());
                 }
-            }
-        }
-        Ok(())
+                self.append_stretch(&stretch[range], ids)
+            })
+        })
     }
 
     /// A stretch without added tokens.
@@ -55,8 +50,15 @@ impl Tokenizer {
             }
             Plan::Pattern { .. } => model.encode(stretch, ids)?,
             Plan::DeepSeek => {
-                let mut pieces = Vec::with_capacity(stretch.len() / 4 + 4);
-                scan::cut(stretch, &mut pieces);
+                let mut pieces = Vec::with_capacity(AT_ONCE.min(stretch.len()));
+                scan::cut(stretch, |piece| {
+                    pieces.push(piece);
+                    if pieces.len() == AT_ONCE {
+                        model.encode_pieces(stretch, &pieces, ids)?;
+                        pieces.clear();
+                    }
+                    Ok::<_, Error>(())
+                })?;
                 model.encode_pieces(stretch, &pieces, ids)?;
             }
             Plan::Steps(steps) => {

@@ -25,7 +25,7 @@
 //! | [`detail`], `fast`, `to_text` | the two walks, and the walk back |
 //! | `scan` | DeepSeek's three splits in one pass |
 //! | `post` | truncation, post-processors, padding |
-//! | [`encoding`] | what a walk results in |
+//! | [`encoding`], [`runs`] | what a walk results in |
 //! | `decode` | decoders: tokens to text |
 //! | [`tokenizer`] | all of it together |
 
@@ -45,6 +45,7 @@ mod model;
 mod normalize;
 mod post;
 mod regex;
+pub mod runs;
 mod scan;
 pub mod spec;
 mod split;

@@ -125,14 +125,20 @@ impl PostProcessor {
         let Self::TemplateProcessing { special_tokens, .. } = self else { return sequences };
         let detailed = sequences.iter().all(|encoding| encoding.details.is_some());
         let mut filled = Vec::with_capacity(template.len());
-        for piece in template {
+        let is_sequence = |piece: &TemplatePiece, wanted: SequenceId| matches!(piece, TemplatePiece::Sequence { id, .. } if *id == wanted);
+        for (place, piece) in template.iter().enumerate() {
             match piece {
                 TemplatePiece::Sequence { id, type_id } => {
                     let number = usize::from(*id == SequenceId::B);
                     if let Some(encoding) = sequences.get_mut(number) {
                         encoding.type_ids.fill(*type_id);
                         encoding.set_sequence_id(number);
-                        filled.push(encoding.clone());
+                        let is_last = !template[place + 1..].iter().any(|p| is_sequence(p, *id));
+                        filled.push(if is_last {
+                            std::mem::take(encoding)
+                        } else {
+                            encoding.clone()
+                        });
                     }
                 }
                 TemplatePiece::SpecialToken { id, type_id } if add_special_tokens => {

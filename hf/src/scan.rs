@@ -26,6 +26,7 @@ const PAGE: usize = 256;
 
 /// The classes of every character, in pages, of which equal ones are kept once.
 struct Classes {
+    ascii: [u8; 128],
     page_of: Vec<u16>,
     pages: Vec<[u8; PAGE]>,
 }
@@ -66,7 +67,9 @@ impl Classes {
             })
         });
         let page_of = page_of.collect();
-        Self { page_of, pages }
+        let mut ascii = [0; 128];
+        ascii.copy_from_slice(&all[..128]);
+        Self { ascii, page_of, pages }
     }
 
     #[inline(always)]
@@ -76,61 +79,82 @@ impl Classes {
     }
 }
 
+/// What the third split does not see.
+const OUTSIDE: u8 = NUMBER | CJK;
+
 /// A text on the way through.
 struct Scanner<'a> {
     text: &'a str,
     classes: &'a Classes,
-    /// Where the stretch ends that the third split sees.
-    end: usize,
 }
 
-/// Appends the pieces of `text`.
-pub(crate) fn cut(text: &str, pieces: &mut Vec<Piece>) {
-    let mut scanner = Scanner { text, classes: &CLASSES, end: 0 };
+/// Calls `found` with the pieces of `text`, in order, until it fails.
+pub(crate) fn cut<E>(
+    text: &str,
+    mut found: impl FnMut(Piece) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let scanner = Scanner { text, classes: &CLASSES };
     let mut start = 0;
-    while let Some((class, width)) = scanner.at(start, text.len()) {
+    // Where what no rule matches began.
+    let mut unmatched = 0;
+    while let Some((class, width)) = scanner.any(start) {
         let end = if class & NUMBER != 0 {
-            let mut end = start + width;
-            for _ in 1..3 {
-                match scanner.at(end, text.len()) {
-                    Some((class, width)) if class & NUMBER != 0 => end += width,
-                    _ => break,
-                }
-            }
-            end
+            Some(scanner.number(start))
         } else if class & CJK != 0 {
-            scanner.run(start, text.len(), |class| class & CJK != 0)
+            Some(scanner.cjk(start))
         } else {
-            scanner.end = scanner.run(start, text.len(), |class| class & (NUMBER | CJK) == 0);
-            scanner.stretch(start, pieces);
-            start = scanner.end;
+            scanner.matched(start)
+        };
+        let Some(end) = end else {
+            start += width;
             continue;
         };
-        pieces.push(Piece { start, end });
-        start = end;
+        if unmatched < start {
+            found(Piece { start: unmatched, end: start })?;
+        }
+        found(Piece { start, end })?;
+        (start, unmatched) = (end, end);
     }
+    if unmatched < start {
+        found(Piece { start: unmatched, end: start })?;
+    }
+    Ok(())
 }
 
 impl Scanner<'_> {
-    /// Class and width of the character at a position before `end`.
+    /// Class and width of the character at a position, if there is one.
     #[inline(always)]
-    fn at(&self, position: usize, end: usize) -> Option<(u8, usize)> {
-        if position >= end {
-            return None;
-        }
-        let byte = self.text.as_bytes()[position];
+    fn any(&self, position: usize) -> Option<(u8, usize)> {
+        let byte = *self.text.as_bytes().get(position)?;
         if byte < 0x80 {
-            return Some((self.classes.of(byte.into()), 1));
+            return Some((self.classes.ascii[usize::from(byte)], 1));
         }
         let character = self.text[position..].chars().next()?;
         Some((self.classes.of(character.into()), character.len_utf8()))
     }
 
-    /// The first position from `at` on whose character is not `inside`.
+    /// The same as the third split sees it, whose text ends where the first two splits cut.
     #[inline(always)]
-    fn run(&self, mut at: usize, end: usize, inside: impl Fn(u8) -> bool) -> usize {
-        while let Some((class, width)) = self.at(at, end) {
-            if !inside(class) {
+    fn at(&self, position: usize) -> Option<(u8, usize)> {
+        self.any(position).filter(|&(class, _)| class & OUTSIDE == 0)
+    }
+
+    /// Up to three digits.
+    fn number(&self, start: usize) -> usize {
+        let mut end = start;
+        for _ in 0..3 {
+            match self.any(end) {
+                Some((class, width)) if class & NUMBER != 0 => end += width,
+                _ => break,
+            }
+        }
+        end
+    }
+
+    /// Chinese and Japanese.
+    fn cjk(&self, mut at: usize) -> usize {
+        while let Some((class, width)) = self.any(at) {
+            if class & CJK == 0 {
                 break;
             }
             at += width;
@@ -138,45 +162,38 @@ impl Scanner<'_> {
         at
     }
 
-    /// The third split. What its pattern does not match is in pieces of its own.
-    fn stretch(&self, mut start: usize, pieces: &mut Vec<Piece>) {
-        let mut unmatched = start;
-        while start < self.end {
-            match self.matched(start) {
-                Some(end) => {
-                    if unmatched < start {
-                        pieces.push(Piece { start: unmatched, end: start });
-                    }
-                    pieces.push(Piece { start, end });
-                    (start, unmatched) = (end, end);
-                }
-                None => start += self.at(start, self.end).map_or(1, |(_, width)| width),
+    /// The first position from `at` on whose character is of none of these classes.
+    #[inline(always)]
+    fn run(&self, mut at: usize, classes: u8) -> usize {
+        while let Some((class, width)) = self.at(at) {
+            if class & classes == 0 {
+                break;
             }
+            at += width;
         }
-        if unmatched < start {
-            pieces.push(Piece { start: unmatched, end: start });
-        }
+        at
     }
 
-    /// The end of the match at `start`, if there is one.
+    /// The end of the match of the third split at `start`, if there is one.
     #[inline(always)]
     fn matched(&self, start: usize) -> Option<usize> {
         let bytes = self.text.as_bytes();
-        let (class, width) = self.at(start, self.end)?;
+        let (class, width) = self.at(start)?;
         let next = start + width;
-        let next_class = self.at(next, self.end).map_or(0, |(class, _)| class);
+        let next_class = self.at(next).map_or(0, |(class, _)| class);
         if class & WORD != 0 {
-            return Some(self.run(next, self.end, |class| class & WORD != 0));
+            return Some(self.run(next, WORD));
         }
         if class & PUNCT != 0 {
-            let is_letter = |at: usize| at < self.end && bytes[at].is_ascii_alphabetic();
-            if bytes[start].is_ascii_punctuation() && is_letter(next) {
-                return Some((next..self.end).find(|&at| !is_letter(at)).unwrap_or(self.end));
+            let is_letter = |byte: &u8| byte.is_ascii_alphabetic();
+            if bytes[start].is_ascii_punctuation() && bytes.get(next).is_some_and(is_letter) {
+                let letters = bytes[next..].iter().take_while(|byte| is_letter(byte));
+                return Some(next + letters.count());
             }
             return Some(self.punctuation(start));
         }
         if class & NEWLINE == 0 && next_class & WORD != 0 {
-            return Some(self.run(next, self.end, |class| class & WORD != 0));
+            return Some(self.run(next, WORD));
         }
         if bytes[start] == b' ' && next_class & PUNCT != 0 {
             return Some(self.punctuation(next));
@@ -185,16 +202,18 @@ impl Scanner<'_> {
     }
 
     fn punctuation(&self, start: usize) -> usize {
-        let end = self.run(start, self.end, |class| class & PUNCT != 0);
-        self.run(end, self.end, |class| class & NEWLINE != 0)
+        let end = self.run(start, PUNCT);
+        self.run(end, NEWLINE)
     }
 
     /// Whitespace up to the last line end, or to the end of the stretch, or but for the last
     /// character.
     fn whitespace(&self, start: usize) -> usize {
         let (mut end, mut last, mut after_newline) = (start, start, start);
-        while let Some((class, width)) = self.at(end, self.end) {
+        let mut is_end = true;
+        while let Some((class, width)) = self.at(end) {
             if class & SPACE == 0 {
+                is_end = false;
                 break;
             }
             last = end;
@@ -205,7 +224,7 @@ impl Scanner<'_> {
         }
         if after_newline > start {
             after_newline
-        } else if end == self.end || last == start {
+        } else if is_end || last == start {
             end
         } else {
             last

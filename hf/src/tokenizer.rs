@@ -33,21 +33,38 @@ pub struct Tokenizer {
 }
 
 /// One sequence: a text, or its words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sequence {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sequence<'a> {
     /// A text.
-    Text(String),
+    Text(&'a str),
     /// Words that somebody split before.
-    Words(Vec<String>),
+    Words(&'a [String]),
 }
 
 /// What is encoded: one sequence, or two.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Input<'a> {
     /// The first, or only one.
-    pub first: Sequence,
+    pub first: Sequence<'a>,
     /// The second.
-    pub second: Option<Sequence>,
+    pub second: Option<Sequence<'a>>,
+}
+
+impl Sequence<'_> {
+    /// How many bytes of text it has.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Words(words) => words.iter().map(String::len).sum(),
+        }
+    }
+}
+
+impl Input<'_> {
+    /// How many bytes of text it has.
+    pub fn size(&self) -> usize {
+        self.first.size() + self.second.map_or(0, |second| second.size())
+    }
 }
 
 impl Tokenizer {
@@ -265,16 +282,17 @@ impl Tokenizer {
     }
 
     /// Encodes one input, without padding. Without details where only ids are asked for and no step
-    /// needs more.
+    /// needs more. The ids are written into `ids`, whatever it holds, where that can be.
     pub fn encode_unpadded(
         &self,
-        input: &Input,
+        input: Input<'_>,
         add_special_tokens: bool,
         detailed: bool,
+        ids: Vec<u32>,
     ) -> Result<Encoding> {
-        let mut sequences = vec![self.encode_sequence(&input.first, 0, detailed)?];
-        if let Some(second) = &input.second {
-            sequences.push(self.encode_sequence(second, 1, detailed)?);
+        let mut sequences = vec![self.encode_sequence(input.first, 0, detailed, ids)?];
+        if let Some(second) = input.second {
+            sequences.push(self.encode_sequence(second, 1, detailed, Vec::new())?);
         }
         self.post_process(sequences, add_special_tokens)
     }
@@ -309,16 +327,17 @@ impl Tokenizer {
 
     fn encode_sequence(
         &self,
-        sequence: &Sequence,
+        sequence: Sequence<'_>,
         type_id: u32,
         detailed: bool,
+        ids: Vec<u32>,
     ) -> Result<Encoding> {
         match sequence {
-            Sequence::Text(text) => self.encode_text(text, type_id, None, detailed),
+            Sequence::Text(text) => self.encode_text(text, type_id, None, detailed, ids),
             Sequence::Words(words) => {
                 let words = (0..).zip(words);
                 let encode = |(number, word): (u32, &String)| {
-                    self.encode_text(word, type_id, Some(number), detailed)
+                    self.encode_text(word, type_id, Some(number), detailed, Vec::new())
                 };
                 let mut merged = Encoding::merge(words.map(encode).collect::<Result<_>>()?, false);
                 if !detailed && self.is_fast() {
@@ -335,11 +354,14 @@ impl Tokenizer {
         type_id: u32,
         word: Option<u32>,
         detailed: bool,
+        mut ids: Vec<u32>,
     ) -> Result<Encoding> {
         if detailed || !self.is_fast() {
             return self.encode_detailed(text, type_id, word);
         }
-        let mut ids = Vec::with_capacity(text.len() / 3 + 8);
+        ids.clear();
+        // Short texts have room for the most ids that they can have.
+        ids.reserve(text.len().min(SHORT));
         self.append_ids(text, &mut ids)?;
         Ok(Encoding::new(ids, type_id, None))
     }
@@ -360,6 +382,9 @@ impl Tokenizer {
         }
     }
 }
+
+/// Texts of up to this many bytes are encoded without the ids being moved.
+const SHORT: usize = 4096;
 
 /// What cuts text into pieces.
 #[derive(Debug)]

@@ -3,20 +3,21 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_hf::encoding::Details;
+use bpe_hf::runs::Runs;
 use bpe_hf::spec::Direction;
-use bpe_hf::{Encoding, Input, Tokenizer};
+use bpe_hf::{Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::OrRaise;
-use crate::int_cache;
+use super::input::GivenInput;
+use crate::{buffer_pool, int_cache};
 
 /// What an encoding was made of: enough to make it again with tokens, offsets and words.
-#[derive(Clone)]
 pub struct Source {
     pub tokenizer: Arc<Tokenizer>,
-    pub input: Arc<Input>,
+    pub given: GivenInput,
     pub add_special_tokens: bool,
     /// The length of its batch, padded.
     pub length: usize,
@@ -42,7 +43,7 @@ impl HfEncoding {
         Self(Mutex::new(State { encoding, source }))
     }
 
-    fn detailed(encoding: Encoding) -> Self {
+    pub fn detailed(encoding: Encoding) -> Self {
         Self(Mutex::new(State { encoding, source: None }))
     }
 
@@ -51,10 +52,14 @@ impl HfEncoding {
     }
 
     /// Runs `work` with the encoding and its details.
-    fn with<T>(&self, work: impl FnOnce(&mut Encoding) -> PyResult<T>) -> PyResult<T> {
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Encoding) -> PyResult<T>,
+    ) -> PyResult<T> {
         let mut state = self.lock();
         if let Some(source) = &state.source {
-            let made = source.make().or_raise()?;
+            let made = source.make(py)?;
             if made.ids != state.encoding.ids {
                 return Err(PyValueError::new_err("the two walks over the text differ"));
             }
@@ -63,22 +68,47 @@ impl HfEncoding {
         work(&mut state.encoding)
     }
 
-    fn with_details<T>(&self, work: impl FnOnce(&Encoding, &Details) -> T) -> PyResult<T> {
-        self.with(|encoding| match &encoding.details {
+    fn with_details<T>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Encoding, &Details) -> T,
+    ) -> PyResult<T> {
+        self.with(py, |encoding| match &encoding.details {
             Some(details) => Ok(work(encoding, details)),
             None => Ok(work(encoding, &Details::default())),
         })
     }
 
-    pub fn to_core(&self) -> PyResult<Encoding> {
-        self.with(|encoding| Ok(encoding.clone()))
+    pub fn to_core(&self, py: Python<'_>) -> PyResult<Encoding> {
+        self.with(py, |encoding| Ok(encoding.clone()))
+    }
+}
+
+impl Drop for HfEncoding {
+    fn drop(&mut self) {
+        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        buffer_pool::IDS.give(std::mem::take(&mut state.encoding.ids));
     }
 }
 
 impl Source {
-    fn make(&self) -> bpe_hf::Result<Encoding> {
-        let Self { tokenizer, input, add_special_tokens, length, path } = self;
-        let mut encoding = tokenizer.encode_unpadded(input, *add_special_tokens, true)?;
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        let Self { tokenizer, given, add_special_tokens, length, path } = self;
+        Self {
+            tokenizer: tokenizer.clone(),
+            given: given.clone_ref(py),
+            add_special_tokens: *add_special_tokens,
+            length: *length,
+            path: path.clone(),
+        }
+    }
+
+    fn make(&self, py: Python<'_>) -> PyResult<Encoding> {
+        let Self { tokenizer, given, add_special_tokens, length, path } = self;
+        let read = given.utf8(py)?;
+        let mut encoding = tokenizer
+            .encode_unpadded(read.input(), *add_special_tokens, true, Vec::new())
+            .or_raise()?;
         tokenizer.pad_to(&mut encoding, *length);
         for &index in path {
             encoding = encoding.overflowing.swap_remove(index);
@@ -87,9 +117,11 @@ impl Source {
     }
 }
 
-fn flags<'py>(py: Python<'py>, flags: &[u8]) -> PyResult<Bound<'py, PyList>> {
-    let flags: Vec<u32> = flags.iter().map(|&flag| flag.into()).collect();
-    int_cache::list(py, &flags)
+fn numbers<'py, T>(py: Python<'py>, runs: &Runs<T>) -> PyResult<Bound<'py, PyList>>
+where
+    T: Copy + Default + PartialEq + Into<u32>,
+{
+    int_cache::repeated(py, runs.len(), runs.runs().map(|(value, length)| (value.into(), length)))
 }
 
 /// `"left"` or `"right"`.
@@ -114,43 +146,43 @@ impl HfEncoding {
     /// The sequence that each token counts as, as the model wants it.
     #[getter]
     fn type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(py, &self.lock().encoding.type_ids)
+        numbers(py, &self.lock().encoding.type_ids)
     }
 
     /// 1 for tokens, 0 for padding.
     #[getter]
     fn attention_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        flags(py, &self.lock().encoding.attention_mask)
+        numbers(py, &self.lock().encoding.attention_mask)
     }
 
     /// 1 for tokens that stand for no text.
     #[getter]
     fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        flags(py, &self.lock().encoding.special_tokens_mask)
+        numbers(py, &self.lock().encoding.special_tokens_mask)
     }
 
     /// The tokens as text.
     #[getter]
-    fn tokens(&self) -> PyResult<Vec<String>> {
-        self.with_details(|_, details| details.tokens.clone())
+    fn tokens(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with_details(py, |_, details| details.tokens.clone())
     }
 
     /// Where in the text each token stands, in characters.
     #[getter]
-    fn offsets(&self) -> PyResult<Vec<(usize, usize)>> {
-        self.with_details(|_, details| details.offsets.clone())
+    fn offsets(&self, py: Python<'_>) -> PyResult<Vec<(usize, usize)>> {
+        self.with_details(py, |_, details| details.offsets.clone())
     }
 
     /// The piece of the text that each token is of.
     #[getter]
-    fn word_ids(&self) -> PyResult<Vec<Option<u32>>> {
-        self.with_details(|_, details| details.words.clone())
+    fn word_ids(&self, py: Python<'_>) -> PyResult<Vec<Option<u32>>> {
+        self.with_details(py, |_, details| details.words.clone())
     }
 
     /// The same as `word_ids`.
     #[getter]
-    fn words(&self) -> PyResult<Vec<Option<u32>>> {
-        self.word_ids()
+    fn words(&self, py: Python<'_>) -> PyResult<Vec<Option<u32>>> {
+        self.word_ids(py)
     }
 
     /// The sequence that each token is of.
@@ -167,12 +199,12 @@ impl HfEncoding {
 
     /// What truncation cut off.
     #[getter]
-    fn overflowing(&self) -> Vec<HfEncoding> {
+    fn overflowing(&self, py: Python<'_>) -> Vec<HfEncoding> {
         let state = self.lock();
         let part = |(index, encoding): (usize, &Encoding)| match &state.source {
             None => Self::detailed(encoding.clone()),
             Some(source) => {
-                let mut source = source.clone();
+                let mut source = source.clone_ref(py);
                 source.path.push(index);
                 Self::new(encoding.clone(), source)
             }
@@ -198,16 +230,20 @@ impl HfEncoding {
     }
 
     /// Where in its sequence a token stands.
-    fn token_to_chars(&self, token_index: usize) -> PyResult<Option<(usize, usize)>> {
-        self.with_details(|encoding, details| {
+    fn token_to_chars(
+        &self,
+        py: Python<'_>,
+        token_index: usize,
+    ) -> PyResult<Option<(usize, usize)>> {
+        self.with_details(py, |encoding, details| {
             encoding.token_to_sequence(token_index)?;
             details.offsets.get(token_index).copied()
         })
     }
 
     /// The word that a token is of.
-    fn token_to_word(&self, token_index: usize) -> PyResult<Option<u32>> {
-        self.with_details(|encoding, details| {
+    fn token_to_word(&self, py: Python<'_>, token_index: usize) -> PyResult<Option<u32>> {
+        self.with_details(py, |encoding, details| {
             encoding.token_to_sequence(token_index)?;
             details.words.get(token_index).copied().flatten()
         })
@@ -215,16 +251,26 @@ impl HfEncoding {
 
     /// The token that holds a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
-    fn char_to_token(&self, char_pos: usize, sequence_index: usize) -> PyResult<Option<usize>> {
-        self.with_details(|encoding, details| {
+    fn char_to_token(
+        &self,
+        py: Python<'_>,
+        char_pos: usize,
+        sequence_index: usize,
+    ) -> PyResult<Option<usize>> {
+        self.with_details(py, |encoding, details| {
             char_to_token(encoding, details, char_pos, sequence_index)
         })
     }
 
     /// The word that holds a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
-    fn char_to_word(&self, char_pos: usize, sequence_index: usize) -> PyResult<Option<u32>> {
-        self.with_details(|encoding, details| {
+    fn char_to_word(
+        &self,
+        py: Python<'_>,
+        char_pos: usize,
+        sequence_index: usize,
+    ) -> PyResult<Option<u32>> {
+        self.with_details(py, |encoding, details| {
             let token = char_to_token(encoding, details, char_pos, sequence_index)?;
             encoding.token_to_sequence(token)?;
             details.words.get(token).copied().flatten()
@@ -235,10 +281,11 @@ impl HfEncoding {
     #[pyo3(signature = (word_index, sequence_index=0))]
     fn word_to_tokens(
         &self,
+        py: Python<'_>,
         word_index: u32,
         sequence_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        self.with_details(|encoding, details| {
+        self.with_details(py, |encoding, details| {
             word_to_tokens(encoding, details, word_index, sequence_index)
         })
     }
@@ -247,18 +294,19 @@ impl HfEncoding {
     #[pyo3(signature = (word_index, sequence_index=0))]
     fn word_to_chars(
         &self,
+        py: Python<'_>,
         word_index: u32,
         sequence_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        self.with_details(|encoding, details| {
+        self.with_details(py, |encoding, details| {
             let (start, end) = word_to_tokens(encoding, details, word_index, sequence_index)?;
             Some((details.offsets[start].0, details.offsets[end - 1].1))
         })
     }
 
     /// Says that all tokens are of this sequence.
-    fn set_sequence_id(&self, sequence_id: usize) -> PyResult<()> {
-        self.with(|encoding| {
+    fn set_sequence_id(&self, py: Python<'_>, sequence_id: usize) -> PyResult<()> {
+        self.with(py, |encoding| {
             encoding.set_sequence_id(sequence_id);
             Ok(())
         })
@@ -268,6 +316,7 @@ impl HfEncoding {
     #[pyo3(signature = (length, direction="right", pad_id=0, pad_type_id=0, pad_token="[PAD]"))]
     fn pad(
         &self,
+        py: Python<'_>,
         length: usize,
         direction: &str,
         pad_id: u32,
@@ -275,7 +324,7 @@ impl HfEncoding {
         pad_token: &str,
     ) -> PyResult<()> {
         let direction = self::direction(direction)?;
-        self.with(|encoding| {
+        self.with(py, |encoding| {
             encoding.pad(length, pad_id, pad_type_id, pad_token, direction);
             Ok(())
         })
@@ -283,23 +332,33 @@ impl HfEncoding {
 
     /// Keeps at most `max_length` tokens; what is cut off becomes overflow.
     #[pyo3(signature = (max_length, stride=0, direction="right"))]
-    fn truncate(&self, max_length: usize, stride: usize, direction: &str) -> PyResult<()> {
+    fn truncate(
+        &self,
+        py: Python<'_>,
+        max_length: usize,
+        stride: usize,
+        direction: &str,
+    ) -> PyResult<()> {
         let direction = self::direction(direction)?;
-        self.with(|encoding| encoding.truncate(max_length, stride, direction).or_raise())
+        self.with(py, |encoding| encoding.truncate(max_length, stride, direction).or_raise())
     }
 
     /// One encoding of several, in order.
     #[staticmethod]
     #[pyo3(signature = (encodings, growing_offsets=true))]
-    fn merge(encodings: Vec<Bound<'_, HfEncoding>>, growing_offsets: bool) -> PyResult<Self> {
-        let parts = encodings.iter().map(|encoding| encoding.get().to_core());
+    fn merge(
+        py: Python<'_>,
+        encodings: Vec<Bound<'_, HfEncoding>>,
+        growing_offsets: bool,
+    ) -> PyResult<Self> {
+        let parts = encodings.iter().map(|encoding| encoding.get().to_core(py));
         let merged = Encoding::merge(parts.collect::<PyResult<_>>()?, growing_offsets);
         Ok(Self::detailed(merged))
     }
 
     /// Everything that makes it, for pickling.
     fn _state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.with(|encoding| {
+        self.with(py, |encoding| {
             let details = encoding.details.clone().unwrap_or_default();
             let ranges: Vec<(usize, usize, usize)> = encoding
                 .sequence_ranges
@@ -308,9 +367,11 @@ impl HfEncoding {
                 .collect();
             let parts: Vec<HfEncoding> =
                 encoding.overflowing.iter().cloned().map(Self::detailed).collect();
-            let masks = (encoding.special_tokens_mask.clone(), encoding.attention_mask.clone());
+            let mask = |runs: &Runs<u8>| runs.iter().collect::<Vec<u8>>();
+            let masks = (mask(&encoding.special_tokens_mask), mask(&encoding.attention_mask));
+            let type_ids: Vec<u32> = encoding.type_ids.iter().collect();
             let state = (
-                (encoding.ids.clone(), encoding.type_ids.clone(), masks),
+                (encoding.ids.clone(), type_ids, masks),
                 (details.tokens, details.offsets, details.words),
                 (parts, ranges),
             );
@@ -322,6 +383,7 @@ impl HfEncoding {
     #[staticmethod]
     #[allow(clippy::type_complexity)]
     fn _from_state(
+        py: Python<'_>,
         ids: (Vec<u32>, Vec<u32>, (Vec<u8>, Vec<u8>)),
         details: (Vec<String>, Vec<(usize, usize)>, Vec<Option<u32>>),
         rest: (Vec<Bound<'_, HfEncoding>>, Vec<(usize, usize, usize)>),
@@ -339,13 +401,13 @@ impl HfEncoding {
         if lengths.iter().any(|&length| length != ids.len()) {
             return Err(PyValueError::new_err("the parts of an Encoding must be of one length"));
         }
-        let overflowing = rest.0.iter().map(|part| part.get().to_core());
+        let overflowing = rest.0.iter().map(|part| part.get().to_core(py));
         let ranges = rest.1.into_iter().map(|(sequence, start, end)| (sequence, start..end));
         Ok(Self::detailed(Encoding {
             ids,
-            type_ids,
-            special_tokens_mask,
-            attention_mask,
+            type_ids: type_ids.into_iter().collect(),
+            special_tokens_mask: special_tokens_mask.into_iter().collect(),
+            attention_mask: attention_mask.into_iter().collect(),
             details: Some(Details { tokens, offsets, words }),
             overflowing: overflowing.collect::<PyResult<_>>()?,
             sequence_ranges: ranges.collect(),

@@ -1,5 +1,7 @@
 //! Texts and words out of Python objects, with the errors of `tokenizers`.
 
+use std::sync::Arc;
+
 use bpe_hf::{Input, Sequence};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -8,23 +10,96 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::errors::OrRaise;
 use crate::text::{self, Utf8};
 
-/// One input of a batch: a sequence, or two.
-pub fn read(item: &Bound<'_, PyAny>, is_pretokenized: bool) -> PyResult<Input> {
-    if let Ok(first) = sequence(item, is_pretokenized) {
-        return Ok(Input { first, second: None });
+/// One sequence, as it was given.
+pub enum Given {
+    /// A text, which never changes.
+    Text(Py<PyString>),
+    /// Words out of a list, which may.
+    Words(Arc<Vec<String>>),
+}
+
+impl Given {
+    /// A text, or words.
+    pub fn read(item: &Bound<'_, PyAny>, is_pretokenized: bool) -> PyResult<Self> {
+        if is_pretokenized {
+            return words(item).map(|words| Self::Words(words.into()));
+        }
+        let text = item.cast::<PyString>().map_err(|_| no_text())?;
+        Ok(Self::Text(text.clone().unbind()))
     }
-    let (first, second) = pair(item).ok_or_else(|| {
-        let (kind, part) = if is_pretokenized {
-            ("PreTokenizedEncodeInput", "PreTokenizedInputSequence")
-        } else {
-            ("TextEncodeInput", "TextInputSequence")
+
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(text.clone_ref(py)),
+            Self::Words(words) => Self::Words(words.clone()),
+        }
+    }
+
+    fn utf8<'a>(&'a self, py: Python<'a>) -> PyResult<ReadSequence<'a>> {
+        Ok(match self {
+            Self::Text(given) => ReadSequence::Text(utf8(given.bind(py))?),
+            Self::Words(words) => ReadSequence::Words(words),
+        })
+    }
+}
+
+/// One input, as it was given: a sequence, or two.
+pub struct GivenInput {
+    pub first: Given,
+    pub second: Option<Given>,
+}
+
+impl GivenInput {
+    /// One input of a batch.
+    pub fn read(item: &Bound<'_, PyAny>, is_pretokenized: bool) -> PyResult<Self> {
+        if let Ok(first) = Given::read(item, is_pretokenized) {
+            return Ok(Self { first, second: None });
+        }
+        let (first, second) = pair(item).ok_or_else(|| {
+            let (kind, part) = if is_pretokenized {
+                ("PreTokenizedEncodeInput", "PreTokenizedInputSequence")
+            } else {
+                ("TextEncodeInput", "TextInputSequence")
+            };
+            PyTypeError::new_err(format!(
+                "{kind} must be Union[{part}, Tuple[InputSequence, InputSequence]]"
+            ))
+        })?;
+        let second = Some(Given::read(&second, is_pretokenized)?);
+        Ok(Self { first: Given::read(&first, is_pretokenized)?, second })
+    }
+
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+        let second = self.second.as_ref().map(|second| second.clone_ref(py));
+        Self { first: self.first.clone_ref(py), second }
+    }
+
+    /// The texts as UTF-8; a `TypeError` for one with surrogates, which are no characters.
+    pub fn utf8<'a>(&'a self, py: Python<'a>) -> PyResult<ReadInput<'a>> {
+        let second = self.second.as_ref().map(|second| second.utf8(py)).transpose()?;
+        Ok(ReadInput { first: self.first.utf8(py)?, second })
+    }
+}
+
+enum ReadSequence<'a> {
+    Text(Utf8<'a>),
+    Words(&'a [String]),
+}
+
+/// An input whose texts can be read on any thread.
+pub struct ReadInput<'a> {
+    first: ReadSequence<'a>,
+    second: Option<ReadSequence<'a>>,
+}
+
+impl ReadInput<'_> {
+    pub fn input(&self) -> Input<'_> {
+        let sequence = |read| match read {
+            &ReadSequence::Text(ref text) => Sequence::Text(text),
+            &ReadSequence::Words(words) => Sequence::Words(words),
         };
-        PyTypeError::new_err(format!(
-            "{kind} must be Union[{part}, Tuple[InputSequence, InputSequence]]"
-        ))
-    })?;
-    let second = Some(sequence(&second, is_pretokenized)?);
-    Ok(Input { first: sequence(&first, is_pretokenized)?, second })
+        Input { first: sequence(&self.first), second: self.second.as_ref().map(sequence) }
+    }
 }
 
 fn pair<'py>(item: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
@@ -35,30 +110,29 @@ fn pair<'py>(item: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, 
     Some((item.get_item(0).ok()?, item.get_item(1).ok()?))
 }
 
-/// One sequence: a text, or words.
-pub fn sequence(item: &Bound<'_, PyAny>, is_pretokenized: bool) -> PyResult<Sequence> {
-    if is_pretokenized { words(item) } else { Ok(Sequence::Text(string(item)?)) }
-}
-
-fn words(item: &Bound<'_, PyAny>) -> PyResult<Sequence> {
+fn words(item: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let error =
         || PyTypeError::new_err("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]");
     if item.is_instance_of::<PyString>() {
         return Err(error());
     }
     let items = item.try_iter().map_err(|_| error())?;
-    let words = items.map(|word| string(&word?).map_err(|_| error()));
-    Ok(Sequence::Words(words.collect::<PyResult<_>>()?))
+    items
+        .map(|word| {
+            let word = word?;
+            let word = word.cast::<PyString>().map_err(|_| error())?;
+            Ok(utf8(word).map_err(|_| error())?.to_owned())
+        })
+        .collect()
 }
 
-/// A text; one with surrogates, which are no characters, is none.
-fn string(item: &Bound<'_, PyAny>) -> PyResult<String> {
-    let error = || PyTypeError::new_err("TextInputSequence must be str");
-    if !item.is_instance_of::<PyString>() {
-        return Err(error());
+fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Utf8<'a>> {
+    match text::read(text)?.utf8().or_raise(text.py())? {
+        Utf8::Made { is_repaired: true, .. } => Err(no_text()),
+        utf8 => Ok(utf8),
     }
-    match text::read(item)?.utf8().or_raise(item.py())? {
-        Utf8::Made { is_repaired: true, .. } => Err(error()),
-        utf8 => Ok(utf8.to_owned()),
-    }
+}
+
+fn no_text() -> PyErr {
+    PyTypeError::new_err("TextInputSequence must be str")
 }

@@ -1,0 +1,79 @@
+//! The components of a tokenizer, as JSON.
+
+use bpe_hf::spec::Component;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::OrRaise;
+use super::tokenizer::HfTokenizer;
+
+fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> {
+    let write = |component: &T| {
+        serde_json::to_string(component).map_err(|error| PyValueError::new_err(error.to_string()))
+    };
+    component.map(write).transpose()
+}
+
+/// A component out of JSON.
+fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
+    let value = serde_json::from_str(json)
+        .map_err(|error| PyValueError::new_err(format!("{path}: {error}")))?;
+    C::read(&value, path).or_raise()
+}
+
+/// The text that the normalizer given as JSON makes of a text.
+#[pyfunction]
+pub fn hf_normalize(json: &str, text: &str) -> PyResult<String> {
+    bpe_hf::normalize(&component(json, "normalizer")?, text).or_raise()
+}
+
+/// The pieces that the pre-tokenizer given as JSON makes of a text, with their places in it.
+#[pyfunction]
+pub fn hf_pre_tokenize(json: &str, text: &str) -> PyResult<Vec<(String, (usize, usize))>> {
+    bpe_hf::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()
+}
+
+/// The text that the decoder given as JSON makes of tokens.
+#[pyfunction]
+pub fn hf_decode(json: &str, tokens: Vec<String>) -> PyResult<String> {
+    bpe_hf::decode(&component(json, "decoder")?, tokens).or_raise()
+}
+
+#[pymethods]
+impl HfTokenizer {
+    /// The JSON of a component: `normalizer`, `pre_tokenizer`, `post_processor` or `decoder`.
+    fn _component(&self, name: &str) -> PyResult<Option<String>> {
+        let tokenizer = self.current();
+        match name {
+            "normalizer" => json(tokenizer.normalizer_spec()),
+            "pre_tokenizer" => json(tokenizer.pre_tokenizer_spec()),
+            "post_processor" => json(tokenizer.post_processor_spec()),
+            "decoder" => json(tokenizer.decoder_spec()),
+            _ => Err(PyValueError::new_err(format!("no component is called {name:?}"))),
+        }
+    }
+
+    /// Sets a component to what its JSON says.
+    #[pyo3(signature = (name, json))]
+    fn _set_component(&self, name: &str, json: Option<&str>) -> PyResult<()> {
+        match name {
+            "normalizer" => {
+                let spec = json.map(|json| component(json, name)).transpose()?;
+                self.change(|tokenizer| tokenizer.set_normalizer(spec))
+            }
+            "pre_tokenizer" => {
+                let spec = json.map(|json| component(json, name)).transpose()?;
+                self.change(|tokenizer| tokenizer.set_pre_tokenizer(spec))
+            }
+            "post_processor" => {
+                let spec = json.map(|json| component(json, name)).transpose()?;
+                self.change(|tokenizer| tokenizer.set_post_processor(spec))
+            }
+            "decoder" => {
+                let spec = json.map(|json| component(json, name)).transpose()?;
+                self.change(|tokenizer| tokenizer.set_decoder(spec))
+            }
+            _ => Err(PyValueError::new_err(format!("no component is called {name:?}"))),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Ids to text.
+
+use bpe_core::threads::{cores, in_order};
+use pyo3::prelude::*;
+
+use super::OrRaise;
+use super::tokenizer::{HfTokenizer, SHARE, aside};
+use crate::rows;
+
+#[pymethods]
+impl HfTokenizer {
+    /// The text of ids. Ids of no token are left out.
+    ///
+    /// Args:
+    ///     ids: The ids.
+    ///     skip_special_tokens: Whether special tokens are left out.
+    #[pyo3(signature = (ids, skip_special_tokens=true))]
+    fn decode(&self, py: Python<'_>, ids: Vec<u32>, skip_special_tokens: bool) -> PyResult<String> {
+        let tokenizer = self.current();
+        aside(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?.or_raise()
+    }
+
+    /// The text of each sequence of ids.
+    #[pyo3(signature = (sequences, skip_special_tokens=true, num_threads=None))]
+    fn decode_batch(
+        &self,
+        py: Python<'_>,
+        sequences: Vec<Vec<u32>>,
+        skip_special_tokens: bool,
+        num_threads: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<String>> {
+        let tokenizer = self.current();
+        let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
+        let total: usize = sequences.iter().map(Vec::len).sum();
+        let share = 256;
+        let shares = sequences.len().div_ceil(share);
+        let mut texts = Vec::with_capacity(sequences.len());
+        let decode = |index: usize, made: &mut Vec<bpe_hf::Result<String>>| {
+            made.clear();
+            let part = sequences.iter().skip(index * share).take(share);
+            made.extend(part.map(|ids| tokenizer.decode(ids, skip_special_tokens)));
+        };
+        let threads = threads.min(cores()).min(total / SHARE + 1);
+        in_order(
+            shares,
+            threads,
+            decode,
+            |job| aside(py, total, job),
+            |made| {
+                for text in made {
+                    texts.push(text.clone().or_raise()?);
+                }
+                Ok::<(), PyErr>(())
+            },
+        )?;
+        Ok(texts)
+    }
+}

@@ -1,0 +1,169 @@
+//! Texts to encodings.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bpe_core::threads::{cores, in_order};
+use bpe_hf::{Encoding, Tokenizer};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::OrRaise;
+use super::encoding::{HfEncoding, Source};
+use super::input::{Given, GivenInput};
+use super::tokenizer::{HfTokenizer, SHARE, aside};
+use crate::buffer_pool::{self, likely_ids};
+use crate::rows;
+
+/// Encodings of a share, and what stopped the next one. The lock is for taking them out.
+type Part = Mutex<(Vec<Encoding>, Option<bpe_hf::Error>)>;
+
+/// The encodings of inputs, in order, filled up.
+fn encode_all(
+    py: Python<'_>,
+    tokenizer: &Arc<Tokenizer>,
+    given: Vec<GivenInput>,
+    add_special_tokens: bool,
+    threads: usize,
+) -> PyResult<Vec<HfEncoding>> {
+    let mut encodings = Vec::with_capacity(given.len());
+    {
+        let read = given.iter().map(|given| given.utf8(py)).collect::<PyResult<Vec<_>>>()?;
+        let inputs: Vec<_> = read.iter().map(|read| read.input()).collect();
+        let total: usize = inputs.iter().map(|input| input.size()).sum();
+        let mut shares = vec![];
+        let (mut start, mut sum) = (0, 0);
+        for (index, input) in inputs.iter().enumerate() {
+            sum += input.size() + 16;
+            if sum >= SHARE || index + 1 == inputs.len() {
+                shares.push(start..index + 1);
+                (start, sum) = (index + 1, 0);
+            }
+        }
+        let encode = |share: usize, part: &mut Part| {
+            let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+            *failure = None;
+            for &input in &inputs[shares[share].clone()] {
+                match tokenizer.encode_unpadded(input, add_special_tokens, false, Vec::new()) {
+                    Ok(encoding) => made.push(encoding),
+                    Err(error) => {
+                        *failure = Some(error);
+                        return;
+                    }
+                }
+            }
+        };
+        let take = |part: &Part| {
+            let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
+            encodings.append(made);
+            failure.take().map_or(Ok(()), |error| Err(super::to_python(error)))
+        };
+        let threads = threads.min(cores()).min(total / SHARE + 1);
+        in_order(shares.len(), threads, encode, |job| aside(py, total, job), take)?;
+    }
+    let length = tokenizer.pad(&mut encodings);
+    let objects = encodings.into_iter().zip(given).map(|(encoding, given)| {
+        let (tokenizer, path) = (tokenizer.clone(), Vec::new());
+        HfEncoding::new(encoding, Source { tokenizer, given, add_special_tokens, length, path })
+    });
+    Ok(objects.collect())
+}
+
+#[pymethods]
+impl HfTokenizer {
+    /// Encodes a sequence, or two.
+    ///
+    /// Args:
+    ///     sequence: A text, or with ``is_pretokenized`` its words.
+    ///     pair: The second sequence.
+    ///     is_pretokenized: Whether sequences are lists of words.
+    ///     add_special_tokens: Whether the post-processor adds its tokens.
+    ///
+    /// Raises:
+    ///     TypeError: A sequence is no ``str``, or no list of them.
+    ///     ValueError: Truncation cannot make it as short as it was told to.
+    #[pyo3(signature = (sequence, pair=None, is_pretokenized=false, add_special_tokens=true))]
+    fn encode(
+        &self,
+        py: Python<'_>,
+        sequence: &Bound<'_, PyAny>,
+        pair: Option<&Bound<'_, PyAny>>,
+        is_pretokenized: bool,
+        add_special_tokens: bool,
+    ) -> PyResult<HfEncoding> {
+        let first = Given::read(sequence, is_pretokenized)?;
+        let second = pair.map(|pair| Given::read(pair, is_pretokenized)).transpose()?;
+        let given = GivenInput { first, second };
+        let tokenizer = self.current();
+        let mut encodings = {
+            let read = given.utf8(py)?;
+            let input = read.input();
+            let size = input.size();
+            let ids = buffer_pool::IDS.take(likely_ids(size));
+            let work = || tokenizer.encode_unpadded(input, add_special_tokens, false, ids);
+            [aside(py, size, work)?.or_raise()?]
+        };
+        let length = tokenizer.pad(&mut encodings);
+        let [encoding] = encodings;
+        let path = Vec::new();
+        let source = Source { tokenizer, given, add_special_tokens, length, path };
+        Ok(HfEncoding::new(encoding, source))
+    }
+
+    /// Encodes many inputs: texts, or pairs of texts.
+    ///
+    /// Args:
+    ///     input: Texts, or tuples of two; with ``is_pretokenized`` lists of words.
+    ///     is_pretokenized: Whether sequences are lists of words.
+    ///     add_special_tokens: Whether the post-processor adds its tokens.
+    ///     num_threads: At most so many threads; None: as many as the machine has cores. They
+    ///         live as long as the call, and a batch of little text uses one.
+    #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
+    fn encode_batch(
+        &self,
+        py: Python<'_>,
+        input: &Bound<'_, PyAny>,
+        is_pretokenized: bool,
+        add_special_tokens: bool,
+        num_threads: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<HfEncoding>> {
+        if input.is_instance_of::<PyString>() {
+            return Err(PyTypeError::new_err("Can't extract `str` to `Vec`"));
+        }
+        let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
+        let inputs = input.try_iter()?.map(|item| GivenInput::read(&item?, is_pretokenized));
+        let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
+        encode_all(py, &self.current(), inputs, add_special_tokens, threads)
+    }
+
+    /// The same as `encode_batch`: what is costly is made only when it is asked for.
+    #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
+    fn encode_batch_fast(
+        &self,
+        py: Python<'_>,
+        input: &Bound<'_, PyAny>,
+        is_pretokenized: bool,
+        add_special_tokens: bool,
+        num_threads: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<HfEncoding>> {
+        self.encode_batch(py, input, is_pretokenized, add_special_tokens, num_threads)
+    }
+
+    /// Truncates encodings of one sequence, or of two, adds special tokens, and fills up.
+    #[pyo3(signature = (encoding, pair=None, add_special_tokens=true))]
+    fn post_process(
+        &self,
+        py: Python<'_>,
+        encoding: &Bound<'_, HfEncoding>,
+        pair: Option<&Bound<'_, HfEncoding>>,
+        add_special_tokens: bool,
+    ) -> PyResult<HfEncoding> {
+        let tokenizer = self.current();
+        let sequences = std::iter::once(encoding).chain(pair).map(|part| part.get().to_core(py));
+        let sequences = sequences.collect::<PyResult<_>>()?;
+        let mut made = [tokenizer.post_process(sequences, add_special_tokens).or_raise()?];
+        tokenizer.pad(&mut made);
+        let [made] = made;
+        Ok(HfEncoding::detailed(made))
+    }
+}

@@ -1,0 +1,142 @@
+//! How encodings are cut off and filled up.
+
+use bpe_hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::encoding::direction;
+use super::tokenizer::HfTokenizer;
+
+#[pymethods]
+impl HfTokenizer {
+    /// Cuts texts off from now on.
+    ///
+    /// Args:
+    ///     max_length: How many tokens are kept, those of the post-processor included.
+    ///     stride: By how many tokens the parts that are cut off overlap.
+    ///     strategy: Of a pair, what is cut: ``"longest_first"``, ``"only_first"`` or
+    ///         ``"only_second"``.
+    ///     direction: The side that is cut: ``"right"`` or ``"left"``.
+    ///
+    /// Raises:
+    ///     ValueError: The stride is as long as what is kept, or a name is unknown.
+    #[pyo3(signature = (max_length, stride=0, strategy="longest_first", direction="right"))]
+    fn enable_truncation(
+        &self,
+        max_length: usize,
+        stride: usize,
+        strategy: &str,
+        direction: &str,
+    ) -> PyResult<()> {
+        let direction = self::direction(direction)?;
+        let strategy = match strategy {
+            "longest_first" => TruncationStrategy::LongestFirst,
+            "only_first" => TruncationStrategy::OnlyFirst,
+            "only_second" => TruncationStrategy::OnlySecond,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "Unknown `strategy`: `{strategy}`. Use one of `longest_first`, `only_first`, \
+                     or `only_second`"
+                )));
+            }
+        };
+        let truncation = Truncation { direction, max_length, strategy, stride };
+        self.change(|tokenizer| tokenizer.set_truncation(Some(truncation)))
+    }
+
+    /// Cuts nothing off from now on.
+    fn no_truncation(&self) -> PyResult<()> {
+        self.change(|tokenizer| tokenizer.set_truncation(None))
+    }
+
+    /// How texts are cut off; None: not at all.
+    #[getter]
+    fn truncation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let tokenizer = self.current();
+        let Some(truncation) = tokenizer.truncation() else { return Ok(None) };
+        let strategy = match truncation.strategy {
+            TruncationStrategy::LongestFirst => "longest_first",
+            TruncationStrategy::OnlyFirst => "only_first",
+            TruncationStrategy::OnlySecond => "only_second",
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("max_length", truncation.max_length)?;
+        dict.set_item("stride", truncation.stride)?;
+        dict.set_item("strategy", strategy)?;
+        dict.set_item("direction", format!("{:?}", truncation.direction).to_lowercase())?;
+        Ok(Some(dict))
+    }
+
+    /// Fills texts up from now on.
+    ///
+    /// Args:
+    ///     direction: The side that is filled: ``"right"`` or ``"left"``.
+    ///     pad_id, pad_type_id, pad_token: What it is filled with.
+    ///     length: To how many tokens; None: to those of the longest text of the batch.
+    ///     pad_to_multiple_of: The length becomes a multiple of it.
+    #[pyo3(signature = (direction="right", pad_id=0, pad_type_id=0, pad_token="[PAD]", length=None, pad_to_multiple_of=None))]
+    fn enable_padding(
+        &self,
+        direction: &str,
+        pad_id: u32,
+        pad_type_id: u32,
+        pad_token: &str,
+        length: Option<usize>,
+        pad_to_multiple_of: Option<usize>,
+    ) -> PyResult<()> {
+        let padding = Padding {
+            strategy: length.map_or(PaddingStrategy::BatchLongest, PaddingStrategy::Fixed),
+            direction: self::direction(direction)?,
+            pad_to_multiple_of,
+            pad_id,
+            pad_type_id,
+            pad_token: pad_token.to_owned(),
+        };
+        self.change(|tokenizer| {
+            tokenizer.set_padding(Some(padding));
+            Ok(())
+        })
+    }
+
+    /// Fills nothing up from now on.
+    fn no_padding(&self) -> PyResult<()> {
+        self.change(|tokenizer| {
+            tokenizer.set_padding(None);
+            Ok(())
+        })
+    }
+
+    /// How texts are filled up; None: not at all.
+    #[getter]
+    fn padding<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let tokenizer = self.current();
+        let Some(padding) = tokenizer.padding() else { return Ok(None) };
+        let length = match padding.strategy {
+            PaddingStrategy::BatchLongest => None,
+            PaddingStrategy::Fixed(length) => Some(length),
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("length", length)?;
+        dict.set_item("pad_to_multiple_of", padding.pad_to_multiple_of)?;
+        dict.set_item("pad_id", padding.pad_id)?;
+        dict.set_item("pad_token", &padding.pad_token)?;
+        dict.set_item("pad_type_id", padding.pad_type_id)?;
+        dict.set_item("direction", format!("{:?}", padding.direction).to_lowercase())?;
+        Ok(Some(dict))
+    }
+
+    /// Whether the names of special tokens in texts are ordinary text.
+    #[getter]
+    fn get_encode_special_tokens(&self) -> bool {
+        self.current().encodes_special_tokens()
+    }
+
+    #[setter]
+    fn set_encode_special_tokens(&self, value: bool) -> PyResult<()> {
+        self.change(|tokenizer| {
+            tokenizer.set_encode_special_tokens(value);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! Tokens and ids.
+
+use bpe_hf::AddedToken;
+use bpe_hf::detail::Token;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::OrRaise;
+use super::tokenizer::HfTokenizer;
+
+/// An added token: a name, or an object with the attributes of `AddedToken`.
+fn added_token(token: &Bound<'_, PyAny>, special: bool) -> PyResult<AddedToken> {
+    if let Ok(content) = token.extract::<String>() {
+        return Ok(AddedToken {
+            content,
+            single_word: false,
+            lstrip: false,
+            rstrip: false,
+            normalized: !special,
+            special,
+        });
+    }
+    if !token.hasattr("content")? {
+        return Err(PyTypeError::new_err("Input must be a List[Union[str, AddedToken]]"));
+    }
+    if special {
+        // As there: whether it is normalized may depend on it.
+        token.setattr("special", true)?;
+    }
+    let flag = |name: &str| token.getattr(name)?.extract::<bool>();
+    Ok(AddedToken {
+        content: token.getattr("content")?.extract()?,
+        single_word: flag("single_word")?,
+        lstrip: flag("lstrip")?,
+        rstrip: flag("rstrip")?,
+        normalized: flag("normalized")?,
+        special: flag("special")?,
+    })
+}
+
+#[pymethods]
+impl HfTokenizer {
+    /// The id of a token; None if there is none.
+    fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.current().token_to_id(token)
+    }
+
+    /// The token of an id; None if there is none.
+    fn id_to_token(&self, id: u32) -> Option<String> {
+        self.current().id_to_token(id)
+    }
+
+    /// Tokens and ids.
+    #[pyo3(signature = (with_added_tokens=true))]
+    fn get_vocab<'py>(
+        &self,
+        py: Python<'py>,
+        with_added_tokens: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let vocab = PyDict::new(py);
+        for (token, id) in self.current().vocab(with_added_tokens) {
+            vocab.set_item(token, id)?;
+        }
+        Ok(vocab)
+    }
+
+    /// How many tokens there are.
+    #[pyo3(signature = (with_added_tokens=true))]
+    fn get_vocab_size(&self, with_added_tokens: bool) -> usize {
+        self.current().vocab_size(with_added_tokens)
+    }
+
+    /// Adds tokens: names, or `AddedToken` objects. Returns how many are new.
+    fn add_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let tokens = tokens.try_iter()?.map(|token| added_token(&token?, false));
+        let tokens = tokens.collect::<PyResult<_>>()?;
+        self.change(|tokenizer| tokenizer.add_tokens(tokens))
+    }
+
+    /// Adds tokens that decoding can leave out. Returns how many are new.
+    fn add_special_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let tokens = tokens.try_iter()?.map(|token| added_token(&token?, true));
+        let tokens = tokens.collect::<PyResult<_>>()?;
+        self.change(|tokenizer| tokenizer.add_tokens(tokens))
+    }
+
+    /// `(id, (content, single_word, lstrip, rstrip, normalized, special))` of each added token.
+    #[allow(clippy::type_complexity)]
+    fn _added_tokens(&self) -> Vec<(u32, (String, bool, bool, bool, bool, bool))> {
+        let tokenizer = self.current();
+        let tokens = tokenizer.added_tokens_by_id().into_iter();
+        let row = |(id, token): (u32, &AddedToken)| {
+            let AddedToken { content, single_word, lstrip, rstrip, normalized, special } =
+                token.clone();
+            (id, (content, single_word, lstrip, rstrip, normalized, special))
+        };
+        tokens.map(row).collect()
+    }
+
+    /// How many tokens the post-processor adds to one sequence, or to two.
+    fn num_special_tokens_to_add(&self, is_pair: bool) -> usize {
+        self.current().added_tokens(is_pair)
+    }
+
+    /// The tokens that the model makes of a text: `(id, token, (start, end))`.
+    fn _tokenize(&self, text: &str) -> PyResult<Vec<Token>> {
+        self.current().tokenize(text).or_raise()
+    }
+
+    /// `{token bytes: id}` and the pattern, for an encoding that merges in the order of ids. The
+    /// pattern is None where one pattern is not all that the pre-tokenizer amounts to.
+    fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
+        let tokenizer = self.current();
+        let ranks = PyDict::new(py);
+        for (bytes, id) in tokenizer.ranks().or_raise()? {
+            ranks.set_item(PyBytes::new(py, bytes), id)?;
+        }
+        Ok((ranks, tokenizer.pattern().map(str::to_owned)))
+    }
+
+    fn _model_token_to_id(&self, token: &str) -> Option<u32> {
+        self.current().model_token_to_id(token)
+    }
+
+    fn _model_id_to_token(&self, id: u32) -> Option<String> {
+        self.current().model_id_to_token(id)
+    }
+}
