@@ -65,7 +65,8 @@ mod _core {
     use super::facade::NativeEncoding;
     #[pymodule_export]
     use super::hf::{
-        HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_decode, hf_normalize, hf_pre_tokenize,
+        HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_added_tokens, hf_decode, hf_normalize,
+        hf_pre_tokenize,
     };
     #[pymodule_export]
     use super::prompt::{

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Sequence
 
-from .._core import hf_decode, hf_normalize, hf_pre_tokenize
+from .._core import hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
@@ -101,6 +101,11 @@ class Component:
         """The text that a decoder makes of tokens."""
         self._expect("decoder")
         return hf_decode(self._spec, list(tokens))
+
+    def num_special_tokens_to_add(self, is_pair: bool) -> int:
+        """How many tokens a post-processor adds to one sequence, or to two."""
+        self._expect("post_processor")
+        return hf_added_tokens(self._spec, is_pair)
 
     def _expect(self, kind: str) -> None:
         if self._kind != kind:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import Any
+from typing import Any, Iterable
 
 from .._core import HfTokenizer
 from .components import BPE, AddedToken, Component, component_json
@@ -48,19 +49,70 @@ class Tokenizer(HfTokenizer):
             return cls(file.read())
 
     @classmethod
+    def from_files(
+        cls,
+        vocab: str | os.PathLike[str],
+        merges: str | os.PathLike[str],
+        *,
+        add_prefix_space: bool = False,
+        special_tokens: Iterable[str | AddedToken] = (),
+    ) -> Tokenizer:
+        """Out of the two files of GPT-2, as `tokenizers.ByteLevelBPETokenizer` and transformers
+        read them: text is split by GPT-2's pattern, and nothing is added to it.
+
+        Args:
+            vocab: The ``vocab.json``, which maps tokens to ids.
+            merges: The ``merges.txt``: a line for each pair, two tokens with a space between them.
+            add_prefix_space: Whether text begins with a space, even if it does not.
+            special_tokens: Names that are looked for before anything else. The files list none.
+
+        Raises:
+            OSError: A file cannot be read.
+            ValueError: A file is malformed, or the class cannot do what it asks for.
+
+        >>> tokenizer = Tokenizer.from_files("vocab.json", "merges.txt")  # doctest: +SKIP
+        """
+        with open(vocab, encoding="utf-8") as file:
+            tokens = json.load(file)
+        if not isinstance(tokens, dict):
+            raise ValueError(f"{os.fspath(vocab)!r} must map tokens to ids")
+        with open(merges, encoding="utf-8", newline="\n") as file:
+            lines = [line.rstrip("\r\n") for line in file]
+        level = {"type": "ByteLevel", "trim_offsets": True, "add_prefix_space": add_prefix_space}
+        contents = {
+            "version": "1.0",
+            "pre_tokenizer": level,
+            "decoder": level,
+            "model": {
+                "type": "BPE",
+                "vocab": tokens,
+                "merges": [line for line in lines if line and not line.startswith("#version")],
+            },
+        }
+        tokenizer = cls(json.dumps(contents))
+        tokenizer.add_special_tokens(list(special_tokens))
+        return tokenizer
+
+    @classmethod
     def from_pretrained(cls, identifier: str | os.PathLike[str]) -> Tokenizer:
-        """Out of the ``tokenizer.json`` of a folder on this machine.
+        """Out of the ``tokenizer.json`` of a folder on this machine, or, where it has none, of its
+        ``vocab.json`` and ``merges.txt``.
 
         Raises:
             OSError: There is no such folder, or no such file in it. Nothing is downloaded.
             ValueError: As the class does.
         """
-        path = os.path.join(identifier, "tokenizer.json")
-        if not os.path.isdir(identifier):
+        folder = os.fspath(identifier)
+        if not os.path.isdir(folder):
             raise FileNotFoundError(
-                f"{os.fspath(identifier)!r} is no folder on this machine; download the tokenizer "
+                f"{folder!r} is no folder on this machine; download the tokenizer "
                 "first, as with huggingface_hub.snapshot_download"
             )
+        path, vocab, merges = (
+            os.path.join(folder, name) for name in ("tokenizer.json", "vocab.json", "merges.txt")
+        )
+        if not os.path.exists(path) and os.path.exists(vocab) and os.path.exists(merges):
+            return cls.from_files(vocab, merges)
         return cls.from_file(path)
 
     def save(self, path: str | os.PathLike[str], pretty: bool = True) -> None:

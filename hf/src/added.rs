@@ -47,7 +47,8 @@ pub(crate) struct AddedTokens {
 struct Searcher(Option<Arc<(AhoCorasick, Vec<u32>)>>);
 
 impl Searcher {
-    fn new(mut tokens: Vec<(&str, u32)>) -> Result<Self> {
+    /// `path` says where the file has the token with an id.
+    fn new(mut tokens: Vec<(&str, u32)>, path: impl Fn(u32) -> String) -> Result<Self> {
         if tokens.is_empty() {
             return Ok(Self(None));
         }
@@ -55,15 +56,18 @@ impl Searcher {
         if tokens[0].0.is_empty() {
             let id = tokens[0].1;
             return Err(Error::unsupported(
-                "added_tokens",
+                path(id),
                 format!("a token that is empty once normalized, as that with the id {id},"),
             ));
         }
         if let Some([a, b]) = tokens.array_windows().find(|[a, b]| a.0 == b.0) {
-            return Err(Error::Invalid(format!(
-                "the added tokens {} and {} are both {:?} once normalized; remove one",
-                a.1, b.1, a.0
-            )));
+            return Err(Error::unsupported(
+                path(b.1),
+                format!(
+                    "a token that is {:?} once normalized, as the one with the id {} is,",
+                    b.0, a.1
+                ),
+            ));
         }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
@@ -176,7 +180,13 @@ impl AddedTokens {
                 })
                 .collect()
         };
-        let (raw, normalized) = (Searcher::new(kind(false))?, Searcher::new(kind(true))?);
+        // Files list them by id.
+        let path = |id: u32| {
+            let place = self.tokens.keys().filter(|&&other| other < id).count();
+            format!("added_tokens[{place}]")
+        };
+        let (raw, normalized) =
+            (Searcher::new(kind(false), path)?, Searcher::new(kind(true), path)?);
         (self.raw, self.normalized) = (raw, normalized);
         Ok(())
     }

@@ -24,7 +24,7 @@ pub struct Encoding {
     pub special_tokens_mask: Runs<u8>,
     pub attention_mask: Runs<u8>,
     /// None where only ids were asked for.
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     /// What truncation cut off.
     pub overflowing: Vec<Encoding>,
     /// Which tokens each sequence has, by its number. None: the only sequence has all.
@@ -40,7 +40,7 @@ impl Encoding {
             special_tokens_mask: Runs::uniform(0, length),
             attention_mask: Runs::uniform(1, length),
             ids,
-            details,
+            details: details.map(Box::new),
             ..Self::default()
         }
     }
@@ -116,10 +116,12 @@ impl Encoding {
             type_ids: self.type_ids.slice(range.clone()),
             special_tokens_mask: self.special_tokens_mask.slice(range.clone()),
             attention_mask: self.attention_mask.slice(range.clone()),
-            details: self.details.as_ref().map(|details| Details {
-                tokens: details.tokens[range.clone()].to_vec(),
-                offsets: details.offsets[range.clone()].to_vec(),
-                words: details.words[range].to_vec(),
+            details: self.details.as_ref().map(|details| {
+                Box::new(Details {
+                    tokens: details.tokens[range.clone()].to_vec(),
+                    offsets: details.offsets[range.clone()].to_vec(),
+                    words: details.words[range].to_vec(),
+                })
             }),
             overflowing: Vec::new(),
             sequence_ranges: Vec::new(),
@@ -140,7 +142,7 @@ impl Encoding {
         }
         if max_length == 0 {
             let whole = std::mem::take(self);
-            self.details = whole.details.is_some().then(Details::default);
+            self.details = whole.details.is_some().then(Box::default);
             self.overflowing.push(whole);
             return Ok(());
         }
@@ -213,7 +215,7 @@ impl Encoding {
         let mut encodings = encodings.into_iter();
         // What the first one is merged into has nothing, so its overflow stays as it is.
         let Some(mut merged) = encodings.next() else {
-            return Self { details: Some(Details::default()), ..Self::default() };
+            return Self { details: Some(Box::default()), ..Self::default() };
         };
         for encoding in encodings {
             merged.merge_with(encoding, growing_offsets);

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use bpe_core::split::Piece;
+use foldhash::fast::FixedState;
 use regex_syntax::hir::{Class, HirKind};
 
 const LETTER: u8 = 1;
@@ -56,7 +57,7 @@ impl Classes {
                 }
             }
         }
-        let mut places = HashMap::new();
+        let mut places: HashMap<_, _, FixedState> = HashMap::default();
         let mut pages = Vec::new();
         let page_of = all.chunks(PAGE).map(|chunk| {
             let mut page = [0; PAGE];

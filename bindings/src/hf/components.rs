@@ -1,6 +1,6 @@
 //! The components of a tokenizer, as JSON.
 
-use bpe_hf::spec::Component;
+use bpe_hf::spec::{Component, PostProcessor};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -31,6 +31,13 @@ pub fn hf_normalize(json: &str, text: &str) -> PyResult<String> {
 #[pyfunction]
 pub fn hf_pre_tokenize(json: &str, text: &str) -> PyResult<Vec<(String, (usize, usize))>> {
     bpe_hf::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()
+}
+
+/// How many tokens the post-processor given as JSON adds to one sequence, or to two.
+#[pyfunction]
+pub fn hf_added_tokens(json: &str, is_pair: bool) -> PyResult<usize> {
+    let processor: PostProcessor = component(json, "post_processor")?;
+    Ok(processor.added_tokens(is_pair))
 }
 
 /// The text that the decoder given as JSON makes of tokens.

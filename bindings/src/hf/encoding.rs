@@ -359,7 +359,7 @@ impl HfEncoding {
     /// Everything that makes it, for pickling.
     fn _state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.with(py, |encoding| {
-            let details = encoding.details.clone().unwrap_or_default();
+            let details = encoding.details.as_deref().cloned().unwrap_or_default();
             let ranges: Vec<(usize, usize, usize)> = encoding
                 .sequence_ranges
                 .iter()
@@ -408,7 +408,7 @@ impl HfEncoding {
             type_ids: type_ids.into_iter().collect(),
             special_tokens_mask: special_tokens_mask.into_iter().collect(),
             attention_mask: attention_mask.into_iter().collect(),
-            details: Some(Details { tokens, offsets, words }),
+            details: Some(Box::new(Details { tokens, offsets, words })),
             overflowing: overflowing.collect::<PyResult<_>>()?,
             sequence_ranges: ranges.collect(),
         }))

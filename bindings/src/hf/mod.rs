@@ -14,7 +14,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-pub use components::{hf_decode, hf_normalize, hf_pre_tokenize};
+pub use components::{hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize};
 pub use encoding::HfEncoding;
 pub use tokenizer::HfTokenizer;
 
