@@ -1,11 +1,14 @@
 """Tokenizer files: time and memory beside other engines, and which calls each answers rightly.
 
-    python -m benchmarks.hf FILE...              # the tables, each engine in processes of its own
+    python -m benchmarks.hf FILE...              # loading and encoding
     python -m benchmarks.hf --transformers FILE...  # calls through transformers
     python -m benchmarks.hf --calls FILE         # which calls give what `tokenizers` gives
 
-FILE is a ``tokenizer.json``. ``--cpus 0`` holds each process to CPUs. Ids are compared with those of
-`tokenizers`; an engine whose ids differ gets no figures.
+FILE is a ``tokenizer.json``, or the name of a built-in encoding, of which one is made. Each engine
+runs in processes of its own. ``--cpus 0`` holds them to CPUs; with one CPU, times are CPU times.
+``--next FOLDER`` adds tokenizers 1.0 out of a folder (``pip install --target FOLDER
+tokenizers==1.0.0rc3``). Ids are compared with those of `tokenizers`; an engine whose ids differ
+gets no figures.
 """
 
 from __future__ import annotations
@@ -13,41 +16,29 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Callable
 
-ENGINES = ["bpe_engine", "tokenizers", "fastokens", "gigatoken"]
+from .cases import tokenizer_calls
+from .cases.tokenizer_files import tokenizer_json
+from .peers.tokenizer_engines import ENGINES, NEXT, load, prepare, transformers_tokenizer
+
 CORPORA = Path(__file__).resolve().parents[1].parent / "shared" / "corpora"
 SIZE = 400_000
 
+WORKERS: dict[str, Callable[[str, str, Callable[[], float]], dict[str, Any]]] = {}
 
-def load(engine: str, path: str) -> Callable[[str], list[int]]:
-    """A function from text to ids, special tokens of post-processors left out."""
-    if engine == "bpe_engine":
-        from bpe_engine.hf import Tokenizer
 
-        ours = Tokenizer.from_file(path)
-        return lambda text: ours.encode(text, add_special_tokens=False).ids
-    if engine == "tokenizers":
-        import tokenizers
-
-        theirs = tokenizers.Tokenizer.from_file(path)
-        return lambda text: theirs.encode(text, add_special_tokens=False).ids
-    if engine == "fastokens":
-        import fastokens
-
-        fast = fastokens.Tokenizer.from_file(path)
-        return lambda text: fast.encode(text, add_special_tokens=False).ids
-    import gigatoken
-
-    giga = gigatoken.Tokenizer(path)
-    return lambda text: list(giga.encode(text))
+def worker(function: Callable[[str, str, Callable[[], float]], dict[str, Any]]) -> Any:
+    """Registers what one process does: engine, file and clock in, a dictionary out."""
+    WORKERS[function.__name__] = function
+    return function
 
 
 def text(name: str, part: int) -> str:
@@ -60,17 +51,27 @@ def resident() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def measure(engine: str, path: str) -> dict[str, Any]:
-    """One process: loading, first calls, calls with new text, short texts. Milliseconds of CPU."""
-    __import__(engine if engine != "bpe_engine" else "bpe_engine.hf")
+def median_time(count: int, call: Callable[[], Any]) -> float:
+    """Milliseconds."""
+    rounds = []
+    for _ in range(count):
+        start = time.perf_counter()
+        call()
+        rounds.append((time.perf_counter() - start) * 1000)
+    return statistics.median(rounds)
+
+
+@worker
+def encoding(engine: str, path: str, clock: Callable[[], float]) -> dict[str, Any]:
+    """Loading, first calls, calls with new text, short texts. Milliseconds."""
     times: dict[str, float] = {}
     digest = hashlib.sha256()
     before = resident()
 
     def timed(row: str, work: Callable[[], Any]) -> Any:
-        start = time.process_time()
+        start = clock()
         result = work()
-        times[row] = (time.process_time() - start) * 1000
+        times[row] = (clock() - start) * 1000
         return result
 
     encode = timed("load", lambda: load(engine, path))
@@ -81,72 +82,14 @@ def measure(engine: str, path: str) -> dict[str, Any]:
             ids = timed(f"{kind} {name}", lambda: encode(contents))
             digest.update(json.dumps(list(map(int, ids))).encode())
     for row, contents in (("26 B", "The quick brown fox jumps!"), ("1 KB", text("en", 2)[:1000])):
-        rounds = []
-        for _ in range(200):
-            start = time.perf_counter()
-            ids = encode(contents)
-            rounds.append((time.perf_counter() - start) * 1000)
-        times[row] = statistics.median(rounds)
-        digest.update(json.dumps(list(map(int, ids))).encode())
+        times[row] = median_time(300, lambda: encode(contents))
+        digest.update(json.dumps(list(map(int, encode(contents)))).encode())
     return {"times": times, "memory": memory / 2**20, "ids": digest.hexdigest()}
 
 
-def run(engine: str, path: str, cpus: str | None, mode: str) -> dict[str, Any] | None:
-    command = [sys.executable, "-m", "benchmarks.hf", mode, engine, path]
-    if cpus is not None:
-        command = ["taskset", "-c", cpus, *command]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"{engine}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-        return None
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def tables(paths: list[str], cpus: str | None, rounds: int, mode: str) -> None:
-    for path in paths:
-        runs: dict[str, list[dict[str, Any]]] = {engine: [] for engine in ENGINES}
-        for _ in range(rounds):
-            for engine in ENGINES:
-                result = run(engine, path, cpus, mode)
-                if result is not None:
-                    runs[engine].append(result)
-        right = runs["tokenizers"][0]["ids"]
-        shown = [e for e in ENGINES if runs[e] and all(r["ids"] == right for r in runs[e])]
-        print(f"\n{Path(path).name}, milliseconds, median of {rounds}\n")
-        print("| row | " + " | ".join(shown) + " |")
-        print("|---|" + "---|" * len(shown))
-        for row in runs["tokenizers"][0]["times"]:
-            cells = [statistics.median(r["times"][row] for r in runs[e]) for e in shown]
-            print(f"| {row} | " + " | ".join(f"{cell:.3g}" for cell in cells) + " |")
-        if "memory" in runs["tokenizers"][0]:
-            cells = [statistics.median(r["memory"] for r in runs[e]) for e in shown]
-            print("| memory, MiB | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |")
-        for engine in set(ENGINES) - set(shown):
-            print(f"\n{engine}: other ids, or it does not load the file")
-
-
-def transformers_tokenizer(engine: str, path: str) -> Any:
-    """A transformers tokenizer with this engine."""
-    import transformers
-
-    if engine == "gigatoken":
-        import gigatoken
-
-        return gigatoken.Tokenizer(path).as_hf()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=path, pad_token="<pad>")
-    if engine == "bpe_engine":
-        from bpe_engine.hf import as_transformers
-
-        return as_transformers(tokenizer)
-    if engine == "fastokens":
-        import fastokens
-
-        fastokens._swap_backend(tokenizer, fastokens._TokenizerShim)
-    return tokenizer
-
-
-def measure_transformers(engine: str, path: str) -> dict[str, Any]:
-    """One process: calls through transformers. Milliseconds, median."""
+@worker
+def transformers(engine: str, path: str, _: Callable[[], float]) -> dict[str, Any]:
+    """Calls through transformers. Milliseconds."""
     tokenizer = transformers_tokenizer(engine, path)
     contents = text("en", 0)
     batch = [contents[at : at + 2000] for at in range(0, 300_000, 2000)] * 7
@@ -162,109 +105,110 @@ def measure_transformers(engine: str, path: str) -> dict[str, Any]:
     digest = hashlib.sha256()
     for row, (count, call) in calls.items():
         result = call()
-        rounds = []
-        for _ in range(count):
-            start = time.perf_counter()
-            result = call()
-            rounds.append((time.perf_counter() - start) * 1000)
-        times[row] = statistics.median(rounds)
+        times[row] = median_time(count, call)
         for name in ("input_ids", "attention_mask"):
             rows = [result[name]] if row.endswith("KB") else result[name]
             digest.update(json.dumps([list(map(int, ids)) for ids in rows]).encode())
     return {"times": times, "ids": digest.hexdigest()}
 
 
-TEXT = "Hello, world! Der Fluß ist 12345 m lang 日本語 👩‍👩‍👧"
-CALLS: dict[str, Callable[[Any], Any]] = {
-    "ids": lambda t: t(TEXT)["input_ids"],
-    "batch, padded": lambda t: dict(t([TEXT, "short"], padding=True)),
-    "offsets": lambda t: list(map(tuple, t(TEXT, return_offsets_mapping=True)["offset_mapping"])),
-    "pairs": lambda t: dict(t(TEXT, "second", return_token_type_ids=True)),
-    "split words": lambda t: t(TEXT.split(), is_split_into_words=True)["input_ids"],
-    "word_ids": lambda t: t(TEXT).word_ids(),
-    "tokens()": lambda t: t(TEXT).tokens(),
-    "char_to_token": lambda t: [t(TEXT).char_to_token(i) for i in range(len(TEXT))],
-    "overflow": lambda t: t(
-        TEXT, truncation=True, max_length=6, stride=1, return_overflowing_tokens=True
-    )["input_ids"],
-    "special tokens mask": lambda t: t(TEXT, return_special_tokens_mask=True)[
-        "special_tokens_mask"
-    ],
-    "assistant masks": lambda t: dict(
-        t.apply_chat_template(
-            [{"role": "user", "content": "a"}, {"role": "assistant", "content": TEXT}],
-            chat_template="{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}"
-            "{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
-            return_dict=True,
-            return_assistant_tokens_mask=True,
-        )
-    ),
-    "decode": lambda t: t.decode(t(TEXT)["input_ids"]),
-    "is a PreTrainedTokenizerBase": lambda t: (
-        __import__("transformers").PreTrainedTokenizerBase in type(t).__mro__
-    ),
-}
+@worker
+def calls(engine: str, path: str, _: Callable[[], float]) -> dict[str, Any]:
+    """What calls through transformers return, as text."""
+    return tokenizer_calls.answers(engine, path)
 
 
-def answers(engine: str, path: str) -> dict[str, str]:
-    """What each call returns in a transformers tokenizer with this engine, as text."""
-    tokenizer = transformers_tokenizer(engine, path)
-    found = {}
-    for name, call in CALLS.items():
-        try:
-            found[name] = repr(call(tokenizer))
-        except BaseException as error:
-            found[name] = f"raises {type(error).__name__}"
+def run(
+    job: str, engine: str, path: str, cpus: str | None, next_folder: str | None
+) -> dict[str, Any] | None:
+    command = [sys.executable, "-m", "benchmarks.hf", "--worker", job, engine, path]
+    if next_folder is not None:
+        command += ["--next", next_folder]
+    if cpus is not None:
+        command = ["taskset", "-c", cpus, *command, "--cpus", cpus]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"{engine}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return None
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def calls(path: str) -> None:
-    found = {}
-    for engine in ENGINES:
-        command = [sys.executable, "-m", "benchmarks.hf", "--answers", engine, path]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            found[engine] = json.loads(done.stdout.splitlines()[-1])
-    shown = [engine for engine in ENGINES if engine in found and engine != "tokenizers"]
-    print("| call | " + " | ".join(shown) + " |")
-    print("|---|" + "---|" * len(shown))
-    for name in CALLS:
-        cells = []
-        for engine in shown:
-            value = found[engine][name]
-            if value == found["tokenizers"][name]:
-                cells.append("right")
-            else:
-                cells.append(value if value.startswith("raises") else "**wrong**")
-        print(f"| {name} | " + " | ".join(cells) + " |")
+def engines(job: str, next_folder: str | None) -> list[str]:
+    # Transformers takes no tokenizers 1.0 yet.
+    has_next = next_folder is not None and job == "encoding"
+    return [engine for engine in ENGINES if has_next or engine != NEXT]
+
+
+def tables(paths: list[str], job: str, arguments: argparse.Namespace) -> None:
+    names = engines(job, arguments.next)
+    for path in paths:
+        runs: dict[str, list[dict[str, Any]]] = {engine: [] for engine in names}
+        for _ in range(arguments.rounds):
+            for engine in names:
+                result = run(job, engine, path, arguments.cpus, arguments.next)
+                if result is not None:
+                    runs[engine].append(result)
+        right = runs["tokenizers"][0]["ids"]
+        shown = [e for e in names if runs[e] and all(r["ids"] == right for r in runs[e])]
+        print(f"\n{Path(path).stem}, milliseconds, median of {arguments.rounds}\n")
+        print("| row | " + " | ".join(shown) + " | best peer / bpe_engine |")
+        print("|---|" + "---|" * (len(shown) + 1))
+        rows = {row: (lambda r, row=row: r["times"][row]) for row in runs["tokenizers"][0]["times"]}
+        if "memory" in runs["tokenizers"][0]:
+            rows["memory, MiB"] = lambda r: r["memory"]
+        for row, value in rows.items():
+            cells = {e: statistics.median(map(value, runs[e])) for e in shown}
+            best = min(cell for e, cell in cells.items() if e != "bpe_engine")
+            figures = " | ".join(f"{cell:.3g}" for cell in cells.values())
+            print(f"| {row} | {figures} | {best / cells['bpe_engine']:.2f} |")
+        for engine in set(names) - set(shown):
+            print(f"\n{engine}: other ids, or it does not load the file")
+
+
+def print_calls(path: str, arguments: argparse.Namespace) -> None:
+    results = {
+        engine: run("calls", engine, path, arguments.cpus, None)
+        for engine in engines("calls", None)
+    }
+    found = {engine: result for engine, result in results.items() if result is not None}
+    print(tokenizer_calls.table(found))
+
+
+def file_of(name: str, folder: str) -> str:
+    """The path of a tokenizer file; one is made for the name of a built-in encoding."""
+    if Path(name).exists():
+        return name
+    path = Path(folder) / f"{name}.json"
+    path.write_text(tokenizer_json(name), encoding="utf-8")
+    return str(path)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("files", nargs="+", help="tokenizer.json files")
-    parser.add_argument("--worker", choices=ENGINES, help="one engine, in this process")
-    parser.add_argument("--answers", choices=ENGINES, help="the calls of one engine")
-    parser.add_argument("--transformers-worker", choices=ENGINES, help="the same, transformers")
+    parser.add_argument("files", nargs="+", help="tokenizer.json files, or built-in encodings")
     parser.add_argument("--transformers", action="store_true", help="calls through transformers")
     parser.add_argument("--calls", action="store_true", help="which calls are answered rightly")
     parser.add_argument("--cpus", help="hold each process to these CPUs, as taskset -c")
+    parser.add_argument("--next", help="a folder with tokenizers 1.0")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each engine")
+    parser.add_argument("--worker", choices=WORKERS, help="one engine, one file, in this process")
     arguments = parser.parse_args()
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if arguments.worker:
-        print(json.dumps(measure(arguments.worker, arguments.files[0])))
-    elif arguments.transformers_worker:
-        engine = arguments.transformers_worker
-        print(json.dumps(measure_transformers(engine, arguments.files[0])))
-    elif arguments.answers:
-        print(json.dumps(answers(arguments.answers, arguments.files[0])))
-    elif arguments.calls:
-        calls(arguments.files[0])
-    else:
-        mode = "--transformers-worker" if arguments.transformers else "--worker"
-        tables(arguments.files, arguments.cpus, arguments.rounds, mode)
+        engine, path = arguments.files
+        prepare(engine, arguments.next)
+        is_one_cpu = arguments.cpus is not None and arguments.cpus.isdigit()
+        clock = time.process_time if is_one_cpu else time.perf_counter
+        print(json.dumps(WORKERS[arguments.worker](engine, path, clock)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [file_of(name, folder) for name in arguments.files]
+        if arguments.calls:
+            print_calls(paths[0], arguments)
+        else:
+            tables(paths, "transformers" if arguments.transformers else "encoding", arguments)
 
 
 if __name__ == "__main__":

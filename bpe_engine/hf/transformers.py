@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import threading
+from contextvars import ContextVar
 from typing import Any, Callable
 
 from .._core import UnsupportedTokenizer
@@ -25,6 +26,7 @@ __all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
 # Their attributes are replaced, which the type checker would not have.
 _decoders: Any = tokenizers.decoders
 _auto_tokenizer: Any = transformers.AutoTokenizer
+_backend: Any = transformers.TokenizersBackend
 
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -88,8 +90,7 @@ def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
         ImportError: transformers is not installed.
     """
     if isinstance(tokenizer_or_folder, Tokenizer):
-        backend: Any = transformers.PreTrainedTokenizerFast
-        return backend(tokenizer_object=_Backend(tokenizer_or_folder), **kwargs)
+        return _backend(tokenizer_object=_Backend(tokenizer_or_folder), **kwargs)
     if isinstance(tokenizer_or_folder, (str, os.PathLike)):
         original = _replaced.get("from_pretrained", _auto_tokenizer.from_pretrained)
         tokenizer_or_folder = original(os.fspath(tokenizer_or_folder), **kwargs)
@@ -106,20 +107,56 @@ def _log_once(name: str, reason: str) -> None:
     _logger.warning("%s keeps the tokenizer of transformers: %s", name, reason)
 
 
+# While a patched `from_pretrained` runs: why ours does not read a file.
+_loading: ContextVar[list[str] | None] = ContextVar("_loading", default=None)
+
+
+def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of transformers' tokenizers, with our object out of the file that
+    `tokenizers` would read."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        refused, path = _loading.get(), kwargs.get("tokenizer_file")
+        has_object = kwargs.get("tokenizer_object") is not None or self._tokenizer is not None
+        if refused is not None and not has_object and path is not None and os.path.isfile(path):
+            try:
+                kwargs["tokenizer_object"] = _Backend.from_file(path)
+            except ValueError as error:
+                refused.append(_reason(error))
+        original(self, *args, **kwargs)
+
+    return init
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, UnsupportedTokenizer):
+        return str(error)
+    return f"its file is malformed ({error})"
+
+
 def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def from_pretrained(*args: Any, **kwargs: Any) -> Any:
-        tokenizer = original(*args, **kwargs)
+        refused: list[str] = []
+        token = _loading.set(refused)
+        try:
+            tokenizer = original(*args, **kwargs)
+        except (AttributeError, NotImplementedError, TypeError):
+            # Transformers repairs some files by changing parts of the object in place.
+            _loading.set(None)
+            tokenizer = original(*args, **kwargs)
+        finally:
+            _loading.reset(token)
         if not isinstance(getattr(tokenizer, "_tokenizer", None), tokenizers.Tokenizer):
             return tokenizer
-        try:
-            return _swap(tokenizer)
-        except ValueError as error:
-            reason = str(error)
-            if not isinstance(error, UnsupportedTokenizer):
-                reason = f"its file is malformed ({error})"
-            _log_once(str(getattr(tokenizer, "name_or_path", "") or type(tokenizer)), reason)
-            return tokenizer
+        if not refused:
+            try:
+                return _swap(tokenizer)
+            except ValueError as error:
+                refused.append(_reason(error))
+        _log_once(str(getattr(tokenizer, "name_or_path", "") or type(tokenizer)), refused[0])
+        return tokenizer
 
     return from_pretrained
 
@@ -137,9 +174,11 @@ def patch_transformers() -> None:
             return
         _replaced["from_pretrained"] = _auto_tokenizer.from_pretrained
         _replaced["DecodeStream"] = _decoders.DecodeStream
+        _replaced["__init__"] = _backend.__init__
         patched = _patched(_replaced["from_pretrained"])
         _auto_tokenizer.from_pretrained = staticmethod(patched)
         _decoders.DecodeStream = DecodeStream
+        _backend.__init__ = _patched_init(_replaced["__init__"])
 
 
 def unpatch_transformers() -> None:
@@ -148,3 +187,4 @@ def unpatch_transformers() -> None:
         if _replaced:
             _auto_tokenizer.from_pretrained = _replaced.pop("from_pretrained")
             _decoders.DecodeStream = _replaced.pop("DecodeStream")
+            _backend.__init__ = _replaced.pop("__init__")

@@ -196,6 +196,72 @@ def test_patching(pair, tmp_path, caplog):
     assert tokenizers.decoders.DecodeStream is stream
 
 
+def test_patched_loading_reads_a_file_once(pair, tmp_path, monkeypatch):
+    import tokenizers
+
+    ours, theirs = pair
+    theirs.save_pretrained(tmp_path)
+    read = []
+    from_file = tokenizers.Tokenizer.from_file
+
+    class Counted:
+        def __getattr__(self, name):
+            read.append(name)
+            return getattr(tokenizers.Tokenizer, name)
+
+    import transformers.tokenization_utils_tokenizers as backends
+
+    monkeypatch.setattr(backends, "TokenizerFast", Counted())
+    hf.patch_transformers()
+    try:
+        loaded = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    finally:
+        hf.unpatch_transformers()
+    assert isinstance(loaded._tokenizer, hf.Tokenizer)
+    assert "from_file" not in read
+    assert from_file == tokenizers.Tokenizer.from_file
+    assert loaded(TEXTS[4]) == theirs(TEXTS[4])
+    assert (
+        loaded.init_kwargs.keys()
+        == transformers.AutoTokenizer.from_pretrained(tmp_path).init_kwargs.keys()
+    )
+
+
+def test_sanitized_chats(pair):
+    ours, theirs = pair
+    messages = [{"role": "user", "content": "Hello <|endoftext|> there"}]
+    options = {"tokenize": True, "return_dict": True, "sanitize_control_tokens": True}
+    results = []
+    for tokenizer in (ours, theirs):
+        try:
+            results.append(dict(tokenizer.apply_chat_template(messages, **options)))
+        except Exception as error:
+            results.append(type(error))
+    assert results[0] == results[1]
+
+
+def test_datasets_map(pair, tmp_path):
+    datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
+    from datasets.fingerprint import Hasher
+
+    ours, theirs = pair
+    rows = datasets.Dataset.from_dict({"text": [text for text in TEXTS if text] * 3})
+    fingerprint = Hasher.hash(ours)
+    assert fingerprint == Hasher.hash(pickle.loads(pickle.dumps(ours)))
+    assert fingerprint == Hasher.hash(copy.deepcopy(ours))
+
+    def mapped(tokenizer):
+        return rows.map(
+            lambda batch: tokenizer(batch["text"], truncation=True, max_length=8),
+            batched=True,
+            cache_file_name=str(tmp_path / f"{type(tokenizer._tokenizer).__module__}.arrow"),
+        )
+
+    a, b = mapped(ours), mapped(theirs)
+    assert a["input_ids"][:] == b["input_ids"][:]
+    assert a["attention_mask"][:] == b["attention_mask"][:]
+
+
 def test_other_objects_are_refused():
     with pytest.raises(TypeError, match="int"):
         hf.as_transformers(3)
