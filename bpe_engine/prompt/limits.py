@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 __all__ = ["SMALL", "Limits", "TemplateLimitError", "check_size", "limited", "ticking", "tick"]
@@ -50,15 +49,20 @@ class Limits:
 _active = threading.local()
 
 
-@contextmanager
-def limited(limits: Limits) -> Iterator[None]:
+class limited:  # noqa: N801 - used as a function is
     """Inside, the functions of this module hold this thread to `limits`."""
-    before = getattr(_active, "limits", None)
-    _active.limits = limits
-    try:
-        yield
-    finally:
-        _active.limits = before
+
+    __slots__ = ("_before", "_limits")
+
+    def __init__(self, limits: Limits):
+        self._limits = limits
+
+    def __enter__(self) -> None:
+        self._before = getattr(_active, "limits", None)
+        _active.limits = self._limits
+
+    def __exit__(self, *error: object) -> None:
+        _active.limits = self._before
 
 
 def _limits() -> Limits | None:

@@ -101,7 +101,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             **generator.constants,
         }
         exec(code, namespace)
-        return self.template_class._from_namespace(self, namespace, self.make_globals(None))
+        return self.template_class._from_namespace(self, namespace, dict(self.globals))
 
     # ---- What the sandbox allows ----
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from .._core import collect_segments, copy_plain
 from .limits import Limits, TemplateLimitError, limited
 from .segments import Segment
 
 try:
-    from .origin import GENERATED, TRUSTED, Traced, trusted
+    from .origin import Traced, trusted
     from .sandbox import TracingEnvironment
 except ImportError as error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
@@ -24,6 +25,7 @@ __all__ = ["ChatTemplate", "TemplateLimitError", "render_template"]
 _MAX_SOURCE = 1 << 18
 # The names under which messages carry what the model thought.
 _REASONING = ("reasoning_content", "thinking", "reasoning")
+_REASONING_NAMES = frozenset(_REASONING)
 
 
 def render_template(
@@ -138,10 +140,16 @@ class ChatTemplate:
         limits = Limits(self.max_seconds, characters)
         with limited(limits):
             try:
-                context = self._template.new_context(values)
-                return _segments(self._template.root_render_func(context), characters)
+                output = self._template.root_render_func(self._template.new_context(values))
+                segments = collect_segments(output, Traced, Segment, characters)
             except RecursionError:
                 raise _too_deep() from None
+        if segments is None:
+            raise TemplateLimitError(
+                f"the template renders more than {characters} characters; simplify it, or allow "
+                "more with ChatTemplate(template, max_characters=...)"
+            )
+        return segments
 
 
 def _too_deep() -> TemplateLimitError:
@@ -164,52 +172,6 @@ def _template(source: str) -> ChatTemplate:
     if isinstance(source, ChatTemplate):
         return source
     return _compiled(source) if isinstance(source, str) else ChatTemplate(source)
-
-
-def _segments(output: Iterable[str | tuple[str, ...]], limit: int) -> list[Segment]:
-    """What a template says, part by part, as segments. In a part, only a `Traced` is trusted."""
-    segments: list[Segment] = []
-    size = 0
-    flags, texts = 0, [""]
-    for parts in output:
-        for part in parts if isinstance(parts, tuple) else (parts,):
-            size += len(part)
-            if type(part) is Traced:
-                runs = part._runs
-                if len(runs) != 1:
-                    text, at = str.__str__(part), 0
-                    for length, flag in runs:
-                        if flag != flags:
-                            _close(segments, flags, texts)
-                            flags, texts = flag, []
-                        texts.append(text[at : at + length])
-                        at += length
-                    continue
-                flag = runs[0][1]
-            else:
-                flag = 0
-            if flag != flags:
-                _close(segments, flags, texts)
-                flags, texts = flag, []
-            texts.append(part)
-        if size > limit:
-            raise TemplateLimitError(
-                f"the template renders more than {limit} characters; simplify it, or allow more "
-                "with ChatTemplate(template, max_characters=...)"
-            )
-    _close(segments, flags, texts)
-    return segments
-
-
-def _close(segments: list[Segment], flags: int, texts: list[str]) -> None:
-    """Adds a segment of neighbours with the same flags."""
-    text = "".join(texts)
-    # An empty untrusted text has kept its neighbours apart, and is not needed any more.
-    if text:
-        is_trusted = bool(flags & TRUSTED)
-        role = "assistant" if flags & GENERATED else None
-        source = "template" if is_trusted else None
-        segments.append(tuple.__new__(Segment, (text, is_trusted, role, source, "text", ())))
 
 
 class _Plain:
@@ -238,24 +200,9 @@ class _Plain:
 
     def data(self, value: Any) -> Any:
         """A copy of plain data; of anything else, a placeholder."""
-        kind = type(value)
-        if kind is str:
-            self.characters += len(value)
-            return value
-        if value is None or kind is bool or kind is int or kind is float:
-            return value
-        if kind is dict:
-            result = {}
-            for key, item in value.items():
-                if type(item) is str:
-                    self.characters += len(item)
-                else:
-                    item = self.data(item)
-                result[key if type(key) is str else self.data(key)] = item
-            return result
-        if kind is list:
-            return [self.data(item) for item in value]
-        return self._other(value)
+        copy, characters = copy_plain(value, self._other)
+        self.characters += characters
+        return copy
 
     def _other(self, value: Any) -> Any:
         if isinstance(value, Segment):
@@ -287,6 +234,8 @@ class _Plain:
 
 def _with_reasoning(message: dict[Any, Any]) -> dict[Any, Any]:
     """The message with its reasoning under the names that templates read."""
+    if _REASONING_NAMES.isdisjoint(message):
+        return message
     reasoning = next((message[key] for key in _REASONING if message.get(key) is not None), None)
     if reasoning is None:
         return message
