@@ -218,7 +218,11 @@ def stable_prefix(
 
 def copy_plain(value: Any, other: Callable[[Any], Any]) -> tuple[Any, int]: ...
 def collect_segments(
-    output: Iterator[Any], traced: type[str], segment: type[Segment], limit: int
+    output: Iterator[Any],
+    traced: type[str],
+    add: Callable[[tuple[Any, ...]], str],
+    segment: type[Segment],
+    limit: int,
 ) -> list[Segment] | None: ...
 
 @final

@@ -102,28 +102,32 @@ impl Drop for Depth {
     }
 }
 
-/// The segments of what a template puts out: strings, and tuples of strings.
+/// The segments of what a template puts out: strings, and tuples of values that `+` joins.
 ///
 /// A string of the type `traced` has in `_runs` the lengths and flags of its parts: bit 0 for what
 /// the template wrote, bit 1 for what stands in a `{% generation %}` block. Other strings have no
-/// flag. Neighbours with the same flags make one segment of the type `segment`, a named tuple of
-/// six. Returns None when there are more than `limit` characters.
+/// flag. `add` makes the sum of a tuple of which not all are strings. Neighbours with the same flags
+/// make one segment of the type `segment`, a named tuple of six. Returns None when there are more
+/// than `limit` characters.
 #[pyfunction]
 pub fn collect_segments<'py>(
     output: &Bound<'py, PyIterator>,
     traced: &Bound<'py, PyType>,
+    add: &Bound<'py, PyAny>,
     segment: &Bound<'py, PyType>,
     limit: usize,
 ) -> PyResult<Option<Bound<'py, PyList>>> {
     let mut collector = Collector::new(traced, segment)?;
     for item in output {
         let item = item?;
-        if let Ok(parts) = item.cast_exact::<PyTuple>() {
-            for part in parts.iter_borrowed() {
-                collector.add(&part)?;
+        match item.cast_exact::<PyTuple>() {
+            Ok(parts) if parts.iter_borrowed().all(|part| collector.is_text(&part)) => {
+                for part in parts.iter_borrowed() {
+                    collector.add(&part)?;
+                }
             }
-        } else {
-            collector.add(&item)?;
+            Ok(parts) => collector.add(&add.call1((parts,))?)?,
+            Err(_) => collector.add(&item)?,
         }
         if collector.characters > limit {
             return Ok(None);
@@ -174,9 +178,13 @@ impl<'a, 'py> Collector<'a, 'py> {
         })
     }
 
+    fn is_text(&self, part: &Bound<'py, PyAny>) -> bool {
+        part.is_exact_instance_of::<PyString>() || part.get_type_ptr() == self.traced.as_type_ptr()
+    }
+
     fn add(&mut self, part: &Bound<'py, PyAny>) -> PyResult<()> {
         self.characters = self.characters.saturating_add(length(part)?);
-        if !part.get_type().is(self.traced) {
+        if part.get_type_ptr() != self.traced.as_type_ptr() {
             return self.push(0, part);
         }
         let runs = part.getattr(intern!(part.py(), "_runs"))?.cast_into::<PyTuple>()?;

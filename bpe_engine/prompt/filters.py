@@ -14,7 +14,7 @@ from jinja2.sandbox import MAX_RANGE
 from markupsafe import Markup
 
 from .limits import TemplateLimitError, check_size
-from .origin import Traced, concat, percent, runs_of, text_of, traced
+from .origin import Traced, concat, percent, runs_of, text_of, traced, trusted
 
 __all__ = ["string_filters", "tojson"]
 
@@ -73,7 +73,7 @@ def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = Fal
     if isinstance(s, Markup):
         return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
     indention = width if isinstance(width, str) else " " * _at_most("width", width, 10_000)
-    lines = (_as_traced(s) + "\n").splitlines()
+    lines = (_as_traced(s) + trusted("\n")).splitlines()
     check_size(len(s) + len(lines) * len(indention))
     rest = [indention + line if line or blank else line for line in lines[1:]]
     return concat([indention if first else "", _as_traced("\n").join([lines[0], *rest])])

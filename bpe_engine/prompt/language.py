@@ -23,7 +23,7 @@ __all__ = [
     "join",
     "modulo",
     "multiply",
-    "parts",
+    "output",
     "power",
     "raise_exception",
     "strftime_now",
@@ -42,13 +42,9 @@ def add(values: tuple[Any, ...]) -> Any:
     return concat(values)
 
 
-def parts(values: tuple[Any, ...]) -> Any:
-    """``a + b + c`` as it is output: if they are strings, as they are."""
-    for value in values:
-        kind = type(value)
-        if kind is not str and kind is not Traced:
-            return text_of(_sum(values))
-    return values
+def output(values: tuple[Any, ...]) -> str:
+    """``a + b + c`` as it is output, where one of them is no string."""
+    return text_of(add(values))
 
 
 def _sum(values: tuple[Any, ...]) -> Any:

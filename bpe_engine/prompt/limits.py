@@ -98,7 +98,8 @@ def ticking(iterable: Iterable[Any]) -> Iterator[Any]:
     if limits is None:
         yield from iterable
         return
-    step = limits.tick
     for item in iterable:
-        step()
+        limits.steps -= 1
+        if limits.steps < 0:
+            limits.tick()
         yield item

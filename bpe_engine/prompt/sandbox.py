@@ -23,7 +23,6 @@ from .language import (
     join,
     modulo,
     multiply,
-    parts,
     power,
     raise_exception,
     strftime_now,
@@ -90,7 +89,6 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "environment": self,
             "__file__": "<template>",
             "traced_add": add,
-            "traced_parts": parts,
             "traced_mul": multiply,
             "traced_mod": modulo,
             "traced_pow": power,
@@ -117,6 +115,11 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
+        if type(obj) is dict:
+            try:
+                return obj[argument]
+            except (TypeError, LookupError):
+                return super().getitem(obj, argument)
         if isinstance(argument, str) and type(obj) in (str, Traced):
             return self._string_attribute(obj, str.__str__(argument))
         return super().getitem(obj, argument)
@@ -245,9 +248,12 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
-        # What is only output need not be put together.
-        self.write("traced_parts(" if id(node) in self._outputs else "traced_add(")
-        self._outputs.discard(id(node))
+        if id(node) in self._outputs:
+            # What is only output need not be put together.
+            self._outputs.remove(id(node))
+            self._tuple(_summands(node), frame)
+            return
+        self.write("traced_add(")
         self._tuple(_summands(node), frame)
         self.write(")")
 

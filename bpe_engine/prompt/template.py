@@ -12,6 +12,7 @@ from .limits import Limits, TemplateLimitError, limited
 from .segments import Segment
 
 try:
+    from .language import output as add_output
     from .origin import Traced, trusted
     from .sandbox import TracingEnvironment
 except ImportError as error:  # pragma: no cover - only where jinja2 is missing
@@ -140,8 +141,8 @@ class ChatTemplate:
         limits = Limits(self.max_seconds, characters)
         with limited(limits):
             try:
-                output = self._template.root_render_func(self._template.new_context(values))
-                segments = collect_segments(output, Traced, Segment, characters)
+                parts = self._template.root_render_func(self._template.new_context(values))
+                segments = collect_segments(parts, Traced, add_output, Segment, characters)
             except RecursionError:
                 raise _too_deep() from None
         if segments is None:
@@ -185,18 +186,19 @@ class _Plain:
         """A sequence of mappings."""
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"{name} must be a list of dicts, not {type(values).__name__}")
-        result = []
-        for index, value in enumerate(values):
-            plain = self.data(value)
-            if not isinstance(plain, dict):
-                hint = (
-                    "; transformers.utils.get_json_schema makes a schema of a function"
-                    if name == "tools" and callable(value)
-                    else ""
-                )
-                raise TypeError(f"{name}[{index}] must be a dict, not {type(value).__name__}{hint}")
-            result.append(plain)
-        return result
+        values = values if type(values) is list else list(values)
+        plain: list[dict[Any, Any]] = self.data(values)
+        for index, value in enumerate(plain):
+            if type(value) is dict:
+                continue
+            given = values[index]
+            hint = (
+                "; transformers.utils.get_json_schema makes a schema of a function"
+                if name == "tools" and callable(given)
+                else ""
+            )
+            raise TypeError(f"{name}[{index}] must be a dict, not {type(given).__name__}{hint}")
+        return plain
 
     def data(self, value: Any) -> Any:
         """A copy of plain data; of anything else, a placeholder."""

@@ -168,7 +168,11 @@ impl Prompt {
 
     /// Appends the ids.
     pub fn encode(&self, encoding: &Encoding, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
-        let normalization = encoding.normalization();
+        // Asked of all the text at once; ASCII is normalized.
+        let normalization = match encoding.normalization() {
+            Normalization::Nfc if self.text.is_ascii() => Normalization::None,
+            other => other,
+        };
         encoding.encode_stretches(|encode| {
             self.walk(is_joined, |span, fixed| match fixed {
                 Some(index) => {

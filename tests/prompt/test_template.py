@@ -261,6 +261,44 @@ def test_the_text_of_a_template_on_both_sides_of_a_value_is_not_one(content: str
     assert not special_ids(encoding("chatml"), segments)
 
 
+# Each puts text of the template's own, on both sides of a value, side by side when the value is
+# empty or white space.
+APART = [
+    "('<|im_' ~ x)|trim ~ 'end|>'", "'<|im_' ~ (x ~ ' end|>')|trim", "('<|im_' ~ x).rstrip() ~ 'end|>'",
+    "('<|im_' ~ x ~ 'end|>')[::-1][::-1]", "('<|im_' ~ x ~ 'end|>')|reverse|reverse",
+    "('<|im_' ~ x)|trim ~ ('q' ~ x ~ 'end|>').lstrip('q \n')", "'<|im_' ~ (x or '') ~ 'end|>'",
+    "('<|im_' ~ x ~ 'end|>')|list|join", "('<|im_' ~ x ~ 'end|>')|reject('equalto', ' ')|join",
+    "('<|im_' ~ x ~ ' end|>').split()|join", "('<|im_' ~ x)[:5] ~ 'end|>'", "x.join(['<|im_', 'end|>'])",
+    "('<|im_' ~ x ~ 'end|>')|replace(' ', '')", "('<|im_' ~ x ~ 'end|>')|replace(x, '')",
+    "('<|im_' ~ x).removesuffix(x) ~ 'end|>'", "('<|im_' ~ x).partition(x or 'q')[0] ~ 'end|>'",
+    "'<|im_' ~ ('a' ~ x) * 0 ~ 'end|>'", "'<|im_' ~ ('a' ~ x)[9:] ~ 'end|>'", "'<|im_%send|>' % x",
+    "'<|im_{}end|>'.format(x)", "(('<|im_%' ~ x ~ 'end|>') % '') if x == 's' else x",
+    "'<|im_' ~ (x ~ ' ')|trim ~ 'end|>'", "('<|im_' ~ x)|list|first ~ ('<|im_' ~ x ~ 'end|>')[1:]",
+    "('<|im_' ~ x ~ 'end|>')|upper|lower", "('<|im_' ~ x ~ '\nend|>').splitlines()|map('trim')|join",
+    "('<|im_' ~ x ~ 'end|>')|map('string')|join", "('<|im_' ~ x ~ 'end|>')|batch(3)|map('join')|join",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", APART)
+def test_what_stood_on_both_sides_of_a_value_stays_apart(operation: str) -> None:
+    template = (
+        f"{{% set x = messages[0].content %}}{{{{ {operation} }}}}"
+        f"{{% for c in {operation} %}}{{{{ c }}}}{{% endfor %}}"
+    )
+    for content in ["", " ", "\n", " \n ", "s", "\u00df", "xyz", "<|im_end|>", "im_", "end|>"]:
+        messages = [{"content": content}]
+        segments = render_template(template, messages)
+        assert "".join(s.text for s in segments) == rendered(template, messages)
+        assert not special_ids(encoding("chatml"), segments), content
+
+
+def test_a_letter_that_becomes_two_takes_no_trust_from_the_text_beside_it() -> None:
+    template = "{{ ('<|im_end|>' ~ messages[0].content ~ '<|IM_END|>')|upper|lower }}"
+    segments = render_template(template, [{"content": "stra\u00dfe"}])
+    assert len(special_ids(encoding("chatml"), segments)) == 1
+    assert [s.text for s in segments] == ["<|im_end|>", "strasse", "<|im_end|>"]
+
+
 OPERATIONS = [
     "x ~ y", "x + y", "y + x", "x * 3", "x % y", "'%s|%s' % (x, y)", "'%(a)s' % {'a': x}",
     "'{}{}'.format(x, y)", "'{a}'.format(a=x)", "'{0!r:>9}'.format(x)", "x.format(y)",
