@@ -215,7 +215,6 @@ def audit_segments(
 def stable_prefix(
     core: CoreBPE, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
 ) -> tuple[list[int], int]: ...
-
 def copy_plain(value: Any, other: Callable[[Any], Any]) -> tuple[Any, int]: ...
 def collect_segments(
     output: Iterator[Any],

@@ -12,7 +12,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.utils import Namespace
 
-from .limits import TemplateLimitError, check_size
+from .limits import TemplateLimitError, check_expanded, check_size, sized
 from .origin import Traced, concat, generated, percent, text_of
 
 __all__ = [
@@ -20,7 +20,9 @@ __all__ = [
     "TemplateDict",
     "TemplateNamespace",
     "add",
+    "compared",
     "join",
+    "key",
     "modulo",
     "multiply",
     "output",
@@ -31,6 +33,7 @@ __all__ = [
 
 # Longer ones take long to compute with; no template needs them.
 _INT_BITS = 4096
+_FORMAT = 1000
 
 
 def add(values: tuple[Any, ...]) -> Any:
@@ -51,8 +54,7 @@ def _sum(values: tuple[Any, ...]) -> Any:
     result = values[0]
     for value in values[1:]:
         result = result + value
-        if isinstance(result, (str, list, tuple)):
-            check_size(len(result))
+        sized(result)
     return result
 
 
@@ -61,8 +63,11 @@ def multiply(left: Any, right: Any) -> Any:
     if isinstance(left, int) and isinstance(right, int):
         _check_bits(left.bit_length() + right.bit_length())
     for some, times in ((left, right), (right, left)):
-        if isinstance(some, (str, bytes, list, tuple)) and isinstance(times, int):
-            check_size(len(some) * max(0, times))
+        if isinstance(times, int):
+            if isinstance(some, (list, tuple)):
+                check_size(8 * len(some) * max(0, times))
+            elif isinstance(some, (str, bytes)):
+                check_size(len(some) * max(0, times))
     return left * right
 
 
@@ -72,7 +77,21 @@ def modulo(left: Any, right: Any) -> Any:
         return percent(left, right)
     if isinstance(left, bytes):
         raise SecurityError("formatting bytes is not allowed in a template")
+    check_expanded(right)
     return left % right
+
+
+def compared(value: Any) -> Any:
+    """The left side of a comparison."""
+    check_expanded(value)
+    return value
+
+
+def key(value: Any) -> Any:
+    """A key of a dict. To hash a tuple walks over all that is in it."""
+    if type(value) is tuple:
+        check_expanded(value)
+    return value
 
 
 def power(left: Any, right: Any) -> Any:
@@ -99,11 +118,14 @@ def join(values: tuple[Any, ...]) -> str:
 
 def raise_exception(message: str) -> None:
     """For templates that refuse a conversation."""
+    check_expanded(message)
     raise TemplateError(message)
 
 
 def strftime_now(format: str) -> str:
     """The time of the day, which is nothing that the template says."""
+    if len(format) > _FORMAT:
+        raise TemplateLimitError(f"a format of a date has {_FORMAT} characters at most")
     return datetime.now().strftime(str.__str__(format))
 
 

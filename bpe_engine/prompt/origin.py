@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, repeat, tee, zip_longest
 from typing import Any, SupportsIndex
 
-from .limits import SMALL, check_size
+from .limits import SMALL, check_expanded, check_size, spend
 
 __all__ = ["GENERATED", "TRUSTED", "Traced", "concat", "generated", "runs_of", "text_of", "trusted"]
 
@@ -111,6 +111,7 @@ class Traced(str):
     def _all_parts(self, spans: Iterable[Span]) -> list[str]:
         spans = list(spans)
         check_size(len(spans) * 16)
+        spend(len(spans))
         cuts = _parts(self, spans)
         return [traced(str.__getitem__(self, slice(*span)), cut) for span, cut in zip(spans, cuts)]
 
@@ -257,7 +258,10 @@ def runs_of(text: str) -> Runs:
 def text_of(value: object) -> str:
     """`str(value)` of the template language."""
     kind = type(value)
-    return value if kind is str or kind is Traced else str(value)  # type: ignore[return-value]
+    if kind is str or kind is Traced:
+        return value  # type: ignore[return-value]
+    check_expanded(value)
+    return str(value)
 
 
 def concat(parts: Iterable[str]) -> str:
@@ -265,6 +269,7 @@ def concat(parts: Iterable[str]) -> str:
     if type(parts) is not tuple:
         parts = tuple(parts)
     if len(parts) > _FEW:
+        spend(len(parts) >> 4)
         check_size(sum(map(len, parts)))
     text = "".join(parts)
     if len(text) > SMALL:
@@ -400,6 +405,7 @@ _DIRECTIVE = re.compile(r"%(?:(%)|(?:\((\w+)\))?(s)|[^%]*?[a-zA-Z%])")
 def _percent(text: Traced, values: Any) -> str:
     """``text % values``: what stands for %s keeps its origin."""
     _check_widths(text)
+    check_expanded(values)
     whole = str.__mod__(text, values)
     check_size(len(whole))
     rest = list(values) if isinstance(values, tuple) else [values]
@@ -434,6 +440,8 @@ def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) ->
 def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
     """``text.format(*args, **kwargs)``; `native` does it without origins."""
     _check_widths(text)
+    check_expanded(tuple(args))
+    check_expanded(kwargs)
     whole = native()
     check_size(len(whole))
     if type(text) is not Traced:

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.exceptions import SecurityError
 from jinja2.ext import loopcontrols
-from jinja2.runtime import Context
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import concat as jinja_concat
 
-from .filters import string_filters
+from .filters import guarded_tests, string_filters
 from .language import (
     GenerationBlocks,
     TemplateDict,
     TemplateNamespace,
     add,
+    compared,
     join,
+    key,
     modulo,
     multiply,
     power,
     raise_exception,
     strftime_now,
 )
-from .limits import tick, ticking
+from .limits import check_expanded, check_product, sized, tick, ticking
 from .origin import (
     Traced,
     concat,
@@ -47,9 +51,14 @@ _LONG_SOURCE = 1 << 15
 _STRING_METHODS = frozenset(
     ["center", "expandtabs", "join", "ljust", "replace", "rjust", "translate", "zfill"]
 )
+# Those that strip look for each character among those that they are called with.
+_SEARCHES = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip"])
+_CODECS = frozenset(
+    [codecs.lookup(name).name for name in ("utf-8", "ascii", "latin-1", "utf-16", "utf-32")]
+)
 # What a template may ask of values that are neither text nor containers.
 _SCALAR_METHODS = frozenset(
-    ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "decode", "hex", "is_integer"]
+    ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"]
     + ["real", "imag", "numerator", "denominator"]
 )
 _DICT_METHODS = frozenset(dir(dict))
@@ -68,6 +77,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             extensions=[GenerationBlocks, loopcontrols],
         )
         self.filters.update(string_filters())
+        self.tests.update(guarded_tests())
         self.globals.update(
             raise_exception=raise_exception,
             strftime_now=strftime_now,
@@ -89,6 +99,9 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "environment": self,
             "__file__": "<template>",
             "traced_add": add,
+            "traced_compared": compared,
+            "traced_key": key,
+            "traced_sized": sized,
             "traced_mul": multiply,
             "traced_mod": modulo,
             "traced_pow": power,
@@ -112,17 +125,22 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
                 return self.undefined(obj=obj, name=attribute)
         if type(obj) is str or type(obj) is Traced:
             return self._string_attribute(obj, attribute)
+        if attribute == "decode" and isinstance(obj, bytes):
+            return partial(_coded, obj.decode)
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         if type(obj) is dict:
             try:
-                return obj[argument]
+                return obj[key(argument)]
             except (TypeError, LookupError):
                 return super().getitem(obj, argument)
-        if isinstance(argument, str) and type(obj) in (str, Traced):
-            return self._string_attribute(obj, str.__str__(argument))
-        return super().getitem(obj, argument)
+        if isinstance(argument, str):
+            if type(obj) in (str, Traced):
+                return self._string_attribute(obj, str.__str__(argument))
+            if argument == "decode" and isinstance(obj, bytes):
+                return partial(_coded, obj.decode)
+        return super().getitem(obj, key(argument))
 
     def _string_attribute(self, text: str, name: str) -> Any:
         if name.startswith("_"):
@@ -131,6 +149,10 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             return getattr(traced(text, runs_of(text)), name)
         if name in ("format", "format_map"):
             return partial(self._format, text, name == "format_map")
+        if name in _SEARCHES:
+            return partial(_search, getattr(text, name))
+        if name == "encode":
+            return partial(_coded, text.encode)
         return super().getattr(text, name)
 
     def _format(self, text: str, is_map: bool, *args: Any, **kwargs: Any) -> str:
@@ -146,7 +168,31 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
         tick()
-        return super().call(__context, __obj, *args, **kwargs)
+        if not isinstance(__obj, Macro):
+            for value in (*args, *kwargs.values()):
+                check_expanded(value)
+        return sized(super().call(__context, __obj, *args, **kwargs))
+
+    def call_filter(self, *args: Any, **kwargs: Any) -> Any:
+        tick()
+        return sized(super().call_filter(*args, **kwargs))
+
+
+def _search(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A method of str whose worst time is the product of the lengths."""
+    own: str = method.__self__  # type: ignore[attr-defined]
+    for text in (*args, *kwargs.values()):
+        if isinstance(text, str):
+            check_product(len(own), len(text))
+    return method(*args, **kwargs)
+
+
+def _coded(method: Callable[..., Any], encoding: str = "utf-8", errors: str = "strict") -> Any:
+    """`encode` or `decode`, without the codecs whose time is more than linear."""
+    name = codecs.lookup(encoding).name
+    if name not in _CODECS:
+        raise SecurityError(f"a template may not use the codec {name!r}")
+    return method(encoding, errors)
 
 
 class TracingGenerator(CodeGenerator):
@@ -209,7 +255,9 @@ class TracingGenerator(CodeGenerator):
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
         if isinstance(node.arg, nodes.Slice):
+            self.write("traced_sized(")
             super().visit_Getitem(node, frame)
+            self.write(")")
             return
         self.write("environment.getitem(")
         self.visit(node.node, frame)
@@ -218,10 +266,33 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
-        self.write("(")
+        # Literals cannot hold much.
+        sides = [node.expr, *(operand.expr for operand in node.ops)]
+        is_harmless = len(sides) == 2 and any(isinstance(side, nodes.Const) for side in sides)
+        self.write("(" if is_harmless else "(traced_compared(")
         self._visit_plain(node.expr, frame)
+        self.write("" if is_harmless else ")")
         for operand in node.ops:
             self.visit(operand, frame)
+        self.write(")")
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
+        self.write("{")
+        for pair in node.items:
+            if isinstance(pair.key, nodes.Const):
+                self.visit(pair.key, frame)
+            else:
+                self.write("traced_key(")
+                self.visit(pair.key, frame)
+                self.write(")")
+            self.write(": ")
+            self.visit(pair.value, frame)
+            self.write(", ")
+        self.write("}")
+
+    def visit_Filter(self, node: nodes.Filter, frame: Frame) -> None:
+        self.write("traced_sized(")
+        super().visit_Filter(node, frame)
         self.write(")")
 
     def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:

@@ -138,7 +138,7 @@ class ChatTemplate:
         characters = self.max_characters
         if characters is None:
             characters = (1 << 24) + 4 * given.characters
-        limits = Limits(self.max_seconds, characters)
+        limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given.characters)
         with limited(limits):
             try:
                 parts = self._template.root_render_func(self._template.new_context(values))

@@ -272,7 +272,7 @@ APART = [
     "('<|im_' ~ x ~ 'end|>')|replace(' ', '')", "('<|im_' ~ x ~ 'end|>')|replace(x, '')",
     "('<|im_' ~ x).removesuffix(x) ~ 'end|>'", "('<|im_' ~ x).partition(x or 'q')[0] ~ 'end|>'",
     "'<|im_' ~ ('a' ~ x) * 0 ~ 'end|>'", "'<|im_' ~ ('a' ~ x)[9:] ~ 'end|>'", "'<|im_%send|>' % x",
-    "'<|im_{}end|>'.format(x)", "(('<|im_%' ~ x ~ 'end|>') % '') if x == 's' else x",
+    "'<|im_{}end|>'.format(x)", "((('<|im_%' ~ x ~ 'end|>') % '') if x == 's' else x)",
     "'<|im_' ~ (x ~ ' ')|trim ~ 'end|>'", "('<|im_' ~ x)|list|first ~ ('<|im_' ~ x ~ 'end|>')[1:]",
     "('<|im_' ~ x ~ 'end|>')|upper|lower", "('<|im_' ~ x ~ '\nend|>').splitlines()|map('trim')|join",
     "('<|im_' ~ x ~ 'end|>')|map('string')|join", "('<|im_' ~ x ~ 'end|>')|batch(3)|map('join')|join",
@@ -385,6 +385,40 @@ BOMBS = [
     "{{ 'a\\tb'.expandtabs(99999999999) }}", "{{ 1 .to_bytes(99999999999, 'big') }}",
     "{{ ''.encode().center(99999999999) }}", "{{ ('a' * 9999999).translate({97: 'b' * 9999999}) }}",
     "{{ ('<!--x-->' * 99999)|striptags }}", "{% for i in range(99999) %}{{ 'a' * 99999 }}{% endfor %}",
+    # Small in memory, endless for whatever walks over it.
+    *(
+        "{% set ns = namespace(x=['a'], y=['b']) %}{% for i in range(40) %}"
+        "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}" + use
+        for use in [
+            "{{ ns.x }}", "{{ ns.x|string }}", "{{ ns.x|tojson }}", "{{ 'a' ~ ns.x }}", "{{ ns.x|upper }}",
+            "{{ '%s' % ns.x }}", "{{ '%s' % (ns.x,) }}", "{{ '{}'.format(ns.x) }}", "{{ ns.x|e }}",
+            "{{ [ns.x]|join }}", "{{ ns.x == ns.y }}", "{{ ns.x in [ns.y, ns.x + []] }}", "{{ ns.x is eq(ns.y) }}",
+            "{{ [ns.x, ns.y]|sort }}", "{{ [ns.x, ns.y]|max }}", "{{ ns.x|pprint }}", "{{ ns.x|wordcount }}",
+            "{{ [ns.x, ns.y]|map('string')|list }}", "{{ [ns.x]|map('tojson')|join }}", "{{ [ns.y].index(ns.x) }}",
+            "{{ raise_exception(ns.x) }}", "{{ ns.x|safe }}", "{{ 'a'|safe % ns.x }}", "{{ 'a'.format(a=ns.x) }}",
+            "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
+        ]
+    ),
+    "{% macro f() %}{% set ns.x = varargs %}{% endmacro %}{% set ns = namespace(x=(1,)) %}"
+    "{% for i in range(40) %}{{ f(ns.x, ns.x) }}{% endfor %}{{ {}[ns.x] }}{{ {ns.x: 1} }}",
+    "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}"
+    "{{ [ns.x]|unique|list }}",
+    "{{ ([messages * 1000] * 1000 * 100)|string }}",
+    "{{ ([[1] * 1000] * 99999)|sum(start=[])|length }}",
+    # Many values that are not too large one by one.
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 9999999 ~ i] %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% set b = 'a' * 9999999 %}{% for i in range(99999) %}{% set ns.x = ns.x + [b[1:]] %}{% endfor %}",
+    "{% set b = 'a' * 9999999 %}{{ ([b] * 99999)|map('upper')|list|length }}",
+    "{% set b = [0] * 999999 %}{{ ([b] * 99999)|map('list')|list|length }}",
+    "{% set b = [0] * 999999 %}{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + [b.copy()] %}{% endfor %}",
+    "{{ ('a' * 9999999)|list|length }}", "{{ ('a,' * 9999999).split(',')|length }}",
+    # Worse than linear.
+    "{{ ('a' * 9999999).rfind('b' ~ 'a' * 4999999) }}", "{{ ('a' * 9999999).strip('b' * 4999999 ~ 'a') }}",
+    "{{ ('a' * 9999999)|trim('b' * 4999999 ~ 'a') }}", "{{ ('é' * 9999999).encode('punycode') }}",
+    "{{ ('a' * 9999999).encode().decode('idna') }}", "{{ (('f' * 9999999)|int(base=16)) // 3 }}",
+    "{{ strftime_now('%c' * 9999999) }}", "{{ messages|tojson(indent=9999999) }}",
+    "{% set ns = namespace(x='a') %}{% for i in range(4000) %}{% set ns.x = ns.x ~ messages[0].role ~ 'b,' %}{% endfor %}"
+    "{% for i in range(99999) %}{% set b = ns.x.split(',') %}{% endfor %}",
 ]  # fmt: skip
 
 
