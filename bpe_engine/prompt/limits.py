@@ -142,8 +142,11 @@ def _items(value: Any) -> Iterable[Any] | None:
     if isinstance(value, dict):
         return [*value, *value.values()]
     if isinstance(value, Namespace):
-        return [object.__getattribute__(value, "_Namespace__attrs")]
-    return value if isinstance(value, (list, tuple, deque, *_VIEWS)) else None
+        attributes: dict[Any, Any] = object.__getattribute__(value, "_Namespace__attrs")
+        return [attributes]
+    if isinstance(value, (list, tuple, deque, *_VIEWS)):
+        return value  # type: ignore[return-value]
+    return None
 
 
 def expanded(value: Any, known: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
