@@ -28,6 +28,8 @@ from .origin import Traced, concat, percent, runs_of, text_of, traced, trusted
 
 __all__ = ["guarded_tests", "string_filters", "tojson"]
 
+_QUICK = (str, list, dict, type(None))
+
 # For filters whose time is more than linear in the text, and which lose its origin anyway.
 _SLOW = ("striptags", "urlize", "wordwrap", "xmlattr", "pprint", "filesizeformat")
 _LONG = 1 << 16
@@ -171,8 +173,12 @@ def _guarded(
     first = 1 if hasattr(native, "jinja_pass_arg") else 0
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        given = [list(arg) if isinstance(arg, Iterator) else arg for arg in args[first:]]
+        given = args[first:]
+        if not isinstance(given[0], _QUICK) and isinstance(given[0], Iterator):
+            given = (list(given[0]), *given[1:])
         for value in (*given, *kwargs.values()):
+            if isinstance(value, str) and characters is None:
+                continue
             check_expanded(value)
             if limit is not None and isinstance(value, int):
                 _at_most("a number", value, limit)

@@ -12,7 +12,7 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
 from jinja2.ext import loopcontrols
-from jinja2.runtime import Context, Macro
+from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import concat as jinja_concat
 
@@ -62,6 +62,9 @@ _SCALAR_METHODS = frozenset(
     + ["real", "imag", "numerator", "denominator"]
 )
 _DICT_METHODS = frozenset(dir(dict))
+_LOOP_ATTRIBUTES = frozenset(
+    ["first", "index", "index0", "last", "length", "revindex", "revindex0"]
+)
 
 
 class TracingEnvironment(ImmutableSandboxedEnvironment):
@@ -125,6 +128,14 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
                 return self.undefined(obj=obj, name=attribute)
         if type(obj) is str or type(obj) is Traced:
             return self._string_attribute(obj, attribute)
+        if (type(obj) is LoopContext and attribute in _LOOP_ATTRIBUTES) or (
+            type(obj) is TemplateNamespace and not attribute.startswith("_")
+        ):
+            # The answer is the one of the sandbox, again.
+            try:
+                return getattr(obj, attribute)
+            except AttributeError:
+                return self.undefined(obj=obj, name=attribute)
         if attribute == "decode" and isinstance(obj, bytes):
             return partial(_coded, obj.decode)
         return super().getattr(obj, attribute)
@@ -133,7 +144,11 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if type(obj) is dict:
             try:
                 return obj[key(argument)]
-            except (TypeError, LookupError):
+            except KeyError:
+                if isinstance(argument, str) and argument not in _DICT_METHODS:
+                    return self.undefined(obj=obj, name=argument)
+                return super().getitem(obj, argument)
+            except TypeError:
                 return super().getitem(obj, argument)
         if isinstance(argument, str):
             if type(obj) in (str, Traced):
