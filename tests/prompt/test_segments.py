@@ -238,6 +238,26 @@ def test_stripping_takes_linear_time(gpt2: bpe_engine.Encoding) -> None:
     assert time.process_time() - start < 2
 
 
+@pytest.mark.parametrize("policy", ["strip", lambda found: ""])
+def test_policies_take_linear_time_in_segments(gpt2: bpe_engine.Encoding, policy: Any) -> None:
+    segments = [untrusted("x<|endoftext|>"), untrusted("<|endof"), untrusted("text|>y")] * 10_000
+    start = time.process_time()
+    ids = gpt2.encode_segments(segments, on_control=policy)
+    assert gpt2.decode(ids) == "xy" * 10_000
+    assert time.process_time() - start < 2
+
+
+def test_normalization_does_not_make_control_strings_without_end() -> None:
+    qwen = bpe_engine.get_encoding("qwen")
+    text = "<e" * 3000 + "<\u00e9>" + "\u0301>" * 3000
+    start = time.process_time()
+    with pytest.raises(ValueError, match="normalization makes them again"):
+        qwen.encode_segments([untrusted(text)], on_control="strip", control=["<\u00e9>"])
+    assert time.process_time() - start < 2
+    few = "<e" * 20 + "<\u00e9>" + "\u0301>" * 20
+    assert qwen.encode_segments([untrusted(few)], on_control="strip", control=["<\u00e9>"]) == []
+
+
 def test_control_strings_that_are_no_special_tokens(gpt2: bpe_engine.Encoding) -> None:
     segments = [trusted("<think>"), untrusted("a</think>b", source="mail")]
     audit = gpt2.audit_segments(segments, control=["<think>", "</think>"])
