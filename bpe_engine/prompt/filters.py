@@ -91,9 +91,12 @@ def _replace(context: EvalContext, s: Any, old: Any, new: Any, count: int | None
 
 
 def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    if isinstance(s, Markup):
-        return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
     indention = width if isinstance(width, str) else " " * _at_most("width", width, 10_000)
+    if not isinstance(s, str):
+        return FILTERS["indent"](s, width, first, blank)
+    if isinstance(s, Markup):
+        check_size(len(s) + (1 + len(s.splitlines())) * len(indention))
+        return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
     lines = (_as_traced(s) + trusted("\n")).splitlines()
     check_size(len(s) + len(lines) * len(indention))
     rest = [indention + line if line or blank else line for line in lines[1:]]

@@ -13,7 +13,7 @@ from jinja2.parser import Parser
 from jinja2.utils import Namespace
 
 from .limits import TemplateLimitError, check_expanded, check_size, sized
-from .origin import Traced, concat, generated, percent, text_of
+from .origin import Traced, check_widths, concat, generated, percent, text_of
 
 __all__ = [
     "GenerationBlocks",
@@ -78,6 +78,8 @@ def modulo(left: Any, right: Any) -> Any:
     if isinstance(left, bytes):
         raise SecurityError("formatting bytes is not allowed in a template")
     check_expanded(right)
+    if isinstance(left, str):
+        check_widths(left)
     return left % right
 
 

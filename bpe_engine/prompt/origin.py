@@ -14,7 +14,17 @@ from typing import Any, SupportsIndex
 
 from .limits import SMALL, check_expanded, check_size, spend
 
-__all__ = ["GENERATED", "TRUSTED", "Traced", "concat", "generated", "runs_of", "text_of", "trusted"]
+__all__ = [
+    "GENERATED",
+    "TRUSTED",
+    "Traced",
+    "check_widths",
+    "concat",
+    "generated",
+    "runs_of",
+    "text_of",
+    "trusted",
+]
 
 # Flags of characters.
 TRUSTED = 1  # The template wrote it.
@@ -404,7 +414,7 @@ _DIRECTIVE = re.compile(r"%(?:(%)|(?:\((\w+)\))?(s)|[^%]*?[a-zA-Z%])")
 
 def _percent(text: Traced, values: Any) -> str:
     """``text % values``: what stands for %s keeps its origin."""
-    _check_widths(text)
+    check_widths(text)
     check_expanded(values)
     whole = str.__mod__(text, values)
     check_size(len(whole))
@@ -439,7 +449,7 @@ def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) ->
 
 def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
     """``text.format(*args, **kwargs)``; `native` does it without origins."""
-    _check_widths(text)
+    check_widths(text)
     check_expanded(tuple(args))
     check_expanded(kwargs)
     whole = native()
@@ -473,7 +483,7 @@ def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], 
 _NUMBER = re.compile(r"\d+")
 
 
-def _check_widths(text: str) -> None:
+def check_widths(text: str) -> None:
     """Widths and precisions ask for memory, too."""
     for number in _NUMBER.findall(text):
         if len(number) > 4:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jinja2
@@ -15,6 +14,7 @@ from jinja2.ext import loopcontrols
 from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import concat as jinja_concat
+from markupsafe import Markup
 
 from .filters import guarded_tests, string_filters
 from .language import (
@@ -31,9 +31,10 @@ from .language import (
     raise_exception,
     strftime_now,
 )
-from .limits import check_expanded, check_product, sized, tick, ticking
+from .limits import check_expanded, check_product, check_size, sized, tick, ticking
 from .origin import (
     Traced,
+    check_widths,
     concat,
     formatted,
     runs_of,
@@ -136,8 +137,10 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
                 return getattr(obj, attribute)
             except AttributeError:
                 return self.undefined(obj=obj, name=attribute)
+        if type(obj) is Markup:
+            return self._markup_attribute(obj, attribute)
         if attribute == "decode" and isinstance(obj, bytes):
-            return partial(_coded, obj.decode)
+            return _closed(_coded, obj.decode)
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
@@ -153,8 +156,10 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(argument, str):
             if type(obj) in (str, Traced):
                 return self._string_attribute(obj, str.__str__(argument))
+            if type(obj) is Markup:
+                return self._markup_attribute(obj, str.__str__(argument))
             if argument == "decode" and isinstance(obj, bytes):
-                return partial(_coded, obj.decode)
+                return _closed(_coded, obj.decode)
         return super().getitem(obj, key(argument))
 
     def _string_attribute(self, text: str, name: str) -> Any:
@@ -163,12 +168,23 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if name in _STRING_METHODS:
             return getattr(traced(text, runs_of(text)), name)
         if name in ("format", "format_map"):
-            return partial(self._format, text, name == "format_map")
+            return _closed(self._format, text, name == "format_map")
         if name in _SEARCHES:
-            return partial(_search, getattr(text, name))
+            return _closed(_search, getattr(text, name))
         if name == "encode":
-            return partial(_coded, text.encode)
+            return _closed(_coded, text.encode)
         return super().getattr(text, name)
+
+    def _markup_attribute(self, text: Markup, name: str) -> Any:
+        """The methods of escaped text are Markup's own, with the bounds of those of plain text."""
+        method = super().getattr(text, name)
+        if name in ("format", "format_map"):
+            check_widths(text)
+        elif name == "join":
+            return _closed(_markup_join, text)
+        elif name in _STRING_METHODS or name in _SEARCHES or name == "encode":
+            return _closed(_bounded, self._string_attribute(str(text), name), method)
+        return method
 
     def _format(self, text: str, is_map: bool, *args: Any, **kwargs: Any) -> str:
         name = "format_map" if is_map else "format"
@@ -191,6 +207,24 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
     def call_filter(self, *args: Any, **kwargs: Any) -> Any:
         tick()
         return sized(super().call_filter(*args, **kwargs))
+
+
+def _closed(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    """`functools.partial`, which would show a template what it calls."""
+    return lambda *args, **kwargs: function(*first, *args, **kwargs)
+
+
+def _bounded(checked: Callable[..., Any], method: Callable[..., Any], *args: Any) -> Any:
+    """`method`, if `checked` does the same without an error of a bound."""
+    checked(*args)
+    return method(*args)
+
+
+def _markup_join(text: Markup, parts: Any) -> Markup:
+    parts = list(parts)
+    check_expanded(parts)
+    check_size(len(text) * len(parts))
+    return text.join(parts)
 
 
 def _search(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -300,6 +300,11 @@ def test_a_letter_that_becomes_two_takes_no_trust_from_the_text_beside_it() -> N
 
 
 OPERATIONS = [
+    "(x|safe).strip('<')", "(x|safe).replace('|', y)", "(x|safe).join([y, 'b', 1])", "(x|safe).split('|')|join",
+    "('%s'|safe) % x", "('{}'|safe).format(y)", "(x|safe).center(30)", "(x|safe).upper()", "x|safe|trim('<')",
+    "x.rsplit(maxsplit=1)|join", "x.split(sep='|', maxsplit=1)|last", "x.rsplit('|')|first", "[x, y]|unique|list",
+    "[[x], [y]]|sum(start=[])|join", "x.encode('utf-16').decode('utf-16')", "(x == y) ~ ([x] == [y])", "x|int(7)",
+    "[x, y]|min", "[x, y]|groupby(0)|list", "{x: y, y: x}|dictsort|string", "(x, y) in [(x, y)]", "namespace(a=x)|string",
     "x ~ y", "x + y", "y + x", "x * 3", "x % y", "'%s|%s' % (x, y)", "'%(a)s' % {'a': x}",
     "'{}{}'.format(x, y)", "'{a}'.format(a=x)", "'{0!r:>9}'.format(x)", "x.format(y)",
     "x|format(y)", "[x, y]|join", "[x, y]|join(x)", "x.join([y, y])", "y.join(x)", "x[1:]",
@@ -385,6 +390,11 @@ BOMBS = [
     "{{ 'a\\tb'.expandtabs(99999999999) }}", "{{ 1 .to_bytes(99999999999, 'big') }}",
     "{{ ''.encode().center(99999999999) }}", "{{ ('a' * 9999999).translate({97: 'b' * 9999999}) }}",
     "{{ ('<!--x-->' * 99999)|striptags }}", "{% for i in range(99999) %}{{ 'a' * 99999 }}{% endfor %}",
+    "{{ ('a'|safe).center(99999999999) }}", "{{ ('a'|safe)['ljust'](99999999999) }}", "{{ ('%99999999999d'|safe) % 1 }}",
+    "{{ ('{:99999999999}'|safe).format(1) }}", "{{ ('a' * 9999999|safe).replace('a', 'b' * 9999999) }}",
+    "{{ ('a' * 9999999)|safe|replace('a', 'b' * 9999999) }}", "{{ ('a' * 9999999|safe).join(range(99999)) }}",
+    "{{ (('a' * 9999999)|safe).strip('b' * 4999999 ~ 'a') }}", "{{ (('a' * 9999999)|safe).rfind('b' ~ 'a' * 4999999) }}",
+    "{{ (('a' * 9999999)|safe).encode('punycode') }}",
     # Small in memory, endless for whatever walks over it.
     *(
         "{% set ns = namespace(x=['a'], y=['b']) %}{% for i in range(40) %}"
@@ -454,6 +464,19 @@ def test_the_sandbox_holds() -> None:
         "{{ cycler.__init__.__globals__ }}",
         "{{ ''.join.__self__.__class__ }}",
         "{% include 'x' %}",
+        "{{ ''.strip.func }}{{ ''.strip.args }}{{ ''.format.func }}{{ ''.encode.args }}",
+        "{{ messages[0].role.encode().decode.args }}",
+        "{{ messages|map(attribute='__class__')|join }}",
+        "{{ [messages]|map('attr', '__class__')|join }}",
+        "{{ namespace()['_Namespace__attrs'] }}",
+        "{{ namespace._Namespace__attrs }}",
+        "{{ (messages|groupby('role')|first).__class__ }}",
+        "{{ '{0._runs}'.format('a') }}",
+        "{{ ('{0.__class__}'|safe).format(1) }}",
+        "{{ strftime_now.__globals__ }}",
+        "{% for x in [1] %}{{ loop.__class__ }}{{ loop._iterable }}{% endfor %}",
+        "{% macro f() %}{% endmacro %}{{ f._func }}{{ f.__init__ }}",
+        "{{ messages[0].update({'a': 1}) }}",
     ]:
         try:
             text = "".join(s.text for s in render_template(source, [{"role": "user"}]))
