@@ -1,10 +1,13 @@
 //! Chat templates for `bpe_engine.prompt`: what goes into them, and what comes out.
 
+use bpe_core::memory::push;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
+
+use crate::errors::OrRaise;
 
 /// Copies data that a caller gives to a template.
 ///
@@ -43,14 +46,16 @@ impl<'py> Copier<'_, 'py> {
         let _depth = Depth::enter(value.py())?;
         // Nobody else has the copy: it does not change while it is walked over.
         let copy = dict.copy()?;
+        let before = self.characters;
         let mut changed = Vec::new();
         for (key, item) in &copy {
             if !key.is_exact_instance_of::<PyString>() {
+                self.characters = before;
                 return self.copy_items(&dict.copy()?);
             }
             self.characters += length(&key)?;
             if !self.is_scalar(&item)? {
-                changed.push((key, item));
+                push(&mut changed, (key, item)).or_raise(value.py())?;
             }
         }
         for (key, item) in changed {
@@ -59,10 +64,10 @@ impl<'py> Copier<'_, 'py> {
         Ok(copy.into_any())
     }
 
-    /// A copy of a dict whose keys are not all strings.
+    /// A copy of a dict whose keys are not all strings, and which nobody else has.
     fn copy_items(&mut self, dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let copy = PyDict::new(dict.py());
-        for (key, item) in dict.iter().collect::<Vec<_>>() {
+        for (key, item) in dict {
             copy.set_item(self.copy(&key)?, self.copy(&item)?)?;
         }
         Ok(copy.into_any())
