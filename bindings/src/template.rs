@@ -1,13 +1,12 @@
 //! Chat templates for `bpe_engine.prompt`: what goes into them, and what comes out.
 
-use bpe_core::memory::push;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
-use crate::errors::OrRaise;
+use crate::objects::push;
 
 /// Copies data that a caller gives to a template.
 ///
@@ -55,7 +54,7 @@ impl<'py> Copier<'_, 'py> {
             }
             self.characters += length(&key)?;
             if !self.is_scalar(&item)? {
-                push(&mut changed, (key, item)).or_raise(value.py())?;
+                push(value.py(), &mut changed, (key, item))?;
             }
         }
         for (key, item) in changed {
