@@ -18,6 +18,7 @@
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
+//! | `template` | data into chat templates, and segments out of them |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `hf` | tokenizer.json files |
 //! | `errors` | errors of the core as Python exceptions |
@@ -43,6 +44,7 @@ mod ranks;
 mod request;
 mod rows;
 mod strings;
+mod template;
 mod text;
 mod truncate;
 mod vocab_tools;
@@ -75,6 +77,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;
+    #[pymodule_export]
+    use super::template::{collect_segments, copy_plain};
     #[pymodule_export]
     use super::vocab_tools::{
         audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines,

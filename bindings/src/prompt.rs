@@ -15,6 +15,7 @@ use pyo3::types::{PyBool, PyByteArray, PyList, PyString, PyTuple};
 use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::objects::{collected, list_of_spans, new_bytearray};
 use crate::{buffer_pool, gil, ids, int_cache, text};
 
 // ---- Segments ----
@@ -73,13 +74,9 @@ pub fn audit_segments<'py>(
     gil::run(py, prompt.size(), || {
         prompt.encode_with_origins(core.encoding(), is_joined, &mut ids, &mut origins)
     })?;
-    let special: Vec<u8> = origins.iter().map(|origin| origin.is_special.into()).collect();
+    let special = collected(py, origins.iter().map(|origin| Ok(u8::from(origin.is_special))))?;
     let places = origins.iter().map(|&Origin { segments, .. }| segments);
-    Ok((
-        int_cache::list(py, &ids)?,
-        PyList::new(py, places.collect::<Vec<_>>())?,
-        PyByteArray::new(py, &special),
-    ))
+    Ok((int_cache::list(py, &ids)?, list_of_spans(py, places)?, new_bytearray(py, &special)?))
 }
 
 /// Reads segments: tuples of a text and of what is special in it, and what `bpe_engine.prompt`
@@ -97,18 +94,16 @@ fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>) -> PyResult<Prompt> {
     if segments.is_instance_of::<PyString>() {
         return Err(wrong());
     }
+    if let Ok(list) = segments.cast_exact::<PyList>() {
+        let mut prompt = Prompt::with_room(list.len()).or_raise(segments.py())?;
+        for (index, item) in list.iter().enumerate() {
+            push(core, &mut prompt, index, &item)?;
+        }
+        return Ok(prompt);
+    }
     let mut prompt = Prompt::default();
     for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
-        let item = item?;
-        match item.cast::<PyTuple>() {
-            Ok(segment) if segment.len() >= 2 => push(core, &mut prompt, index, segment)?,
-            _ => {
-                return Err(PyTypeError::new_err(format!(
-                    "segments[{index}] must be a tuple (text, allow_special), not {}",
-                    kind(&item)
-                )));
-            }
-        }
+        push(core, &mut prompt, index, &item?)?;
     }
     Ok(prompt)
 }
@@ -117,40 +112,47 @@ fn push(
     core: &CoreBpe,
     prompt: &mut Prompt,
     index: usize,
-    segment: &Bound<'_, PyTuple>,
+    segment: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let py = segment.py();
     let special = core.encoding().special_tokens();
-    let text = segment.get_borrowed_item(0)?;
+    let wrong = || {
+        PyTypeError::new_err(format!(
+            "segments[{index}] must be a tuple (text, allow_special), not {}",
+            kind(segment)
+        ))
+    };
+    let segment = segment.cast::<PyTuple>().map_err(|_| wrong())?;
+    let mut items = segment.iter_borrowed();
+    let (Some(text), Some(allowed)) = (items.next(), items.next()) else { return Err(wrong()) };
     if !text.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err(format!(
             "the text of segments[{index}] must be a str, not {}",
             kind(&text)
         )));
     }
-    if segment.len() == 6 {
-        let what = segment.get_borrowed_item(4)?;
+    if segment.len() == 6
+        && let (Some(what), Some(given)) = (items.nth(2), items.next())
+    {
         // The literal in Python's source is this very object.
         let is_text = what.is(pyo3::intern!(py, "text"));
         if !is_text && what.eq(pyo3::intern!(py, "special"))? {
             let name = text::read(&text)?.utf8().or_raise(py)?;
             let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
-            prompt.push_special(&name, id);
-            return Ok(());
+            return prompt.push_special(&name, id).or_raise(py);
         }
         if !is_text && what.eq(pyo3::intern!(py, "tokens"))? {
-            let given =
-                ids::read(&segment.get_item(5)?).map_err(|error| at_segment(py, index, &error))?;
+            let given = ids::read(&given).map_err(|error| at_segment(py, index, &error))?;
             if let Some(id) = given.iter().find(|&&id| core.encoding().token_bytes(id).is_none()) {
                 return Err(PyValueError::new_err(format!(
                     "segments[{index}] holds the id {id}, which is no token of the encoding"
                 )));
             }
-            prompt.push_ids(given);
+            prompt.push_ids(given).or_raise(py)?;
             return Ok(());
         }
     }
-    let allowed = read_allowed(core, index, &segment.get_item(1)?)?;
+    let allowed = read_allowed(core, index, &allowed)?;
     let text = text::read(&text)?.utf8().or_raise(py)?;
     prompt.push_text(core.encoding(), &text, &allowed).or_raise(py)
 }
@@ -242,11 +244,11 @@ impl NameFinder {
 
     /// The parts of a text that are left when every name is taken out, and every one that only
     /// comes about thereby: the first character of each part, and the one after its last.
-    fn strip(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(usize, usize)>> {
+    fn strip<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let original = text::read(text)?.utf8().or_raise(text.py())?;
         let mut characters = text::CharacterSpans::new(text, &original)?;
-        let kept = strip::without_names(&self.names, &original);
-        Ok(kept.into_iter().map(|span| characters.next(span)).collect())
+        let kept = strip::without_names(&self.names, &original).or_raise(text.py())?;
+        list_of_spans(text.py(), kept.into_iter().map(|span| characters.next(span)))
     }
 
     /// The text in the form that the encoding gives to texts.

@@ -1,7 +1,6 @@
 //! Runs the stages: one walk, many sinks.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
@@ -160,6 +159,17 @@ impl Encoding {
         }
     }
 
+    /// Calls `work` with what appends the ids of a normalized text without special tokens: one
+    /// workspace serves all the texts.
+    pub(crate) fn encode_stretches(
+        &self,
+        work: impl FnOnce(&mut dyn FnMut(&str, &mut Vec<u32>) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let mut lease = self.workspaces.borrow();
+        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
+        work(&mut |text, ids| self.encode_stretch(text, 0, batch, &mut merger, ids).map(|_| ()))
+    }
+
     /// Walks text without special tokens. Its first byte is byte `base` of the whole text.
     fn encode_stretch<S: Sink>(
         &self,
@@ -221,12 +231,8 @@ impl Encoding {
     }
 
     /// The tokens in the order of their bytes, sorted when they are first needed.
-    pub fn sorted_tokens(&self) -> &SortedTokens {
-        let make = || Ok::<_, Infallible>(SortedTokens::new(&self.vocabulary));
-        match self.sorted_tokens.get_or_try_init(make) {
-            Ok(sorted) => sorted,
-            Err(never) => match never {},
-        }
+    pub fn sorted_tokens(&self) -> Result<&SortedTokens> {
+        self.sorted_tokens.get_or_try_init(|| SortedTokens::new(&self.vocabulary))
     }
 
     /// The bytes of an id, special tokens included.
