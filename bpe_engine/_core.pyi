@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Literal, final
+from typing import Any, Literal, final, overload
 
 from typing_extensions import disjoint_base
 
 __all__ = [
     "ConversationState",
     "CoreBPE",
+    "EncodedRows",
     "Encoding",
     "HfEncoding",
     "HfTokenizer",
@@ -22,6 +23,7 @@ __all__ = [
     "hf_decode",
     "hf_normalize",
     "hf_pre_tokenize",
+    "encode_rows",
     "encode_segments",
     "encode_segments_to_buffer",
     "learn_merges",
@@ -89,6 +91,13 @@ class CoreBPE:
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
     ) -> tuple[TokenBuffer, bytearray]: ...
+    def encode_ragged(
+        self,
+        parts: list[Any],
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> tuple[TokenBuffer, bytearray]: ...
     def encode_with_unstable(
         self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
     ) -> tuple[list[int], list[list[int]]]: ...
@@ -136,6 +145,14 @@ class CoreBPE:
     ) -> list[str]: ...
     def decode_bytes_batch(
         self, batch: Iterable[Sequence[int]], num_threads: int | None
+    ) -> list[bytes]: ...
+    @overload
+    def decode_ragged(
+        self, values: Any, row_splits: Any, errors: str, num_threads: int | None
+    ) -> list[str]: ...
+    @overload
+    def decode_ragged(
+        self, values: Any, row_splits: Any, errors: None, num_threads: int | None
     ) -> list[bytes]: ...
     def token_byte_values(self) -> list[bytes]: ...
     def mergeable_ranks(self) -> dict[bytes, int]: ...
@@ -199,6 +216,34 @@ class TokenBuffer:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
+
+# What bpe_engine.tokenizer needs.
+def encode_rows(
+    source: CoreBPE | HfTokenizer,
+    inputs: Iterable[Any],
+    *,
+    is_pretokenized: bool,
+    add_special_tokens: bool,
+    truncation: tuple[int, int, str, str] | None,
+    padding: tuple[int | None, str, int | None, int, int, str] | None,
+    detailed: bool,
+    overflow: bool,
+    num_threads: int | None,
+    encode_special_tokens: bool = False,
+    post_processor: str | None = None,
+    allowed_special: _Allowed | None = None,
+    disallowed_special: _Disallowed = None,
+) -> EncodedRows: ...
+@final
+class EncodedRows:
+    def __len__(self) -> int: ...
+    def lengths(self) -> list[int]: ...
+    def samples(self) -> list[int]: ...
+    def lists(self, name: str) -> list[list[int]]: ...
+    def matrix(self, name: str) -> tuple[bytearray, int] | None: ...
+    def ragged(self, name: str) -> tuple[TokenBuffer, bytearray]: ...
+    def offsets(self) -> list[list[tuple[int, int]]]: ...
+    def encodings(self) -> list[HfEncoding]: ...
 
 # What bpe_engine.prompt needs.
 def encode_segments(core: CoreBPE, segments: Iterable[Any], is_joined: bool) -> list[int]: ...
