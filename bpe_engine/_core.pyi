@@ -16,6 +16,7 @@ __all__ = [
     "TokenBuffer",
     "UnsupportedTokenizer",
     "NameFinder",
+    "arrange_rows",
     "audit_segments",
     "audit_tokens",
     "count_pieces",
@@ -234,6 +235,16 @@ def encode_rows(
     allowed_special: _Allowed | None = None,
     disallowed_special: _Disallowed = None,
 ) -> EncodedRows: ...
+def arrange_rows(
+    input_ids: Iterable[Any],
+    *,
+    token_type_ids: Iterable[Any] | None,
+    attention_mask: Iterable[Any] | None,
+    special_tokens_mask: Iterable[Any] | None,
+    truncation: tuple[int, int, str, str] | None,
+    padding: tuple[int | None, str, int | None, int, int, str] | None,
+) -> EncodedRows: ...
+
 @final
 class EncodedRows:
     def __len__(self) -> int: ...

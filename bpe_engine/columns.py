@@ -47,7 +47,7 @@ def _of_numpy(array: Any) -> list[Any]:
 
 
 def _is_arrow(texts: Any) -> bool:
-    if getattr(texts, "dtype", None) == object:
+    if str(getattr(texts, "dtype", "")) == "object":
         return False  # A column of pandas that holds Python objects.
     return hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
 
@@ -68,7 +68,9 @@ def _chunks(column: Any) -> list[Any] | None:
     if types.is_dictionary(column.type) and _is_text(pa, column.type.value_type):
         column = column.cast(column.type.value_type)
     if not _is_text(pa, column.type) and not types.is_null(column.type):
-        hint = "; cast it first: column.cast(pyarrow.string())" if _is_bytes(pa, column.type) else ""
+        hint = (
+            "; cast it first: column.cast(pyarrow.string())" if _is_bytes(pa, column.type) else ""
+        )
         raise TypeError(f"a column of texts must have the type string, not {column.type}{hint}")
     if not (types.is_string(column.type) or types.is_large_string(column.type)):
         column = column.cast(pa.large_string())

@@ -751,9 +751,7 @@ class Encoding(NativeEncoding):
         [b'hello world']
         """
         if (ragged := _as_ragged(batch)) is not None:
-            return self._core_bpe.decode_ragged(
-                ragged.values, ragged.row_splits, None, num_threads
-            )
+            return self._core_bpe.decode_ragged(ragged.values, ragged.row_splits, None, num_threads)
         return self._core_bpe.decode_bytes_batch(batch, num_threads)  # type: ignore[arg-type]
 
     def stream_decoder(

@@ -82,7 +82,8 @@ def pack_inputs(
             f"{len(batches) + 1}"
         )
     start, end, pad = (
-        _id(name, id) for name, id in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id))
+        _id(name, id)
+        for name, id in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id))
     )
     sizes = np.stack([batch.lengths for batch in batches], axis=1)
     kept = _TRUNCATORS[_known(truncator)](sizes, budget)

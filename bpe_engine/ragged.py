@@ -45,9 +45,7 @@ class TokenBatch:
         self._row_splits = _splits(row_splits, len(self._values))
 
     @classmethod
-    def _of(
-        cls, values: npt.NDArray[np.uint32], row_splits: npt.NDArray[np.int64]
-    ) -> TokenBatch:
+    def _of(cls, values: npt.NDArray[np.uint32], row_splits: npt.NDArray[np.int64]) -> TokenBatch:
         """Of arrays that are known to be right."""
         self = cls.__new__(cls)
         self._values, self._row_splits = values, row_splits
@@ -132,9 +130,7 @@ class TokenBatch:
     def _take(self, rows: npt.NDArray[np.int64]) -> TokenBatch:
         return self._gather(self._row_splits[rows], self.lengths[rows])
 
-    def _gather(
-        self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-    ) -> TokenBatch:
+    def _gather(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> TokenBatch:
         """Rows of these lengths that begin at these places of the values."""
         np = _numpy()
         splits = _cumulated(lengths)
@@ -241,9 +237,7 @@ class TokenBatch:
         pa, np = _pyarrow("TokenBatch.to_arrow"), _numpy()
         fits = len(self._values) < 2**31
         if not fits and large is False:
-            raise ValueError(
-                f"a ListArray cannot have {len(self._values)} values; pass large=True"
-            )
+            raise ValueError(f"a ListArray cannot have {len(self._values)} values; pass large=True")
         splits, kind = self._row_splits, pa.large_list(pa.uint32())
         if not large and fits:
             splits, kind = splits.astype(np.int32), pa.list_(pa.uint32())

@@ -17,7 +17,7 @@ use crate::core_bpe::CoreBpe;
 use crate::errors::{OrRaise, to_python};
 use crate::hf::{self, HfEncoding, HfTokenizer, OrRaise as _};
 use crate::objects::list_of_spans;
-use crate::{gil, int_cache, rows};
+use crate::{gil, ids, int_cache, rows};
 
 /// How long rows may be, how their parts overlap, which of a pair is cut, and on which side.
 type Cut = (usize, usize, String, String);
@@ -191,6 +191,65 @@ pub fn encode_rows(
         rows.fill(py, read_fill(fill)?)?;
     }
     Ok(rows)
+}
+
+/// Rows of ids that were made before, cut and filled up. The other fields are of one length with the
+/// ids, row by row; where there is none, it is what `encode_rows` gives ids of text.
+#[pyfunction]
+#[pyo3(signature = (input_ids, *, token_type_ids, attention_mask, special_tokens_mask, truncation,
+    padding))]
+pub fn arrange_rows(
+    py: Python<'_>,
+    input_ids: &Bound<'_, PyAny>,
+    token_type_ids: Option<&Bound<'_, PyAny>>,
+    attention_mask: Option<&Bound<'_, PyAny>>,
+    special_tokens_mask: Option<&Bound<'_, PyAny>>,
+    truncation: Option<Cut>,
+    padding: Option<Fill>,
+) -> PyResult<EncodedRows> {
+    let mut encodings = Vec::new();
+    for ids in input_ids.try_iter()? {
+        encodings.push(Encoding::new(ids::read_iterable(&ids?)?, 0, None));
+    }
+    let set = |encodings: &mut [Encoding], name: &str, values: Option<&Bound<'_, PyAny>>| {
+        let Some(values) = values else { return Ok(()) };
+        for (row, values) in values.try_iter()?.enumerate() {
+            let values = ids::read_iterable(&values?)?;
+            let encoding = encodings.get_mut(row).filter(|row| row.len() == values.len());
+            let Some(encoding) = encoding else {
+                return Err(PyValueError::new_err(format!(
+                    "row {row} of {name} is not as long as that of input_ids"
+                )));
+            };
+            match name {
+                "token_type_ids" => encoding.type_ids = values,
+                "attention_mask" => encoding.attention_mask = flags(name, &values)?,
+                _ => encoding.special_tokens_mask = flags(name, &values)?,
+            }
+        }
+        Ok(())
+    };
+    set(&mut encodings, "token_type_ids", token_type_ids)?;
+    set(&mut encodings, "attention_mask", attention_mask)?;
+    set(&mut encodings, "special_tokens_mask", special_tokens_mask)?;
+    if let Some(cut) = truncation.map(read_cut).transpose()? {
+        for encoding in &mut encodings {
+            encoding.truncate(cut.max_length, cut.stride, cut.direction).or_raise()?;
+        }
+    }
+    let mut rows = EncodedRows::new(encodings, false);
+    if let Some(fill) = padding {
+        rows.fill(py, read_fill(fill)?)?;
+    }
+    Ok(rows)
+}
+
+fn flags(name: &str, values: &[u32]) -> PyResult<Vec<u8>> {
+    let flag = |&value: &u32| {
+        u8::try_from(value)
+            .map_err(|_| PyValueError::new_err(format!("{name} holds {value}; it has 0 and 1")))
+    };
+    values.iter().map(flag).collect()
 }
 
 fn read_cut((max_length, stride, strategy, direction): Cut) -> PyResult<Truncation> {

@@ -60,7 +60,7 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use super::batch::{EncodedRows, encode_rows};
+    use super::batch::{EncodedRows, arrange_rows, encode_rows};
     #[pymodule_export]
     use super::buffer::TokenBuffer;
     #[pymodule_export]
