@@ -59,6 +59,10 @@ class Defaults:
 class Backend(ABC):
     """Finds ids and tokens."""
 
+    #: Whether the token of an id may be written otherwise in a text, as one that takes white space
+    #: along.
+    tokens_come_from_text = False
+
     def defaults(self) -> Defaults:
         """What holds where nothing else was asked for."""
         return Defaults()
@@ -299,6 +303,8 @@ class EncodingBackend(Backend):
 
 class FileBackend(Backend):
     """A tokenizer file: a `bpe_engine.hf.Tokenizer`."""
+
+    tokens_come_from_text = True
 
     def __init__(self, tokenizer: FileTokenizer):
         self.tokenizer = tokenizer

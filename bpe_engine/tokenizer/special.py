@@ -8,7 +8,7 @@ from typing import Any
 from ..hf.components import AddedToken
 from .backends import Backend
 
-__all__ = ["ROLES", "SpecialTokens", "content_of"]
+__all__ = ["ROLES", "SpecialTokens", "content_of", "plain_token"]
 
 #: The parts that every tokenizer knows.
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -190,11 +190,14 @@ def _tokens(tokens: Any) -> Sequence[Any]:
     return tokens
 
 
-def _special(token: Any) -> AddedToken:
-    """The token with all its flags, special."""
+def plain_token(token: Any, is_special: bool) -> AddedToken:
+    """The token with all its flags; special if it is, or if that is asked for."""
     if isinstance(token, str):
-        return AddedToken(token, normalized=False, special=True)
-    flags = ("single_word", "lstrip", "rstrip", "normalized")
-    return AddedToken(
-        content_of(token), **{flag: getattr(token, flag) for flag in flags}, special=True
-    )
+        return AddedToken(token, special=is_special)
+    flags = {flag: bool(getattr(token, flag)) for flag in ("single_word", "lstrip", "rstrip")}
+    is_special = is_special or bool(token.special)
+    return AddedToken(content_of(token), **flags, normalized=token.normalized, special=is_special)
+
+
+def _special(token: Any) -> AddedToken:
+    return plain_token(token, True)

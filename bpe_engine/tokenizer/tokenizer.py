@@ -14,7 +14,7 @@ from . import chat, rows
 from .backends import Backend, Layout, backend_of
 from .batch_encoding import BatchEncoding
 from .options import NO_LIMIT, Strategies, resolve
-from .special import SpecialTokens, content_of
+from .special import SpecialTokens, content_of, plain_token
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -292,8 +292,10 @@ class Tokenizer(SpecialTokens):
         self, text: Any, pair: Any = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[Any]:
         """The tokens of a text. The arguments are those of a call."""
-        ids = self.encode(text, pair, add_special_tokens=add_special_tokens, **kwargs)
-        return self.convert_ids_to_tokens(ids)
+        made = self(text, pair, add_special_tokens=add_special_tokens, **kwargs)
+        if self._backend.tokens_come_from_text:
+            return made.tokens()
+        return list(self.convert_ids_to_tokens(made["input_ids"]))
 
     def pad(
         self,
@@ -494,11 +496,8 @@ class Tokenizer(SpecialTokens):
         listed = new_tokens if isinstance(new_tokens, (list, tuple)) else [new_tokens]
         tokens = []
         for token in listed:
-            flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-            given = {flag: getattr(token, flag) for flag in flags if hasattr(token, flag)}
-            given["special"] = special_tokens or given.get("special", False)
             self._check_token("extra_special_tokens", content_of(token))
-            tokens.append(AddedToken(content_of(token), **given))
+            tokens.append(plain_token(token, special_tokens))
         return self._backend.add_tokens(tokens) if tokens else 0
 
     @property

@@ -158,6 +158,6 @@ def test_from_text_to_inputs() -> None:
         pad_id=ids("<|endoftext|>"),
     )
     assert encoding.decode_batch(packed["input_word_ids"]) == [
-        "<|im_start|>What is<|im_end|>A token<|im_end|>",
+        "<|im_start|>What is it<|im_end|>A tokenizer<|im_end|>",
         "<|im_start|>Who?<|im_end|>Nobody that one<|im_end|>",
     ]
