@@ -142,6 +142,8 @@ class EncodingBackend(Backend):
 
     def __init__(self, encoding: Encoding):
         self.encoding = encoding
+        # The encoding before tokens were added.
+        self._base = encoding
         self._template: str | None = None
         self._num_added = 0
         # Added tokens that decoding never leaves out.
@@ -276,7 +278,7 @@ class EncodingBackend(Backend):
             if not token.special:
                 ordinary.add(name)
         if count:
-            self.encoding = with_special_tokens(self.encoding, special)
+            self.encoding = with_special_tokens(self._base, special)
         self._ordinary = frozenset(ordinary)
         return count
 
@@ -298,7 +300,21 @@ class EncodingBackend(Backend):
         return audit.ids, [int(any(is_assistant[first : last + 1])) for first, last in spans]
 
     def copied(self) -> Backend:
-        return copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An encoding that has a name travels as its name, even if tokens were added.
+        state = dict(self.__dict__)
+        if self.encoding is not self._base:
+            state["encoding"] = dict(self.encoding._special_tokens)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(state["encoding"], dict):
+            self.encoding = with_special_tokens(self._base, state["encoding"])
 
 
 class FileBackend(Backend):

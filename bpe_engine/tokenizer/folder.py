@@ -47,17 +47,24 @@ def load(
         backend.add_tokens(list(added.values()))
         return cls(backend.tokenizer, **settings)
     if _OWN in config:
-        return cls(_own_encoding(path, config[_OWN]), **settings)
+        return _with_flags(cls(_own_encoding(path, config[_OWN]), **settings), added)
     if ranks := _rank_file(path):
-        return cls(
-            of_ranks(ranks, pattern, added, settings.get("extra_special_tokens")), **settings
-        )
+        encoding = of_ranks(ranks, pattern, added, settings.get("extra_special_tokens"))
+        return _with_flags(cls(encoding, **settings), added)
     if (path / "vocab.json").is_file() and (path / "merges.txt").is_file():
         return cls(*of_merges(path, config, added, settings), **settings)
     raise FileNotFoundError(
         f"{path} has no tokenizer.json, no *.tiktoken or tokenizer.model, and no vocab.json with "
         f"merges.txt; it has {', '.join(sorted(entry.name for entry in path.iterdir())) or 'nothing'}"
     )
+
+
+def _with_flags(tokenizer: Tokenizer, added: Mapping[int, AddedToken]) -> Tokenizer:
+    """The same; added tokens that are not special stay in decoded text."""
+    ordinary = [token for token in added.values() if not token.special]
+    if ordinary:
+        tokenizer._backend.add_tokens(ordinary)
+    return tokenizer
 
 
 def _added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:

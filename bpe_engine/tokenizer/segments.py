@@ -132,13 +132,28 @@ def without_added_tokens(tokenizer: FileTokenizer) -> FileTokenizer:
 
 
 def assistant_mask(placed: Sequence[Placed], segments: Sequence[Segment]) -> list[int]:
-    """1 for each id that stands for a character of the assistant's."""
-    spans, position = [], 0
+    """1 for each id from the first to the last that stands for a character of one of the
+    assistant's messages."""
+    mask = [0] * len(placed)
+    for first, last in _assistant_spans(segments):
+        ids = [
+            index for index, (_, start, end) in enumerate(placed) if start < last and first < end
+        ]
+        if ids:
+            mask[ids[0] : ids[-1] + 1] = [1] * (ids[-1] + 1 - ids[0])
+    return mask
+
+
+def _assistant_spans(segments: Sequence[Segment]) -> list[tuple[int, int]]:
+    """Where neighbouring segments of the assistant's begin and end, in characters."""
+    spans: list[tuple[int, int]] = []
+    position = 0
     for segment in segments:
         end = position + len(segment.text)
         if segment.role == "assistant" and segment.text:
-            spans.append((position, end))
+            if spans and spans[-1][1] == position:
+                spans[-1] = spans[-1][0], end
+            else:
+                spans.append((position, end))
         position = end
-    return [
-        int(any(start < last and first < end for first, last in spans)) for _, start, end in placed
-    ]
+    return spans

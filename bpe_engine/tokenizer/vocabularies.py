@@ -15,7 +15,7 @@ from ..hf.components import AddedToken
 from ..hf.tokenizer import Tokenizer as FileTokenizer
 from ..load import load_encoding
 from .files import read_json
-from .special import content_of
+from .special import ROLES, content_of, plain_token
 
 __all__ = ["of_merges", "of_ranks"]
 
@@ -192,10 +192,8 @@ def _add_roberta(
     """The post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
     from ..hf.components import Component
 
-    names = {role: content_of(settings[role]) for role in ("sep_token", "cls_token")}
-    tokenizer.add_tokens(
-        [AddedToken(name, normalized=False, special=True) for name in names.values()]
-    )
+    names = {role: content_of(settings[role]) for role in ROLES if settings.get(role) is not None}
+    tokenizer.add_tokens([plain_token(settings[role], True) for role in names])
     tokenizer.post_processor = Component(
         "post_processor",
         json.dumps(
