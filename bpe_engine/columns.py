@@ -22,7 +22,8 @@ def parts_of(texts: Any) -> list[Any]:
     """
     if isinstance(texts, (list, tuple)):
         return [list(texts)]
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+    is_column = _is_arrow(texts)
+    if isinstance(texts, (str, bytes)) or not (is_column or isinstance(texts, Iterable)):
         hint = "; for one text pass [text]" if isinstance(texts, str) else ""
         raise TypeError(
             f"texts must be a list of str or a column of strings, not {type(texts).__name__}{hint}"
@@ -30,7 +31,7 @@ def parts_of(texts: Any) -> list[Any]:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(texts, numpy.ndarray):
         return [_of_numpy(texts)]
-    if _is_arrow(texts):
+    if is_column:
         chunks = _chunks(texts)
         if chunks is not None:
             return [part for chunk in chunks for part in _buffers(chunk)]

@@ -92,20 +92,20 @@ def pack_inputs(
     types = np.zeros((rows, width), np.int32)
     words[:, 0] = start
     # Where the next segment of each row begins.
-    place = np.ones(rows, np.int64)
+    begin = np.ones(rows, np.int64)
     row_starts = np.arange(rows) * width
     for number, batch in enumerate(batches):
         lengths = kept[:, number]
         part = batch._gather(batch.row_splits[:-1], lengths)
         offsets = np.arange(len(part.values)) - np.repeat(part.row_splits[:-1], lengths)
-        targets = np.repeat(row_starts + place, lengths) + offsets
+        targets = np.repeat(row_starts + begin, lengths) + offsets
         words.reshape(-1)[targets] = part.values
         types.reshape(-1)[targets] = number
-        place += lengths
-        words.reshape(-1)[row_starts + place] = end
-        types.reshape(-1)[row_starts + place] = number
-        place += 1
-    mask = (np.arange(width) < place[:, None]).astype(np.int32)
+        begin += lengths
+        words.reshape(-1)[row_starts + begin] = end
+        types.reshape(-1)[row_starts + begin] = number
+        begin += 1
+    mask = (np.arange(width) < begin[:, None]).astype(np.int32)
     return {"input_word_ids": words, "input_mask": mask, "input_type_ids": types}
 
 

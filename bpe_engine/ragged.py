@@ -87,7 +87,7 @@ class TokenBatch:
     @overload
     def __getitem__(self, index: SupportsIndex) -> npt.NDArray[np.uint32]: ...
     @overload
-    def __getitem__(self, index: slice | Sequence[int] | npt.NDArray[Any]) -> TokenBatch: ...
+    def __getitem__(self, index: slice | Sequence[int]) -> TokenBatch: ...
 
     def __getitem__(self, index: Any) -> Any:
         """A row; or with a slice, a list of row numbers or an array of bool, a batch of rows."""
@@ -97,7 +97,7 @@ class TokenBatch:
                 splits = self._row_splits[start : max(start, stop) + 1]
                 return self._of(self._values[splits[0] : splits[-1]], splits - splits[0])
             return self._take(_numpy().arange(start, stop, step))
-        if isinstance(index, Sequence) or getattr(index, "ndim", 0):
+        if hasattr(index, "__len__"):
             return self._take(_row_numbers(index, len(self)))
         row = operator.index(index)
         if not -len(self) <= row < len(self):

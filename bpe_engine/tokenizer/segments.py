@@ -81,9 +81,12 @@ def _is_inside(text: str, token: Placed, spans: Sequence[tuple[int, int, Any]]) 
     start = token.start + found.index(name)
     end = start + len(name)
     return any(
-        first <= start and end <= last and (allowed is True or name in allowed)
-        for first, last, allowed in spans
+        first <= start and end <= last and _allows(allowed, name) for first, last, allowed in spans
     )
+
+
+def _allows(allowed: bool | frozenset[str], name: str) -> bool:
+    return allowed if isinstance(allowed, bool) else name in allowed
 
 
 def _encoded_apart(
@@ -109,7 +112,7 @@ def _encoded_apart(
         tokens = _encoded(tokenizer, segment.text) if allowed else []
         at = 0
         for id, start, end in tokens:
-            if id not in added or not (allowed is True or added[id] in allowed):
+            if id not in added or not _allows(allowed, added[id]):
                 continue
             ordinary += segment.text[at:start]
             if ordinary:
