@@ -16,7 +16,7 @@ use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::{OrRaise, to_python};
 use crate::hf::{self, HfEncoding, HfTokenizer, OrRaise as _};
-use crate::objects::list_of_spans;
+use crate::objects::{collected, list_of_spans, new_bytearray, new_list, push};
 use crate::{gil, ids, int_cache, rows};
 
 /// How long rows may be, how their parts overlap, which of a pair is cut, and on which side.
@@ -142,7 +142,7 @@ pub fn encode_rows(
     let py = source.py();
     let threads = rows::threads(num_threads)?;
     let inputs = inputs.try_iter()?.map(|item| hf::input::read(&item?, is_pretokenized));
-    let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
+    let inputs = collected(py, inputs)?;
     let truncation = truncation.map(read_cut).transpose()?;
     let encodings = if let Ok(core) = source.cast::<CoreBpe>() {
         let core = core.get();
@@ -209,7 +209,7 @@ pub fn arrange_rows(
 ) -> PyResult<EncodedRows> {
     let mut encodings = Vec::new();
     for ids in input_ids.try_iter()? {
-        encodings.push(Encoding::new(ids::read_iterable(&ids?)?, 0, None));
+        push(py, &mut encodings, Encoding::new(ids::read_iterable(&ids?)?, 0, None))?;
     }
     let set = |encodings: &mut [Encoding], name: &str, values: Option<&Bound<'_, PyAny>>| {
         let Some(values) = values else { return Ok(()) };
@@ -363,13 +363,13 @@ impl EncodedRows {
     /// A field as lists.
     fn lists<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let field = self.field(name)?;
-        let (mut numbers, mut lists) = (Vec::new(), Vec::with_capacity(self.rows.len()));
+        let (mut numbers, mut lists) = (Vec::new(), Vec::new());
         for row in &self.rows {
             numbers.clear();
             field(row).append_to(&mut numbers);
             int_cache::append_lists(py, std::iter::once(&numbers[..]), &mut lists)?;
         }
-        PyList::new(py, lists)
+        new_list(py, lists)
     }
 
     /// A field as the bytes of 64-bit numbers, and the length that all rows have. None if they are
@@ -410,7 +410,7 @@ impl EncodedRows {
             field(row).append_to(&mut numbers);
             splits.extend_from_slice(&(numbers.len() as i64).to_ne_bytes());
         }
-        Ok((TokenBuffer::new(numbers), PyByteArray::new(py, &splits)))
+        Ok((TokenBuffer::new(numbers), new_bytearray(py, &splits)?))
     }
 
     /// Where in its text each token stands, in characters; of detailed rows.

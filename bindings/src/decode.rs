@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::new_bytes;
+use crate::objects::{new_bytes, new_list, push};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
@@ -97,10 +97,10 @@ impl CoreBpe {
         let py = batch.py();
         let mut texts = Vec::new();
         rows::decode_each(self, batch, num_threads, |bytes| {
-            texts.push(decode_utf8(py, bytes, errors)?);
-            Ok(())
+            let text = decode_utf8(py, bytes, errors)?;
+            push(py, &mut texts, text)
         })?;
-        PyList::new(py, texts)
+        new_list(py, texts)
     }
 
     fn decode_bytes_batch<'py>(
@@ -111,10 +111,10 @@ impl CoreBpe {
         let py = batch.py();
         let mut rows = Vec::new();
         rows::decode_each(self, batch, num_threads, |bytes| {
-            rows.push(new_bytes(py, bytes)?);
-            Ok(())
+            let row = new_bytes(py, bytes)?;
+            push(py, &mut rows, row)
         })?;
-        PyList::new(py, rows)
+        new_list(py, rows)
     }
 
     /// The texts of rows of ids that lie one after the other, or their bytes where `errors` is
@@ -147,12 +147,12 @@ impl CoreBpe {
         }
         let mut decoded = Vec::new();
         rows::decode_rows(self, &rows, num_threads, |bytes| {
-            decoded.push(match errors {
+            let row = match errors {
                 Some(errors) => decode_utf8(py, bytes, errors)?,
                 None => new_bytes(py, bytes)?.into_any(),
-            });
-            Ok(())
+            };
+            push(py, &mut decoded, row)
         })?;
-        PyList::new(py, decoded)
+        new_list(py, decoded)
     }
 }

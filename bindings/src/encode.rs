@@ -11,7 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::new_span;
+use crate::objects::{new_bytearray, new_list, new_span};
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
 /// Each id's place as `(start, end)` in characters.
@@ -45,8 +45,8 @@ impl Ragged {
         Ok(())
     }
 
-    fn into_python(self, py: Python<'_>) -> (TokenBuffer, Bound<'_, PyByteArray>) {
-        (TokenBuffer::new(self.ids), PyByteArray::new(py, &self.splits))
+    fn into_python(self, py: Python<'_>) -> PyResult<(TokenBuffer, Bound<'_, PyByteArray>)> {
+        Ok((TokenBuffer::new(self.ids), new_bytearray(py, &self.splits)?))
     }
 }
 
@@ -124,7 +124,7 @@ impl CoreBpe {
         rows::encode_each(self, texts, num_threads, &request, |ids, _| {
             int_cache::append_lists(py, ids.rows(), &mut lists)
         })?;
-        PyList::new(py, lists)
+        new_list(py, lists)
     }
 
     /// All ids in one buffer, and the bytes of 64-bit numbers that say where each text begins and
@@ -141,7 +141,7 @@ impl CoreBpe {
         rows::encode_each(self, texts, num_threads, &request, |part, size| {
             ragged.append(texts.py(), part, size)
         })?;
-        Ok(ragged.into_python(texts.py()))
+        ragged.into_python(texts.py())
     }
 
     /// The same for parts: iterables of `str`, and tuples with the buffers of a column.
@@ -159,7 +159,7 @@ impl CoreBpe {
         rows::encode_parts(self, &parts, num_threads, &request, |part, size| {
             ragged.append(py, part, size)
         })?;
-        Ok(ragged.into_python(py))
+        ragged.into_python(py)
     }
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
@@ -174,9 +174,9 @@ impl CoreBpe {
         let request = self.request(allowed_special, disallowed_special.unwrap_or(&none))?;
         let (stable, completions) =
             self.run(text, |encoding, text| encoding.encode_with_unstable(text, &request))?;
-        let lists: Vec<_> =
-            completions.iter().map(|ids| int_cache::list(py, ids)).collect::<PyResult<_>>()?;
-        Ok((int_cache::list(py, &stable)?, PyList::new(py, lists)?))
+        let mut lists = Vec::new();
+        int_cache::append_lists(py, completions.iter().map(Vec::as_slice), &mut lists)?;
+        Ok((int_cache::list(py, &stable)?, new_list(py, lists)?))
     }
 
     fn encode_with_offsets<'py>(

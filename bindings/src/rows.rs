@@ -12,6 +12,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::columns::Column;
 use crate::core_bpe::CoreBpe;
 use crate::errors::{OrRaise, to_python};
+use crate::objects::{collected, push};
 use crate::text::{self, Text};
 use crate::{gil, ids};
 
@@ -53,6 +54,10 @@ impl<T> Rows<T> {
                 self.error = Some(error);
                 return;
             }
+            if let Err(error) = reserve(&mut self.ends, 1) {
+                self.error = Some(error);
+                return;
+            }
             self.ends.push(self.items.len());
         }
     }
@@ -78,7 +83,7 @@ pub enum Part<'py> {
 
 impl<'py> Part<'py> {
     fn objects(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
-        texts.try_iter()?.collect::<PyResult<_>>().map(Self::Objects)
+        collected(texts.py(), texts.try_iter()?).map(Self::Objects)
     }
 
     /// The parts in a list: tuples with the buffers of a column, and iterables of `str`.
@@ -95,7 +100,7 @@ impl<'py> Part<'py> {
             };
             Ok(part)
         };
-        parts.iter().map(read).collect()
+        collected(parts.py(), parts.iter().map(read))
     }
 }
 
@@ -138,8 +143,8 @@ pub fn decode_each(
     num_threads: &Bound<'_, PyAny>,
     take: impl FnMut(&[u8]) -> PyResult<()>,
 ) -> PyResult<()> {
-    let batch = batch.try_iter()?.map(|ids| ids::read(&ids?)).collect::<PyResult<Vec<_>>>()?;
-    let rows: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
+    let batch = collected(batch.py(), batch.try_iter()?.map(|ids| ids::read(&ids?)))?;
+    let rows = collected(num_threads.py(), batch.iter().map(|ids| Ok(ids.as_slice())))?;
     decode_rows(core, &rows, num_threads, take)
 }
 
@@ -169,7 +174,7 @@ fn map<I: Sync, T: Send>(
     let total: usize = inputs.iter().map(&size).sum();
     let threads = threads.min(cores()).min(total / WORTH_A_THREAD + 1);
     let share = (total / (threads * 8)).clamp(SHARE.start, SHARE.end);
-    let shares = shares(inputs.iter().map(size), share);
+    let shares = shares(py, inputs.iter().map(size), share)?;
     let work = |share: usize, rows: &mut Rows<T>| rows.fill(&inputs[shares[share].clone()], &row);
     let aside = |job: &mut (dyn FnMut() + Send)| {
         let mut run = || {
@@ -187,7 +192,11 @@ fn map<I: Sync, T: Send>(
 }
 
 /// Inputs of these sizes in shares of `share` or a little more.
-fn shares(sizes: impl Iterator<Item = usize>, share: usize) -> Vec<Range<usize>> {
+fn shares(
+    py: Python<'_>,
+    sizes: impl Iterator<Item = usize>,
+    share: usize,
+) -> PyResult<Vec<Range<usize>>> {
     /// What an input costs beside its size.
     const EACH: usize = 16;
     let mut shares = Vec::new();
@@ -196,14 +205,14 @@ fn shares(sizes: impl Iterator<Item = usize>, share: usize) -> Vec<Range<usize>>
         end += 1;
         sum += size + EACH;
         if sum >= share {
-            shares.push(start..end);
+            push(py, &mut shares, start..end)?;
             (start, sum) = (end, 0);
         }
     }
     if start < end {
-        shares.push(start..end);
+        push(py, &mut shares, start..end)?;
     }
-    shares
+    Ok(shares)
 }
 
 /// The argument `num_threads`; `None` leaves the number to the machine.

@@ -313,8 +313,8 @@ class Tokenizer(SpecialTokens):
         Args:
             encoded_inputs: What a call returned, for one text or for a batch; or a list of that.
                 Fields that are no rows of ids stay as they are.
-            padding, max_length, pad_to_multiple_of, padding_side, return_attention_mask,
-                return_tensors: As in a call.
+            padding, max_length, pad_to_multiple_of, padding_side: As in a call.
+            return_attention_mask, return_tensors: As in a call.
         """
         strategies = self._strategies(padding, None, max_length, pad_to_multiple_of, verbose)
         # Nothing is cut here.
@@ -581,7 +581,8 @@ class Tokenizer(SpecialTokens):
 
         Raises:
             ValueError: There is no template, or the arguments do not fit together.
-            jinja2.TemplateError: The template has errors, or refuses the conversation.
+            Exception: A ``TemplateError`` of jinja2: the template has errors, or refuses the
+                conversation.
             ImportError: jinja2 is missing (the extra ``chat``).
         """
         if return_assistant_tokens_mask and not (return_dict and tokenize):
