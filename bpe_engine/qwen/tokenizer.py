@@ -14,7 +14,8 @@ from ..builtin import RANK_FILE_SHA256
 from ..core import Encoding
 from ..load import dump_tiktoken_bpe, load_tiktoken_bpe, read_file
 from ..registry import get_encoding
-from ..tokenizer.backends import Backend, EncodingBackend, Token
+from ..tokenizer.backend import Backend, Token
+from ..tokenizer.encoding_backend import EncodingBackend
 from ..tokenizer.files import CONFIG, existing_folder, read_json, settings_of, write_config
 from ..tokenizer.tokenizer import Tokenizer
 from .names import NORMALIZATION, PATTERN, SPECIAL_TOKENS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..hf.components import AddedToken
 from ..hf.tokenizer import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe
-from .backends import FileBackend
+from .file_backend import FileBackend
 from .files import CONFIG, FLAGS, existing_folder, read_json, settings_of, write_config
 from .vocabularies import of_merges, of_ranks
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._core import EncodedRows, HfEncoding, arrange_rows
-from .backends import Layout
+from .backend import Layout
 from .batch_encoding import BatchEncoding
 from .tensors import framework, matrix_as_tensor
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..hf.components import AddedToken
-from .backends import Backend
+from .backend import Backend
 
 __all__ = ["ROLES", "SpecialTokens", "content_of", "plain_token"]
 

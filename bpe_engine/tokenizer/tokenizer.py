@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import operator
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._core import EncodedRows
-from ..hf.components import AddedToken
+from ..core import Encoding
+from ..hf.tokenizer import Tokenizer as FileTokenizer
 from . import chat, rows
-from .backends import Backend, Layout, backend_of
+from .backend import Backend, Layout
 from .batch_encoding import BatchEncoding
+from .encoding_backend import EncodingBackend
+from .file_backend import FileBackend
+from .lookup import Lookup
 from .options import NO_LIMIT, Strategies, resolve
-from .special import SpecialTokens, content_of, plain_token
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from ..core import Encoding
-    from ..hf.tokenizer import Tokenizer as FileTokenizer
 
 __all__ = ["Tokenizer"]
 
@@ -29,7 +30,21 @@ _logger = logging.getLogger(__name__)
 _Names = Literal["all"] | Collection[str]
 
 
-class Tokenizer(SpecialTokens):
+class _Call(NamedTuple):
+    """What the arguments of a call come to."""
+
+    layout: Layout
+    is_pretokenized: bool
+    add_special_tokens: bool
+    allowed_special: _Names
+    disallowed_special: _Names
+    fields: list[str]
+    return_tensors: str | None
+    #: Whether a row that is longer than the model takes is worth a warning.
+    warns: bool
+
+
+class Tokenizer(Lookup):
     """Text to the inputs of a model and back, with the calls that users of transformers know.
 
     Where transformers' fast tokenizer reads the same files, the same calls give the same. A
@@ -104,7 +119,7 @@ class Tokenizer(SpecialTokens):
             self._update_template()
 
     def _backend_of(self, source: Any) -> Backend:
-        return backend_of(source)
+        return _backend_of(source)
 
     def _init(self, backend: Backend, special_tokens: Mapping[str, Any], extra: Any) -> None:
         self._backend = backend
@@ -220,61 +235,66 @@ class Tokenizer(SpecialTokens):
             split_special_tokens = self.split_special_tokens
         if allowed_special is None:
             allowed_special = set() if split_special_tokens else "all"
-        if return_token_type_ids is None:
-            return_token_type_ids = "token_type_ids" in self.model_input_names
-        if return_attention_mask is None:
-            return_attention_mask = "attention_mask" in self.model_input_names
-        fields = {
-            "input_ids": True,
-            "token_type_ids": return_token_type_ids,
-            "attention_mask": return_attention_mask,
+        optional = {
+            "token_type_ids": self._is_input("token_type_ids", return_token_type_ids),
+            "attention_mask": self._is_input("attention_mask", return_attention_mask),
             "special_tokens_mask": return_special_tokens_mask,
             "offset_mapping": return_offsets_mapping,
             "length": return_length,
             "overflow_to_sample_mapping": return_overflowing_tokens,
         }
-        layout = self._layout(
-            strategies,
-            stride,
-            pad_to_multiple_of,
-            padding_side,
-            return_overflowing_tokens,
-            num_threads,
+        call = _Call(
+            self._layout(
+                strategies,
+                stride,
+                pad_to_multiple_of,
+                padding_side,
+                return_overflowing_tokens,
+                num_threads,
+            ),
+            is_split_into_words,
+            add_special_tokens,
+            allowed_special,
+            disallowed_special,
+            ["input_ids", *(name for name, is_wanted in optional.items() if is_wanted)],
+            return_tensors,
+            verbose and strategies.max_length is None,
         )
+        if text is None:
+            return self._encode(text_target, text_pair_target, call)
+        result = self._encode(text, text_pair, call)
+        if text_target is not None:
+            target = self._encode(text_target, text_pair_target, call)
+            result["labels"] = target["input_ids"]
+        return result
 
-        def encode(first: Any, second: Any) -> BatchEncoding:
-            inputs, is_batch = rows.inputs_of(first, second, is_split_into_words)
+    def _is_input(self, name: str, is_wanted: bool | None) -> bool:
+        return name in self.model_input_names if is_wanted is None else is_wanted
 
-            def make(detailed: bool) -> EncodedRows:
-                return self._backend.rows(
-                    inputs,
-                    layout,
-                    is_pretokenized=is_split_into_words,
-                    add_special_tokens=add_special_tokens,
-                    detailed=detailed,
-                    allowed_special=allowed_special,
-                    disallowed_special=disallowed_special,
-                )
+    def _encode(self, text: Any, text_pair: Any, call: _Call) -> BatchEncoding:
+        inputs, is_batch = rows.inputs_of(text, text_pair, call.is_pretokenized)
 
-            made = make(return_offsets_mapping)
-            if verbose:
-                self._warn_if_too_long(made, strategies)
-            return rows.result(
-                made,
-                lambda: make(True).encodings(),
-                [name for name, is_wanted in fields.items() if is_wanted],
-                return_tensors,
-                is_batch or return_overflowing_tokens,
+        def make(detailed: bool) -> EncodedRows:
+            return self._backend.rows(
+                inputs,
+                call.layout,
+                is_pretokenized=call.is_pretokenized,
+                add_special_tokens=call.add_special_tokens,
+                detailed=detailed,
+                allowed_special=call.allowed_special,
+                disallowed_special=call.disallowed_special,
             )
 
-        if text_target is None:
-            return encode(text, text_pair)
-        target = encode(text_target, text_pair_target)
-        if text is None:
-            return target
-        result = encode(text, text_pair)
-        result["labels"] = target["input_ids"]
-        return result
+        made = make("offset_mapping" in call.fields)
+        if call.warns:
+            self._warn_if_too_long(made)
+        return rows.result(
+            made,
+            lambda: make(True).encodings(),
+            call.fields,
+            call.return_tensors,
+            is_batch or call.layout.overflow,
+        )
 
     def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:
         """The ids of a text. The arguments are those of a call."""
@@ -369,8 +389,8 @@ class Tokenizer(SpecialTokens):
             fill = (length, side, pad_to_multiple_of or None, pad_id, 0, self.pad_token)
         return Layout(cut, fill, overflow, num_threads)
 
-    def _warn_if_too_long(self, rows: EncodedRows, strategies: Strategies) -> None:
-        if strategies.max_length is not None or self.model_max_length >= NO_LIMIT:
+    def _warn_if_too_long(self, rows: EncodedRows) -> None:
+        if self.model_max_length >= NO_LIMIT:
             return
         longest = max(rows.lengths(), default=0)
         if longest > self.model_max_length and not self.__dict__.get("_warned"):
@@ -382,123 +402,6 @@ class Tokenizer(SpecialTokens):
                 longest,
                 self.model_max_length,
             )
-
-    # ---- Ids to text ----
-
-    def decode(
-        self,
-        token_ids: Any,
-        skip_special_tokens: bool = False,
-        clean_up_tokenization_spaces: bool | None = None,
-        errors: str | None = None,
-    ) -> Any:
-        """The text of ids, or of one id; of a batch of rows, a list of texts.
-
-        Args:
-            token_ids: An int, a list or array of ids, or several of them; or the result of a call.
-            skip_special_tokens: Whether special tokens are left out.
-            clean_up_tokenization_spaces: Of no effect: byte-level tokens hold their spaces.
-            errors: As in the class, for this call.
-
-        Raises:
-            KeyError: An id stands for no token of an `Encoding`. (A tokenizer file has such ids
-                left out.)
-            UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
-        """
-        ids = rows.plain_ids(token_ids)
-        if ids and isinstance(ids[0], (list, tuple)):
-            return [self._decode(row, skip_special_tokens, errors) for row in ids]
-        return self._decode(ids, skip_special_tokens, errors)
-
-    def batch_decode(
-        self, sequences: Any, skip_special_tokens: bool = False, **kwargs: Any
-    ) -> list[str]:
-        """The text of each row of ids. The arguments are those of `decode`."""
-        if isinstance(sequences, Mapping):
-            sequences = sequences["input_ids"]
-        return [self.decode(row, skip_special_tokens, **kwargs) for row in sequences]
-
-    def _decode(self, ids: Sequence[int], skip_special_tokens: bool, errors: str | None) -> str:
-        return self._backend.decode(ids, skip_special_tokens, errors or self.errors)
-
-    def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
-        """The token of an id, or a list of those of ids."""
-        if isinstance(ids, int):
-            return self._backend.id_to_token(ids)
-        skipped = set(self.all_special_ids) if skip_special_tokens else set()
-        return [
-            self._backend.id_to_token(id) for id in map(operator.index, ids) if id not in skipped
-        ]
-
-    def convert_tokens_to_ids(self, tokens: Any) -> Any:
-        """The id of a token, or a list of those of tokens; that of `unk_token` for others."""
-        if isinstance(tokens, (str, bytes)):
-            id = self._backend.token_to_id(tokens)
-            return self.unk_token_id if id is None else id
-        return [self.convert_tokens_to_ids(token) for token in tokens]
-
-    def convert_tokens_to_string(self, tokens: Sequence[Any]) -> str:
-        """The text of tokens."""
-        return self._backend.to_string(tokens, self.errors)
-
-    # ---- The vocabulary ----
-
-    @property
-    def backend(self) -> Encoding | FileTokenizer:
-        """The `Encoding` or `bpe_engine.hf.Tokenizer` that finds ids."""
-        return self._backend.source  # type: ignore[no-any-return]
-
-    @property
-    def is_fast(self) -> bool:
-        """True: there are offsets."""
-        return True
-
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens there are, added ones left out."""
-        return self._backend.size(False)
-
-    def __len__(self) -> int:
-        return self._backend.size(True)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def get_vocab(self) -> dict[Any, int]:
-        """Tokens and ids, added ones among them."""
-        return self._backend.vocab()
-
-    @property
-    def vocab(self) -> dict[Any, int]:
-        """The same as `get_vocab`."""
-        return self.get_vocab()
-
-    @property
-    def added_tokens_decoder(self) -> dict[int, AddedToken]:
-        """The added tokens by id."""
-        return dict(sorted(self._backend.added_tokens().items()))
-
-    @property
-    def added_tokens_encoder(self) -> dict[str, int]:
-        """The ids of the added tokens."""
-        return {token.content: id for id, token in self.added_tokens_decoder.items()}
-
-    def get_added_vocab(self) -> dict[str, int]:
-        """The same as `added_tokens_encoder`."""
-        return self.added_tokens_encoder
-
-    def add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
-        """Adds tokens, each a ``str`` or an ``AddedToken``, or a list of them.
-
-        Returns:
-            How many are new. The embeddings of a model must be enlarged by as many.
-        """
-        listed = new_tokens if isinstance(new_tokens, (list, tuple)) else [new_tokens]
-        tokens = []
-        for token in listed:
-            self._check_token("extra_special_tokens", content_of(token))
-            tokens.append(plain_token(token, special_tokens))
-        return self._backend.add_tokens(tokens) if tokens else 0
 
     @property
     def pad_token_type_id(self) -> int:
@@ -660,3 +563,16 @@ def _side(name: str, side: str) -> str:
     if side not in ("left", "right"):
         raise ValueError(f'{name} must be "right" or "left", not {side!r}')
     return side
+
+
+def _backend_of(source: Any) -> Backend:
+    """The backend around an `Encoding` or a `bpe_engine.hf.Tokenizer`, which stay as they are."""
+    if isinstance(source, Encoding):
+        return EncodingBackend(source)
+    if isinstance(source, FileTokenizer):
+        return FileBackend(copy.copy(source))
+    hint = f'; get it first: bpe_engine.get_encoding("{source}")' if isinstance(source, str) else ""
+    raise TypeError(
+        "a Tokenizer stands on an Encoding or on a bpe_engine.hf.Tokenizer, not "
+        f"{type(source).__name__}{hint}"
+    )

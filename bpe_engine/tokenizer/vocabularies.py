@@ -14,6 +14,7 @@ from ..core import Encoding
 from ..hf.components import AddedToken
 from ..hf.tokenizer import Tokenizer as FileTokenizer
 from ..load import load_encoding
+from .encoding_backend import with_special_tokens
 from .files import read_json
 from .special import ROLES, content_of, plain_token
 
@@ -60,8 +61,6 @@ def of_ranks(
     special = _special_tokens(encoding, added, extra)
     if normalization is None:
         return load_encoding(path, pattern, special)
-    from .backends import with_special_tokens
-
     encoding._normalization = normalization
     return with_special_tokens(encoding, special)
 
