@@ -66,6 +66,7 @@ class QwenTokenizer(Tokenizer):
         vocab_file: _Path | None = None,
         errors: str = "replace",
         extra_vocab_file: _Path | None = None,
+        pad_token: Any = None,
         *,
         model_input_names: Sequence[str] = ("input_ids", "token_type_ids", "attention_mask"),
         **kwargs: Any,
@@ -73,7 +74,13 @@ class QwenTokenizer(Tokenizer):
         encoding = _encoding(vocab_file)
         if extra_vocab_file is not None:
             encoding = _extended(encoding, extra_vocab_file)
-        super().__init__(encoding, errors=errors, model_input_names=model_input_names, **kwargs)
+        super().__init__(
+            encoding,
+            errors=errors,
+            pad_token=pad_token,
+            model_input_names=model_input_names,
+            **kwargs,
+        )
 
     def _backend_of(self, source: Any) -> Backend:
         return _QwenBackend(source)

@@ -359,7 +359,7 @@ def test_errors() -> None:
         (lambda: PLAIN("a", padding="max_length", max_length=10**15), MemoryError, "no memory"),
         (lambda: PLAIN.decode([50257]), KeyError, "50257"),
         (lambda: PLAIN.decode([-1]), OverflowError, "-1"),
-        (lambda: PLAIN.decode(["a"]), TypeError, ""),
+        (lambda: PLAIN.decode(["a"]), TypeError, "str"),
         (lambda: PLAIN.pad({"input_ids": [[1, 2]], "attention_mask": [[1]]}), ValueError, "row 0"),
         (lambda: PLAIN.pad({"input_ids": [[-1]]}), OverflowError, "-1"),
     ]:
