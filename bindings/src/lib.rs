@@ -19,6 +19,7 @@
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
+//! | `template` | data into chat templates, and segments out of them |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `hf` | tokenizer.json files |
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
@@ -47,6 +48,7 @@ mod ranks;
 mod request;
 mod rows;
 mod strings;
+mod template;
 mod text;
 mod truncate;
 mod vocab_tools;
@@ -80,6 +82,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;
+    #[pymodule_export]
+    use super::template::{collect_segments, copy_plain};
     #[pymodule_export]
     use super::vocab_tools::{
         audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines,
