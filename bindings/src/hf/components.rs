@@ -15,7 +15,7 @@ fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> 
 }
 
 /// A component out of JSON.
-fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
+pub fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
     let value = serde_json::from_str(json)
         .map_err(|error| PyValueError::new_err(format!("{path}: {error}")))?;
     C::read(&value, path).or_raise()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bpe_core::threads::{cores, in_order};
-use bpe_hf::{Encoding, Tokenizer};
+use bpe_hf::{Encoding, Input, Tokenizer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -13,10 +13,55 @@ use super::encoding::{HfEncoding, Source};
 use super::input::{Given, GivenInput};
 use super::tokenizer::{HfTokenizer, SHARE, aside};
 use crate::buffer_pool::{self, likely_ids};
+use crate::objects::collected;
 use crate::rows;
 
 /// Encodings of a share, and what stopped the next one. The lock is for taking them out.
-type Part = Mutex<(Vec<Encoding>, Option<bpe_hf::Error>)>;
+type Part<E> = Mutex<(Vec<Encoding>, Option<E>)>;
+
+/// The encodings of inputs, in order, on up to `threads` threads.
+pub fn encode_each<E: Send>(
+    py: Python<'_>,
+    given: &[GivenInput],
+    threads: usize,
+    encode: impl Fn(Input<'_>) -> Result<Encoding, E> + Sync,
+    raise: impl Fn(E) -> PyErr,
+) -> PyResult<Vec<Encoding>> {
+    let read = collected(py, given.iter().map(|given| given.utf8(py)))?;
+    let inputs: Vec<_> = read.iter().map(|read| read.input()).collect();
+    let total: usize = inputs.iter().map(|input| input.size()).sum();
+    let mut shares = vec![];
+    let (mut start, mut sum) = (0, 0);
+    for (index, input) in inputs.iter().enumerate() {
+        sum += input.size() + 16;
+        if sum >= SHARE || index + 1 == inputs.len() {
+            shares.push(start..index + 1);
+            (start, sum) = (index + 1, 0);
+        }
+    }
+    let encode = |share: usize, part: &mut Part<E>| {
+        let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *failure = None;
+        for &input in &inputs[shares[share].clone()] {
+            match encode(input) {
+                Ok(encoding) => made.push(encoding),
+                Err(error) => {
+                    *failure = Some(error);
+                    return;
+                }
+            }
+        }
+    };
+    let mut encodings = Vec::with_capacity(given.len());
+    let take = |part: &Part<E>| {
+        let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
+        encodings.append(made);
+        failure.take().map_or(Ok(()), |error| Err(raise(error)))
+    };
+    let threads = threads.min(cores()).min(total / SHARE + 1);
+    in_order(shares.len(), threads, encode, |job| aside(py, total, job), take)?;
+    Ok(encodings)
+}
 
 /// The encodings of inputs, in order, filled up.
 fn encode_all(
@@ -26,41 +71,9 @@ fn encode_all(
     add_special_tokens: bool,
     threads: usize,
 ) -> PyResult<Vec<HfEncoding>> {
-    let mut encodings = Vec::with_capacity(given.len());
-    {
-        let read = given.iter().map(|given| given.utf8(py)).collect::<PyResult<Vec<_>>>()?;
-        let inputs: Vec<_> = read.iter().map(|read| read.input()).collect();
-        let total: usize = inputs.iter().map(|input| input.size()).sum();
-        let mut shares = vec![];
-        let (mut start, mut sum) = (0, 0);
-        for (index, input) in inputs.iter().enumerate() {
-            sum += input.size() + 16;
-            if sum >= SHARE || index + 1 == inputs.len() {
-                shares.push(start..index + 1);
-                (start, sum) = (index + 1, 0);
-            }
-        }
-        let encode = |share: usize, part: &mut Part| {
-            let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
-            *failure = None;
-            for &input in &inputs[shares[share].clone()] {
-                match tokenizer.encode_unpadded(input, add_special_tokens, false, Vec::new()) {
-                    Ok(encoding) => made.push(encoding),
-                    Err(error) => {
-                        *failure = Some(error);
-                        return;
-                    }
-                }
-            }
-        };
-        let take = |part: &Part| {
-            let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
-            encodings.append(made);
-            failure.take().map_or(Ok(()), |error| Err(super::to_python(error)))
-        };
-        let threads = threads.min(cores()).min(total / SHARE + 1);
-        in_order(shares.len(), threads, encode, |job| aside(py, total, job), take)?;
-    }
+    let encode =
+        |input: Input<'_>| tokenizer.encode_unpadded(input, add_special_tokens, false, Vec::new());
+    let mut encodings = encode_each(py, &given, threads, encode, super::to_python)?;
     let length = tokenizer.pad(&mut encodings);
     let objects = encodings.into_iter().zip(given).map(|(encoding, given)| {
         let (tokenizer, path) = (tokenizer.clone(), Vec::new());

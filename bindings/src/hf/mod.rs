@@ -4,7 +4,7 @@ mod components;
 mod decode;
 mod encode;
 mod encoding;
-mod input;
+pub mod input;
 mod settings;
 mod tokenizer;
 mod vocabulary;
@@ -14,8 +14,10 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-pub use components::{hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize};
-pub use encoding::HfEncoding;
+pub use components::{component, hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize};
+pub use encode::encode_each;
+pub use encoding::{HfEncoding, direction};
+pub use settings::truncation_strategy;
 pub use tokenizer::HfTokenizer;
 
 create_exception!(
@@ -25,7 +27,7 @@ create_exception!(
     "A tokenizer file asks for something that cannot be done exactly. The message names it."
 );
 
-fn to_python(error: Error) -> PyErr {
+pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::Unsupported { .. } => UnsupportedTokenizer::new_err(error.to_string()),
         Error::Invalid(message) => PyValueError::new_err(message),
@@ -33,7 +35,7 @@ fn to_python(error: Error) -> PyErr {
 }
 
 /// Attaches [`to_python`] to a result.
-trait OrRaise<T> {
+pub trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }
 

@@ -8,6 +8,19 @@ use pyo3::types::PyDict;
 use super::encoding::direction;
 use super::tokenizer::HfTokenizer;
 
+/// `"longest_first"`, `"only_first"` or `"only_second"`.
+pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
+    match name {
+        "longest_first" => Ok(TruncationStrategy::LongestFirst),
+        "only_first" => Ok(TruncationStrategy::OnlyFirst),
+        "only_second" => Ok(TruncationStrategy::OnlySecond),
+        _ => Err(PyValueError::new_err(format!(
+            "Unknown `strategy`: `{name}`. Use one of `longest_first`, `only_first`, or \
+             `only_second`"
+        ))),
+    }
+}
+
 #[pymethods]
 impl HfTokenizer {
     /// Cuts texts off from now on.
@@ -30,17 +43,7 @@ impl HfTokenizer {
         direction: &str,
     ) -> PyResult<()> {
         let direction = self::direction(direction)?;
-        let strategy = match strategy {
-            "longest_first" => TruncationStrategy::LongestFirst,
-            "only_first" => TruncationStrategy::OnlyFirst,
-            "only_second" => TruncationStrategy::OnlySecond,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "Unknown `strategy`: `{strategy}`. Use one of `longest_first`, `only_first`, \
-                     or `only_second`"
-                )));
-            }
-        };
+        let strategy = truncation_strategy(strategy)?;
         let truncation = Truncation { direction, max_length, strategy, stride };
         self.change(|tokenizer| tokenizer.set_truncation(Some(truncation)))
     }
