@@ -1,4 +1,4 @@
-"""Extend a byte-level BPE vocabulary, check one, and know what the change will do.
+"""Extend a byte-level BPE vocabulary, check one, convert it, and know what the change will do.
 
 >>> import vocab_tools
 >>> base = {bytes([byte]): byte for byte in range(256)}
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .check import CheckResult, Finding, check_vocabulary
+    from .convert import Conversion, convert_tokenizer
     from .corpus import CorpusEffect, corpus_effect
-    from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings
+    from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings, read_plan
     from .extend import LearnResult, learn_merges
     from .extend.propose import Proposal, propose_words
     from .ranks import dump_ranks, load_ranks, read_special_tokens
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckResult",
+    "Conversion",
     "CorpusEffect",
     "EmbeddingPlan",
     "Finding",
@@ -34,6 +36,7 @@ __all__ = [
     "Proposal",
     "WordListError",
     "check_vocabulary",
+    "convert_tokenizer",
     "corpus_effect",
     "dump_ranks",
     "embedding_plan",
@@ -41,6 +44,7 @@ __all__ = [
     "learn_merges",
     "load_ranks",
     "propose_words",
+    "read_plan",
     "read_special_tokens",
     "read_words",
     "write_report",
@@ -50,6 +54,7 @@ __all__ = [
 #: answers to Ctrl-C from its first moment on.
 _MODULES = {
     "CheckResult": "check",
+    "Conversion": "convert",
     "CorpusEffect": "corpus",
     "EmbeddingPlan": "embedding",
     "Finding": "check",
@@ -57,6 +62,7 @@ _MODULES = {
     "Proposal": "extend.propose",
     "WordListError": "words",
     "check_vocabulary": "check",
+    "convert_tokenizer": "convert",
     "corpus_effect": "corpus",
     "dump_ranks": "ranks",
     "embedding_plan": "embedding",
@@ -64,6 +70,7 @@ _MODULES = {
     "learn_merges": "extend",
     "load_ranks": "ranks",
     "propose_words": "extend.propose",
+    "read_plan": "embedding",
     "read_special_tokens": "ranks",
     "read_words": "words",
     "write_report": "report",

@@ -10,6 +10,7 @@ import click
 
 from . import PIPE_CLOSED
 from .check import check
+from .convert import convert
 from .extend import extend
 from .learn import learn
 from .propose import propose
@@ -18,7 +19,7 @@ from .propose import propose
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="bpe-engine")
 def cli() -> None:
-    """Extend a byte-level BPE vocabulary, and check one.
+    """Extend a byte-level BPE vocabulary, check one, and convert it.
 
     \b
     Add words to Qwen's vocabulary:
@@ -29,10 +30,12 @@ def cli() -> None:
       vocab-tools propose qwen.tiktoken corpus.txt -n 2000 -o words.txt
     All of it in one go:
       vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken
+    Write a tokenizer in another format:
+      vocab-tools convert qwen.tiktoken new/tokenizer.json --extra extra.tiktoken
     """
 
 
-for _command in (learn, check, propose, extend):
+for _command in (learn, check, propose, extend, convert):
     cli.add_command(_command)
 
 

@@ -43,8 +43,8 @@ TEXTS = (
     "!!!???...---___ ''' \"\"\" ``` ~~~ ### $$$ %%% ^^^ &&& (((()))) [[[]]] {{{}}}",
 )
 
-#: Texts of several tokens put together.
-JOINED = 20_000
+#: Texts of several tokens put together: as many as ten for each token, up to this.
+MOST_JOINED = 20_000
 
 #: Texts are compared so many at a time.
 BLOCK = 10_000
@@ -68,7 +68,8 @@ def battery(
     for start in range(0, len(whole), BLOCK):
         yield whole[start : start + BLOCK]
     draw = random.Random(0)
-    if whole:
-        for _ in range(JOINED // BLOCK):
-            yield ["".join(draw.choices(whole, k=draw.randint(2, 7))) for _ in range(BLOCK)]
+    joined = min(10 * len(whole), MOST_JOINED)
+    for start in range(0, joined, BLOCK):
+        count = min(BLOCK, joined - start)
+        yield ["".join(draw.choices(whole, k=draw.randint(2, 7))) for _ in range(count)]
     yield from more

@@ -32,11 +32,24 @@ class Difference:
     after: list[int]
 
     def __str__(self) -> str:
-        return f"{shorten(repr(self.text))} is {_ids(self.before)}, and would be {_ids(self.after)}"
+        """The text, and both lists of ids from where they part.
+
+        >>> str(Difference("abcdef", [1, 2, 3, 4, 5], [1, 2, 3, 9]))
+        "'abcdef' is […, 3, 4, 5], and would be […, 3, 9]"
+        """
+        pairs = zip(self.before, self.after)
+        alike = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
+        start = max((min(len(self.before), len(self.after)) if alike is None else alike) - 1, 0)
+        before, after = (_ids(ids, start) for ids in (self.before, self.after))
+        return f"{shorten(repr(self.text))} is {before}, and would be {after}"
 
 
-def _ids(ids: Sequence[int]) -> str:
-    return "[" + ", ".join(map(str, ids[:12])) + (", …]" if len(ids) > 12 else "]")
+def _ids(ids: Sequence[int], start: int, most: int = 6) -> str:
+    """Some ids of a list."""
+    some = ["…"] if start else []
+    some += [str(number) for number in ids[start : start + most]]
+    some += ["…"] if len(ids) > start + most else []
+    return "[" + ", ".join(some) + "]"
 
 
 @dataclass

@@ -23,10 +23,14 @@ _DEEPSEEK = [
     "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 ]
 
-#: The same in one: none of the third split's matches goes on into what the first two have taken,
-#: white space before that stands at the end of its stretch, and what nothing matches is a piece.
+#: The same in one: each split also cuts what those before it have taken, no match goes on from
+#: Chinese or Japanese into the rest, white space before them or before digits stands at the end of
+#: its stretch, and what nothing matches is a piece.
 DEEPSEEK_IN_ONE = (
-    r"\p{N}{1,3}|[CJK]+"
+    r"\p{N}{1,3}"
+    r"|(?:(?=[CJK])[^\p{L}\p{P}\p{S}])?(?:(?=[CJK])[\p{L}\p{M}])+"
+    r"|(?:(?=[CJK])[\p{P}\p{S}])+"
+    r"|(?:(?=[CJK])[^\p{L}\p{M}\p{P}\p{S}](?!(?=[CJK])[\p{L}\p{M}]))+"
     r"""|[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
     r"|(?:[^\r\n\p{L}\p{P}\p{S}\p{N}CJK])?(?:(?![CJK])[\p{L}\p{M}])+"
     r"| ?(?:(?![CJK])[\p{P}\p{S}])+[\r\n]*"

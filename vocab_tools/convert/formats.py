@@ -185,4 +185,6 @@ def dump(definition: Definition, location: Location) -> dict[str, bytes]:
         return {path: tokenizer_json.dump(definition)}
     if format == "tekken":
         return {path: tekken.dump(definition)}
-    return (gpt2_files if format == "gpt2" else rank_file).dump(definition, path)
+    if format == "gpt2":
+        return gpt2_files.dump(definition, path)
+    return rank_file.dump(definition, path)

@@ -38,14 +38,19 @@ def read_sidecar(path: str | Path) -> dict[str, Any] | None:
         found = json.loads(sidecar.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{sidecar}: the JSON is broken: {error}") from error
-    kinds = {"pattern": (str, type(None)), "special_tokens": dict}
-    kinds |= {"normalization": (str, type(None)), "tokenizer_json": (dict, type(None))}
-    for key, kind in kinds.items():
-        if not isinstance(found, dict) or not isinstance(found.get(key), kind) and key in found:
-            raise ValueError(f"{sidecar}: {key!r} is missing, or not what it should be")
+    if not isinstance(found, dict):
+        raise ValueError(f"{sidecar}: expected a JSON object")
+    _expect(found, sidecar, "a text", str, "pattern", "normalization")
+    _expect(found, sidecar, "an object", dict, "special_tokens", "tokenizer_json")
     if found.get("normalization") not in (None, "NFC"):
         raise ValueError(f"{sidecar}: the normalization is NFC or null")
     return found
+
+
+def _expect(found: dict[str, Any], path: Path, what: str, kind: type, *keys: str) -> None:
+    for key in keys:
+        if not isinstance(found.get(key), (kind, type(None))):
+            raise ValueError(f"{path}: {key!r} is not {what}")
 
 
 def dump_sidecar(definition: Definition) -> bytes:
