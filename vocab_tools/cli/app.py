@@ -10,6 +10,7 @@ import click
 
 from . import PIPE_CLOSED
 from .check import check
+from .compare import compare, stats
 from .convert import convert
 from .extend import extend
 from .learn import learn
@@ -32,10 +33,13 @@ def cli() -> None:
       vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken
     Write a tokenizer in another format:
       vocab-tools convert qwen.tiktoken new/tokenizer.json --extra extra.tiktoken
+    Measure tokenizers on text:
+      vocab-tools stats o200k_base --corpus news.txt
+      vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
     """
 
 
-for _command in (learn, check, propose, extend, convert):
+for _command in (learn, check, propose, extend, convert, stats, compare):
     cli.add_command(_command)
 
 
