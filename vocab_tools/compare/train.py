@@ -27,6 +27,9 @@ HELD_OUT_ONE_IN = 10
 #: Sentences that are shown cut by each.
 SENTENCES = 8
 
+#: The share of letters in them, if there are such lines.
+LETTERS = 0.7
+
 #: The token for what a vocabulary cannot write.
 UNKNOWN = "[UNK]"
 
@@ -99,9 +102,10 @@ def compare_trained(
 
 
 def _sentences(lines: list[str]) -> list[str]:
-    """Some lines of a length that can be read, from all over the text."""
-    fit = [line for line in lines if 40 <= len(line) <= MOST_SHOWN and len(line.split()) > 3]
-    fit = fit or [line[:MOST_SHOWN] for line in lines]
+    """Some lines of a length that can be read, mostly letters, from all over the text."""
+    short = [line for line in lines if 20 <= len(line) <= MOST_SHOWN]
+    fit = [line for line in short if sum(map(str.isalpha, line)) >= LETTERS * len(line)]
+    fit = fit or short or [line[:MOST_SHOWN] for line in lines]
     return fit[:: max(len(fit) // SENTENCES, 1)][:SENTENCES]
 
 

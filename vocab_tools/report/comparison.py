@@ -24,7 +24,9 @@ SHOWN_CHARACTERS = 60
 def title_of(comparison: Comparison) -> str:
     """The heading of a report."""
     names = [row.name for row in comparison.rows]
-    return f"Statistics of {names[0]}" if len(names) == 1 else f"{' and '.join(names)} compared"
+    if len(names) == 1:
+        return f"Statistics of {names[0]}"
+    return f"{', '.join(names[:-1])} and {names[-1]} compared"
 
 
 def text_size(size: Size) -> str:
@@ -86,6 +88,18 @@ def shown(token: bytes) -> str:
     if len(text) > LONG_RUN and text == text[0] * len(text):
         return f"{text[0]!r} × {len(text)}"
     return shorten(bare(token), SHOWN_OF_A_TOKEN)
+
+
+def readable(token: bytes) -> str:
+    """A token in the midst of others: spaces as they are, and what cannot be seen as a sign.
+
+    >>> readable(b" end\\n"), readable(b"\\xe4")
+    (' end⏎', '\\\\xe4')
+    """
+    text = token.decode(errors="backslashreplace").replace("\n", "⏎").replace("\t", "⇥")
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def _overall(row: Measured, total: Size) -> tuple[str, ...]:
@@ -216,20 +230,9 @@ def _summary(comparison: Comparison) -> Part:
                 "bad" if row.broken else "good",
             ),
         ]
-    columns = [
-        Column("tokenizer"),
-        Column("method"),
-        Column("vocabulary", "number"),
-        Column("tokens", "number"),
-        Column("per byte", "number"),
-        Column("per character", "number"),
-        Column("per word", "number"),
-        Column("used", "number"),
-        Column("Renyi efficiency", "number"),
-        Column("single bytes", "number"),
-        Column("parts of characters", "number"),
-        Column("unknown", "number"),
-    ]
+    columns = [Column("tokenizer"), Column("method"), Column("vocabulary", "number")]
+    columns += [Column("tokens", "number"), Column("per byte", "number")]
+    columns += [Column("per character", "number"), Column("per word", "number")]
     rows: list[list[Cell]] = [
         [
             row.name,
@@ -237,11 +240,6 @@ def _summary(comparison: Comparison) -> Part:
             row.subject.size,
             row.tokens,
             *(f"{value:.3f}" for value in rates(row.tokens, total).values()),
-            percent(row.used_share),
-            f"{row.renyi_efficiency:.3f}",
-            row.single_bytes,
-            row.broken,
-            row.unknown,
         ]
         for row in comparison.rows
     ]
@@ -280,8 +278,28 @@ def _by_group(comparison: Comparison) -> Part:
 def _use(comparison: Comparison) -> Part:
     times = {row.name: row.most_frequent() for row in comparison.rows}
     plots = [plot for plot in (rank_frequency(times), cumulative_cover(times)) if plot]
-    text = "How much of the vocabulary the text needs."
-    return Part("use", "Use of the vocabulary", text, charts=plots)
+    columns = [Column("tokenizer"), Column("tokens used", "number"), Column("share", "number")]
+    columns += [Column("Renyi efficiency", "number"), Column("single bytes", "number")]
+    columns += [Column("parts of characters", "number"), Column("unknown", "number")]
+    rows: list[list[Cell]] = [
+        [
+            row.name,
+            len(row.times),
+            percent(row.used_share),
+            f"{row.renyi_efficiency:.3f}",
+            row.single_bytes,
+            row.broken,
+            row.unknown,
+        ]
+        for row in comparison.rows
+    ]
+    text = (
+        "How much of the vocabulary the text needs; the efficiency is the Renyi entropy of order "
+        "2.5 over its largest value. Single bytes and parts of characters are tokens that hold no "
+        "whole character."
+    )
+    tables = [TableView("use-table", columns, rows)]
+    return Part("use", "Use of the vocabulary", text, charts=plots, tables=tables)
 
 
 def _tokens(row: Measured, number: int) -> Part:
@@ -300,7 +318,7 @@ def _cuts(
     columns = [Column("text", "id"), Column("tokenizer")]
     columns += [Column("tokens", "number"), Column("cut", "cut")]
     rows: list[list[Cell]] = [
-        [number, row.name, len(cut), [bare(token).replace("\n", "⏎") for token in cut]]
+        [number, row.name, len(cut), [readable(token) for token in cut]]
         for number, one in enumerate(texts, 1)
         for row, cut in zip(comparison.rows, one.cuts)
     ]

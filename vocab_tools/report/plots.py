@@ -93,7 +93,7 @@ class BarPlot:
     height: int
     kind: str = "rows"
     width: int = WIDTH
-    left: int = 120
+    left: int = 140
 
 
 def group_bars(
@@ -112,7 +112,7 @@ def group_bars(
     highest = max(values, default=0.0)
     if not highest:
         return None
-    thickness = 16.0 if len(series) < 4 else 12.0
+    thickness = 20.0 if len(series) < 4 else 16.0
     step = thickness * len(series) + 12
     room = WIDTH - BarPlot.left - 60
     bars = []
@@ -203,12 +203,15 @@ def _plot(
             points = " ".join(place(rank, value(counts, rank)) for rank in _ranks(len(counts)))
             lines.append(Line(number % COLOURS, points, name))
     x_ticks = [
-        Tick(round(LEFT + power / x_span * (RIGHT - LEFT), 1), short(10**power))
+        Tick(round(LEFT + power / x_span * (RIGHT - LEFT), 1), short(10**power).replace(".0", ""))
         for power in range(int(x_span) + 1)
     ]
     if is_log:
         y_ticks = [
-            Tick(round(BOTTOM - power / y_span * (BOTTOM - TOP), 1), short(10**power))
+            Tick(
+                round(BOTTOM - power / y_span * (BOTTOM - TOP), 1),
+                short(10**power).replace(".0", ""),
+            )
             for power in range(int(y_span + 1e-9) + 1)
         ]
     else:
