@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -182,11 +183,11 @@ def of_tokenizer(name: str, tokenizer: Any) -> Subject:
     """A tokenizer of the package `tokenizers`."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    model = tokenizer.model
-    method = type(model).__name__
-    unknown = getattr(model, "unk_token", None)
+    method = type(tokenizer.model).__name__
+    unknown = getattr(tokenizer.model, "unk_token", None)
     if method == "Unigram":
-        number = getattr(model, "unk_id", None)
+        # The object does not tell; its JSON does.
+        number = json.loads(tokenizer.to_str())["model"].get("unk_id")
         unknown = None if number is None else tokenizer.id_to_token(number)
     return FileSubject(name, tokenizer, method, unknown)
 
