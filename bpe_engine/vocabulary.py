@@ -5,21 +5,35 @@ The parts that an `Encoding` is made of, and native work on all the tokens of a 
 
 from __future__ import annotations
 
-from ._core import audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines
+from ._core import (
+    CountReader,
+    PieceCounts,
+    audit_tokens,
+    count_pieces,
+    learn_merges,
+    merge_bytes,
+    merge_counts,
+    parse_rank_lines,
+    train_bpe,
+)
 from .core import Encoding
 
 __all__ = [
     "MAX_TOKENS",
+    "CountReader",
+    "PieceCounts",
     "audit_tokens",
     "count_pieces",
     "encode_piece",
     "learn_merges",
     "merge_bytes",
+    "merge_counts",
     "mergeable_ranks",
     "normalization",
     "parse_rank_lines",
     "pattern",
     "special_tokens",
+    "train_bpe",
 ]
 
 #: How many tokens a vocabulary may have beside its special tokens.
