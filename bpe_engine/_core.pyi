@@ -18,6 +18,7 @@ __all__ = [
     "audit_segments",
     "audit_tokens",
     "count_pieces",
+    "count_tokens",
     "disallowed_special_message",
     "hf_decode",
     "hf_normalize",
@@ -29,6 +30,7 @@ __all__ = [
     "parse_rank_lines",
     "parse_ranks",
     "stable_prefix",
+    "token_splits",
 ]
 
 _Allowed = str | Iterable[str]
@@ -250,6 +252,8 @@ def learn_merges(
     list[tuple[list[int], list[int], list[int], bool]],
 ]: ...
 def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[int] | None]: ...
+def token_splits(ranks: dict[bytes, int]) -> list[tuple[int, int] | None]: ...
+def count_tokens(core: CoreBPE, texts: list[str]) -> tuple[list[int], list[tuple[int, int]]]: ...
 def parse_rank_lines(
     contents: bytes,
 ) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...

@@ -82,7 +82,8 @@ mod _core {
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
     #[pymodule_export]
     use super::vocab_tools::{
-        audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines,
+        audit_tokens, count_pieces, count_tokens, learn_merges, merge_bytes, parse_rank_lines,
+        token_splits,
     };
 
     #[pymodule_init]
