@@ -144,18 +144,60 @@ impl PieceCounts {
         gil::detached(py, || self.with_whole(|table| table.drop_rare(least)))?.or_raise(py)
     }
 
-    /// Moves all counts to a file; see `CountReader`.
-    fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let order = gil::detached(py, || self.with_whole(|table| table.by_bytes()))?;
-        let order = order.or_raise(py)?;
-        py.detach(|| {
-            let tables = std::mem::take(&mut *self.lock());
-            match tables.first() {
-                Some(table) => runs::write_table(table, &order, &path),
-                None => runs::write_table(&PieceTable::default(), &[], &path),
-            }
+    /// Writes all counts to a file; see `CountReader`.
+    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let written = gil::detached(py, || {
+            self.with_whole(|table| {
+                let order = table.by_bytes()?;
+                Ok(runs::write_table(table, &order, &path))
+            })
         })?;
+        Ok(written.or_raise(py)??)
+    }
+
+    /// Moves all counts to a file.
+    fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.write(py, path)?;
+        self.lock().clear();
         Ok(())
+    }
+
+    /// Adds the sums of files of counts, but for pieces whose sum is below `least`. Stops when the
+    /// counts have more than `most_memory` bytes. How many pieces were left out, how often they
+    /// occurred together, and whether memory was enough.
+    #[pyo3(signature = (paths, least=1, most_memory=None))]
+    fn read(
+        &self,
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        least: u64,
+        most_memory: Option<usize>,
+    ) -> PyResult<(usize, u64, bool)> {
+        let read = gil::detached(py, || {
+            self.with_whole(|table| {
+                let (mut pieces, mut occurrences) = (0, 0u64);
+                let mut read = || -> io::Result<bpe_core::Result<bool>> {
+                    let mut merged = MergedRuns::open(&paths)?;
+                    while let Some((piece, count)) = merged.next_piece()? {
+                        if count < least {
+                            pieces += 1;
+                            occurrences = occurrences.saturating_add(count);
+                        } else if let Err(error) = poll(64).and_then(|()| table.add(piece, count)) {
+                            return Ok(Err(error));
+                        } else if most_memory.is_some_and(|most| table.memory() > most) {
+                            return Ok(Ok(false));
+                        }
+                    }
+                    Ok(Ok(true))
+                };
+                let fits = match read() {
+                    Ok(result) => Ok(result?),
+                    Err(error) => Err(error),
+                };
+                Ok(fits.map(|fits| (pieces, occurrences, fits)))
+            })
+        })?;
+        Ok(read.or_raise(py)??)
     }
 }
 
