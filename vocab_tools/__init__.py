@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .extend.propose import Proposal, propose_words
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
+    from .train import TrainResult, count_pieces, train_vocabulary
     from .words import WordListError, read_words
 
 __all__ = [
@@ -32,9 +33,11 @@ __all__ = [
     "Finding",
     "LearnResult",
     "Proposal",
+    "TrainResult",
     "WordListError",
     "check_vocabulary",
     "corpus_effect",
+    "count_pieces",
     "dump_ranks",
     "embedding_plan",
     "extend_embeddings",
@@ -43,6 +46,7 @@ __all__ = [
     "propose_words",
     "read_special_tokens",
     "read_words",
+    "train_vocabulary",
     "write_report",
 ]
 
@@ -55,9 +59,11 @@ _MODULES = {
     "Finding": "check",
     "LearnResult": "extend",
     "Proposal": "extend.propose",
+    "TrainResult": "train",
     "WordListError": "words",
     "check_vocabulary": "check",
     "corpus_effect": "corpus",
+    "count_pieces": "train",
     "dump_ranks": "ranks",
     "embedding_plan": "embedding",
     "extend_embeddings": "embedding",
@@ -66,6 +72,7 @@ _MODULES = {
     "propose_words": "extend.propose",
     "read_special_tokens": "ranks",
     "read_words": "words",
+    "train_vocabulary": "train",
     "write_report": "report",
 }
 

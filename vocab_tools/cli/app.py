@@ -10,15 +10,17 @@ import click
 
 from . import PIPE_CLOSED
 from .check import check
+from .counting import count
 from .extend import extend
 from .learn import learn
 from .propose import propose
+from .train import train
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="bpe-engine")
 def cli() -> None:
-    """Extend a byte-level BPE vocabulary, and check one.
+    """Extend a byte-level BPE vocabulary, check one, and train one.
 
     \b
     Add words to Qwen's vocabulary:
@@ -29,10 +31,12 @@ def cli() -> None:
       vocab-tools propose qwen.tiktoken corpus.txt -n 2000 -o words.txt
     All of it in one go:
       vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken
+    Train a vocabulary:
+      vocab-tools train corpus/ --vocab-size 32000 -o out.tiktoken
     """
 
 
-for _command in (learn, check, propose, extend):
+for _command in (learn, check, propose, extend, count, train):
     cli.add_command(_command)
 
 

@@ -97,14 +97,15 @@ def _table(arrow: Any, pieces: Sequence[bytes], counts: Sequence[int]) -> Any:
     return arrow.table({"piece": column, "count": arrow.array(counts, arrow.int64())})
 
 
-def write_counts(counts: CorpusCounts, path: str | os.PathLike[str]) -> int:
-    """Writes counts to a Parquet file, and returns how many distinct pieces it has."""
+def write_counts(counts: CorpusCounts, path: str | os.PathLike[str], least: int = 1) -> int:
+    """Writes counts to a Parquet file, but for pieces that occur less than ``least`` times, and
+    returns how many distinct pieces it has."""
     arrow = _pyarrow(f"writing {os.fspath(path)}")
     metadata = {METADATA: counts.cutting.dump().encode()}
     schema = _table(arrow, [], []).schema.with_metadata(metadata)
     written = 0
     with arrow.parquet.ParquetWriter(path, schema, compression="zstd") as file:
-        for pieces, some in counts.rows():
+        for pieces, some in counts.rows(least):
             file.write_table(_table(arrow, pieces, some).replace_schema_metadata(metadata))
             written += len(pieces)
     return written

@@ -77,12 +77,20 @@ class CorpusCounts:
         self.pieces.spill(path)
         self.runs.append(path)
 
-    def rows(self) -> Iterator[tuple[list[bytes], list[int]]]:
-        """All pieces and their counts in the order of bytes, some thousands at a time."""
+    def rows(self, least: int = 1) -> Iterator[tuple[list[bytes], list[int]]]:
+        """All pieces and their counts in the order of bytes, some thousands at a time, but for
+        those that occur less than ``least`` times."""
         self.spill()
         reader = vocabulary.CountReader(self.runs)
         while (rows := reader.read(ROWS))[0]:
-            yield rows
+            pieces, counts = rows
+            if min(counts) < least:
+                rare = [count for count in counts if count < least]
+                lost, occurrences = self.dropped
+                self.dropped = (lost + len(rare), occurrences + sum(rare))
+                kept = [(piece, count) for piece, count in zip(pieces, counts) if count >= least]
+                pieces, counts = [piece for piece, _ in kept], [count for _, count in kept]
+            yield pieces, counts
 
     def load(self, least: int = 1, max_memory: int | None = None) -> None:
         """Brings everything into memory, and leaves out pieces that occur less than ``least``

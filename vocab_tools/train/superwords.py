@@ -8,10 +8,9 @@ words, four at most.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
-from ..corpus.reading import corpus_files, read_texts
+from ..corpus.reading import STANDARD, corpus_files, read_texts
 
 #: The most words of a superword: runs of characters that are no white space.
 MAX_WORDS = 4
@@ -23,7 +22,7 @@ LINES = r"[^\r\n]+|[\r\n]+"
 
 def count_lines(corpus: Any, errors: str) -> int:
     """The lines of a corpus that are not empty."""
-    if not isinstance(corpus, (str, os.PathLike)) and not isinstance(corpus, Iterable):
+    if not isinstance(corpus, (str, os.PathLike, list, tuple)) or corpus == STANDARD:
         raise ValueError("balance by lines needs text files; balance by bytes or characters")
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     total = 0

@@ -11,6 +11,7 @@ import bpe_engine
 from bpe_engine import vocabulary
 
 from ..bases import identify, recognise
+from ..corpus.reading import STANDARD
 from ..patterns import Pattern
 from ..ranks import RankSource, check_special_tokens, load_ranks
 from .counting import CorpusCounts, count_corpus
@@ -122,9 +123,15 @@ def train_vocabulary(
     [b'hug', b's']
     """
     job = _Job(vocab_size, min_frequency, max_token_length, ties, progress)
-    found, ranks, old_special = _base(base, pattern)
+    found, old_special = base_cutting(base, pattern)
+    if base is None:
+        ranks = {bytes([byte]): place for place, byte in enumerate(BYTES)}
+    else:
+        ranks = load_ranks(base)
     cut = cutting(found, [*old_special, *special_tokens], nfc)
     special = len(cut.special_tokens)
+    if superwords_from is not None and not _has_text(corpus):
+        raise ValueError("superwords are learned from text files; counts have no lines")
     job.check(len(ranks), special, superwords_from, max_words, balance)
     reading = {
         "field": field, "errors": errors, "max_memory": max_memory, "threads": threads,
@@ -157,18 +164,18 @@ def train_vocabulary(
     return job.finish(result, old_special, special_tokens)
 
 
-def _base(
+def base_cutting(
     base: RankSource | None, pattern: str | Pattern | None
-) -> tuple[Pattern | str | None, dict[bytes, int], dict[str, int]]:
-    """The pattern, and the ranks and special tokens to begin with."""
+) -> tuple[Pattern | str | None, dict[str, int]]:
+    """The pattern to train with, and the special tokens that the base has already."""
     if base is None:
-        return pattern, {bytes([byte]): place for place, byte in enumerate(BYTES)}, {}
+        return pattern, {}
     ranks = load_ranks(base)
     encoding = base if isinstance(base, bpe_engine.Encoding) else None
     if encoding is None and recognise(ranks) is None:
-        return pattern, ranks, {}
+        return pattern, {}
     own = identify(ranks, encoding)
-    return pattern or own.pattern, ranks, dict(own.special_tokens)
+    return pattern or own.pattern, dict(own.special_tokens)
 
 
 def _counted(
@@ -195,6 +202,15 @@ def _counted(
             progress("counting", done, total)
 
     return count_corpus(paths, cut, checkpoint=checkpoint, progress=update, **reading)  # type: ignore[arg-type]
+
+
+def _has_text(corpus: Corpus | Sequence[Corpus]) -> bool:
+    """Whether a corpus is of files that can be read twice."""
+    if isinstance(corpus, (str, os.PathLike)):
+        return os.fspath(corpus) != STANDARD
+    if isinstance(corpus, (Mapping, CorpusCounts)):
+        return False
+    return all(map(_has_text, corpus))  # type: ignore[arg-type]
 
 
 def _check_not_empty(counts: CorpusCounts, number: int | None) -> None:
