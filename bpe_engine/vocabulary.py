@@ -8,11 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import _core
-from ._core import audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines
+from ._core import (
+    CountReader,
+    PieceCounts,
+    audit_tokens,
+    count_pieces,
+    learn_merges,
+    merge_bytes,
+    merge_counts,
+    parse_rank_lines,
+    train_bpe,
+)
 from .core import Encoding
 
 __all__ = [
     "MAX_TOKENS",
+    "CountReader",
+    "PieceCounts",
     "audit_tokens",
     "count_pieces",
     "count_tokens",
@@ -20,12 +32,14 @@ __all__ = [
     "learn_merges",
     "make_encoding",
     "merge_bytes",
+    "merge_counts",
     "mergeable_ranks",
     "normalization",
     "parse_rank_lines",
     "pattern",
     "special_tokens",
     "token_splits",
+    "train_bpe",
 ]
 
 #: How many tokens a vocabulary may have beside its special tokens.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .extend.propose import Proposal, propose_words
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
+    from .train import TrainResult, count_pieces, train_vocabulary
     from .words import WordListError, read_words
 
 __all__ = [
@@ -34,10 +35,12 @@ __all__ = [
     "Finding",
     "LearnResult",
     "Proposal",
+    "TrainResult",
     "WordListError",
     "check_vocabulary",
     "convert_tokenizer",
     "corpus_effect",
+    "count_pieces",
     "dump_ranks",
     "embedding_plan",
     "extend_embeddings",
@@ -47,6 +50,7 @@ __all__ = [
     "read_plan",
     "read_special_tokens",
     "read_words",
+    "train_vocabulary",
     "write_report",
 ]
 
@@ -60,10 +64,12 @@ _MODULES = {
     "Finding": "check",
     "LearnResult": "extend",
     "Proposal": "extend.propose",
+    "TrainResult": "train",
     "WordListError": "words",
     "check_vocabulary": "check",
     "convert_tokenizer": "convert",
     "corpus_effect": "corpus",
+    "count_pieces": "train",
     "dump_ranks": "ranks",
     "embedding_plan": "embedding",
     "extend_embeddings": "embedding",
@@ -73,6 +79,7 @@ _MODULES = {
     "read_plan": "embedding",
     "read_special_tokens": "ranks",
     "read_words": "words",
+    "train_vocabulary": "train",
     "write_report": "report",
 }
 

@@ -19,6 +19,8 @@
 //! | `builtin` | the vocabularies inside the module |
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
+//! | `train` | counting pieces and training for `vocab_tools` |
+//! | `progress` | how far long work is |
 //! | `hf` | tokenizer.json files |
 //! | `errors` | errors of the core as Python exceptions |
 
@@ -38,12 +40,14 @@ mod ids;
 mod inspect;
 mod int_cache;
 mod objects;
+mod progress;
 mod prompt;
 mod ranks;
 mod request;
 mod rows;
 mod strings;
 mod text;
+mod train;
 mod truncate;
 mod vocab_tools;
 mod vocabulary;
@@ -74,6 +78,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;
+    #[pymodule_export]
+    use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
     #[pymodule_export]
     use super::vocab_tools::{
         audit_tokens, count_pieces, count_tokens, learn_merges, merge_bytes, parse_rank_lines,

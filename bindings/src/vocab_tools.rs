@@ -1,8 +1,6 @@
 //! What `vocab_tools` needs of the core: learning, auditing, and merging of bare bytes.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
 use bpe_core::split::{BATCH, Batch, Piece};
@@ -10,58 +8,16 @@ use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{
     Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
 };
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::progress::ProgressReporter;
 use crate::{gil, ranks};
 
 fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
     ranks::build(ranks.py(), ranks::from_dict(ranks)?)
-}
-
-/// Tells the caller how far long work is, and has Ctrl-C end it, a few times a second.
-struct ProgressReporter {
-    callback: Option<Py<PyAny>>,
-    last: Instant,
-    failure: Option<PyErr>,
-}
-
-impl ProgressReporter {
-    const EVERY: Duration = Duration::from_millis(100);
-
-    fn new(callback: Option<Py<PyAny>>) -> Self {
-        Self { callback, last: Instant::now(), failure: None }
-    }
-
-    /// Called without the interpreter; attaches to it only when it is time.
-    fn report(&mut self, done: usize, total: usize) -> ControlFlow<()> {
-        if self.last.elapsed() < Self::EVERY {
-            return ControlFlow::Continue(());
-        }
-        self.last = Instant::now();
-        let result = Python::attach(|py| {
-            py.check_signals()?;
-            if let Some(callback) = &self.callback {
-                callback.call1(py, (done, total))?;
-            }
-            Ok(())
-        });
-        match result {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                self.failure = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    }
-
-    /// Why the work was ended.
-    fn failure(self) -> PyErr {
-        self.failure.unwrap_or_else(|| PyValueError::new_err("the work was ended"))
-    }
 }
 
 type MergeRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, &'static str, i128, usize);

@@ -99,7 +99,7 @@ CORE_ROOMS = [
 BINDINGS_ROOMS = [
     "buffer_pool", "int_cache", "objects", "errors", "strings", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "prompt", "vocab_tools", "hf",
+    "vocabulary", "caches", "facade", "prompt", "progress", "vocab_tools", "train", "hf",
 ]  # fmt: skip
 
 # The same for the crate that reads tokenizer files.

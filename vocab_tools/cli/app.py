@@ -12,15 +12,17 @@ from . import PIPE_CLOSED
 from .check import check
 from .compare import compare, stats
 from .convert import convert
+from .counting import count
 from .extend import extend
 from .learn import learn
 from .propose import propose
+from .train import train
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="bpe-engine")
 def cli() -> None:
-    """Extend a byte-level BPE vocabulary, check one, and convert it.
+    """Extend, check, train, convert and compare byte-level BPE vocabularies.
 
     \b
     Add words to Qwen's vocabulary:
@@ -31,6 +33,8 @@ def cli() -> None:
       vocab-tools propose qwen.tiktoken corpus.txt -n 2000 -o words.txt
     All of it in one go:
       vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken
+    Train a vocabulary:
+      vocab-tools train corpus/ --vocab-size 32000 -o out.tiktoken
     Write a tokenizer in another format:
       vocab-tools convert qwen.tiktoken new/tokenizer.json --extra extra.tiktoken
     Measure tokenizers on text:
@@ -39,7 +43,7 @@ def cli() -> None:
     """
 
 
-for _command in (learn, check, propose, extend, convert, stats, compare):
+for _command in (learn, check, propose, extend, count, train, convert, stats, compare):
     cli.add_command(_command)
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from bpe_engine import patterns
-from bpe_engine.hf import Tokenizer
+from bpe_engine import vocabulary
 
-from ..convert.cutting import pre_tokenizer_of
 from ..corpus.reading import read_texts
+from ..patterns import named_pattern
 from ..text import plural
+from ..train import train_vocabulary
 from .measure import compare_texts
 from .result import Comparison, Differing, Measured, rates
 from .segments import MOST_SHOWN, segments_of
-from .subjects import FileSubject, Subject, of_tokenizer
+from .subjects import RankSubject, Subject, of_tokenizer
 
 #: The methods that can be trained.
 METHODS = ("bpe", "wordpiece", "unigram")
@@ -29,6 +28,9 @@ SENTENCES = 8
 
 #: The share of letters in them, if there are such lines.
 LETTERS = 0.7
+
+#: The encoding whose pattern cuts text before BPE.
+BPE_PATTERN = "gpt2"
 
 #: The token for what a vocabulary cannot write.
 UNKNOWN = "[UNK]"
@@ -110,43 +112,30 @@ def _sentences(lines: list[str]) -> list[str]:
 
 
 def train_method(method: str, lines: list[str], vocab_size: int) -> Subject:
-    """A tokenizer that one method has learned. Raises ImportError without `tokenizers`."""
-    tokenizers = _package()
-    makers = {"bpe": _bpe, "wordpiece": _wordpiece, "unigram": _unigram}
-    tokenizer, trainer = makers[method](tokenizers, vocab_size)
-    tokenizer.train_from_iterator(_batches(lines), trainer, length=len(lines))
-    return _byte_level(method, tokenizer) if method == "bpe" else of_tokenizer(method, tokenizer)
+    """A tokenizer that one method has learned.
 
-
-def _package() -> Any:
+    Raises ImportError where `tokenizers` is needed, and not installed.
+    """
+    if method == "bpe":
+        pattern = named_pattern(BPE_PATTERN)
+        pieces = dict(vocabulary.count_pieces(pattern.pat_str, lines))
+        return RankSubject(method, train_vocabulary(pieces, vocab_size, pattern=pattern).encoding())
     try:
         import tokenizers
     except ImportError as error:
         raise ImportError(
-            "training WordPiece and Unigram needs the package tokenizers; install it with "
-            "pip install 'bpe-engine[compare]'"
+            f"training {method} needs the package tokenizers; install it with "
+            f"pip install 'bpe-engine[compare]'"
         ) from error
-    return tokenizers
+    makers = {"wordpiece": _wordpiece, "unigram": _unigram}
+    tokenizer, trainer = makers[method](tokenizers, vocab_size)
+    tokenizer.train_from_iterator(_batches(lines), trainer, length=len(lines))
+    return of_tokenizer(method, tokenizer)
 
 
 def _batches(lines: list[str]) -> Iterator[list[str]]:
     for start in range(0, len(lines), 1000):
         yield lines[start : start + 1000]
-
-
-def _bpe(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
-    shell = json.loads(tokenizers.Tokenizer(tokenizers.models.BPE()).to_str())
-    shell["pre_tokenizer"] = pre_tokenizer_of(patterns.R50K)
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    return tokenizers.Tokenizer.from_str(json.dumps(shell)), trainer
-
-
-def _byte_level(name: str, tokenizer: Any) -> Subject:
-    return FileSubject(name, Tokenizer.from_str(tokenizer.to_str()), "byte-level BPE")
 
 
 def _wordpiece(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
