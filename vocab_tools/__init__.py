@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .check import CheckResult, Finding, check_vocabulary
+    from .compare import Comparison, compare_tokenizers, load_subject
     from .convert import Conversion, convert_tokenizer
     from .corpus import CorpusEffect, corpus_effect
     from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings, read_plan
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckResult",
+    "Comparison",
     "Conversion",
     "CorpusEffect",
     "EmbeddingPlan",
@@ -38,6 +40,7 @@ __all__ = [
     "TrainResult",
     "WordListError",
     "check_vocabulary",
+    "compare_tokenizers",
     "convert_tokenizer",
     "corpus_effect",
     "count_pieces",
@@ -46,6 +49,7 @@ __all__ = [
     "extend_embeddings",
     "learn_merges",
     "load_ranks",
+    "load_subject",
     "propose_words",
     "read_plan",
     "read_special_tokens",
@@ -58,6 +62,7 @@ __all__ = [
 #: answers to Ctrl-C from its first moment on.
 _MODULES = {
     "CheckResult": "check",
+    "Comparison": "compare",
     "Conversion": "convert",
     "CorpusEffect": "corpus",
     "EmbeddingPlan": "embedding",
@@ -67,6 +72,7 @@ _MODULES = {
     "TrainResult": "train",
     "WordListError": "words",
     "check_vocabulary": "check",
+    "compare_tokenizers": "compare",
     "convert_tokenizer": "convert",
     "corpus_effect": "corpus",
     "count_pieces": "train",
@@ -75,6 +81,7 @@ _MODULES = {
     "extend_embeddings": "embedding",
     "learn_merges": "extend",
     "load_ranks": "ranks",
+    "load_subject": "compare",
     "propose_words": "extend.propose",
     "read_plan": "embedding",
     "read_special_tokens": "ranks",
