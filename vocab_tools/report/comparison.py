@@ -52,7 +52,15 @@ def comparison_sections(comparison: Comparison, most_rows: int) -> list[Section]
         if not several:
             lines = [line[:1] + line[2:] for line in lines]
             headings = headings[:1] + headings[2:]
-        parts.append(Section(f"By {name}", "Tokens.", headings, lines[:most_rows], len(lines)))
+        parts.append(
+            Section(
+                f"By {name}",
+                "Tokens, and how many of them for a byte, a character and a word.",
+                headings,
+                lines[:most_rows],
+                len(lines),
+            )
+        )
     parts.append(_pieces(comparison))
     for row in comparison.rows:
         lists = zip(row.longest(), row.rarest())
