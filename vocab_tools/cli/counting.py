@@ -115,6 +115,7 @@ def checkpointed(path: str | None, *, resume: bool, force: bool) -> Iterator[str
         raise FileExistsError(
             17, "is there already: --resume goes on from it, --force begins anew", path
         )
+    was_there = path is not None and os.path.exists(path)
     try:
         yield path
     except KeyboardInterrupt:
@@ -123,12 +124,23 @@ def checkpointed(path: str | None, *, resume: bool, force: bool) -> Iterator[str
                 console(stderr=True), f"the counts so far are in {path}; --resume goes on from them"
             )
         raise
-    if path is not None:
-        folder, name = os.path.split(path)
-        for other in os.listdir(folder or "."):
-            # Those of further corpora and of a second stage have an ending.
-            if re.fullmatch(re.escape(name) + r"(\.lines)?(-\d+)?", other):
-                os.unlink(os.path.join(folder, other))
+    except ValueError:
+        # What was counted will not do.
+        if not was_there:
+            _remove(path)
+        raise
+    _remove(path)
+
+
+def _remove(path: str | None) -> None:
+    """Deletes a checkpoint, and those of further corpora and of a second stage, which have an
+    ending."""
+    if path is None:
+        return
+    folder, name = os.path.split(path)
+    for other in os.listdir(folder or "."):
+        if re.fullmatch(re.escape(name) + r"(\.lines)?(-\d+)?", other):
+            os.unlink(os.path.join(folder, other))
 
 
 def checkpoint_path(given: str | None, outputs: Sequence[str]) -> str | None:

@@ -123,11 +123,40 @@ def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryI
             f"pip install 'bpe-engine[zstd]'"
         ) from error
     try:
-        reader = package.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        with io.BufferedReader(reader) as lines:
+        with io.BufferedReader(_ZstandardFrames(package, file), BLOCK_CHARACTERS) as lines:
             yield lines
     except package.ZstdError as error:
         raise ValueError(f"{path}: the Zstandard compression is broken: {error}") from error
+
+
+class _ZstandardFrames(io.RawIOBase):
+    """Frames, one behind the other. The package's own reader does not tell a file that was cut off
+    from a whole one."""
+
+    def __init__(self, package: Any, file: BinaryIO) -> None:
+        self.package, self.file = package, file
+        self.frame: Any = None
+        self.packed = self.plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.plain:
+            self.packed = self.packed or self.file.read(1 << 17)
+            if not self.packed:
+                if self.frame is not None:
+                    raise self.package.ZstdError("the file ends within a frame")
+                return 0
+            if self.frame is None:
+                self.frame = self.package.ZstdDecompressor().decompressobj()
+            self.plain = self.frame.decompress(self.packed)
+            self.packed = self.frame.unused_data
+            if self.frame.eof:
+                self.frame = None
+        size = min(len(buffer), len(self.plain))
+        buffer[:size], self.plain = self.plain[:size], self.plain[size:]
+        return size
 
 
 def _not_utf8(where: str, error: UnicodeDecodeError, offset: int) -> ValueError:

@@ -215,7 +215,7 @@ class _Run:
                         job.cancel()
                     raise
         except KeyboardInterrupt:
-            self._settle(cancelled=True)
+            self._settle()
             self._write_checkpoint()
             raise
         self.place = (len(self.files), 0)
@@ -230,24 +230,22 @@ class _Run:
                 if number > first or index >= skipped:
                     yield (number, index + 1), texts
 
-    def _settle_one(self) -> None:
+    def _settle_one(self, report: bool = True) -> None:
         job, place, size = self.waiting.popleft()
         job.result()
         self.place = place
         self.counts.characters += size
-        if self.progress is not None:
+        if report and self.progress is not None:
             done = sum(self.sizes[: place[0]])
             total = sum(self.sizes)
             # Packed files have more text than bytes: never more than the file.
             self.progress(min(max(done, self.counts.characters), total), total)
 
-    def _settle(self, cancelled: bool = False) -> None:
-        """Waits for the blocks that are being counted."""
-        while self.waiting:
-            if cancelled and self.waiting[0][0].cancelled():
-                self.waiting.clear()
-                return
-            self._settle_one()
+    def _settle(self) -> None:
+        """Waits for the blocks that are being counted, but not for those that were cancelled."""
+        while self.waiting and not self.waiting[0][0].cancelled():
+            self._settle_one(report=False)
+        self.waiting.clear()
 
     def _between_blocks(self) -> None:
         late = time.monotonic() - self.written > CHECKPOINT_EVERY

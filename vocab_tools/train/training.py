@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -186,7 +187,7 @@ def _counted(
     reading: Mapping[str, object],
 ) -> CorpusCounts:
     if isinstance(corpus, CorpusCounts):
-        cut.check_same({**vars(corpus.cutting)}, "the corpus")
+        cut.check_same(json.loads(corpus.cutting.dump()), "the corpus")
         return corpus
     if isinstance(corpus, Mapping):
         counts = CorpusCounts(cut)
@@ -210,7 +211,7 @@ def _has_text(corpus: Corpus | Sequence[Corpus]) -> bool:
         return os.fspath(corpus) != STANDARD
     if isinstance(corpus, (Mapping, CorpusCounts)):
         return False
-    return all(map(_has_text, corpus))  # type: ignore[arg-type]
+    return all(map(_has_text, corpus))
 
 
 def _check_not_empty(counts: CorpusCounts, number: int | None) -> None:
