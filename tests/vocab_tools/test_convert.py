@@ -350,6 +350,19 @@ def test_new_tokens_on_a_list_of_merges_with_ids_in_any_order(tmp_path: Path) ->
         convert_tokenizer(source, "x.json", extra=[{b"a": 9999}])
 
 
+def test_what_stands_beside_is_what_load_encoding_takes(tmp_path: Path) -> None:
+    ranks = {**BYTES, "é".encode(): 256}
+    source = rank_file(tmp_path, ranks)
+    path = written(tmp_path, source, "new.tiktoken", pattern="qwen", special_tokens={"<s>": 300})
+    beside = json.loads((tmp_path / "new.encoding.json").read_text())
+    encoding = bpe_engine.load_encoding(path, **beside)
+    assert encoding.encode("e\u0301<s>", allowed_special="all") == [256, 300]
+    with pytest.raises(ValueError, match="normalization must be None or"):
+        bpe_engine.load_encoding(path, "qwen", normalization="NFD")
+    with pytest.raises(ValueError, match="brings its own normalization"):
+        bpe_engine.load_encoding(str(tmp_path / "x.json"), normalization="NFC")
+
+
 @pytest.mark.parametrize("pattern", [patterns.CL100K, patterns.O200K, patterns.QWEN, patterns.R50K])
 def test_patterns_become_pre_tokenizers_and_come_back(pattern: str) -> None:
     component = pre_tokenizer_of(pattern)
