@@ -205,6 +205,28 @@ def test_text_that_cannot_be_measured(tmp_path: Path) -> None:
             compare_tokenizers([load_subject("gpt2")], [path])
 
 
+def test_folders_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one text\n")
+    (folder / "b.txt").write_bytes(b"another \xff\n")
+    strict = run("stats", "gpt2", "--corpus", folder)
+    assert strict.returncode == 1 and "b.txt is not UTF-8" in strict.stderr
+    done = run("stats", "gpt2", "--corpus", folder, "--errors", "replace", "--json")
+    found = json.loads(done.stdout)
+    assert [Path(path).name for path in found["files"]] == ["a.txt", "b.txt"]
+    missing = run("stats", "gpt2", "--corpus", tmp_path / "*.nothing")
+    assert missing.returncode == 1 and "matches no file" in missing.stderr
+
+
+def test_sentences_are_cut_in_the_terminal(lines: Path) -> None:
+    pytest.importorskip("tokenizers")
+    done = run("compare", "--train", "bpe", "unigram", "--vocab-size", "320", "--corpus", lines)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^bpe      \S.*\|", done.stdout, re.MULTILINE)
+    assert "fewest tokens" in done.stdout
+
+
 def test_plots_of_little() -> None:
     assert group_bars("t", "x", {"a": {}}) is None
     assert rank_frequency({"a": [5]}) is None and rank_frequency({}) is None

@@ -225,6 +225,10 @@ def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
     assert file["model"]["ignore_merges"] is True
     theirs = tokenizers.Tokenizer.from_str(json.dumps(file))
     assert theirs.encode("abcd abcdx").ids == [302, *theirs.encode(" abcdx").ids]
+    # An empty token is no piece: it stands in every format.
+    empty = rank_file(tmp_path, {**BYTES, b"": 303}, "empty.tiktoken")
+    again = written(tmp_path, empty, "pair/vocab.json", **options)
+    assert load_ranks(written(tmp_path, again, "e.tiktoken"))[b""] == 303
     with pytest.raises(NotAlikeError, match="merging does not reach 'abcd'.*list of merges alone"):
         convert_tokenizer(source, "vocab.json", **options)
     # The other way round: the list does not look pieces up.

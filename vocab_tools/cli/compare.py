@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import click
+from rich.console import Console
 from rich.text import Text
 
 from ..compare import Comparison, compare_tokenizers, load_subject
 from ..compare.subjects import Subject
 from ..compare.train import METHODS, compare_trained
 from ..convert import locate_source
+from ..corpus.reading import corpus_files
 from ..files import OutputFiles, write_standard
 from ..report import render
-from ..report.comparison import comparison_json, comparison_sections
-from .console import console, print_sections, progress_bar, readable_errors
-from .options import FILE, Command, field_option, output_options
+from ..report.comparison import comparison_json, comparison_sections, readable
+from .console import console, print_sections, progress_bar, readable_errors, say
+from .options import Command, errors_option, field_option, output_options
 
 #: Rows of a table on the screen.
 ROWS_SHOWN = 12
+
+#: Sentences that are shown cut by each.
+SENTENCES_SHOWN = 4
+
+#: What tells neighbouring tokens apart.
+COLOURS = ("black on bright_blue", "black on bright_yellow", "black on bright_green")
 
 
 def text_options(command: Command) -> Command:
@@ -28,11 +36,12 @@ def text_options(command: Command) -> Command:
     )
     return click.option(
         "--corpus",
-        type=FILE,
+        metavar="FILE",
         multiple=True,
         required=True,
-        help="Text to measure on; repeatable. .jsonl, .parquet and .gz are understood.",
-    )(command)
+        help="Text to measure on: a file, a folder or a glob; repeatable. .jsonl, .parquet and "
+        "packed files are understood.",
+    )(errors_option(command))
 
 
 @click.command()
@@ -42,6 +51,7 @@ def stats(
     tokenizer: str,
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     as_json: bool,
     reports: tuple[str, ...],
     force: bool,
@@ -58,7 +68,7 @@ def stats(
 
     def work(update: Callable[[int, int], None]) -> Comparison:
         subjects = [load_subject(tokenizer)]
-        return compare_tokenizers(subjects, corpus, field=field, progress=update)
+        return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
 
     _run(work, [tokenizer], corpus, reports, force, as_json)
 
@@ -83,6 +93,7 @@ def compare(
     tokenizers: tuple[str, ...],
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     as_json: bool,
     reports: tuple[str, ...],
     force: bool,
@@ -107,9 +118,15 @@ def compare(
     def work(update: Callable[[int, int], None]) -> Comparison:
         subjects: list[Subject] = [load_subject(name) for name in others]
         if not train:
-            return compare_tokenizers(subjects, corpus, field=field, progress=update)
+            return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
         return compare_trained(
-            methods, corpus, vocab_size, others=subjects, field=field, progress=update
+            methods,
+            corpus,
+            vocab_size,
+            others=subjects,
+            field=field,
+            errors=errors,
+            progress=update,
         )
 
     _run(work, others, corpus, reports, force, as_json)
@@ -126,7 +143,7 @@ def _run(
     """Measures, writes the reports, and prints."""
     with readable_errors():
         inputs = [file for name in tokenizers for file in locate_source(name).files]
-        files = OutputFiles(reports, [*inputs, *corpus], force=force)
+        files = OutputFiles(reports, [*inputs, *corpus_files(corpus)], force=force)
         with progress_bar("measuring") as update:
             comparison = work(update)
         files.write({path: render(path, comparison).encode() for path in reports})
@@ -136,5 +153,20 @@ def _run(
         to = console()
         parts = comparison_sections(comparison, ROWS_SHOWN)
         print_sections(to, [part for part in parts if part.title != "Remarks"])
+        _print_sentences(comparison, to)
         for remark in comparison.remarks:
             to.print(Text(f"\n{remark}"))
+
+
+def _print_sentences(comparison: Comparison, to: Console) -> None:
+    """Prints sentences as each tokenizer cuts them: in colours, or with bars between the tokens."""
+    width = max(len(row.name) for row in comparison.rows)
+    for sentence in comparison.sentences[:SENTENCES_SHOWN]:
+        say(to, "")
+        for row, cut in zip(comparison.rows, sentence.cuts):
+            line = Text(f"{row.name:{width}}  ")
+            for place, token in enumerate(cut):
+                if place and to.color_system is None:
+                    line.append("|")
+                line.append(readable(token), style=COLOURS[place % len(COLOURS)])
+            to.print(line, soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..corpus.reading import ERRORS, STANDARD, corpus_files
+from ..corpus.reading import STANDARD, corpus_files
 from ..files import OutputFiles
 from ..text import plural
 from ..train import count_corpus
@@ -18,7 +18,7 @@ from ..train.arrow import write_counts
 from ..train.counting import dropped_note
 from ..train.cutting import DEFAULT_PATTERN, cutting
 from .console import console, progress_bar, readable_errors, say
-from .options import Command, chosen_pattern, field_option
+from .options import Command, chosen_pattern, errors_option, field_option
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
@@ -68,13 +68,7 @@ def counting_options(command: Command) -> Command:
             type=MemorySize(),
             help="Memory for counts, such as 4G; beyond it they go to files.",
         ),
-        click.option(
-            "--errors",
-            type=click.Choice(ERRORS),
-            default="strict",
-            show_default=True,
-            help="What to do with bytes that are no UTF-8.",
-        ),
+        errors_option,
         click.option(
             "--nfc/--no-nfc",
             default=None,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from ..corpus.reading import read_texts
+from ..corpus.reading import STANDARD, corpus_files, read_texts
 from .result import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, main_script, segments_of
 from .subjects import Subject
@@ -33,6 +33,7 @@ def compare_tokenizers(
     corpus: Iterable[str | os.PathLike[str]],
     *,
     field: str = "text",
+    errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Comparison:
     """Measures tokenizers on the same text.
@@ -42,8 +43,9 @@ def compare_tokenizers(
 
     Args:
         subjects: from :func:`load_subject`.
-        corpus: files as :func:`vocab_tools.corpus.read_texts` takes them.
+        corpus: files as :func:`vocab_tools.corpus.read_texts` takes them, folders and globs.
         field: the field of JSON lines and Parquet that has the text.
+        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
         progress: called now and then with bytes done and bytes in all.
 
     Returns:
@@ -63,8 +65,8 @@ def compare_tokenizers(
     >>> found.rows[0].tokens, found.total.words
     (3, 2)
     """
-    paths = [os.fspath(path) for path in corpus]
-    sizes = [Path(path).stat().st_size for path in paths]
+    paths = corpus_files(corpus)
+    sizes = [0 if path == STANDARD else Path(path).stat().st_size for path in paths]
     meter = _Meter(subjects)
     done = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -72,7 +74,7 @@ def compare_tokenizers(
             meter.start_file(path)
             waiting: deque[tuple[list[str], Future[_Counted]]] = deque()
             read = 0
-            for block in _blocks(read_texts(path, field)):
+            for block in _blocks(read_texts(path, field, errors)):
                 waiting.append((block, pool.submit(_count, subjects, block)))
                 # Few blocks are in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):

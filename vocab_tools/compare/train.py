@@ -46,6 +46,7 @@ def compare_trained(
     *,
     others: Sequence[Subject] = (),
     field: str = "text",
+    errors: str = "strict",
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Trains subword methods on nine lines of ten, and compares them on the tenth.
@@ -56,10 +57,11 @@ def compare_trained(
 
     Args:
         methods: of :data:`METHODS`.
-        corpus: files as :func:`vocab_tools.corpus.read_texts` takes them.
+        corpus: files as :func:`vocab_tools.corpus.read_texts` takes them, folders and globs.
         vocab_size: how many tokens each vocabulary is to have.
         others: tokenizers that are compared, too.
         field: the field of JSON lines and Parquet that has the text.
+        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
         progress: called now and then with methods done and methods in all.
 
     Returns:
@@ -79,7 +81,10 @@ def compare_trained(
             f"a vocabulary of {vocab_size} is too small: the bytes alone are 256; take 300 or more"
         )
     lines = [
-        line for path in corpus for block in read_texts(path, field) for line in segments_of(block)
+        line
+        for path in corpus
+        for block in read_texts(path, field, errors)
+        for line in segments_of(block)
     ]
     held_out = lines[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]
     training = [line for place, line in enumerate(lines, 1) if place % HELD_OUT_ONE_IN]

@@ -67,9 +67,10 @@ class Definition:
 
     @functools.cached_property
     def unreached(self) -> list[bytes]:
-        """Tokens that merging does not make, in the order of ids."""
+        """Tokens that merging does not make, in the order of ids. An empty one is no piece, and
+        does not matter."""
         made = self.splits if self.merges is None else {a + b for a, b in self.merges}
-        return [token for token in self.tokens if len(token) != 1 and token not in made]
+        return [token for token in self.tokens if len(token) > 1 and token not in made]
 
     def list_differs_from(self, order: Mapping[bytes, int]) -> str | None:
         """Why merging by these ranks is another thing than merging by the list; None where both
