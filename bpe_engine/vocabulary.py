@@ -137,7 +137,9 @@ def token_splits(ranks: Mapping[bytes, int]) -> dict[bytes, tuple[bytes, bytes]]
     tokens = {id: token for token, id in ranks.items()}
     splits = zip(sorted(tokens), _core.token_splits(dict(ranks)))
     return {
-        tokens[id]: (tokens[split[0]], tokens[split[1]]) for id, split in splits if split is not None
+        tokens[id]: (tokens[split[0]], tokens[split[1]])
+        for id, split in splits
+        if split is not None
     }
 
 
