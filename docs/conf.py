@@ -6,11 +6,17 @@ Nothing in it comes from another server, so that it can be read offline.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
 
-import bpe_engine
+ROOT = Path(__file__).resolve().parent.parent
+if not [*ROOT.glob("bpe_engine/_core*.so"), *ROOT.glob("bpe_engine/_core*.pyd")]:
+    # The installed package is documented: the sources here have no native module.
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
+
+import bpe_engine  # noqa: E402
 
 project = "bpe_engine"
 release = version = bpe_engine.__version__

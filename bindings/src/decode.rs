@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::new_bytes;
+use crate::objects::{new_bytes, new_list, push};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
@@ -95,10 +95,10 @@ impl CoreBpe {
         let py = batch.py();
         let mut texts = Vec::new();
         rows::decode_each(self, batch, num_threads, |bytes| {
-            texts.push(decode_utf8(py, bytes, errors)?);
-            Ok(())
+            let text = decode_utf8(py, bytes, errors)?;
+            push(py, &mut texts, text)
         })?;
-        PyList::new(py, texts)
+        new_list(py, texts)
     }
 
     fn decode_bytes_batch<'py>(
@@ -109,9 +109,9 @@ impl CoreBpe {
         let py = batch.py();
         let mut rows = Vec::new();
         rows::decode_each(self, batch, num_threads, |bytes| {
-            rows.push(new_bytes(py, bytes)?);
-            Ok(())
+            let row = new_bytes(py, bytes)?;
+            push(py, &mut rows, row)
         })?;
-        PyList::new(py, rows)
+        new_list(py, rows)
     }
 }

@@ -11,7 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::new_span;
+use crate::objects::{new_bytearray, new_list, new_span};
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
 /// Each id's place as `(start, end)` in characters.
@@ -91,7 +91,7 @@ impl CoreBpe {
         rows::encode_each(self, texts, num_threads, &request, |ids, _| {
             int_cache::append_lists(py, ids.rows(), &mut lists)
         })?;
-        PyList::new(py, lists)
+        new_list(py, lists)
     }
 
     /// All ids in one buffer, and the bytes of 64-bit numbers that say where each text begins and
@@ -119,7 +119,7 @@ impl CoreBpe {
             ids.extend_from_slice(&part.items);
             Ok(())
         })?;
-        Ok((TokenBuffer::new(ids), PyByteArray::new(py, &splits)))
+        Ok((TokenBuffer::new(ids), new_bytearray(py, &splits)?))
     }
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
@@ -134,9 +134,9 @@ impl CoreBpe {
         let request = self.request(allowed_special, disallowed_special.unwrap_or(&none))?;
         let (stable, completions) =
             self.run(text, |encoding, text| encoding.encode_with_unstable(text, &request))?;
-        let lists: Vec<_> =
-            completions.iter().map(|ids| int_cache::list(py, ids)).collect::<PyResult<_>>()?;
-        Ok((int_cache::list(py, &stable)?, PyList::new(py, lists)?))
+        let mut lists = Vec::new();
+        int_cache::append_lists(py, completions.iter().map(Vec::as_slice), &mut lists)?;
+        Ok((int_cache::list(py, &stable)?, new_list(py, lists)?))
     }
 
     fn encode_with_offsets<'py>(

@@ -5,7 +5,7 @@ use pyo3::types::PyList;
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::new_str;
+use crate::objects::{new_named_span, new_str};
 use crate::{gil, ids, text};
 
 #[pymethods]
@@ -50,14 +50,17 @@ impl CoreBpe {
     }
 
     /// `(name, start, end)` of every special token in the text, in characters.
-    fn find_special(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(&str, usize, usize)>> {
+    fn find_special<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = text.py();
         let stored = text::read(text)?;
         let original = stored.utf8().or_raise(py)?;
         let found = gil::run(py, stored.size(), || self.encoding().find_special(&original))?;
         let mut characters = text::CharacterSpans::new(text, &original)?;
-        let spans = found.into_iter().map(|(name, span)| (name, characters.next(span)));
-        Ok(spans.map(|(name, (start, end))| (name, start, end)).collect())
+        let list = PyList::empty(py);
+        for (name, span) in found {
+            list.append(new_named_span(py, name, characters.next(span))?)?;
+        }
+        Ok(list)
     }
 
     /// Whether encoding the text of `tokens` gives `tokens`, with the special tokens among them

@@ -12,6 +12,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::objects::push;
+
 /// Ids below this have an `int` in the table. That of a larger one, which only vocabularies with
 /// gaps or very many tokens have, is made each time.
 const READY: usize = 1 << 18;
@@ -74,7 +76,7 @@ pub fn append_lists<'py, 'a>(
 ) -> PyResult<()> {
     let _pause = GarbagePause::new(py);
     for ids in rows {
-        lists.push(list(py, ids)?);
+        push(py, lists, list(py, ids)?)?;
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! Python objects of which a call makes many. PyO3's own constructors panic where there is no
 //! memory; these give a `MemoryError`.
 
+use bpe_core::memory::reserve;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
+
+use crate::errors::OrRaise;
 
 /// A `bytes` with these bytes.
 pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
@@ -27,17 +30,86 @@ pub fn new_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString
     }
 }
 
-/// A tuple `(start, end)`.
-pub fn new_span<'py>(py: Python<'py>, span: (usize, usize)) -> PyResult<Bound<'py, PyTuple>> {
-    // SAFETY: attached; each call returns a new reference, or null with an exception set. The
-    // tuple is new and nobody else has seen it; it takes over the reference to each item.
+/// A `bytearray` with these bytes.
+pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
+    let length = ffi::Py_ssize_t::try_from(bytes.len())?;
+    // SAFETY: attached; pointer and length are those of a live slice. The call returns a new
+    // reference to a `bytearray`, or null with an exception set.
     unsafe {
-        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(2))?;
-        for (place, position) in [(0, span.0), (1, span.1)] {
-            let int = Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(position))?;
-            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place, int.into_ptr());
+        let object = ffi::PyByteArray_FromStringAndSize(bytes.as_ptr().cast(), length);
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+/// An `int`.
+fn new_int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached; the call returns a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(number)) }
+}
+
+/// A tuple of these objects.
+fn new_tuple<'py, const N: usize>(
+    py: Python<'py>,
+    items: [Bound<'py, PyAny>; N],
+) -> PyResult<Bound<'py, PyTuple>> {
+    let length = ffi::Py_ssize_t::try_from(N)?;
+    // SAFETY: attached. The call returns a new tuple of null items, or null with an exception set.
+    // Nobody else has seen the tuple, each place is within it, and it takes over each reference.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(length))?;
+        for (place, item) in (0..length).zip(items) {
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place, item.into_ptr());
         }
         Ok(tuple.cast_into_unchecked())
+    }
+}
+
+/// A tuple `(start, end)`.
+pub fn new_span<'py>(py: Python<'py>, span: (usize, usize)) -> PyResult<Bound<'py, PyTuple>> {
+    new_tuple(py, [new_int(py, span.0)?, new_int(py, span.1)?])
+}
+
+/// A tuple `(name, start, end)`.
+pub fn new_named_span<'py>(
+    py: Python<'py>,
+    name: &str,
+    span: (usize, usize),
+) -> PyResult<Bound<'py, PyTuple>> {
+    new_tuple(py, [new_str(py, name)?.into_any(), new_int(py, span.0)?, new_int(py, span.1)?])
+}
+
+/// Appends a value to a list that grows with the input.
+pub fn push<T>(py: Python<'_>, values: &mut Vec<T>, value: T) -> PyResult<()> {
+    reserve(values, 1).or_raise(py)?;
+    values.push(value);
+    Ok(())
+}
+
+/// What an iterator gives, up to the first error.
+pub fn collected<T>(
+    py: Python<'_>,
+    mut values: impl Iterator<Item = PyResult<T>>,
+) -> PyResult<Vec<T>> {
+    let mut list = Vec::new();
+    reserve(&mut list, values.size_hint().0).or_raise(py)?;
+    values.try_for_each(|value| push(py, &mut list, value?))?;
+    Ok(list)
+}
+
+/// A list of these objects.
+pub fn new_list<'py, T>(
+    py: Python<'py>,
+    items: Vec<Bound<'py, T>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let length = ffi::Py_ssize_t::try_from(items.len())?;
+    // SAFETY: attached. The call returns a new list of null items, or null with an exception set.
+    // Nobody else has seen the list, each place is within it, and it takes over each reference.
+    unsafe {
+        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))?;
+        for (place, item) in (0..length).zip(items) {
+            ffi::PyList_SET_ITEM(list.as_ptr(), place, item.into_ptr());
+        }
+        Ok(list.cast_into_unchecked())
     }
 }
 

@@ -15,6 +15,7 @@ use pyo3::types::{PyBool, PyByteArray, PyList, PyString, PyTuple};
 use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::objects::{collected, list_of_spans, new_bytearray};
 use crate::{buffer_pool, gil, ids, int_cache, text};
 
 // ---- Segments ----
@@ -73,13 +74,9 @@ pub fn audit_segments<'py>(
     gil::run(py, prompt.size(), || {
         prompt.encode_with_origins(core.encoding(), is_joined, &mut ids, &mut origins)
     })?;
-    let special: Vec<u8> = origins.iter().map(|origin| origin.is_special.into()).collect();
+    let special = collected(py, origins.iter().map(|origin| Ok(u8::from(origin.is_special))))?;
     let places = origins.iter().map(|&Origin { segments, .. }| segments);
-    Ok((
-        int_cache::list(py, &ids)?,
-        PyList::new(py, places.collect::<Vec<_>>())?,
-        PyByteArray::new(py, &special),
-    ))
+    Ok((int_cache::list(py, &ids)?, list_of_spans(py, places)?, new_bytearray(py, &special)?))
 }
 
 /// Reads segments: tuples of a text and of what is special in it, and what `bpe_engine.prompt`
@@ -135,8 +132,7 @@ fn push(
         if !is_text && what.eq(pyo3::intern!(py, "special"))? {
             let name = text::read(&text)?.utf8().or_raise(py)?;
             let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
-            prompt.push_special(&name, id);
-            return Ok(());
+            return prompt.push_special(&name, id).or_raise(py);
         }
         if !is_text && what.eq(pyo3::intern!(py, "tokens"))? {
             let given =
@@ -146,7 +142,7 @@ fn push(
                     "segments[{index}] holds the id {id}, which is no token of the encoding"
                 )));
             }
-            prompt.push_ids(given);
+            prompt.push_ids(given).or_raise(py)?;
             return Ok(());
         }
     }
@@ -242,11 +238,11 @@ impl NameFinder {
 
     /// The parts of a text that are left when every name is taken out, and every one that only
     /// comes about thereby: the first character of each part, and the one after its last.
-    fn strip(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(usize, usize)>> {
+    fn strip<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let original = text::read(text)?.utf8().or_raise(text.py())?;
         let mut characters = text::CharacterSpans::new(text, &original)?;
-        let kept = strip::without_names(&self.names, &original);
-        Ok(kept.into_iter().map(|span| characters.next(span)).collect())
+        let kept = strip::without_names(&self.names, &original).or_raise(text.py())?;
+        list_of_spans(text.py(), kept.into_iter().map(|span| characters.next(span)))
     }
 
     /// The text in the form that the encoding gives to texts.

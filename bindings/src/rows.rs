@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
 use bpe_core::{Error, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,6 +11,7 @@ use pyo3::types::PyString;
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::to_python;
+use crate::objects::{collected, push};
 use crate::text::{self, Text};
 use crate::{gil, ids};
 
@@ -51,6 +53,10 @@ impl<T> Rows<T> {
                 self.error = Some(error);
                 return;
             }
+            if let Err(error) = reserve(&mut self.ends, 1) {
+                self.error = Some(error);
+                return;
+            }
             self.ends.push(self.items.len());
         }
     }
@@ -67,8 +73,8 @@ pub fn encode_each(
     let py = texts.py();
     let threads = threads(num_threads)?;
     // Holding the objects keeps their text alive, whatever other threads do to the list.
-    let texts = texts.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-    let texts: Vec<Text<'_>> = texts.iter().map(text::read).collect::<PyResult<_>>()?;
+    let texts = collected(py, texts.try_iter()?)?;
+    let texts: Vec<Text<'_>> = collected(py, texts.iter().map(text::read))?;
     let size = texts.iter().map(|text| text.size()).sum();
     core.prefault_vocabulary(size);
     let row =
@@ -85,7 +91,7 @@ pub fn decode_each(
 ) -> PyResult<()> {
     let py = batch.py();
     let threads = threads(num_threads)?;
-    let batch = batch.try_iter()?.map(|ids| ids::read(&ids?)).collect::<PyResult<Vec<_>>>()?;
+    let batch = collected(py, batch.try_iter()?.map(|ids| ids::read(&ids?)))?;
     let row = |ids: &Vec<u32>, bytes: &mut Vec<u8>| core.encoding().append_bytes(ids, bytes);
     map(py, &batch, Vec::len, threads, row, |rows| rows.rows().try_for_each(&mut take))
 }
@@ -103,7 +109,7 @@ fn map<I: Sync, T: Send>(
     let total: usize = inputs.iter().map(&size).sum();
     let threads = threads.min(cores()).min(total / WORTH_A_THREAD + 1);
     let share = (total / (threads * 8)).clamp(SHARE.start, SHARE.end);
-    let shares = shares(inputs.iter().map(size), share);
+    let shares = shares(py, inputs.iter().map(size), share)?;
     let work = |share: usize, rows: &mut Rows<T>| rows.fill(&inputs[shares[share].clone()], &row);
     let aside = |job: &mut (dyn FnMut() + Send)| {
         let mut run = || {
@@ -121,7 +127,11 @@ fn map<I: Sync, T: Send>(
 }
 
 /// Inputs of these sizes in shares of `share` or a little more.
-fn shares(sizes: impl Iterator<Item = usize>, share: usize) -> Vec<Range<usize>> {
+fn shares(
+    py: Python<'_>,
+    sizes: impl Iterator<Item = usize>,
+    share: usize,
+) -> PyResult<Vec<Range<usize>>> {
     /// What an input costs beside its size.
     const EACH: usize = 16;
     let mut shares = Vec::new();
@@ -130,14 +140,14 @@ fn shares(sizes: impl Iterator<Item = usize>, share: usize) -> Vec<Range<usize>>
         end += 1;
         sum += size + EACH;
         if sum >= share {
-            shares.push(start..end);
+            push(py, &mut shares, start..end)?;
             (start, sum) = (end, 0);
         }
     }
     if start < end {
-        shares.push(start..end);
+        push(py, &mut shares, start..end)?;
     }
-    shares
+    Ok(shares)
 }
 
 /// The argument `num_threads`; `None` leaves the number to the machine.

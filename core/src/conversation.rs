@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
-use crate::memory::{reserve, reserve_text};
+use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::request::Request;
 use crate::segments::{Fixed, FixedIds};
@@ -103,10 +103,10 @@ impl Conversation {
             _ => {
                 // A name that ends so early is not the beginning of a longer one.
                 let decided = |fixed: &Fixed| fixed.end + longest <= known;
-                self.fixed.iter().take_while(|fixed| decided(fixed)).cloned().collect()
+                collected(self.fixed.iter().take_while(|fixed| decided(fixed)).cloned())?
             }
         };
-        search(special, normal, allowed, &mut fixed);
+        search(special, normal, allowed, &mut fixed)?;
         let same = if self.is_searched { known } else { common_prefix(&self.text, normal) };
         let kept = self.apply(encoding, normal, fixed, same)?;
         self.raw = raw;
@@ -166,6 +166,7 @@ impl Conversation {
         let more = text.len().saturating_sub(self.text.len());
         reserve_text(&mut self.text, more)?;
         reserve(&mut self.ids, ids.len())?;
+        reserve(&mut self.checkpoints, checkpoints.len())?;
         self.text.truncate(from.at);
         self.text.push_str(&text[from.at..]);
         self.ids.truncate(from.ids + stay);
@@ -199,34 +200,33 @@ fn encode_from(
             let Some(cut) = cut else { break };
             // The cut depends on the characters on both sides of it, and on nothing behind them.
             let width = stretch[cut..].chars().next().map_or(0, char::len_utf8);
-            checkpoints.push(Checkpoint {
-                at: position,
-                decided: position + width,
-                ids: from.ids + ids.len(),
-                fixed: index,
-            });
+            let (decided, ids) = (position + width, from.ids + ids.len());
+            push(checkpoints, Checkpoint { at: position, decided, ids, fixed: index })?;
         }
         if let Some(next) = next {
-            ids.extend_from_slice(next.ids.as_slice());
+            append(ids, next.ids.as_slice())?;
             position = next.end;
-            checkpoints.push(Checkpoint {
-                at: position,
-                decided: position,
-                ids: from.ids + ids.len(),
-                fixed: index + 1,
-            });
+            let (at, ids, fixed) = (position, from.ids + ids.len(), index + 1);
+            push(checkpoints, Checkpoint { at, decided: at, ids, fixed })?;
         }
     }
     Ok(())
 }
 
 /// Appends the special tokens in `text` behind those that are known.
-fn search(special: &SpecialTokens, text: &str, allowed: &Selection, fixed: &mut Vec<Fixed>) {
+fn search(
+    special: &SpecialTokens,
+    text: &str,
+    allowed: &Selection,
+    fixed: &mut Vec<Fixed>,
+) -> Result<()> {
     let mut from = fixed.last().map_or(0, |last| last.end);
     while let Some((found, id)) = special.find_allowed(text, from, allowed) {
-        fixed.push(Fixed { start: found.start, end: found.end, ids: FixedIds::Special(id) });
+        let ids = FixedIds::Special(id);
+        push(fixed, Fixed { start: found.start, end: found.end, ids })?;
         from = found.end;
     }
+    Ok(())
 }
 
 /// Normalizes the runs of text between the fixed places, and moves these.
@@ -239,13 +239,13 @@ fn normalize_runs(
     reserve_text(&mut normal, text.len())?;
     let mut position = 0;
     for place in &mut fixed {
-        normal.push_str(&normalization.apply(&text[position..place.start])?);
+        push_text(&mut normal, &normalization.apply(&text[position..place.start])?)?;
         position = place.end;
         let start = normal.len();
-        normal.push_str(&text[place.start..place.end]);
+        push_text(&mut normal, &text[place.start..place.end])?;
         (place.start, place.end) = (start, normal.len());
     }
-    normal.push_str(&normalization.apply(&text[position..])?);
+    push_text(&mut normal, &normalization.apply(&text[position..])?)?;
     Ok((normal, fixed))
 }
 
@@ -266,8 +266,8 @@ impl Raw {
             // The character at the place must be the same one, so that it starts a stretch.
             let valid = before.places.partition_point(|&(raw, _)| raw < same);
             if let Some(&(raw, place)) = valid.checked_sub(1).map(|last| &before.places[last]) {
-                places.extend_from_slice(&before.places[..valid]);
-                normal.push_str(&normal_before[..place]);
+                append(&mut places, &before.places[..valid])?;
+                push_text(&mut normal, &normal_before[..place])?;
                 from = raw;
             }
         }
@@ -278,13 +278,15 @@ impl Raw {
                 .char_indices()
                 .find(|&(offset, character)| near + offset > 0 && starts_stretch(character))
                 .map_or(rest.len(), |(offset, _)| near + offset);
-            normal.push_str(&normalization.apply(&rest[..end])?);
+            push_text(&mut normal, &normalization.apply(&rest[..end])?)?;
             from += end;
             if from < text.len() {
-                places.push((from, normal.len()));
+                push(&mut places, (from, normal.len()))?;
             }
         }
-        Ok((normal, Raw { text: text.to_owned(), places }))
+        let mut raw = String::new();
+        push_text(&mut raw, text)?;
+        Ok((normal, Raw { text: raw, places }))
     }
 }
 
@@ -306,7 +308,7 @@ pub fn stable_prefix(
     // Whichever names are allowed: so a caller may change its mind before more text comes.
     let open = special.all().open_from(&normal);
     let mut fixed = Vec::new();
-    search(special, &normal, &request.allowed, &mut fixed);
+    search(special, &normal, &request.allowed, &mut fixed)?;
     fixed.retain(|fixed| fixed.start < open);
     let mut ids = Vec::new();
     let after_special = fixed.last().map_or(0, |last| last.end);

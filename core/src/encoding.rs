@@ -1,7 +1,6 @@
 //! Runs the stages: one walk, many sinks.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
@@ -220,12 +219,8 @@ impl Encoding {
     }
 
     /// The tokens in the order of their bytes, sorted when they are first needed.
-    pub fn sorted_tokens(&self) -> &SortedTokens {
-        let make = || Ok::<_, Infallible>(SortedTokens::new(&self.vocabulary));
-        match self.sorted_tokens.get_or_try_init(make) {
-            Ok(sorted) => sorted,
-            Err(never) => match never {},
-        }
+    pub fn sorted_tokens(&self) -> Result<&SortedTokens> {
+        self.sorted_tokens.get_or_try_init(|| SortedTokens::new(&self.vocabulary))
     }
 
     /// The bytes of an id, special tokens included.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
-use crate::memory::with_capacity;
+use crate::memory::{push, with_capacity};
 use crate::polling::poll;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -52,7 +52,7 @@ impl Encoding {
         let mut from = 0;
         while let Some(found) = all.find(&normal, from) {
             let name = all.names()[found.name].as_str();
-            spans.push((name, alignment.original(found.start..found.end)));
+            push(&mut spans, (name, alignment.original(found.start..found.end)))?;
             from = found.end;
         }
         Ok(spans)

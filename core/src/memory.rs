@@ -102,9 +102,41 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
         .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
 }
 
+/// Appends a value, for lists that grow with the input.
+#[inline]
+pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
+    reserve(values, 1)?;
+    values.push(value);
+    Ok(())
+}
+
+/// Appends values.
+#[inline]
+pub(crate) fn append<T: Clone>(values: &mut Vec<T>, more: &[T]) -> Result<()> {
+    reserve(values, more.len())?;
+    values.extend_from_slice(more);
+    Ok(())
+}
+
+/// The values of an iterator.
+pub(crate) fn collected<T>(values: impl Iterator<Item = T>) -> Result<Vec<T>> {
+    let mut list = with_capacity(values.size_hint().0)?;
+    for value in values {
+        push(&mut list, value)?;
+    }
+    Ok(list)
+}
+
 /// [`reserve`] for text.
 pub(crate) fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {
     text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// [`append`] for text.
+pub(crate) fn push_text(text: &mut String, more: &str) -> Result<()> {
+    reserve_text(text, more.len())?;
+    text.push_str(more);
+    Ok(())
 }
 
 /// An empty vector with room for `count` values.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
-use crate::memory::{reserve, reserve_text};
+use crate::memory::{append, push, push_text, reserve, reserve_text};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::polling::poll;
 use crate::sink::Pieces;
@@ -84,33 +84,32 @@ impl Prompt {
                 from = found.start + 1;
                 continue;
             }
-            self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id));
+            self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id))?;
         }
         self.text.push_str(text);
-        self.ends.push(self.text.len());
-        Ok(())
+        push(&mut self.ends, self.text.len())
     }
 
     /// Adds a special token.
-    pub fn push_special(&mut self, name: &str, id: u32) {
+    pub fn push_special(&mut self, name: &str, id: u32) -> Result<()> {
         let start = self.text.len();
-        self.push_fixed(start..start + name.len(), FixedIds::Special(id));
-        self.text.push_str(name);
-        self.ends.push(self.text.len());
+        self.push_fixed(start..start + name.len(), FixedIds::Special(id))?;
+        push_text(&mut self.text, name)?;
+        push(&mut self.ends, self.text.len())
     }
 
     /// Adds ids. What stands on both sides of them, if there are any, is encoded on its own.
-    pub fn push_ids(&mut self, ids: Vec<u32>) {
+    pub fn push_ids(&mut self, ids: Vec<u32>) -> Result<()> {
         let place = self.text.len();
         if !ids.is_empty() {
-            self.push_fixed(place..place, FixedIds::Given(ids));
+            self.push_fixed(place..place, FixedIds::Given(ids))?;
         }
-        self.ends.push(place);
+        push(&mut self.ends, place)
     }
 
-    fn push_fixed(&mut self, place: Range<usize>, ids: FixedIds) {
-        self.fixed.push(Fixed { start: place.start, end: place.end, ids });
-        self.fixed_segments.push(self.ends.len());
+    fn push_fixed(&mut self, place: Range<usize>, ids: FixedIds) -> Result<()> {
+        push(&mut self.fixed, Fixed { start: place.start, end: place.end, ids })?;
+        push(&mut self.fixed_segments, self.ends.len())
     }
 
     /// The texts of all segments, and the ids that stand in them.
@@ -160,9 +159,7 @@ impl Prompt {
         self.walk(is_joined, |span, fixed| match fixed {
             Some(index) => {
                 let given = self.fixed[index].ids.as_slice();
-                reserve(ids, given.len())?;
-                ids.extend_from_slice(given);
-                Ok(())
+                append(ids, given)
             }
             None => {
                 let text = encoding.normalization().apply(&self.text[span])?;
@@ -183,7 +180,8 @@ impl Prompt {
             if let Some(index) = fixed {
                 let given = self.fixed[index].ids.as_slice();
                 let segment = self.fixed_segments[index];
-                ids.extend_from_slice(given);
+                append(ids, given)?;
+                reserve(origins, given.len())?;
                 origins.extend(given.iter().map(|&id| Origin {
                     segments: (segment, segment),
                     is_special: encoding.special_tokens().name(id).is_some(),
@@ -193,14 +191,14 @@ impl Prompt {
             let (text, alignment) = encoding.normalization().align(&self.text[span.clone()])?;
             let mut walk = Pieces::default();
             encoding.encode_normal(&text, &Selection::None, &mut walk)?;
+            reserve(origins, walk.ids.len())?;
             for bytes in token_spans(encoding, &walk) {
                 let original = alignment.original(bytes);
                 let first = self.segment_at(span.start + original.start);
                 let last = self.segment_at(span.start + original.end.max(1) - 1);
                 origins.push(Origin { segments: (first, last.max(first)), is_special: false });
             }
-            ids.extend_from_slice(&walk.ids);
-            Ok(())
+            append(ids, &walk.ids)
         })
     }
 

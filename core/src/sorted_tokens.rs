@@ -1,5 +1,7 @@
 //! The tokens of a vocabulary in the order of their bytes.
 
+use crate::error::Result;
+use crate::memory::collected;
 use crate::vocabulary::Vocabulary;
 
 /// Tokens sorted by their bytes: those that start alike stand together.
@@ -12,11 +14,11 @@ pub struct SortedTokens {
 
 impl SortedTokens {
     /// Sorts the tokens of `vocabulary`.
-    pub fn new(vocabulary: &Vocabulary) -> Self {
-        let mut order: Vec<u32> = (0..vocabulary.len() as u32).collect();
+    pub fn new(vocabulary: &Vocabulary) -> Result<Self> {
+        let mut order: Vec<u32> = collected(0..vocabulary.len() as u32)?;
         order.sort_unstable_by_key(|&rank| vocabulary.token(rank));
         let longest = order.iter().map(|&rank| vocabulary.token(rank).len()).max().unwrap_or(0);
-        Self { order, longest }
+        Ok(Self { order, longest })
     }
 
     /// The length of the longest token in bytes.

@@ -3,16 +3,18 @@
 use std::ops::Range;
 
 use crate::conversation::floor_boundary;
+use crate::error::Result;
+use crate::memory::push;
 use crate::special_tokens::Names;
 
 /// The parts of a text that are left when every one of `names` is taken out, and every one that
 /// only comes about thereby. Takes linear time.
-pub fn without_names(names: &Names, text: &str) -> Vec<Range<usize>> {
+pub fn without_names(names: &Names, text: &str) -> Result<Vec<Range<usize>>> {
     let mut kept: Vec<Range<usize>> = Vec::new();
     let mut position = 0;
     while let Some(found) = names.find(text, position) {
         if found.start > position {
-            kept.push(position..found.start);
+            push(&mut kept, position..found.start)?;
         }
         position = found.end;
         // What stood before the name and what stands behind it may be a name together.
@@ -22,9 +24,9 @@ pub fn without_names(names: &Names, text: &str) -> Vec<Range<usize>> {
         }
     }
     if position < text.len() {
-        kept.push(position..text.len());
+        push(&mut kept, position..text.len())?;
     }
-    kept
+    Ok(kept)
 }
 
 /// How many bytes at the end of what is kept, and how many from `position` on, are a name.
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     fn strip(names: &Names, text: &str) -> String {
-        without_names(names, text).into_iter().map(|range| &text[range]).collect()
+        without_names(names, text).unwrap().into_iter().map(|range| &text[range]).collect()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::memory::reserve;
+use crate::memory::{append, push};
 use crate::polling;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -223,14 +223,16 @@ impl Encoding {
         share: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let (stretches, shares) = self.shares(text, allowed, share);
+        let (stretches, shares) = self.shares(text, allowed, share)?;
         let work = |share: usize, part: &mut Part| {
             part.ids.clear();
             part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
                 let text = &text[stretch.text.clone()];
-                let error = self.encode_normal(text, &Selection::None, &mut part.ids);
-                part.ids.extend(stretch.special);
-                error.err()
+                let mut encode = || {
+                    self.encode_normal(text, &Selection::None, &mut part.ids)?;
+                    stretch.special.map_or(Ok(()), |id| push(&mut part.ids, id))
+                };
+                encode().err()
             });
         };
         in_order(
@@ -242,8 +244,7 @@ impl Encoding {
                 polling::ask()
             },
             |part: &Part| {
-                reserve(ids, part.ids.len())?;
-                ids.extend_from_slice(&part.ids);
+                append(ids, &part.ids)?;
                 part.error.clone().map_or(Ok(()), Err)
             },
         )
@@ -256,7 +257,7 @@ impl Encoding {
         text: &str,
         allowed: &Selection,
         share: usize,
-    ) -> (Vec<Stretch>, Vec<Range<usize>>) {
+    ) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
         let (mut stretches, mut shares) = (Vec::new(), Vec::new());
         // Where the share under way begins: its first stretch, and its first byte.
         let (mut first, mut begin) = (0, 0);
@@ -267,21 +268,21 @@ impl Encoding {
             while begin + share < end {
                 let near = (begin + share).max(position) - position;
                 let Some(cut) = self.splitter().safe_cut(&text[position..end], near) else { break };
-                stretches.push(Stretch { text: position..position + cut, special: None });
-                shares.push(first..stretches.len());
+                push(&mut stretches, Stretch { text: position..position + cut, special: None })?;
+                push(&mut shares, first..stretches.len())?;
                 (first, begin, position) = (stretches.len(), position + cut, position + cut);
             }
             let id = special.map(|(_, id)| id);
-            stretches.push(Stretch { text: position..end, special: id });
+            push(&mut stretches, Stretch { text: position..end, special: id })?;
             let Some((found, _)) = special else { break };
             position = found.end;
             if position >= begin + share {
-                shares.push(first..stretches.len());
+                push(&mut shares, first..stretches.len())?;
                 (first, begin) = (stretches.len(), position);
             }
         }
-        shares.push(first..stretches.len());
-        (stretches, shares)
+        push(&mut shares, first..stretches.len())?;
+        Ok((stretches, shares))
     }
 }
 
@@ -418,7 +419,7 @@ mod tests {
     fn long_texts_are_cut() {
         let encoding = encoding(FAMILIES[1]);
         let text = "的的的。a word, <|a|>11 的".repeat(20_000);
-        let (_, shares) = encoding.shares(&text, &Selection::None, 50_000);
+        let (_, shares) = encoding.shares(&text, &Selection::None, 50_000).unwrap();
         assert!(shares.len() >= text.len() / 51_000, "{}", shares.len());
         for allowed in [Selection::None, Selection::All] {
             let (mut expected, mut ids) = (Vec::new(), Vec::new());
@@ -434,7 +435,7 @@ mod tests {
         let text = "的".repeat(100_000);
         for pattern in [FAMILIES[1], "(?s:.)"] {
             let encoding = encoding(pattern);
-            assert_eq!(encoding.shares(&text, &Selection::All, 1000).1.len(), 1);
+            assert_eq!(encoding.shares(&text, &Selection::All, 1000).unwrap().1.len(), 1);
             check(&encoding, &text, &Selection::All, 3, 1000);
         }
     }

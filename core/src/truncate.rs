@@ -11,7 +11,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::memory::reserve;
+use crate::memory::{collected, reserve};
 use crate::request::{Disallowed, Request};
 use crate::sink::{Count, Sink};
 use crate::special_tokens::Selection;
@@ -125,6 +125,12 @@ impl Sink for BorderSink {
         &mut self.ids
     }
 
+    fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
+        // Any of them may be a special token.
+        reserve(&mut self.special, pieces)?;
+        reserve(&mut self.ids, ids)
+    }
+
     fn batch_done(&mut self) -> ControlFlow<()> {
         self.counted += self.ids.len();
         self.ids.clear();
@@ -191,7 +197,8 @@ impl Truncator<'_> {
                 }
                 let (length, found) = self.chunk(&text[start..], max_tokens)?;
                 if length > done - start {
-                    special = found.iter().map(|at| start + at.start..start + at.end).collect();
+                    special = found;
+                    special.iter_mut().for_each(|at| *at = start + at.start..start + at.end);
                     break start + length;
                 }
                 if start == done {
@@ -238,7 +245,8 @@ impl Truncator<'_> {
         if sink.counted <= limit {
             borders.push(Border { position: text.len(), before: sink.counted });
         }
-        let special = sink.special.into_iter().map(|span| alignment.original(span)).collect();
+        let mut special = sink.special;
+        special.iter_mut().for_each(|span| *span = alignment.original(span.clone()));
         Ok(Walk { borders, total: sink.counted, special })
     }
 
@@ -270,7 +278,7 @@ impl Truncator<'_> {
             Ok(self.count(&text[anchor.position..end], room)? <= room
                 && self.count(&text[..end], max_tokens)? <= max_tokens)
         };
-        let candidates = positions(text, anchor.position..high);
+        let candidates = positions(text, anchor.position..high)?;
         if let Some(end) = farthest(candidates.len(), |index| fits(candidates[index]))? {
             return Ok(candidates[end]);
         }
@@ -283,7 +291,7 @@ impl Truncator<'_> {
             let last = borders.iter().rev().find(|border| border.before <= fewer);
             let end = last.map_or(0, |border| border.position);
             if fewer == 0 || fits(end)? {
-                let candidates = positions(text, end..too_long.max(end));
+                let candidates = positions(text, end..too_long.max(end))?;
                 return Ok(candidates[bisect(candidates.len(), |index| fits(candidates[index]))?]);
             }
             too_long = end;
@@ -369,7 +377,7 @@ impl Truncator<'_> {
             Ok(self.count(&text[start..anchor.position], room)? <= room
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
-        let candidates = positions(text, low..anchor.position);
+        let candidates = positions(text, low..anchor.position)?;
         let count = candidates.len();
         let found = farthest(count, |index| fits(candidates[count - 1 - index]))?;
         if let Some(index) = found {
@@ -383,7 +391,7 @@ impl Truncator<'_> {
             let first = borders.iter().find(|border| border.before >= total - fewer);
             let start = first.map_or(text.len(), |border| border.position);
             if fewer == 0 || fits(start)? {
-                let candidates = positions(text, too_long.min(start)..start);
+                let candidates = positions(text, too_long.min(start)..start)?;
                 let count = candidates.len();
                 let found = bisect(count, |index| fits(candidates[count - 1 - index]))?;
                 return Ok(candidates[count - 1 - found]);
@@ -433,9 +441,9 @@ fn bisect(count: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result<u
 }
 
 /// The places between characters in a range of the text, both ends included.
-fn positions(text: &str, range: Range<usize>) -> Vec<usize> {
+fn positions(text: &str, range: Range<usize>) -> Result<Vec<usize>> {
     let starts = text[range.clone()].char_indices().map(|(offset, _)| range.start + offset);
-    starts.chain(std::iter::once(range.end)).collect()
+    collected(starts.chain(std::iter::once(range.end)))
 }
 
 fn floor(text: &str, position: usize) -> usize {

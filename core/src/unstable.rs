@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::memory::reserve;
+use crate::memory::{append, collected, reserve};
 use crate::polling::poll;
 use crate::request::Request;
 use crate::sink::Pieces;
@@ -58,8 +58,7 @@ impl Encoding {
             rest = self.decode_bytes(&ids[from..])?;
             ids.truncate(from);
         }
-        reserve(&mut rest, invalid.len())?;
-        rest.extend_from_slice(invalid);
+        append(&mut rest, invalid)?;
         self.encode_piece(&rest, &mut ids)?;
         Ok(ids)
     }
@@ -81,7 +80,7 @@ fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
 
 /// The sequences of ids that `rest` may become a prefix of.
 fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
-    let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens());
+    let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens()?);
     let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
 
@@ -93,8 +92,8 @@ fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     for cut in first..rest.len() {
         for &rank in tokens.starting_with(vocabulary, &rest[cut..]) {
             text.clear();
-            text.extend_from_slice(&rest[..cut]);
-            text.extend_from_slice(vocabulary.token(rank));
+            append(&mut text, &rest[..cut])?;
+            append(&mut text, vocabulary.token(rank))?;
             poll(text.len())?;
             found.insert(covering(encoding, endings.encode(&text, cut)?, rest.len())?);
         }
@@ -148,7 +147,7 @@ impl<'a> Endings<'a> {
             if let Ok(text) = std::str::from_utf8(common) {
                 let mut walk = Pieces::default();
                 encoding.encode_normal(text, &Selection::None, &mut walk)?;
-                let pieces = walk.starts.iter().map(|&(start, _)| start).collect();
+                let pieces = collected(walk.starts.iter().map(|&(start, _)| start))?;
                 as_text = Beginning::new(encoding, walk.ids, pieces, common.len())?;
             }
             let mut ids = Vec::new();
@@ -204,7 +203,8 @@ impl<'a> Endings<'a> {
             if last.end <= from {
                 continue;
             }
-            let mut ids = beginning.ids[..anchor].to_vec();
+            let mut ids = Vec::new();
+            append(&mut ids, &beginning.ids[..anchor])?;
             self.encoding.encode_piece(&text[from..last.end], &mut ids)?;
             if ids[anchor] != beginning.ids[anchor] {
                 continue;

@@ -30,7 +30,7 @@ impl<const W: usize> Ids<W> {
     /// How many ids fit in that are not packed.
     pub(super) const CAPACITY: usize = 2 * W;
     /// How many packed ones do.
-    const PACKED: usize = (64 * W - 8) / PACKED_BITS;
+    pub(super) const PACKED: usize = (64 * W - 8) / PACKED_BITS;
 
     /// `None` when they are too many, or too large to pack them.
     pub(super) fn new(ids: &[u32]) -> Option<Self> {
@@ -75,7 +75,8 @@ impl<const W: usize> Ids<W> {
         self.0[0] = self.0[0] & !RELOCATED | if is_relocated { RELOCATED } else { 0 };
     }
 
-    /// Appends the ids to `out`. False when there are none.
+    /// Appends the ids to `out`, which has room for [`super::MOST_IDS`]: otherwise memory that is
+    /// not there ends the process. False when there are none.
     #[inline(always)]
     pub(super) fn append_to(&self, out: &mut Vec<u32>) -> bool {
         out.reserve(Self::CAPACITY);

@@ -16,6 +16,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 use crate::ablation::Mechanism;
+use crate::error::Result;
+use crate::memory::reserve;
 use crate::vocabulary::Key;
 
 use ids::{Ids, is_cacheable};
@@ -23,6 +25,9 @@ pub(crate) use keys::{LONG, LongKey, MEDIUM, MediumKey, run_key};
 pub use size::CacheSize;
 pub(crate) use table::SetIndex;
 use table::{Found, Table, View};
+
+/// How many ids a piece has at most that is kept.
+pub(crate) const MOST_IDS: usize = Ids::<16>::PACKED;
 
 /// The ids of pieces that were met before.
 #[derive(Debug)]
@@ -203,8 +208,8 @@ impl ShortPieces<'_> {
         pieces: &[T],
         place: impl Fn(&T) -> (Key, SetIndex),
         out: &mut Vec<u32>,
-    ) -> usize {
-        out.reserve(Ids::<2>::CAPACITY * pieces.len());
+    ) -> Result<usize> {
+        reserve(out, Ids::<2>::CAPACITY * pieces.len())?;
         let mut length = out.len();
         let room = out.as_mut_ptr();
         let mut known = 0;
@@ -222,7 +227,7 @@ impl ShortPieces<'_> {
         }
         // SAFETY: `length` ids have been written.
         unsafe { out.set_len(length) };
-        known
+        Ok(known)
     }
 }
 

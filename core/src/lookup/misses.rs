@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::prefetch::Probe;
 use super::single::SingleEncoder;
 use crate::ablation::Mechanism;
-use crate::cache::{MEDIUM, MediumKey};
+use crate::cache::{MEDIUM, MOST_IDS, MediumKey};
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::merge::{LANES_LIMIT, LaneMerger};
@@ -114,6 +114,7 @@ impl Misses {
     /// Finds the ids of all misses.
     fn find(&mut self, single: &mut SingleEncoder<'_>, text: &[u8]) -> Result<()> {
         self.found.clear();
+        reserve(&mut self.found, self.misses.len() * MOST_IDS)?;
         if Mechanism::MissBatches.is_used()
             && self.misses.len() > 1
             && single.vocabulary.is_ordered()
@@ -122,7 +123,9 @@ impl Misses {
         }
         for miss in self.misses.iter_mut().filter(|miss| miss.found.is_empty()) {
             let start = self.found.len();
-            single.append(text, miss.probe.piece(), &mut self.found)?;
+            let piece = miss.probe.piece();
+            reserve(&mut self.found, piece.end - piece.start)?;
+            single.append(text, piece, &mut self.found)?;
             miss.found = start..self.found.len();
         }
         Ok(())
@@ -204,6 +207,7 @@ impl Misses {
         self.moved.extend_from_slice(&ids[first..]);
         // For the wide copies, which read and write more than they must.
         self.moved.resize(self.moved.len() + COPY_WIDTH, 0);
+        reserve(&mut self.found, COPY_WIDTH)?;
         self.found.resize(self.found.len() + COPY_WIDTH, 0);
         ids.resize(length + COPY_WIDTH, 0);
         let mut room = &mut ids[first..];

@@ -4,8 +4,11 @@ use std::ops::ControlFlow;
 
 use super::misses::Misses;
 use super::single::SingleEncoder;
-use crate::cache::{Cache, LONG, LongKey, MEDIUM, MediumKey, SetIndex, ShortPieces, run_key};
+use crate::cache::{
+    Cache, LONG, LongKey, MEDIUM, MOST_IDS, MediumKey, SetIndex, ShortPieces, run_key,
+};
 use crate::error::Result;
+use crate::memory::reserve;
 use crate::split::Piece;
 use crate::vocabulary::{
     Key, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
@@ -173,7 +176,7 @@ impl ProbeBatch {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let Some(cache) = &single.cache else { return Ok(()) };
-        let known = cache.short().append_known(&self.probes[..self.count], Probe::place, ids);
+        let known = cache.short().append_known(&self.probes[..self.count], Probe::place, ids)?;
         if known == self.count {
             return Ok(());
         }
@@ -192,6 +195,7 @@ impl ProbeBatch {
         let Some(cache) = &mut single.cache else { return Ok(()) };
         while next < self.count {
             let probe = &self.probes[next];
+            reserve(ids, MOST_IDS)?;
             if !append_from_home(cache, text, probe, ids) {
                 if length_of(probe.key) <= SHORT {
                     cache.prefetch_alternatives(probe.key, probe.set);
@@ -199,7 +203,8 @@ impl ProbeBatch {
                 self.misses.push(*probe, ids.len());
             }
             next += 1;
-            next += cache.short().append_known(&self.probes[next..self.count], Probe::place, ids);
+            next +=
+                cache.short().append_known(&self.probes[next..self.count], Probe::place, ids)?;
         }
         if self.misses.len() >= MISS_BATCH {
             self.misses.resolve(single, text, ids)?;

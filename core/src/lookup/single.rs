@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::{Cache, CacheKey, LONG, LongKey, MEDIUM, MediumKey, run_key};
+use crate::cache::{Cache, CacheKey, LONG, LongKey, MEDIUM, MOST_IDS, MediumKey, run_key};
 use crate::error::Result;
+use crate::memory::reserve;
 use crate::merge::merge;
 use crate::split::Piece;
 use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
@@ -87,6 +88,7 @@ impl SingleEncoder<'_> {
         ids: &mut Vec<u32>,
         find: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
     ) -> Result<()> {
+        reserve(ids, MOST_IDS)?;
         if self.append_known(key, ids) {
             return Ok(());
         }

@@ -15,7 +15,7 @@ pub(crate) use lanes::{LANES_LIMIT, LaneMerger};
 
 use crate::ablation::Mechanism;
 use crate::error::Result;
-use crate::memory::reserve;
+use crate::memory::append;
 use crate::rule::HeapMerger;
 use crate::vocabulary::{Pairs, Vocabulary};
 
@@ -39,9 +39,7 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -
 fn merge_by_rule(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
     let mut merger = HeapMerger::default();
     let parts = merger.merge(pairs, piece.iter().map(|&byte| pairs.byte(byte)))?;
-    reserve(out, parts.len())?;
-    out.extend_from_slice(parts);
-    Ok(())
+    append(out, parts)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::tokens::Tokens;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::fold;
-use crate::memory::prefetch;
+use crate::memory::{collected, filled, prefetch};
 use crate::rule::MergeTable;
 
 /// What stands for a single byte that is no token.
@@ -99,8 +99,8 @@ impl PairProbe {
 impl Pairs {
     /// `splits` are those of all tokens, by rank.
     pub(super) fn build(tokens: &Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
-        let merged: Vec<u32> =
-            (0..tokens.len() as u32).filter(|&rank| splits[rank as usize][0] != NONE).collect();
+        let ranks = 0..tokens.len() as u32;
+        let merged = collected(ranks.filter(|&rank| splits[rank as usize][0] != NONE))?;
         let pair = |rank: u32| {
             let [left, right] = splits[rank as usize];
             pack(left, right)
@@ -113,8 +113,8 @@ impl Pairs {
         .ok_or_else(|| Error::Vocabulary("no seeds hash the pairs without collisions".into()))?;
         Ok(Self {
             every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
-            neighbours: neighbours(tokens, &splits).into(),
-            characters: characters(tokens, &splits).into(),
+            neighbours: neighbours(tokens, &splits)?.into(),
+            characters: characters(tokens, &splits)?.into(),
             bytes: bytes.into(),
             splits: splits.into(),
             by_pair,
@@ -203,8 +203,8 @@ impl Pairs {
     }
 }
 
-fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
-    let mut table = vec![Neighbours::NONE; 1 << 16];
+fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<Neighbours>> {
+    let mut table = filled(Neighbours::NONE, 1 << 16)?;
     for (rank, &[left, right]) in (0..).zip(splits) {
         if left == NONE {
             continue;
@@ -226,16 +226,16 @@ fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbours> {
             table[index].rank = rank;
         }
     }
-    table
+    Ok(table)
 }
 
 /// The characters of three bytes that are complete before anything else can take a part of them:
 /// those that rank before every token that ends in the character's first bytes or starts with
 /// its last ones. (Merges inside a token rank before it, if merging is ordered.)
-fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
+fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<u32>> {
     // By one byte or two, the lowest rank of a token that ends in them or starts with them.
-    let mut ends_in = Lowest::new();
-    let mut starts_with = Lowest::new();
+    let mut ends_in = Lowest::new()?;
+    let mut starts_with = Lowest::new()?;
     for rank in 0..tokens.len() as u32 {
         let token = tokens.bytes(rank);
         for part in 1..token.len().min(3) {
@@ -251,7 +251,7 @@ fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
     let before = |ranks: &Lowest, parts: [&[u8]; 2], rank: u32| {
         parts.iter().all(|part| rank < ranks.get(part))
     };
-    let mut characters = vec![NONE; 1 << 16];
+    let mut characters = filled(NONE, 1 << 16)?;
     for rank in 0..tokens.len() as u32 {
         let token = tokens.bytes(rank);
         let is_reachable = splits[rank as usize][0] != NONE;
@@ -265,15 +265,15 @@ fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
             characters[code_point as usize] = rank;
         }
     }
-    characters
+    Ok(characters)
 }
 
 /// The lowest rank by one byte or two.
 struct Lowest(Vec<u32>);
 
 impl Lowest {
-    fn new() -> Self {
-        Self(vec![NONE; 257 << 8])
+    fn new() -> Result<Self> {
+        Ok(Self(filled(NONE, 257 << 8)?))
     }
 
     fn index(bytes: &[u8]) -> usize {

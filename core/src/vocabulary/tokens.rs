@@ -6,7 +6,7 @@ use super::rank_list::RankList;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
-use crate::memory::{filled, prefetch, with_capacity};
+use crate::memory::{collected, filled, prefetch, with_capacity};
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
 /// their hash.
@@ -162,7 +162,9 @@ impl Tokens {
 
         let length = |rank: u32| (starts[rank as usize + 1] - starts[rank as usize]) as usize;
         let is_short = |rank: &u32| length(*rank) <= SHORT;
-        let (short, long): (Vec<u32>, Vec<u32>) = (0..ends.len() as u32).partition(is_short);
+        let ranks = 0..ends.len() as u32;
+        let short = collected(ranks.clone().filter(is_short))?;
+        let long = collected(ranks.filter(|rank| !is_short(rank)))?;
         let at = |rank: u32| (starts[rank as usize] as usize, starts[rank as usize + 1] as usize);
         let word = |rank: u32, hash: u64| word(rank, starts[rank as usize], length(rank), hash);
         let hash_short = |rank, seeds| {

@@ -1,0 +1,209 @@
+//! Every call whose memory grows with its input, with an allocator that fails.
+//!
+//! A call runs in a process of its own, in which the n-th large allocation and all after it fail,
+//! for n = 1, 2, 3 and so on until the call ends without having failed. Each time it must give
+//! [`Error::OutOfMemory`] or get along; a process that is aborted names the call and the n.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::process::Command;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as STANDARD;
+use bpe_core::conversation::{Conversation, stable_prefix};
+use bpe_core::offsets::lossy_characters;
+use bpe_core::segments::Prompt;
+use bpe_core::special_tokens::Selection;
+use bpe_core::{
+    Encoding, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
+    rank_file, strip,
+};
+
+/// Allocations of fewer bytes never fail: no input makes them large.
+const LARGE: usize = 128 * 1024;
+
+/// How many more large allocations succeed. The largest number stands for all.
+static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+struct Failing;
+
+impl Failing {
+    fn fails(size: usize) -> bool {
+        let less = |left: usize| match left {
+            usize::MAX => None,
+            left => Some(left.saturating_sub(1)),
+        };
+        size >= LARGE && LEFT.fetch_update(SeqCst, SeqCst, less) == Ok(0)
+    }
+}
+
+// SAFETY: passes on what the system's allocator gives, or a null pointer, which says that there is
+// no memory.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if Self::fails(layout.size()) {
+            return ptr::null_mut();
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises; all memory is the system allocator's.
+        unsafe { System.dealloc(memory, layout) };
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if Self::fails(size) {
+            return ptr::null_mut();
+        }
+        // SAFETY: as the caller promises; all memory is the system allocator's.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+const PATTERN: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
+
+struct Inputs {
+    encoding: Encoding,
+    text: String,
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+    ids: Vec<u32>,
+    ranks: Vec<u8>,
+    all: Request,
+}
+
+fn inputs(pattern: &str, normalization: Normalization) -> Inputs {
+    let bytes = (0..=255u8).map(|byte| vec![byte]);
+    let words = (0..20_000u32).map(|number| format!("{number:x}").into_bytes());
+    let words = words.filter(|word| word.len() > 1);
+    let tokens: Vec<(Vec<u8>, u32)> = bytes.chain(words).zip(0..).collect();
+    let line = |(token, id): &(Vec<u8>, u32)| format!("{} {id}\n", STANDARD.encode(token));
+    let ranks: String = tokens.iter().map(line).collect();
+    let vocabulary = Vocabulary::build(tokens).unwrap();
+    let special = SpecialTokens::new([("<|a|>".to_owned(), 100_000)]).unwrap();
+    let all = Request::allowing(special.select(["<|a|>"]));
+    let encoding = Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap();
+    let encoding = encoding.with_normalization(normalization);
+    let mut text = "-".repeat(70_000);
+    for number in 0..12_000 {
+        text += &format!("<|a|> word{number} {number:x} cafe\u{301} \u{4e2d}\u{6587}\u{ac01} \n");
+    }
+    let mut ids = Vec::new();
+    encoding.encode(&text, &all, &mut ids).unwrap();
+    let bytes = [text.as_bytes(), &[0xff; 100_000]].concat();
+    let starts = (0..10_000).collect();
+    Inputs { encoding, text, bytes, starts, ids, ranks: ranks.into_bytes(), all }
+}
+
+type Call = fn(&mut Inputs) -> Result<()>;
+
+/// By name; those with a third word in their name use a pattern of no family, or normalize.
+const CALLS: &[(&str, Call)] = &[
+    ("encode", |with| with.encoding.encode(&with.text, &with.all, &mut Vec::new())),
+    ("encode ordinary", |with| {
+        with.encoding.encode(&with.text, &Request::ORDINARY, &mut Vec::new())
+    }),
+    ("count", |with| with.encoding.count(&with.text, usize::MAX, &with.all).map(drop)),
+    ("threads", |with| with.encoding.encode_on_threads(&with.text, &with.all, 2, &mut Vec::new())),
+    ("truncate", |with| with.encoding.truncate(&with.text, 90_000, &with.all).map(drop)),
+    ("truncate left", |with| with.encoding.truncate_left(&with.text, 90_000, &with.all).map(drop)),
+    ("chunk", |with| with.encoding.chunk(&with.text, 20, 5, &with.all).map(drop)),
+    ("chunk large", |with| with.encoding.chunk(&with.text, 50_000, 5, &with.all).map(drop)),
+    ("split", |with| with.encoding.split(&with.text, &with.all, |_, _| Ok(()))),
+    ("find special", |with| with.encoding.find_special(&with.text).map(drop)),
+    ("canonical", |with| with.encoding.is_canonical(&with.ids).map(drop)),
+    ("offsets", |with| {
+        let aligned = with.encoding.encode_aligned(&with.text, &with.all)?;
+        aligned.spans(&with.encoding).try_for_each(|span| span.map(drop))
+    }),
+    ("decode", |with| with.encoding.decode_bytes(&with.ids).map(drop)),
+    ("characters", |with| lossy_characters(with.text.as_bytes(), &with.starts).map(drop)),
+    ("unstable", |with| with.encoding.encode_with_unstable(&with.text, &with.all).map(drop)),
+    ("bytes", |with| with.encoding.encode_bytes(with.text.as_bytes()).map(drop)),
+    ("bytes invalid", |with| with.encoding.encode_bytes(&with.bytes).map(drop)),
+    ("prompt", |with| {
+        let mut prompt = Prompt::default();
+        for _ in 0..20_000 {
+            prompt.push_special("<|a|>", 100_000)?;
+            prompt.push_text(&with.encoding, "some text", &Selection::None)?;
+        }
+        prompt.push_text(&with.encoding, &with.text, &with.all.allowed)?;
+        prompt.encode(&with.encoding, true, &mut Vec::new())?;
+        prompt.encode_with_origins(&with.encoding, true, &mut Vec::new(), &mut Vec::new())
+    }),
+    ("conversation", |with| {
+        let mut conversation = Conversation::default();
+        conversation.update_text(&with.encoding, &with.text, &with.all)?;
+        let text = &with.text[..with.text.len() / 2];
+        conversation.update_text(&with.encoding, text, &with.all)?;
+        Ok(())
+    }),
+    ("stable prefix", |with| stable_prefix(&with.encoding, &with.text, &with.all).map(drop)),
+    ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
+    ("vocabulary", |with| Vocabulary::from_ranks(rank_file::parse(&with.ranks)?).map(drop)),
+    ("strip", |with| {
+        strip::without_names(with.encoding.special_tokens().all(), &with.text).map(drop)
+    }),
+];
+
+const KINDS: [(&str, &str, Normalization); 3] = [
+    ("family", PATTERN, Normalization::None),
+    ("regex", r"\w+|\W", Normalization::None),
+    ("nfc", PATTERN, Normalization::Nfc),
+];
+
+const PLAN: &str = "OUT_OF_MEMORY";
+
+/// In a process of its own: makes a call until no allocation fails. Says each time what is tried.
+fn try_one(plan: &str) {
+    let plan: Vec<_> = plan.split(',').collect();
+    let (_, pattern, normalization) = KINDS.into_iter().find(|kind| kind.0 == plan[0]).unwrap();
+    let (_, call) = CALLS.iter().find(|call| call.0 == plan[1]).unwrap();
+    let mut inputs = inputs(pattern, normalization);
+    for left in plan[2].parse().unwrap().. {
+        eprintln!("{left}");
+        LEFT.store(left, SeqCst);
+        let result = call(&mut inputs);
+        let is_enough = LEFT.swap(usize::MAX, SeqCst) > 0;
+        match result {
+            Ok(()) if is_enough => return,
+            Ok(()) | Err(Error::OutOfMemory { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    if let Ok(plan) = std::env::var(PLAN) {
+        return try_one(&plan);
+    }
+    let mut aborted = Vec::new();
+    for (kind, ..) in KINDS {
+        for (call, _) in CALLS {
+            let mut left = 0;
+            loop {
+                let done = Command::new(std::env::current_exe().unwrap())
+                    .arg("--nocapture")
+                    .env(PLAN, format!("{kind},{call},{left}"))
+                    .output()
+                    .unwrap();
+                if done.status.success() {
+                    break;
+                }
+                let said = String::from_utf8_lossy(&done.stderr);
+                let tried = said.lines().filter_map(|line| line.parse::<usize>().ok()).next_back();
+                let tried = tried.unwrap_or(left);
+                aborted.push(format!("{kind}, {call}, the large allocation after {tried} others"));
+                left = tried + 1;
+            }
+        }
+    }
+    assert!(aborted.is_empty(), "{}", aborted.join("\n"));
+}
