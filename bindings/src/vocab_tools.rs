@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
+use bpe_core::memory::reserve;
 use bpe_core::split::{BATCH, Batch, Piece};
 use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{
@@ -105,7 +106,8 @@ pub fn count_tokens(
     texts: Vec<String>,
 ) -> PyResult<(Vec<usize>, Vec<(u32, u64)>)> {
     let counted: bpe_core::Result<_> = gil::detached(py, || {
-        let mut lengths = Vec::with_capacity(texts.len());
+        let mut lengths = Vec::new();
+        reserve(&mut lengths, texts.len())?;
         let mut times: HashMap<u32, u64> = HashMap::new();
         let mut ids = Vec::new();
         for text in &texts {
