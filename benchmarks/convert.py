@@ -44,7 +44,8 @@ def cell(source: str, name: str, corpus: Sequence[str]) -> str:
             _, again = written(Path(folder), path, back, corpus)
         except ValueError as error:
             lines = str(error).splitlines()
-            return f"refused: {lines[min(1, len(lines) - 1)].strip()}"
+            reason = lines[min(1, len(lines) - 1)].strip()
+            return f"refused: {reason.removeprefix(f'{source}: ')}"
     return f"equal on {min(there, again):,} texts"
 
 
