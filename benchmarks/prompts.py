@@ -171,6 +171,17 @@ def peers(enc: bpe_engine.Encoding) -> list[tuple[str, Callable[[str], Any]]]:
         found.append(("tiktoken", lambda text: other.encode(text, allowed_special="all")))
     except ImportError:
         pass
+    try:
+        from transformers import PreTrainedTokenizerFast
+        from transformers.convert_slow_tokenizer import TikTokenConverter
+
+        special = sorted(enc._special_tokens, key=lambda name: enc._special_tokens[name])
+        converter = TikTokenConverter("", enc._pat_str, extra_special_tokens=special)
+        converter.load_tiktoken_bpe = lambda _: enc._mergeable_ranks
+        fast = PreTrainedTokenizerFast(tokenizer_object=converter.converted())
+        found.append(("transformers", lambda text: fast.encode(text, add_special_tokens=False)))
+    except ImportError:
+        pass
     return found
 
 

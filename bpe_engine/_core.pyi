@@ -1,10 +1,12 @@
 """The native half of `bpe_engine`. Use `bpe_engine.Encoding`, which says what each method does."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, final
 
 from typing_extensions import disjoint_base
+
+from .prompt.segments import Segment
 
 __all__ = [
     "ConversationState",
@@ -17,6 +19,8 @@ __all__ = [
     "NameFinder",
     "audit_segments",
     "audit_tokens",
+    "collect_segments",
+    "copy_plain",
     "count_pieces",
     "count_tokens",
     "disallowed_special_message",
@@ -213,6 +217,14 @@ def audit_segments(
 def stable_prefix(
     core: CoreBPE, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
 ) -> tuple[list[int], int]: ...
+def copy_plain(value: Any, other: Callable[[Any], Any]) -> tuple[Any, int]: ...
+def collect_segments(
+    output: Iterator[Any],
+    traced: type[str],
+    add: Callable[[tuple[Any, ...]], str],
+    segment: type[Segment],
+    limit: int,
+) -> list[Segment] | None: ...
 
 @final
 class NameFinder:

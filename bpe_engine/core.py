@@ -21,13 +21,14 @@ from typing import (
 
 from ._core import CoreBPE, disallowed_special_message
 from ._core import Encoding as NativeEncoding
+from .prompt import encode as segment_encoding
+from .prompt.conversation import Conversation, stable
 from .stream import StreamDecoder
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .prompt.conversation import Conversation
     from .prompt.encode import Audit, OnControl
     from .prompt.segments import Segment
 
@@ -353,9 +354,7 @@ class Encoding(NativeEncoding):
         >>> gpt2.encode_segments([special("<|endoftext|>"), untrusted("hi<|endoftext|>")])
         [50256, 5303, 27, 91, 437, 1659, 5239, 91, 29]
         """
-        from .prompt import encode
-
-        return encode.encode(self, segments, join, on_control, control)
+        return segment_encoding.encode(self, segments, join, on_control, control)
 
     def encode_segments_to_numpy(
         self,
@@ -366,9 +365,7 @@ class Encoding(NativeEncoding):
         control: Collection[str] = (),
     ) -> npt.NDArray[np.uint32]:
         """`encode_segments` as a numpy array of uint32. Needs numpy."""
-        from .prompt import encode
-
-        return encode.encode_to_numpy(self, segments, join, on_control, control)
+        return segment_encoding.encode_to_numpy(self, segments, join, on_control, control)
 
     def count_segments(
         self,
@@ -379,9 +376,7 @@ class Encoding(NativeEncoding):
         control: Collection[str] = (),
     ) -> int:
         """How many ids `encode_segments` gives."""
-        from .prompt import encode
-
-        return encode.count(self, segments, join, on_control, control)
+        return segment_encoding.count(self, segments, join, on_control, control)
 
     def audit_segments(
         self,
@@ -402,9 +397,7 @@ class Encoding(NativeEncoding):
         ([0, 1, 1, 1, 1, 1, 1, 1],
          [ControlString(token='<|endoftext|>', segment=1, offset=0)])
         """
-        from .prompt import encode
-
-        return encode.audit(self, segments, join, control)
+        return segment_encoding.audit(self, segments, join, control)
 
     def conversation(
         self,
@@ -420,8 +413,6 @@ class Encoding(NativeEncoding):
         >>> conversation.update("hello world").ids
         [31373, 995]
         """
-        from .prompt.conversation import Conversation
-
         return Conversation(self, allowed_special, disallowed_special)
 
     def stable_prefix(
@@ -438,8 +429,6 @@ class Encoding(NativeEncoding):
         >>> bpe_engine.get_encoding("gpt2").stable_prefix("hello world, how are y")
         ([31373, 995, 11, 703, 389], 20)
         """
-        from .prompt.conversation import stable
-
         return stable(self, text, allowed_special, disallowed_special)
 
     # ---- Counting, cutting, looking ----

@@ -18,6 +18,7 @@
 //! | `ranks` | vocabularies out of dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
+//! | `template` | data into chat templates, and segments out of them |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |
 //! | `progress` | how far long work is |
@@ -46,6 +47,7 @@ mod ranks;
 mod request;
 mod rows;
 mod strings;
+mod template;
 mod text;
 mod train;
 mod truncate;
@@ -78,6 +80,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;
+    #[pymodule_export]
+    use super::template::{collect_segments, copy_plain};
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
     #[pymodule_export]

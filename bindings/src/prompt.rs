@@ -94,18 +94,16 @@ fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>) -> PyResult<Prompt> {
     if segments.is_instance_of::<PyString>() {
         return Err(wrong());
     }
+    if let Ok(list) = segments.cast_exact::<PyList>() {
+        let mut prompt = Prompt::with_room(list.len()).or_raise(segments.py())?;
+        for (index, item) in list.iter().enumerate() {
+            push(core, &mut prompt, index, &item)?;
+        }
+        return Ok(prompt);
+    }
     let mut prompt = Prompt::default();
     for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
-        let item = item?;
-        match item.cast::<PyTuple>() {
-            Ok(segment) if segment.len() >= 2 => push(core, &mut prompt, index, segment)?,
-            _ => {
-                return Err(PyTypeError::new_err(format!(
-                    "segments[{index}] must be a tuple (text, allow_special), not {}",
-                    kind(&item)
-                )));
-            }
-        }
+        push(core, &mut prompt, index, &item?)?;
     }
     Ok(prompt)
 }
@@ -114,19 +112,28 @@ fn push(
     core: &CoreBpe,
     prompt: &mut Prompt,
     index: usize,
-    segment: &Bound<'_, PyTuple>,
+    segment: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let py = segment.py();
     let special = core.encoding().special_tokens();
-    let text = segment.get_borrowed_item(0)?;
+    let wrong = || {
+        PyTypeError::new_err(format!(
+            "segments[{index}] must be a tuple (text, allow_special), not {}",
+            kind(segment)
+        ))
+    };
+    let segment = segment.cast::<PyTuple>().map_err(|_| wrong())?;
+    let mut items = segment.iter_borrowed();
+    let (Some(text), Some(allowed)) = (items.next(), items.next()) else { return Err(wrong()) };
     if !text.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err(format!(
             "the text of segments[{index}] must be a str, not {}",
             kind(&text)
         )));
     }
-    if segment.len() == 6 {
-        let what = segment.get_borrowed_item(4)?;
+    if segment.len() == 6
+        && let (Some(what), Some(given)) = (items.nth(2), items.next())
+    {
         // The literal in Python's source is this very object.
         let is_text = what.is(pyo3::intern!(py, "text"));
         if !is_text && what.eq(pyo3::intern!(py, "special"))? {
@@ -135,8 +142,7 @@ fn push(
             return prompt.push_special(&name, id).or_raise(py);
         }
         if !is_text && what.eq(pyo3::intern!(py, "tokens"))? {
-            let given =
-                ids::read(&segment.get_item(5)?).map_err(|error| at_segment(py, index, &error))?;
+            let given = ids::read(&given).map_err(|error| at_segment(py, index, &error))?;
             if let Some(id) = given.iter().find(|&&id| core.encoding().token_bytes(id).is_none()) {
                 return Err(PyValueError::new_err(format!(
                     "segments[{index}] holds the id {id}, which is no token of the encoding"
@@ -146,7 +152,7 @@ fn push(
             return Ok(());
         }
     }
-    let allowed = read_allowed(core, index, &segment.get_item(1)?)?;
+    let allowed = read_allowed(core, index, &allowed)?;
     let text = text::read(&text)?.utf8().or_raise(py)?;
     prompt.push_text(core.encoding(), &text, &allowed).or_raise(py)
 }

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from .conversation import Change, Conversation
 from .encode import Audit, ControlString
-from .formats import FORMATS, ChatFormat, Turn, render_chat
 from .segments import Segment, special, tokens, trusted, untrusted
 
 if TYPE_CHECKING:
+    from .formats import FORMATS, ChatFormat, Turn, render_chat
     from .template import ChatTemplate, TemplateLimitError, render_template
 
-_TEMPLATE = ("ChatTemplate", "TemplateLimitError", "render_template")
+# What `import bpe_engine` does not need: the modules of these are imported with their names. Those
+# of templates ask for jinja2.
+_MODULES = {
+    **dict.fromkeys(("FORMATS", "ChatFormat", "Turn", "render_chat"), "formats"),
+    **dict.fromkeys(("ChatTemplate", "TemplateLimitError", "render_template"), "template"),
+}
 
 __all__ = [
     "FORMATS",
@@ -35,9 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # jinja2 is only needed where templates are rendered.
-    if name in _TEMPLATE:
-        from . import template
-
-        return getattr(template, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{module}", __name__), name)

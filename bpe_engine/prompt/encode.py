@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # What finds control strings, by encoding and by the names beside its special tokens.
 _FINDERS: WeakKeyDictionary[Encoding, dict[frozenset[str], NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
+# How often normalization may make control strings again out of what is left of a text without them.
+_MOST_ROUNDS = 100
 
 __all__ = ["Audit", "ControlString", "OnControl", "audit", "count", "encode", "encode_to_numpy"]
 
@@ -245,56 +247,67 @@ def _find(finder: NameFinder, start: int, texts: list[str]) -> list[ControlStrin
     return result
 
 
+def _within(
+    texts: list[str], spans: Sequence[tuple[int, int]]
+) -> Iterator[tuple[str, list[tuple[int, int, int]]]]:
+    """Each text of a run with its parts of `spans`, which are ascending characters of the run: the
+    number of the span, and the first and last + 1 character of its part in the text."""
+    begin = place = 0
+    for text in texts:
+        end = begin + len(text)
+        parts = []
+        for number in range(place, len(spans)):
+            first, last = spans[number]
+            if first >= end:
+                break
+            parts.append((number, max(first, begin) - begin, min(last, end) - begin))
+            # One that goes on is for the next text, too.
+            place = number + (last <= end)
+        yield text, parts
+        begin = end
+
+
 def _stripped(finder: NameFinder, texts: list[str]) -> list[str]:
     """The texts without control strings, and without those that come about when they are gone."""
     texts = [finder.normalized(text) for text in texts]
-    while finder.find("".join(texts)):
+    for _ in range(_MOST_ROUNDS):
+        if not finder.find("".join(texts)):
+            return texts
         kept = finder.strip("".join(texts))
-        result, begin = [], 0
-        for text in texts:
-            end = begin + len(text)
-            parts = [
-                text[max(first, begin) - begin : min(last, end) - begin]
-                for first, last in kept
-                if first < end and last > begin
-            ]
-            result.append(finder.normalized("".join(parts)))
-            begin = end
-        if result == texts:
-            raise ValueError(
-                "the control strings in this text cannot be taken out, because normalization "
-                'makes them again; use on_control="raise"'
-            )
-        texts = result
-    return texts
+        # Normalization may make more of them.
+        texts = [
+            finder.normalized("".join(text[first:last] for _, first, last in parts))
+            for text, parts in _within(texts, kept)
+        ]
+    raise ValueError(
+        "the control strings in this text cannot be taken out, because normalization makes them "
+        'again; use on_control="raise"'
+    )
 
 
 def _replaced(
     finder: NameFinder, start: int, texts: list[str], replace: Callable[[ControlString], str]
 ) -> list[str]:
     """The texts with what `replace` gives for each control string."""
-    found = finder.find("".join(texts))
+    found = [(first, last) for _, first, last in finder.find("".join(texts))]
     places = _find(finder, start, texts)
-    result, begin = [], 0
-    for index, text in enumerate(texts, start):
-        end = begin + len(text)
-        parts, at = [], begin
-        for place, (_, first, last) in zip(places, found):
-            if last <= begin or first >= end:
-                continue
-            parts.append(text[at - begin : max(first, begin) - begin])
-            if place.segment == index:
-                new = replace(place)
-                if not isinstance(new, str):
-                    raise TypeError(
-                        f"on_control must return a str, not {type(new).__name__}, for {place}"
-                    )
-                parts.append(new)
-            at = min(last, end)
-        parts.append(text[at - begin :])
-        result.append("".join(parts))
-        begin = end
+    result = []
+    for index, (text, spans) in enumerate(_within(texts, found), start):
+        parts, at = [], 0
+        for number, first, last in spans:
+            parts.append(text[at:first])
+            if places[number].segment == index:
+                parts.append(_replacement(places[number], replace))
+            at = last
+        result.append("".join([*parts, text[at:]]))
     return result
+
+
+def _replacement(place: ControlString, replace: Callable[[ControlString], str]) -> str:
+    new = replace(place)
+    if not isinstance(new, str):
+        raise TypeError(f"on_control must return a str, not {type(new).__name__}, for {place}")
+    return new
 
 
 def _forbidden(found: ControlString) -> ValueError:

@@ -4,23 +4,41 @@ for those that could be asked for a lot. Every other filter is Jinja's own."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jinja2 import pass_environment, pass_eval_context
 from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.nodes import EvalContext
 from jinja2.sandbox import MAX_RANGE
+from jinja2.tests import TESTS
 from markupsafe import Markup
 
-from .limits import TemplateLimitError, check_size
-from .origin import Traced, concat, percent, runs_of, text_of, traced
+from .language import add
+from .limits import (
+    TemplateLimitError,
+    check_expanded,
+    check_product,
+    check_size,
+    expanded,
+    sized,
+    ticking,
+)
+from .origin import Traced, concat, percent, runs_of, text_of, traced, trusted
 
-__all__ = ["string_filters", "tojson"]
+__all__ = ["guarded_tests", "string_filters", "tojson"]
+
+_QUICK = (str, list, dict, type(None))
 
 # For filters whose time is more than linear in the text, and which lose its origin anyway.
 _SLOW = ("striptags", "urlize", "wordwrap", "xmlattr", "pprint", "filesizeformat")
-_SLOW_CHARACTERS = 1 << 16
+_LONG = 1 << 16
+# Those that make texts of what they are given, compare it, or have it all at once.
+_WALKING = (
+    *("capitalize", "dictsort", "e", "escape", "forceescape", "groupby", "lower", "max", "min"),
+    *("safe", "sort", "truncate", "unique", "upper", "urlencode", "wordcount"),
+)
+_DIGITS = 4300
 
 
 def _as_traced(value: object) -> Traced:
@@ -42,6 +60,9 @@ def tojson(
         _at_most("indent", indent, 1000)
     if separators is not None:
         separators = (_plain(separators[0]), _plain(separators[1]))
+    size, items, depth = expanded(x, {})
+    width = len(indent) if isinstance(indent, str) else indent or 0
+    check_size(size + items * depth * max(0, width))
     text = json.dumps(
         x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
@@ -70,10 +91,13 @@ def _replace(context: EvalContext, s: Any, old: Any, new: Any, count: int | None
 
 
 def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    if isinstance(s, Markup):
-        return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
     indention = width if isinstance(width, str) else " " * _at_most("width", width, 10_000)
-    lines = (_as_traced(s) + "\n").splitlines()
+    if not isinstance(s, str):
+        return FILTERS["indent"](s, width, first, blank)
+    if isinstance(s, Markup):
+        check_size(len(s) + (1 + len(s.splitlines())) * len(indention))
+        return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
+    lines = (_as_traced(s) + trusted("\n")).splitlines()
     check_size(len(s) + len(lines) * len(indention))
     rest = [indention + line if line or blank else line for line in lines[1:]]
     return concat([indention if first else "", _as_traced("\n").join([lines[0], *rest])])
@@ -106,64 +130,98 @@ def _attr(environment: Any, obj: Any, name: str) -> Any:
     return FILTERS["attr"](environment, obj, name)
 
 
+@pass_environment
+def _sum(environment: Any, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
+    total = sum((), start)  # The TypeError for strings.
+    if attribute is not None:
+        iterable = map(make_attrgetter(environment, attribute), iterable)
+    for item in ticking(iterable):
+        total = add((total, item))
+    return total
+
+
+def _int(value: Any, default: int = 0, base: int = 10) -> int:
+    if isinstance(value, str) and len(value) > _DIGITS:
+        raise TemplateLimitError(f"a number has {_DIGITS} digits at most in a template")
+    return FILTERS["int"](value, default, base)  # type: ignore[no-any-return]
+
+
+def _list(value: Any) -> list[Any]:
+    return sized(list(value))  # type: ignore[no-any-return]
+
+
+def _trim(value: Any, chars: str | None = None) -> str:
+    if isinstance(value, Markup):
+        return FILTERS["trim"](value, chars)  # type: ignore[no-any-return]
+    text = text_of(value)
+    check_product(len(text), len(chars or ""))
+    return text.strip(chars)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else text_of(value)
+
+
 def _at_most(name: str, value: Any, limit: int) -> Any:
     if not isinstance(value, int) or value <= limit:
         return value
     raise TemplateLimitError(f"{name} is {value} in the template, but may be {limit} at most")
 
 
-def _bounded(name: str, argument: str, limit: int) -> Callable[..., Any]:
-    """The filter with a bound for its first argument."""
-    native = FILTERS[name]
+def _guarded(
+    native: Any, limit: int | None = None, characters: int | None = None
+) -> Callable[..., Any]:
+    """The filter or test with bounds: for what is in containers that it is given, and for its
+    result; for numbers and texts, too, where `limit` and `characters` say so."""
     first = 1 if hasattr(native, "jinja_pass_arg") else 0
 
-    def bounded(*args: Any, **kwargs: Any) -> Any:
-        for number in (*args[first + 1 : first + 2], kwargs.get(argument)):
-            _at_most(argument, number, limit)
-        return native(*args, **kwargs)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        given = args[first:]
+        if not isinstance(given[0], _QUICK) and isinstance(given[0], Iterator):
+            given = (list(given[0]), *given[1:])
+        for value in (*given, *kwargs.values()):
+            if isinstance(value, str) and characters is None:
+                continue
+            check_expanded(value)
+            if limit is not None and isinstance(value, int):
+                _at_most("a number", value, limit)
+            if characters is not None and isinstance(value, str) and len(value) > characters:
+                raise TemplateLimitError(
+                    f"the filter {native.__name__} is given a text of {len(value)} characters in "
+                    f"the template, but takes {characters} at most"
+                )
+        return sized(native(*args[:first], *given, **kwargs))
 
-    return _passed_as(native, bounded)
+    if first:
+        guarded.jinja_pass_arg = native.jinja_pass_arg  # type: ignore[attr-defined]
+    return guarded
 
 
-def _passed_as(native: Callable[..., Any], filter: Callable[..., Any]) -> Callable[..., Any]:
-    """The filter, which is given the environment if `native` is."""
-    if hasattr(native, "jinja_pass_arg"):
-        filter.jinja_pass_arg = native.jinja_pass_arg  # type: ignore[attr-defined]
-    return filter
-
-
-def _for_short_texts(name: str) -> Callable[..., Any]:
-    """The filter with a bound for its text."""
-    native = FILTERS[name]
-    first = 1 if hasattr(native, "jinja_pass_arg") else 0
-
-    def bounded(*args: Any, **kwargs: Any) -> Any:
-        text = args[first]
-        if isinstance(text, str) and len(text) > _SLOW_CHARACTERS:
-            raise TemplateLimitError(
-                f"the filter {name} is given a text of {len(text)} characters in the template, "
-                f"but takes {_SLOW_CHARACTERS} at most"
-            )
-        for number in args[first + 1 :]:
-            _at_most("a number", number, _SLOW_CHARACTERS)
-        return native(*args, **kwargs)
-
-    return _passed_as(native, bounded)
+def guarded_tests() -> dict[str, Callable[..., Any]]:
+    """The tests that compare, by name."""
+    names = ("eq", "ne", "lt", "le", "gt", "ge", "equalto", "greaterthan", "lessthan", "in")
+    return {name: _guarded(TESTS[name]) for name in (*names, "==", "!=", "<", "<=", ">", ">=")}
 
 
 def string_filters() -> dict[str, Callable[..., Any]]:
     """What stands in place of Jinja's filters, by name."""
     return {
+        **{name: _guarded(FILTERS[name]) for name in _WALKING},
+        **{name: _guarded(FILTERS[name], _LONG, _LONG) for name in _SLOW},
         "attr": _attr,
-        "batch": _bounded("batch", "linecount", MAX_RANGE),
+        "batch": _guarded(FILTERS["batch"], MAX_RANGE),
         "center": _center,
         "format": _format,
         "indent": _indent,
+        "int": _int,
         "join": _join,
+        "list": _list,
         "replace": _replace,
-        "round": _bounded("round", "precision", 300),
-        "slice": _bounded("slice", "slices", MAX_RANGE),
+        "round": _guarded(FILTERS["round"], 300),
+        "slice": _guarded(FILTERS["slice"], MAX_RANGE),
+        "string": _string,
+        "sum": _sum,
         "title": _title,
         "tojson": tojson,
-        **{name: _for_short_texts(name) for name in _SLOW},
+        "trim": _trim,
     }

@@ -12,18 +12,20 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.utils import Namespace
 
-from .limits import TemplateLimitError, check_size
-from .origin import Traced, concat, generated, percent, text_of
+from .limits import TemplateLimitError, check_expanded, check_size, sized
+from .origin import Traced, check_widths, concat, generated, percent, text_of
 
 __all__ = [
     "GenerationBlocks",
     "TemplateDict",
     "TemplateNamespace",
     "add",
+    "compared",
     "join",
+    "key",
     "modulo",
     "multiply",
-    "parts",
+    "output",
     "power",
     "raise_exception",
     "strftime_now",
@@ -31,6 +33,7 @@ __all__ = [
 
 # Longer ones take long to compute with; no template needs them.
 _INT_BITS = 4096
+_FORMAT = 1000
 
 
 def add(values: tuple[Any, ...]) -> Any:
@@ -42,21 +45,16 @@ def add(values: tuple[Any, ...]) -> Any:
     return concat(values)
 
 
-def parts(values: tuple[Any, ...]) -> Any:
-    """``a + b + c`` as it is output: if they are strings, as they are."""
-    for value in values:
-        kind = type(value)
-        if kind is not str and kind is not Traced:
-            return text_of(_sum(values))
-    return values
+def output(values: tuple[Any, ...]) -> str:
+    """``a + b + c`` as it is output, where one of them is no string."""
+    return text_of(add(values))
 
 
 def _sum(values: tuple[Any, ...]) -> Any:
     result = values[0]
     for value in values[1:]:
         result = result + value
-        if isinstance(result, (str, list, tuple)):
-            check_size(len(result))
+        sized(result)
     return result
 
 
@@ -65,8 +63,11 @@ def multiply(left: Any, right: Any) -> Any:
     if isinstance(left, int) and isinstance(right, int):
         _check_bits(left.bit_length() + right.bit_length())
     for some, times in ((left, right), (right, left)):
-        if isinstance(some, (str, bytes, list, tuple)) and isinstance(times, int):
-            check_size(len(some) * max(0, times))
+        if isinstance(times, int):
+            if isinstance(some, (list, tuple)):
+                check_size(8 * len(some) * max(0, times))
+            elif isinstance(some, (str, bytes)):
+                check_size(len(some) * max(0, times))
     return left * right
 
 
@@ -76,7 +77,23 @@ def modulo(left: Any, right: Any) -> Any:
         return percent(left, right)
     if isinstance(left, bytes):
         raise SecurityError("formatting bytes is not allowed in a template")
+    check_expanded(right)
+    if isinstance(left, str):
+        check_widths(left)
     return left % right
+
+
+def compared(value: Any) -> Any:
+    """The left side of a comparison."""
+    check_expanded(value)
+    return value
+
+
+def key(value: Any) -> Any:
+    """A key of a dict. To hash a tuple walks over all that is in it."""
+    if type(value) is tuple:
+        check_expanded(value)
+    return value
 
 
 def power(left: Any, right: Any) -> Any:
@@ -103,11 +120,14 @@ def join(values: tuple[Any, ...]) -> str:
 
 def raise_exception(message: str) -> None:
     """For templates that refuse a conversation."""
+    check_expanded(message)
     raise TemplateError(message)
 
 
 def strftime_now(format: str) -> str:
     """The time of the day, which is nothing that the template says."""
+    if len(format) > _FORMAT:
+        raise TemplateLimitError(f"a format of a date has {_FORMAT} characters at most")
     return datetime.now().strftime(str.__str__(format))
 
 

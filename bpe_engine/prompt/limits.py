@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["SMALL", "Limits", "TemplateLimitError", "check_size", "limited", "ticking", "tick"]
+from jinja2.utils import Namespace
+
+__all__ = [
+    "SMALL",
+    "Limits",
+    "TemplateLimitError",
+    "check_expanded",
+    "check_product",
+    "check_size",
+    "expanded",
+    "limited",
+    "sized",
+    "spend",
+    "tick",
+    "ticking",
+]
 
 # Sizes below this one are never looked at more closely.
-SMALL = 1 << 20
+SMALL = 1 << 16
+# The bytes that an item of a list or dict takes, or more of them.
+_ITEM = 8
+# How many pairs of characters a search may compare, which at worst compares all.
+_PAIRS = 1 << 30
+
 # How many steps are done between two looks at the clock.
 _STEPS = 256
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_SCALARS = frozenset([str, int, float, bool, type(None)])
 
 
 class TemplateLimitError(ValueError):
@@ -23,11 +45,13 @@ class TemplateLimitError(ValueError):
 class Limits:
     """The limits of one rendering, and what is left of them."""
 
-    __slots__ = ("seconds", "characters", "deadline", "steps")
+    __slots__ = ("seconds", "characters", "room", "deadline", "steps")
 
-    def __init__(self, seconds: float, characters: int):
+    def __init__(self, seconds: float, characters: int, room: int):
         self.seconds = seconds
         self.characters = characters
+        #: What all values together may still have that are not small.
+        self.room = room
         self.deadline = time.monotonic() + seconds
         self.steps = _STEPS
 
@@ -50,15 +74,20 @@ class Limits:
 _active = threading.local()
 
 
-@contextmanager
-def limited(limits: Limits) -> Iterator[None]:
+class limited:  # noqa: N801 - used as a function is
     """Inside, the functions of this module hold this thread to `limits`."""
-    before = getattr(_active, "limits", None)
-    _active.limits = limits
-    try:
-        yield
-    finally:
-        _active.limits = before
+
+    __slots__ = ("_before", "_limits")
+
+    def __init__(self, limits: Limits):
+        self._limits = limits
+
+    def __enter__(self) -> None:
+        self._before = getattr(_active, "limits", None)
+        _active.limits = self._limits
+
+    def __exit__(self, *error: object) -> None:
+        _active.limits = self._before
 
 
 def _limits() -> Limits | None:
@@ -66,19 +95,87 @@ def _limits() -> Limits | None:
 
 
 def check_size(size: int) -> None:
-    """TemplateLimitError when a value would have more characters or items than it may."""
+    """TemplateLimitError when a value has more characters than it may, or all values together."""
     if size <= SMALL:
         return
     limits = _limits()
-    if limits is None or size <= limits.characters:
-        if limits is not None:
-            limits.check_time()
+    if limits is None:
         return
+    limits.check_time()
+    limits.room -= size
+    if size <= limits.characters and limits.room >= 0:
+        return
+    what = "a text or a list" if size > limits.characters else "texts and lists"
     raise TemplateLimitError(
-        f"the template makes a text or a list of {size} characters or items, but may make "
-        f"{limits.characters}; simplify it, or allow more with "
-        "ChatTemplate(template, max_characters=...)"
+        f"the template makes {what} with more characters or items than {limits.characters} "
+        "allows; simplify it, or allow more with ChatTemplate(template, max_characters=...)"
     )
+
+
+def check_product(one: int, other: int) -> None:
+    """TemplateLimitError for a search that may take as many steps as the product of two sizes."""
+    if one * other > _PAIRS:
+        raise TemplateLimitError(
+            f"the template searches {one} characters for {other}, which may take too long"
+        )
+
+
+def sized(value: Any) -> Any:
+    """The value, whose size is checked if it has one."""
+    if isinstance(value, str):
+        if len(value) > SMALL:
+            check_size(len(value))
+    elif isinstance(value, (list, tuple, dict, bytes)) and len(value) > SMALL // _ITEM:
+        check_size(len(value) * _ITEM)
+    return value
+
+
+def check_expanded(value: Any) -> None:
+    """TemplateLimitError when a container has too much in it. A list may hold another one many
+    times, and so on: what is small in memory may be endless for whatever walks over it."""
+    if type(value) not in _SCALARS and (items := _items(value)) is not None and items:
+        check_size(expanded(value, {})[0])
+
+
+def _items(value: Any) -> Iterable[Any] | None:
+    """What a container prints, compares and hashes; None for other values."""
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    if isinstance(value, Namespace):
+        attributes: dict[Any, Any] = object.__getattribute__(value, "_Namespace__attrs")
+        return [attributes]
+    if isinstance(value, (list, tuple, deque, *_VIEWS)):
+        return value  # type: ignore[return-value]
+    return None
+
+
+def expanded(value: Any, known: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
+    """How many characters, items and levels there are in a value, everything counted as often as
+    it occurs. `known` has those of containers by their id."""
+    if isinstance(value, str):
+        return len(value) + _ITEM, 1, 1
+    items = None if type(value) in _SCALARS else _items(value)
+    if items is None:
+        return _ITEM, 1, 1
+    found = known.get(id(value))
+    if found is not None:
+        return found
+    known[id(value)] = (_ITEM, 1, 1)  # Where it holds itself.
+    size, count, depth = _ITEM, 1, 0
+    for item in items:
+        inner = expanded(item, known)
+        size, count, depth = size + inner[0], count + inner[1], max(depth, inner[2])
+    known[id(value)] = (size, count, depth + 1)
+    return known[id(value)]
+
+
+def spend(steps: int) -> None:
+    """As many steps of the rendering on this thread."""
+    limits = _limits()
+    if limits is not None:
+        limits.steps -= steps
+        if limits.steps < 0:
+            limits.tick()
 
 
 def tick() -> None:
@@ -94,7 +191,8 @@ def ticking(iterable: Iterable[Any]) -> Iterator[Any]:
     if limits is None:
         yield from iterable
         return
-    step = limits.tick
     for item in iterable:
-        step()
+        limits.steps -= 1
+        if limits.steps < 0:
+            limits.tick()
         yield item

@@ -9,12 +9,22 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, repeat
+from itertools import islice, repeat, tee, zip_longest
 from typing import Any, SupportsIndex
 
-from .limits import SMALL, check_size
+from .limits import SMALL, check_expanded, check_size, spend
 
-__all__ = ["GENERATED", "TRUSTED", "Traced", "concat", "generated", "runs_of", "text_of", "trusted"]
+__all__ = [
+    "GENERATED",
+    "TRUSTED",
+    "Traced",
+    "check_widths",
+    "concat",
+    "generated",
+    "runs_of",
+    "text_of",
+    "trusted",
+]
 
 # Flags of characters.
 TRUSTED = 1  # The template wrote it.
@@ -26,6 +36,9 @@ _FEW = 8
 # (length, flags), one after the other. A run of length 0 separates its neighbours: trusted text
 # on both sides of an empty untrusted text is not one text.
 Runs = tuple[tuple[int, int], ...]
+_APART: Runs = ((0, 0),)
+# (first, last + 1) of characters.
+Span = tuple[int, int]
 
 
 class Traced(str):
@@ -51,6 +64,8 @@ class Traced(str):
 
     def __mul__(self, count: SupportsIndex) -> str:
         text, runs, times = str.__mul__(self, count), self._runs, int(count)
+        if not text:
+            return traced(text, _APART)
         if len(runs) == 1:
             return traced(text, ((len(text), runs[0][1]),))
         return traced(text, runs * times) if len(runs) * times <= SMALL else text
@@ -64,19 +79,32 @@ class Traced(str):
         return str.__mod__(format, (str.__str__(self),))
 
     def __getitem__(self, index: SupportsIndex | slice) -> str:
-        text = str.__getitem__(self, index)
         if not isinstance(index, slice):
+            text = str.__getitem__(self, index)
             start = index.__index__()
             start += len(self) if start < 0 else 0
-            return traced(text, _cut(self._runs, start, start + 1))
+            return traced(text, _part(self, start, start + 1))
+        text = str.__getitem__(self, index)
         start, stop, step = index.indices(len(self))
         if step == 1:
-            return traced(text, _cut(self._runs, start, max(start, stop)))
-        return traced(text, _grouped(_flags(self)[index]))
+            return traced(text, _part(self, start, max(start, stop)))
+        if step == -1:
+            return traced(text, _part(self, stop + 1, max(start, stop) + 1)[::-1])
+        flags = {flags for _, flags in self._runs}
+        return traced(text, ((len(text), flags.pop()),)) if len(flags) == 1 and text else text
 
     def __iter__(self) -> Iterator[str]:
-        for character, flag in zip(str.__iter__(self), _flags(self)):
-            yield traced(character, ((1, flag),))
+        # What makes strings of characters makes many objects.
+        check_size(len(self) * 16)
+        runs = self._runs
+        if len(runs) == 1:
+            one = ((1, runs[0][1]),)
+            for character in str.__iter__(self):
+                yield traced(character, one)
+            return
+        spans = ((at, at + 1) for at in range(len(self)))
+        for character, cut in zip(str.__iter__(self), _parts(self, spans)):
+            yield traced(character, cut)
 
     def join(self, parts: Iterable[str]) -> str:
         parts = list(parts)
@@ -87,8 +115,15 @@ class Traced(str):
 
     # ---- Parts ----
 
-    def _part(self, start: int, end: int) -> str:
-        return traced(str.__getitem__(self, slice(start, end)), _cut(self._runs, start, end))
+    def _part(self, start: int, end: int) -> Traced:
+        return traced(str.__getitem__(self, slice(start, end)), _part(self, start, end))
+
+    def _all_parts(self, spans: Iterable[Span]) -> list[str]:
+        spans = list(spans)
+        check_size(len(spans) * 16)
+        spend(len(spans))
+        cuts = _parts(self, spans)
+        return [traced(str.__getitem__(self, slice(*span)), cut) for span, cut in zip(spans, cuts)]
 
     def strip(self, chars: str | None = None, /) -> str:
         start = len(self) - len(str.lstrip(self, chars))
@@ -125,19 +160,19 @@ class Traced(str):
         return self._located(parts, sep, 0 if sep is None else len(sep))
 
     def splitlines(self, keepends: bool = False) -> list[str]:
-        starts = _ends(map(len, str.splitlines(self, True)))
+        starts = _starts(map(len, str.splitlines(self, True)))
         lines = str.splitlines(self, keepends)
-        return [self._part(at, at + len(line)) for at, line in zip(starts, lines)]
+        return self._all_parts((at, at + len(line)) for at, line in zip(starts, lines))
 
     def _located(self, parts: Sequence[str], sep: str | None, gap: int) -> list[str]:
         """The parts that `split` found, in their order, with their origins."""
-        result, at = [], 0
+        spans, at = [], 0
         for part in parts:
             # Between words stands white space, which no word begins with.
             at = at if sep is not None else str.index(self, part, at)
-            result.append(self._part(at, at + len(part)))
+            spans.append((at, at + len(part)))
             at += len(part) + gap
-        return result
+        return self._all_parts(spans)
 
     # ---- Rewriting ----
 
@@ -145,14 +180,17 @@ class Traced(str):
         times = str.count(self, old) if int(count) < 0 else int(count)
         check_size(len(self) + min(times, str.count(self, old)) * max(0, len(new) - len(old)))
         text = str.replace(self, old, new, count)
+        starts = list(_occurrences(self, old, times))
+        ends = [0, *(start + len(old) for start in starts)]
         parts: list[str] = []
-        at = 0
-        for start in _occurrences(self, old, times):
-            parts += (self._part(at, start), new)
-            at = start + len(old)
-            if any(not flag & TRUSTED for _, flag in _cut(self._runs, start, at)):
+        kept = _cuts(self._runs, zip(ends, [*starts, len(self)]))
+        gone = _cuts(self._runs, zip(starts, ends[1:]))
+        for end, start, cut in zip(ends, starts, kept):
+            parts += (traced(str.__getitem__(self, slice(end, start)), cut), new)
+            if not _is_trusted(next(gone)):
                 parts.append("")  # What went was untrusted: its neighbours stay apart.
-        result = concat([*parts, self._part(at, len(self))])
+        parts.append(traced(str.__getitem__(self, slice(ends[-1], None)), next(kept)))
+        result = concat(parts)
         return result if result == text else text
 
     def upper(self) -> str:
@@ -214,7 +252,7 @@ def traced(text: str, runs: Runs) -> Traced:
 
 def trusted(text: str) -> Traced:
     """A text that the template says."""
-    return traced(text, ((len(text), TRUSTED),) if text else ())
+    return traced(text, ((len(text), TRUSTED),) if text else _APART)
 
 
 def generated(text: str) -> Traced:
@@ -230,7 +268,10 @@ def runs_of(text: str) -> Runs:
 def text_of(value: object) -> str:
     """`str(value)` of the template language."""
     kind = type(value)
-    return value if kind is str or kind is Traced else str(value)  # type: ignore[return-value]
+    if kind is str or kind is Traced:
+        return value  # type: ignore[return-value]
+    check_expanded(value)
+    return str(value)
 
 
 def concat(parts: Iterable[str]) -> str:
@@ -238,6 +279,7 @@ def concat(parts: Iterable[str]) -> str:
     if type(parts) is not tuple:
         parts = tuple(parts)
     if len(parts) > _FEW:
+        spend(len(parts) >> 4)
         check_size(sum(map(len, parts)))
     text = "".join(parts)
     if len(text) > SMALL:
@@ -263,31 +305,55 @@ def _add(left: str, right: str) -> Traced:
     return self
 
 
-def _cut(runs: Runs, start: int, end: int) -> Runs:
-    """The runs of the characters from `start` to `end`."""
-    if len(runs) == 1:
-        return ((end - start, runs[0][1]),)
-    result = []
-    for length, flags in runs:
-        if end <= 0:
-            break
-        if start < length or (length == 0 and start <= 0):
-            first = max(start, 0)
-            result.append((min(length, end) - first, flags))
-        start, end = start - length, end - length
-    return tuple(result)
+def _is_trusted(runs: Runs) -> bool:
+    return all(flags & TRUSTED for _, flags in runs)
 
 
-def _flags(text: str) -> bytes:
-    """One byte for each character."""
-    return b"".join(bytes((flags,)) * length for length, flags in runs_of(text))
+def _cuts(runs: Runs, spans: Iterable[Span]) -> Iterator[Runs]:
+    """The runs of the characters in each of `spans`, which ascend."""
+    place = at = 0
+    for start, end in spans:
+        while place < len(runs) and at + runs[place][0] < start:
+            at += runs[place][0]
+            place += 1
+        result = []
+        position = at
+        for length, flags in islice(runs, place, None):
+            if position > end:
+                break
+            inside = min(position + length, end) - max(position, start)
+            if inside > 0 or (length == 0 and position >= start):
+                result.append((inside, flags))
+            position += length
+        yield tuple(result) if end > start else _APART
 
 
-def _grouped(flags: bytes) -> Runs:
-    return tuple((sum(1 for _ in same), flag) for flag, same in groupby(flags))
+def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
+    """The same for parts that are taken out of `text`: where it had untrusted text before or
+    behind one, the part stays apart from whatever is put there instead."""
+    runs = text._runs
+    if _is_trusted(runs):
+        yield from _cuts(runs, spans)
+        return
+    untrusted = [
+        (start, start + length)
+        for start, (length, flags) in zip(_starts(length for length, _ in runs), runs)
+        if not flags & TRUSTED
+    ]
+    first, last = untrusted[0][0], untrusted[-1][1]
+    spans, again = tee(spans)
+    for cut, (start, end) in zip(_cuts(runs, spans), again):
+        if first < start and cut[0][1] & TRUSTED:
+            cut = (*_APART, *cut)
+        yield (*cut, *_APART) if last > end and cut[-1][1] & TRUSTED else cut
 
 
-def _ends(lengths: Iterable[int]) -> Iterator[int]:
+def _part(text: Traced, start: int, end: int) -> Runs:
+    """The same for one part."""
+    return next(_parts(text, ((start, end),)))
+
+
+def _starts(lengths: Iterable[int]) -> Iterator[int]:
     """Where each begins, of parts with these lengths."""
     at = 0
     for length in lengths:
@@ -310,7 +376,19 @@ def _by_character(text: Traced, change: Callable[[str], str]) -> str:
     """For changes that make at least one character of each: if there are as many afterwards, each
     stands where it stood."""
     result = change(text)
-    return traced(result, text._runs) if len(result) == len(text) else result
+    if len(result) == len(text):
+        return traced(result, text._runs)
+    # Some became more. Nearly always they do so whatever stands beside them.
+    starts = _starts(length for length, _ in text._runs)
+    pieces = [
+        change(str.__getitem__(text, slice(start, start + length)))
+        for start, (length, _) in zip(starts, text._runs)
+    ]
+    if "".join(pieces) != result:
+        return result
+    return traced(
+        result, tuple((len(piece), flags) for piece, (_, flags) in zip(pieces, text._runs))
+    )
 
 
 def _padded(text: Traced, pad: Callable[..., str], width: SupportsIndex, fill: str) -> str:
@@ -322,8 +400,9 @@ def _padded(text: Traced, pad: Callable[..., str], width: SupportsIndex, fill: s
     elif pad is str.center:
         # Where the text stands in the middle is for str to say.
         before = str.index(str.center("\0" * len(text), width, "\1"), "\0") if text else before
-    # The character that fills is trusted only where it came as such.
-    flags = runs_of(fill)[0][1] if fill else 0
+    # The character that fills is trusted only where it came as such, and alone.
+    runs = runs_of(fill)
+    flags = runs[0][1] if len(runs) == 1 else 0
     after = len(result) - len(text) - before
     return traced(result, ((before, flags), *text._runs, (after, flags)))
 
@@ -335,38 +414,54 @@ _DIRECTIVE = re.compile(r"%(?:(%)|(?:\((\w+)\))?(s)|[^%]*?[a-zA-Z%])")
 
 def _percent(text: Traced, values: Any) -> str:
     """``text % values``: what stands for %s keeps its origin."""
-    _check_widths(text)
+    check_widths(text)
+    check_expanded(values)
     whole = str.__mod__(text, values)
     check_size(len(whole))
     rest = list(values) if isinstance(values, tuple) else [values]
-    parts: list[str] = []
-    at = 0
-    for found in _DIRECTIVE.finditer(text):
-        parts.append(text._part(at, found.start()))
-        at = found.end()
-        if found[1]:
-            parts.append(text._part(at - 1, at))
-        elif found[3] and (found[2] or rest):
-            parts.append(text_of(values[found[2]] if found[2] else rest.pop(0)))
+    found = list(_DIRECTIVE.finditer(text))
+    inserted: list[str] = []
+    for directive in found:
+        if directive[1]:
+            inserted.append(text._part(directive.end() - 1, directive.end()))
+        elif directive[3] and (directive[2] or rest):
+            inserted.append(text_of(values[directive[2]] if directive[2] else rest.pop(0)))
         else:
             return whole
-    result = concat([*parts, text._part(at, len(text))])
+    return _filled(text, [directive.span() for directive in found], inserted, whole)
+
+
+def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) -> str:
+    """The format with each value in the place of a span, if that is the text `whole`."""
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(format)]
+    parts: list[str] = []
+    literals = _cuts(format._runs, zip(ends, starts))
+    directives = _cuts(format._runs, spans)
+    for end, start, cut, value in zip_longest(ends, starts, literals, values):
+        parts.append(traced(str.__getitem__(format, slice(end, start)), cut))
+        if value is not None:
+            # Who wrote the directive did not write what stands beside it.
+            parts += (value,) if _is_trusted(next(directives)) else ("", value, "")
+    result = concat(parts)
     return result if result == whole else whole
 
 
 def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
     """``text.format(*args, **kwargs)``; `native` does it without origins."""
-    _check_widths(text)
+    check_widths(text)
+    check_expanded(tuple(args))
+    check_expanded(kwargs)
     whole = native()
     check_size(len(whole))
     if type(text) is not Traced:
         text = traced(text, runs_of(text))
-    parts: list[str] = []
+    spans: list[Span] = []
+    inserted: list[str] = []
     at = next_argument = 0
     for literal, name, spec, conversion in string.Formatter().parse(str.__str__(text)):
         if "{" in literal or "}" in literal:
             return whole
-        parts.append(text._part(at, at + len(literal)))
         at += len(literal)
         if name is None:
             continue
@@ -378,16 +473,17 @@ def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], 
             value = args[int(name)] if name.isdigit() else kwargs[name]
         if not isinstance(value, str):
             return whole
-        parts.append(text_of(value))
-        at = str.index(text, "}", at) + 1
-    result = concat(parts)
-    return result if result == whole else whole
+        end = str.index(text, "}", at) + 1
+        spans.append((at, end))
+        inserted.append(text_of(value))
+        at = end
+    return _filled(text, spans, inserted, whole)
 
 
 _NUMBER = re.compile(r"\d+")
 
 
-def _check_widths(text: str) -> None:
+def check_widths(text: str) -> None:
     """Widths and precisions ask for memory, too."""
     for number in _NUMBER.findall(text):
         if len(number) > 4:

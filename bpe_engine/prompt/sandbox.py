@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+import codecs
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.exceptions import SecurityError
 from jinja2.ext import loopcontrols
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import concat as jinja_concat
+from markupsafe import Markup
 
-from .filters import string_filters
+from .filters import guarded_tests, string_filters
 from .language import (
     GenerationBlocks,
     TemplateDict,
     TemplateNamespace,
     add,
+    compared,
     join,
+    key,
     modulo,
     multiply,
-    parts,
     power,
     raise_exception,
     strftime_now,
 )
-from .limits import tick, ticking
+from .limits import check_expanded, check_product, check_size, sized, tick, ticking
 from .origin import (
     Traced,
+    check_widths,
     concat,
     formatted,
     runs_of,
@@ -48,12 +52,20 @@ _LONG_SOURCE = 1 << 15
 _STRING_METHODS = frozenset(
     ["center", "expandtabs", "join", "ljust", "replace", "rjust", "translate", "zfill"]
 )
+# Those that strip look for each character among those that they are called with.
+_SEARCHES = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip"])
+_CODECS = frozenset(
+    [codecs.lookup(name).name for name in ("utf-8", "ascii", "latin-1", "utf-16", "utf-32")]
+)
 # What a template may ask of values that are neither text nor containers.
 _SCALAR_METHODS = frozenset(
-    ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "decode", "hex", "is_integer"]
+    ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"]
     + ["real", "imag", "numerator", "denominator"]
 )
 _DICT_METHODS = frozenset(dir(dict))
+_LOOP_ATTRIBUTES = frozenset(
+    ["first", "index", "index0", "last", "length", "revindex", "revindex0"]
+)
 
 
 class TracingEnvironment(ImmutableSandboxedEnvironment):
@@ -69,6 +81,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             extensions=[GenerationBlocks, loopcontrols],
         )
         self.filters.update(string_filters())
+        self.tests.update(guarded_tests())
         self.globals.update(
             raise_exception=raise_exception,
             strftime_now=strftime_now,
@@ -90,7 +103,9 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "environment": self,
             "__file__": "<template>",
             "traced_add": add,
-            "traced_parts": parts,
+            "traced_compared": compared,
+            "traced_key": key,
+            "traced_sized": sized,
             "traced_mul": multiply,
             "traced_mod": modulo,
             "traced_pow": power,
@@ -101,7 +116,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             **generator.constants,
         }
         exec(code, namespace)
-        return self.template_class._from_namespace(self, namespace, self.make_globals(None))
+        return self.template_class._from_namespace(self, namespace, dict(self.globals))
 
     # ---- What the sandbox allows ----
 
@@ -114,12 +129,38 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
                 return self.undefined(obj=obj, name=attribute)
         if type(obj) is str or type(obj) is Traced:
             return self._string_attribute(obj, attribute)
+        if (type(obj) is LoopContext and attribute in _LOOP_ATTRIBUTES) or (
+            type(obj) is TemplateNamespace and not attribute.startswith("_")
+        ):
+            # The answer is the one of the sandbox, again.
+            try:
+                return getattr(obj, attribute)
+            except AttributeError:
+                return self.undefined(obj=obj, name=attribute)
+        if type(obj) is Markup:
+            return self._markup_attribute(obj, attribute)
+        if attribute == "decode" and isinstance(obj, bytes):
+            return _closed(_coded, obj.decode)
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        if isinstance(argument, str) and type(obj) in (str, Traced):
-            return self._string_attribute(obj, str.__str__(argument))
-        return super().getitem(obj, argument)
+        if type(obj) is dict:
+            try:
+                return obj[key(argument)]
+            except KeyError:
+                if isinstance(argument, str) and argument not in _DICT_METHODS:
+                    return self.undefined(obj=obj, name=argument)
+                return super().getitem(obj, argument)
+            except TypeError:
+                return super().getitem(obj, argument)
+        if isinstance(argument, str):
+            if type(obj) in (str, Traced):
+                return self._string_attribute(obj, str.__str__(argument))
+            if type(obj) is Markup:
+                return self._markup_attribute(obj, str.__str__(argument))
+            if argument == "decode" and isinstance(obj, bytes):
+                return _closed(_coded, obj.decode)
+        return super().getitem(obj, key(argument))
 
     def _string_attribute(self, text: str, name: str) -> Any:
         if name.startswith("_"):
@@ -127,8 +168,23 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if name in _STRING_METHODS:
             return getattr(traced(text, runs_of(text)), name)
         if name in ("format", "format_map"):
-            return partial(self._format, text, name == "format_map")
+            return _closed(self._format, text, name == "format_map")
+        if name in _SEARCHES:
+            return _closed(_search, getattr(text, name))
+        if name == "encode":
+            return _closed(_coded, text.encode)
         return super().getattr(text, name)
+
+    def _markup_attribute(self, text: Markup, name: str) -> Any:
+        """The methods of escaped text are Markup's own, with the bounds of those of plain text."""
+        method = super().getattr(text, name)
+        if name in ("format", "format_map"):
+            check_widths(text)
+        elif name == "join":
+            return _closed(_markup_join, text)
+        elif name in _STRING_METHODS or name in _SEARCHES or name == "encode":
+            return _closed(_bounded, self._string_attribute(str(text), name), method)
+        return method
 
     def _format(self, text: str, is_map: bool, *args: Any, **kwargs: Any) -> str:
         name = "format_map" if is_map else "format"
@@ -143,7 +199,49 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
         tick()
-        return super().call(__context, __obj, *args, **kwargs)
+        if not isinstance(__obj, Macro):
+            for value in (*args, *kwargs.values()):
+                check_expanded(value)
+        return sized(super().call(__context, __obj, *args, **kwargs))
+
+    def call_filter(self, *args: Any, **kwargs: Any) -> Any:
+        tick()
+        return sized(super().call_filter(*args, **kwargs))
+
+
+def _closed(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    """`functools.partial`, which would show a template what it calls."""
+    return lambda *args, **kwargs: function(*first, *args, **kwargs)
+
+
+def _bounded(checked: Callable[..., Any], method: Callable[..., Any], *args: Any) -> Any:
+    """`method`, if `checked` does the same without an error of a bound."""
+    checked(*args)
+    return method(*args)
+
+
+def _markup_join(text: Markup, parts: Any) -> Markup:
+    parts = list(parts)
+    check_expanded(parts)
+    check_size(len(text) * len(parts))
+    return text.join(parts)
+
+
+def _search(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A method of str whose worst time is the product of the lengths."""
+    own: str = method.__self__  # type: ignore[attr-defined]
+    for text in (*args, *kwargs.values()):
+        if isinstance(text, str):
+            check_product(len(own), len(text))
+    return method(*args, **kwargs)
+
+
+def _coded(method: Callable[..., Any], encoding: str = "utf-8", errors: str = "strict") -> Any:
+    """`encode` or `decode`, without the codecs whose time is more than linear."""
+    name = codecs.lookup(encoding).name
+    if name not in _CODECS:
+        raise SecurityError(f"a template may not use the codec {name!r}")
+    return method(encoding, errors)
 
 
 class TracingGenerator(CodeGenerator):
@@ -206,7 +304,9 @@ class TracingGenerator(CodeGenerator):
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
         if isinstance(node.arg, nodes.Slice):
+            self.write("traced_sized(")
             super().visit_Getitem(node, frame)
+            self.write(")")
             return
         self.write("environment.getitem(")
         self.visit(node.node, frame)
@@ -215,10 +315,33 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
-        self.write("(")
+        # Literals cannot hold much.
+        sides = [node.expr, *(operand.expr for operand in node.ops)]
+        is_harmless = len(sides) == 2 and any(isinstance(side, nodes.Const) for side in sides)
+        self.write("(" if is_harmless else "(traced_compared(")
         self._visit_plain(node.expr, frame)
+        self.write("" if is_harmless else ")")
         for operand in node.ops:
             self.visit(operand, frame)
+        self.write(")")
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
+        self.write("{")
+        for pair in node.items:
+            if isinstance(pair.key, nodes.Const):
+                self.visit(pair.key, frame)
+            else:
+                self.write("traced_key(")
+                self.visit(pair.key, frame)
+                self.write(")")
+            self.write(": ")
+            self.visit(pair.value, frame)
+            self.write(", ")
+        self.write("}")
+
+    def visit_Filter(self, node: nodes.Filter, frame: Frame) -> None:
+        self.write("traced_sized(")
+        super().visit_Filter(node, frame)
         self.write(")")
 
     def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:
@@ -245,9 +368,12 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
-        # What is only output need not be put together.
-        self.write("traced_parts(" if id(node) in self._outputs else "traced_add(")
-        self._outputs.discard(id(node))
+        if id(node) in self._outputs:
+            # What is only output need not be put together.
+            self._outputs.remove(id(node))
+            self._tuple(_summands(node), frame)
+            return
+        self.write("traced_add(")
         self._tuple(_summands(node), frame)
         self.write(")")
 

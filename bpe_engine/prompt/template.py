@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from .._core import collect_segments, copy_plain
 from .limits import Limits, TemplateLimitError, limited
 from .segments import Segment
 
 try:
-    from .origin import GENERATED, TRUSTED, Traced, trusted
+    from .language import output as add_output
+    from .origin import Traced, trusted
     from .sandbox import TracingEnvironment
 except ImportError as error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
@@ -24,6 +26,7 @@ __all__ = ["ChatTemplate", "TemplateLimitError", "render_template"]
 _MAX_SOURCE = 1 << 18
 # The names under which messages carry what the model thought.
 _REASONING = ("reasoning_content", "thinking", "reasoning")
+_REASONING_NAMES = frozenset(_REASONING)
 
 
 def render_template(
@@ -135,13 +138,19 @@ class ChatTemplate:
         characters = self.max_characters
         if characters is None:
             characters = (1 << 24) + 4 * given.characters
-        limits = Limits(self.max_seconds, characters)
+        limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given.characters)
         with limited(limits):
             try:
-                context = self._template.new_context(values)
-                return _segments(self._template.root_render_func(context), characters)
+                parts = self._template.root_render_func(self._template.new_context(values))
+                segments = collect_segments(parts, Traced, add_output, Segment, characters)
             except RecursionError:
                 raise _too_deep() from None
+        if segments is None:
+            raise TemplateLimitError(
+                f"the template renders more than {characters} characters; simplify it, or allow "
+                "more with ChatTemplate(template, max_characters=...)"
+            )
+        return segments
 
 
 def _too_deep() -> TemplateLimitError:
@@ -166,52 +175,6 @@ def _template(source: str) -> ChatTemplate:
     return _compiled(source) if isinstance(source, str) else ChatTemplate(source)
 
 
-def _segments(output: Iterable[str | tuple[str, ...]], limit: int) -> list[Segment]:
-    """What a template says, part by part, as segments. In a part, only a `Traced` is trusted."""
-    segments: list[Segment] = []
-    size = 0
-    flags, texts = 0, [""]
-    for parts in output:
-        for part in parts if isinstance(parts, tuple) else (parts,):
-            size += len(part)
-            if type(part) is Traced:
-                runs = part._runs
-                if len(runs) != 1:
-                    text, at = str.__str__(part), 0
-                    for length, flag in runs:
-                        if flag != flags:
-                            _close(segments, flags, texts)
-                            flags, texts = flag, []
-                        texts.append(text[at : at + length])
-                        at += length
-                    continue
-                flag = runs[0][1]
-            else:
-                flag = 0
-            if flag != flags:
-                _close(segments, flags, texts)
-                flags, texts = flag, []
-            texts.append(part)
-        if size > limit:
-            raise TemplateLimitError(
-                f"the template renders more than {limit} characters; simplify it, or allow more "
-                "with ChatTemplate(template, max_characters=...)"
-            )
-    _close(segments, flags, texts)
-    return segments
-
-
-def _close(segments: list[Segment], flags: int, texts: list[str]) -> None:
-    """Adds a segment of neighbours with the same flags."""
-    text = "".join(texts)
-    # An empty untrusted text has kept its neighbours apart, and is not needed any more.
-    if text:
-        is_trusted = bool(flags & TRUSTED)
-        role = "assistant" if flags & GENERATED else None
-        source = "template" if is_trusted else None
-        segments.append(tuple.__new__(Segment, (text, is_trusted, role, source, "text", ())))
-
-
 class _Plain:
     """Copies what a caller gives into plain data, so that a template cannot call into objects."""
 
@@ -223,39 +186,25 @@ class _Plain:
         """A sequence of mappings."""
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"{name} must be a list of dicts, not {type(values).__name__}")
-        result = []
-        for index, value in enumerate(values):
-            plain = self.data(value)
-            if not isinstance(plain, dict):
-                hint = (
-                    "; transformers.utils.get_json_schema makes a schema of a function"
-                    if name == "tools" and callable(value)
-                    else ""
-                )
-                raise TypeError(f"{name}[{index}] must be a dict, not {type(value).__name__}{hint}")
-            result.append(plain)
-        return result
+        values = values if type(values) is list else list(values)
+        plain: list[dict[Any, Any]] = self.data(values)
+        for index, value in enumerate(plain):
+            if type(value) is dict:
+                continue
+            given = values[index]
+            hint = (
+                "; transformers.utils.get_json_schema makes a schema of a function"
+                if name == "tools" and callable(given)
+                else ""
+            )
+            raise TypeError(f"{name}[{index}] must be a dict, not {type(given).__name__}{hint}")
+        return plain
 
     def data(self, value: Any) -> Any:
         """A copy of plain data; of anything else, a placeholder."""
-        kind = type(value)
-        if kind is str:
-            self.characters += len(value)
-            return value
-        if value is None or kind is bool or kind is int or kind is float:
-            return value
-        if kind is dict:
-            result = {}
-            for key, item in value.items():
-                if type(item) is str:
-                    self.characters += len(item)
-                else:
-                    item = self.data(item)
-                result[key if type(key) is str else self.data(key)] = item
-            return result
-        if kind is list:
-            return [self.data(item) for item in value]
-        return self._other(value)
+        copy, characters = copy_plain(value, self._other)
+        self.characters += characters
+        return copy
 
     def _other(self, value: Any) -> Any:
         if isinstance(value, Segment):
@@ -287,6 +236,8 @@ class _Plain:
 
 def _with_reasoning(message: dict[Any, Any]) -> dict[Any, Any]:
     """The message with its reasoning under the names that templates read."""
+    if _REASONING_NAMES.isdisjoint(message):
+        return message
     reasoning = next((message[key] for key in _REASONING if message.get(key) is not None), None)
     if reasoning is None:
         return message

@@ -159,6 +159,17 @@ impl Encoding {
         }
     }
 
+    /// Calls `work` with what appends the ids of a normalized text without special tokens: one
+    /// workspace serves all the texts.
+    pub(crate) fn encode_stretches(
+        &self,
+        work: impl FnOnce(&mut dyn FnMut(&str, &mut Vec<u32>) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let mut lease = self.workspaces.borrow();
+        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
+        work(&mut |text, ids| self.encode_stretch(text, 0, batch, &mut merger, ids).map(|_| ()))
+    }
+
     /// Walks text without special tokens. Its first byte is byte `base` of the whole text.
     fn encode_stretch<S: Sink>(
         &self,

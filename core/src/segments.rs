@@ -62,6 +62,17 @@ pub struct Origin {
 }
 
 impl Prompt {
+    /// An empty prompt with room for so many segments of ordinary length.
+    pub fn with_room(segments: usize) -> Result<Self> {
+        const LENGTH: usize = 64;
+        let mut prompt = Self::default();
+        reserve_text(&mut prompt.text, segments.saturating_mul(LENGTH))?;
+        reserve(&mut prompt.ends, segments)?;
+        reserve(&mut prompt.fixed, segments)?;
+        reserve(&mut prompt.fixed_segments, segments)?;
+        Ok(prompt)
+    }
+
     /// Adds text in which the names in `allowed` are special tokens.
     ///
     /// They are looked for before text is normalized, so that normalization makes none. What it
@@ -156,15 +167,16 @@ impl Prompt {
 
     /// Appends the ids.
     pub fn encode(&self, encoding: &Encoding, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
-        self.walk(is_joined, |span, fixed| match fixed {
-            Some(index) => {
-                let given = self.fixed[index].ids.as_slice();
-                append(ids, given)
-            }
-            None => {
-                let text = encoding.normalization().apply(&self.text[span])?;
-                encoding.encode_normal(&text, &Selection::None, ids)
-            }
+        // Asked of all the text at once; ASCII is normalized.
+        let normalization = match encoding.normalization() {
+            Normalization::Nfc if self.text.is_ascii() => Normalization::None,
+            other => other,
+        };
+        encoding.encode_stretches(|encode| {
+            self.walk(is_joined, |span, fixed| match fixed {
+                Some(index) => append(ids, self.fixed[index].ids.as_slice()),
+                None => encode(&normalization.apply(&self.text[span])?, ids),
+            })
         })
     }
 

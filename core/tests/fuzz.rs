@@ -9,9 +9,14 @@ mod support;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use bpe_core::segments::Prompt;
 use bpe_core::sink::{Count, Pieces};
+use bpe_core::special_tokens::Selection;
 use bpe_core::split::{BATCH, Batch, Piece};
-use bpe_core::{Encoding, Error, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
+use bpe_core::strip;
+use bpe_core::{
+    Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
+};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -424,6 +429,121 @@ fn special_tokens_are_found_leftmost_longest() {
 
         let hit = names.iter().any(|(name, allowed)| !allowed && text.contains(name.as_str()));
         prop_assert_eq!(specials.find_disallowed(&text, &allowed).is_some(), hit);
+        Ok(())
+    });
+}
+
+/// The first name of the longest of `names` in `text` from each place on, leftmost first: where
+/// one stands that is not allowed, the search goes on one byte later.
+fn naive_special(
+    names: &[(String, u32)],
+    allowed: &[bool],
+    text: &str,
+) -> Vec<(usize, usize, u32)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let here =
+            (0..names.len()).filter(|&i| text.as_bytes()[at..].starts_with(names[i].0.as_bytes()));
+        match here.max_by_key(|&i| names[i].0.len()) {
+            Some(i) if allowed[i] => {
+                found.push((at, at + names[i].0.len(), names[i].1));
+                at += names[i].0.len();
+            }
+            _ => at += 1,
+        }
+    }
+    found
+}
+
+#[test]
+fn segments_are_encoded_as_the_text_between_their_special_tokens() {
+    let names = btree_set("[ab<|>]{1,5}", 1..6);
+    let part = select(
+        &["<", "|", ">", "a", "b", "ab", "<|", "|>", " ", "\n", "的", "e\u{301}", "é", "s'"][..],
+    );
+    let segment = (vec(part, 0..8), 0..3_u8, vec(any::<bool>(), 5));
+    let cases = (names, vec(segment, 0..7), 0..PATTERNS.len(), any::<bool>(), any::<bool>());
+    fuzz(cases, |(names, segments, pattern, is_joined, is_normalized)| {
+        let named: Vec<_> = names.into_iter().zip(900_u32..).collect();
+        let specials = SpecialTokens::new(named.clone()).unwrap();
+        let bytes = (0..=255_u8).map(|byte| (vec![byte], u32::from(byte)));
+        let merged = ["ab", " a", "<|", "|>", "a>", "é", "的\n"].iter().zip(300..);
+        let merged = merged.map(|(token, id)| (token.as_bytes().to_vec(), id));
+        let vocabulary = Vocabulary::build(bytes.chain(merged).collect()).unwrap();
+        let splitter = Splitter::new(PATTERNS[pattern]).unwrap();
+        let form = if is_normalized { Normalization::Nfc } else { Normalization::None };
+        let encoding =
+            Encoding::new(vocabulary, splitter, specials.clone()).unwrap().with_normalization(form);
+        let ordinary = |text: &str| {
+            let mut ids = Vec::new();
+            encoding.encode(text, &Request::ORDINARY, &mut ids).unwrap();
+            ids
+        };
+
+        let (mut prompt, mut rendered) = (Prompt::default(), String::new());
+        // What stands between special tokens is encoded at once, or up to the end of a segment.
+        let (mut expected, mut run, mut special) = (Vec::new(), String::new(), Vec::new());
+        for (parts, trust, flags) in &segments {
+            let text = parts.concat();
+            let flags: Vec<_> = (0..named.len())
+                .map(|i| *trust == 1 || (*trust == 2 && flags[i % flags.len()]))
+                .collect();
+            let selection = match trust {
+                0 => Selection::None,
+                1 => Selection::All,
+                _ => specials.select(
+                    named
+                        .iter()
+                        .zip(&flags)
+                        .filter(|&(_, &flag)| flag)
+                        .map(|((name, _), _)| name.as_str()),
+                ),
+            };
+            prompt.push_text(&encoding, &text, &selection).unwrap();
+            let mut position = 0;
+            for (start, end, id) in naive_special(&named, &flags, &text) {
+                run.push_str(&text[position..start]);
+                expected.extend(ordinary(&std::mem::take(&mut run)));
+                expected.push(id);
+                special.push((rendered.len() + start, rendered.len() + end, id));
+                position = end;
+            }
+            run.push_str(&text[position..]);
+            if !is_joined {
+                expected.extend(ordinary(&std::mem::take(&mut run)));
+            }
+            rendered.push_str(&text);
+        }
+        expected.extend(ordinary(&run));
+
+        let (mut ids, mut again, mut origins) = (Vec::new(), Vec::new(), Vec::new());
+        prompt.encode(&encoding, is_joined, &mut ids).unwrap();
+        prop_assert_eq!(&ids, &expected);
+        prompt.encode_with_origins(&encoding, is_joined, &mut again, &mut origins).unwrap();
+        prop_assert_eq!(&ids, &again);
+        for (id, origin) in ids.iter().zip(&origins) {
+            prop_assert_eq!(origin.is_special, *id >= 900);
+            let (first, last) = origin.segments;
+            prop_assert!(first <= last && last < segments.len());
+            prop_assert!(!origin.is_special || (first == last && segments[first].1 > 0));
+        }
+
+        // Where segments say nothing that the text does not, the ids are those of the text.
+        let all = vec![true; named.len()];
+        if is_joined && naive_special(&named, &all, &rendered) == special {
+            let mut whole = Vec::new();
+            encoding.encode(&rendered, &Request::allowing(Selection::All), &mut whole).unwrap();
+            prop_assert_eq!(&ids, &whole);
+        }
+
+        // The policy that takes names out: one at a time gives the same.
+        let kept = strip::without_names(specials.all(), &rendered).unwrap();
+        let left: String = kept.into_iter().map(|span| &rendered[span]).collect();
+        let mut slow = rendered;
+        while let Some(&(start, end, _)) = naive_special(&named, &all, &slow).first() {
+            slow.replace_range(start..end, "");
+        }
+        prop_assert_eq!(left, slow);
         Ok(())
     });
 }

@@ -67,7 +67,7 @@ CALLS = {
 # repeated. The child must end within some seconds, or the alarm ends it.
 PROGRAM = """
 import os, signal, sys, threading, time
-import bpe_engine, bpe_engine.prompt, bpe_engine.registry, numpy
+import bpe_engine, bpe_engine.registry, numpy
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
 ids = bpe_engine.get_encoding("cl100k_base").encode(text)
 segments = [(text, False), ("<|endoftext|>", True), (text, True)]

@@ -97,9 +97,9 @@ CORE_ROOMS = [
 
 # The same for the bindings.
 BINDINGS_ROOMS = [
-    "buffer_pool", "int_cache", "objects", "errors", "strings", "text", "gil", "ids", "request", "ranks",
+    "buffer_pool", "errors", "objects", "int_cache", "strings", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "prompt", "progress", "vocab_tools", "train", "hf",
+    "vocabulary", "caches", "facade", "prompt", "template", "progress", "vocab_tools", "train", "hf",
 ]  # fmt: skip
 
 # The same for the crate that reads tokenizer files.

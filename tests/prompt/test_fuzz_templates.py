@@ -36,9 +36,10 @@ LITERALS = [
     "'é'",
 ]
 
+# Jinja folds a literal that cannot be sliced to nothing, but raises where it is no literal.
 UNARY = [
     "({})|trim", "({}).strip()", "({}).lstrip('<|')", "({})|upper", "({})|lower", "({})|title",
-    "({})|capitalize", "({})[1:]", "({})[:-1]", "({})[::-1]", "({})[::2]", "({})[:3]", "({})|reverse",
+    "({})|capitalize", "(({})|string)[1:]", "(({})|string)[:-1]", "(({})|string)[::-1]", "(({})|string)[::2]", "(({})|string)[:3]", "({})|reverse",
     "({})|list|join", "({})|first", "({})|last", "({}).split()|join", "({}).splitlines()|join('-')",
     "({})|string", "({})|tojson", "({})|indent(2)", "({})|indent(1, true, true)", "({})|center(9)",
     "({}).ljust(7)", "({}).zfill(6)", "({}).expandtabs(3)", "({})|safe", "({})|e", "({}) * 2",

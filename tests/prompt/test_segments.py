@@ -68,12 +68,12 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
 
 
 def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding) -> None:
-    """3,000 prompts for each encoding, cut into segments anywhere outside of names."""
+    """4,000 prompts for each encoding, cut into segments anywhere outside of names."""
     rng = seeded("segments", enc.name)
     # o200k_harmony has one id under two names; its bytes are those of the other one.
     names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
     pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
-    for _ in range(3000):
+    for _ in range(4000):
         segments: list[Any] = []
         rendered = []
         for _ in range(rng.randrange(1, 9)):
@@ -236,6 +236,26 @@ def test_stripping_takes_linear_time(gpt2: bpe_engine.Encoding) -> None:
     start = time.process_time()
     assert gpt2.encode_segments([untrusted(text)], on_control="strip") == []
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("policy", ["strip", lambda found: ""])
+def test_policies_take_linear_time_in_segments(gpt2: bpe_engine.Encoding, policy: Any) -> None:
+    segments = [untrusted("x<|endoftext|>"), untrusted("<|endof"), untrusted("text|>y")] * 10_000
+    start = time.process_time()
+    ids = gpt2.encode_segments(segments, on_control=policy)
+    assert gpt2.decode(ids) == "xy" * 10_000
+    assert time.process_time() - start < 2
+
+
+def test_normalization_does_not_make_control_strings_without_end() -> None:
+    qwen = bpe_engine.get_encoding("qwen")
+    text = "<e" * 3000 + "<\u00e9>" + "\u0301>" * 3000
+    start = time.process_time()
+    with pytest.raises(ValueError, match="normalization makes them again"):
+        qwen.encode_segments([untrusted(text)], on_control="strip", control=["<\u00e9>"])
+    assert time.process_time() - start < 2
+    few = "<e" * 20 + "<\u00e9>" + "\u0301>" * 20
+    assert qwen.encode_segments([untrusted(few)], on_control="strip", control=["<\u00e9>"]) == []
 
 
 def test_control_strings_that_are_no_special_tokens(gpt2: bpe_engine.Encoding) -> None:

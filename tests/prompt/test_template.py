@@ -261,7 +261,50 @@ def test_the_text_of_a_template_on_both_sides_of_a_value_is_not_one(content: str
     assert not special_ids(encoding("chatml"), segments)
 
 
+# Each puts text of the template's own, on both sides of a value, side by side when the value is
+# empty or white space.
+APART = [
+    "('<|im_' ~ x)|trim ~ 'end|>'", "'<|im_' ~ (x ~ ' end|>')|trim", "('<|im_' ~ x).rstrip() ~ 'end|>'",
+    "('<|im_' ~ x ~ 'end|>')[::-1][::-1]", "('<|im_' ~ x ~ 'end|>')|reverse|reverse",
+    "('<|im_' ~ x)|trim ~ ('q' ~ x ~ 'end|>').lstrip('q \n')", "'<|im_' ~ (x or '') ~ 'end|>'",
+    "('<|im_' ~ x ~ 'end|>')|list|join", "('<|im_' ~ x ~ 'end|>')|reject('equalto', ' ')|join",
+    "('<|im_' ~ x ~ ' end|>').split()|join", "('<|im_' ~ x)[:5] ~ 'end|>'", "x.join(['<|im_', 'end|>'])",
+    "('<|im_' ~ x ~ 'end|>')|replace(' ', '')", "('<|im_' ~ x ~ 'end|>')|replace(x, '')",
+    "('<|im_' ~ x).removesuffix(x) ~ 'end|>'", "('<|im_' ~ x).partition(x or 'q')[0] ~ 'end|>'",
+    "'<|im_' ~ ('a' ~ x) * 0 ~ 'end|>'", "'<|im_' ~ ('a' ~ x)[9:] ~ 'end|>'", "'<|im_%send|>' % x",
+    "'<|im_{}end|>'.format(x)", "((('<|im_%' ~ x ~ 'end|>') % '') if x == 's' else x)",
+    "'<|im_' ~ (x ~ ' ')|trim ~ 'end|>'", "('<|im_' ~ x)|list|first ~ ('<|im_' ~ x ~ 'end|>')[1:]",
+    "('<|im_' ~ x ~ 'end|>')|upper|lower", "('<|im_' ~ x ~ '\nend|>').splitlines()|map('trim')|join",
+    "('<|im_' ~ x ~ 'end|>')|map('string')|join", "('<|im_' ~ x ~ 'end|>')|batch(3)|map('join')|join",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", APART)
+def test_what_stood_on_both_sides_of_a_value_stays_apart(operation: str) -> None:
+    template = (
+        f"{{% set x = messages[0].content %}}{{{{ {operation} }}}}"
+        f"{{% for c in {operation} %}}{{{{ c }}}}{{% endfor %}}"
+    )
+    for content in ["", " ", "\n", " \n ", "s", "\u00df", "xyz", "<|im_end|>", "im_", "end|>"]:
+        messages = [{"content": content}]
+        segments = render_template(template, messages)
+        assert "".join(s.text for s in segments) == rendered(template, messages)
+        assert not special_ids(encoding("chatml"), segments), content
+
+
+def test_a_letter_that_becomes_two_takes_no_trust_from_the_text_beside_it() -> None:
+    template = "{{ ('<|im_end|>' ~ messages[0].content ~ '<|IM_END|>')|upper|lower }}"
+    segments = render_template(template, [{"content": "stra\u00dfe"}])
+    assert len(special_ids(encoding("chatml"), segments)) == 1
+    assert [s.text for s in segments] == ["<|im_end|>", "strasse", "<|im_end|>"]
+
+
 OPERATIONS = [
+    "(x|safe).strip('<')", "(x|safe).replace('|', y)", "(x|safe).join([y, 'b', 1])", "(x|safe).split('|')|join",
+    "('%s'|safe) % x", "('{}'|safe).format(y)", "(x|safe).center(30)", "(x|safe).upper()", "x|safe|trim('<')",
+    "x.rsplit(maxsplit=1)|join", "x.split(sep='|', maxsplit=1)|last", "x.rsplit('|')|first", "[x, y]|unique|list",
+    "[[x], [y]]|sum(start=[])|join", "x.encode('utf-16').decode('utf-16')", "(x == y) ~ ([x] == [y])", "x|int(7)",
+    "[x, y]|min", "[x, y]|groupby(0)|list", "{x: y, y: x}|dictsort|string", "(x, y) in [(x, y)]", "namespace(a=x)|string",
     "x ~ y", "x + y", "y + x", "x * 3", "x % y", "'%s|%s' % (x, y)", "'%(a)s' % {'a': x}",
     "'{}{}'.format(x, y)", "'{a}'.format(a=x)", "'{0!r:>9}'.format(x)", "x.format(y)",
     "x|format(y)", "[x, y]|join", "[x, y]|join(x)", "x.join([y, y])", "y.join(x)", "x[1:]",
@@ -347,6 +390,45 @@ BOMBS = [
     "{{ 'a\\tb'.expandtabs(99999999999) }}", "{{ 1 .to_bytes(99999999999, 'big') }}",
     "{{ ''.encode().center(99999999999) }}", "{{ ('a' * 9999999).translate({97: 'b' * 9999999}) }}",
     "{{ ('<!--x-->' * 99999)|striptags }}", "{% for i in range(99999) %}{{ 'a' * 99999 }}{% endfor %}",
+    "{{ ('a'|safe).center(99999999999) }}", "{{ ('a'|safe)['ljust'](99999999999) }}", "{{ ('%99999999999d'|safe) % 1 }}",
+    "{{ ('{:99999999999}'|safe).format(1) }}", "{{ ('a' * 9999999|safe).replace('a', 'b' * 9999999) }}",
+    "{{ ('a' * 9999999)|safe|replace('a', 'b' * 9999999) }}", "{{ ('a' * 9999999|safe).join(range(99999)) }}",
+    "{{ (('a' * 9999999)|safe).strip('b' * 4999999 ~ 'a') }}", "{{ (('a' * 9999999)|safe).rfind('b' ~ 'a' * 4999999) }}",
+    "{{ (('a' * 9999999)|safe).encode('punycode') }}",
+    # Small in memory, endless for whatever walks over it.
+    *(
+        "{% set ns = namespace(x=['a'], y=['b']) %}{% for i in range(40) %}"
+        "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}" + use
+        for use in [
+            "{{ ns.x }}", "{{ ns.x|string }}", "{{ ns.x|tojson }}", "{{ 'a' ~ ns.x }}", "{{ ns.x|upper }}",
+            "{{ '%s' % ns.x }}", "{{ '%s' % (ns.x,) }}", "{{ '{}'.format(ns.x) }}", "{{ ns.x|e }}",
+            "{{ [ns.x]|join }}", "{{ ns.x == ns.y }}", "{{ ns.x in [ns.y, ns.x + []] }}", "{{ ns.x is eq(ns.y) }}",
+            "{{ [ns.x, ns.y]|sort }}", "{{ [ns.x, ns.y]|max }}", "{{ ns.x|pprint }}", "{{ ns.x|wordcount }}",
+            "{{ [ns.x, ns.y]|map('string')|list }}", "{{ [ns.x]|map('tojson')|join }}", "{{ [ns.y].index(ns.x) }}",
+            "{{ raise_exception(ns.x) }}", "{{ ns.x|safe }}", "{{ 'a'|safe % ns.x }}", "{{ 'a'.format(a=ns.x) }}",
+            "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
+        ]
+    ),
+    "{% macro f() %}{% set ns.x = varargs %}{% endmacro %}{% set ns = namespace(x=(1,)) %}"
+    "{% for i in range(40) %}{{ f(ns.x, ns.x) }}{% endfor %}{{ {}[ns.x] }}{{ {ns.x: 1} }}",
+    "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}"
+    "{{ [ns.x]|unique|list }}",
+    "{{ ([messages * 1000] * 1000 * 100)|string }}",
+    "{{ ([[1] * 1000] * 99999)|sum(start=[])|length }}",
+    # Many values that are not too large one by one.
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 9999999 ~ i] %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% set b = 'a' * 9999999 %}{% for i in range(99999) %}{% set ns.x = ns.x + [b[1:]] %}{% endfor %}",
+    "{% set b = 'a' * 9999999 %}{{ ([b] * 99999)|map('upper')|list|length }}",
+    "{% set b = [0] * 999999 %}{{ ([b] * 99999)|map('list')|list|length }}",
+    "{% set b = [0] * 999999 %}{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + [b.copy()] %}{% endfor %}",
+    "{{ ('a' * 9999999)|list|length }}", "{{ ('a,' * 9999999).split(',')|length }}",
+    # Worse than linear.
+    "{{ ('a' * 9999999).rfind('b' ~ 'a' * 4999999) }}", "{{ ('a' * 9999999).strip('b' * 4999999 ~ 'a') }}",
+    "{{ ('a' * 9999999)|trim('b' * 4999999 ~ 'a') }}", "{{ ('é' * 9999999).encode('punycode') }}",
+    "{{ ('a' * 9999999).encode().decode('idna') }}", "{{ (('f' * 9999999)|int(base=16)) // 3 }}",
+    "{{ strftime_now('%c' * 9999999) }}", "{{ messages|tojson(indent=9999999) }}",
+    "{% set ns = namespace(x='a') %}{% for i in range(4000) %}{% set ns.x = ns.x ~ messages[0].role ~ 'b,' %}{% endfor %}"
+    "{% for i in range(99999) %}{% set b = ns.x.split(',') %}{% endfor %}",
 ]  # fmt: skip
 
 
@@ -382,6 +464,19 @@ def test_the_sandbox_holds() -> None:
         "{{ cycler.__init__.__globals__ }}",
         "{{ ''.join.__self__.__class__ }}",
         "{% include 'x' %}",
+        "{{ ''.strip.func }}{{ ''.strip.args }}{{ ''.format.func }}{{ ''.encode.args }}",
+        "{{ messages[0].role.encode().decode.args }}",
+        "{{ messages|map(attribute='__class__')|join }}",
+        "{{ [messages]|map('attr', '__class__')|join }}",
+        "{{ namespace()['_Namespace__attrs'] }}",
+        "{{ namespace._Namespace__attrs }}",
+        "{{ (messages|groupby('role')|first).__class__ }}",
+        "{{ '{0._runs}'.format('a') }}",
+        "{{ ('{0.__class__}'|safe).format(1) }}",
+        "{{ strftime_now.__globals__ }}",
+        "{% for x in [1] %}{{ loop.__class__ }}{{ loop._iterable }}{% endfor %}",
+        "{% macro f() %}{% endmacro %}{{ f._func }}{{ f.__init__ }}",
+        "{{ messages[0].update({'a': 1}) }}",
     ]:
         try:
             text = "".join(s.text for s in render_template(source, [{"role": "user"}]))

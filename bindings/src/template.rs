@@ -1,0 +1,283 @@
+//! Chat templates for `bpe_engine.prompt`: what goes into them, and what comes out.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
+
+use crate::objects::push;
+
+/// Copies data that a caller gives to a template.
+///
+/// Dicts, lists, strings, numbers, bools and None are copied here, as long as they are exactly that
+/// and no subclass. `other` is called for everything else. Returns the copy, and how many
+/// characters its strings have, those that `other` copied aside.
+#[pyfunction]
+pub fn copy_plain<'py>(
+    value: &Bound<'py, PyAny>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyAny>, usize)> {
+    let mut copier = Copier { other, characters: 0 };
+    let copy = copier.copy(value)?;
+    Ok((copy, copier.characters))
+}
+
+struct Copier<'a, 'py> {
+    other: &'a Bound<'py, PyAny>,
+    characters: usize,
+}
+
+impl<'py> Copier<'_, 'py> {
+    /// The value itself where it cannot change, or a copy.
+    fn copy(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if self.is_scalar(value)? {
+            return Ok(value.clone());
+        }
+        let Ok(dict) = value.cast_exact::<PyDict>() else {
+            let Ok(list) = value.cast_exact::<PyList>() else { return self.other.call1((value,)) };
+            let _depth = Depth::enter(value.py())?;
+            let items: Vec<_> = list.iter().collect();
+            let items: Vec<_> =
+                items.iter().map(|item| self.copy(item)).collect::<PyResult<_>>()?;
+            return Ok(PyList::new(value.py(), items)?.into_any());
+        };
+        let _depth = Depth::enter(value.py())?;
+        // Nobody else has the copy: it does not change while it is walked over.
+        let copy = dict.copy()?;
+        let before = self.characters;
+        let mut changed = Vec::new();
+        for (key, item) in &copy {
+            if !key.is_exact_instance_of::<PyString>() {
+                self.characters = before;
+                return self.copy_items(&dict.copy()?);
+            }
+            self.characters += length(&key)?;
+            if !self.is_scalar(&item)? {
+                push(value.py(), &mut changed, (key, item))?;
+            }
+        }
+        for (key, item) in changed {
+            copy.set_item(key, self.copy(&item)?)?;
+        }
+        Ok(copy.into_any())
+    }
+
+    /// A copy of a dict whose keys are not all strings, and which nobody else has.
+    fn copy_items(&mut self, dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let copy = PyDict::new(dict.py());
+        for (key, item) in dict {
+            copy.set_item(self.copy(&key)?, self.copy(&item)?)?;
+        }
+        Ok(copy.into_any())
+    }
+
+    /// Whether it is an immutable value of one of Python's own types. Counts its characters.
+    fn is_scalar(&mut self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
+        if value.is_exact_instance_of::<PyString>() {
+            self.characters += length(value)?;
+            return Ok(true);
+        }
+        Ok(value.is_none()
+            || value.is_exact_instance_of::<PyBool>()
+            || value.is_exact_instance_of::<PyInt>()
+            || value.is_exact_instance_of::<PyFloat>())
+    }
+}
+
+/// One level of nesting: a RecursionError where there are too many.
+struct Depth;
+
+impl Depth {
+    fn enter(py: Python<'_>) -> PyResult<Self> {
+        // SAFETY: attached; the text is a C string.
+        match unsafe { ffi::Py_EnterRecursiveCall(c" while copying data".as_ptr()) } {
+            0 => Ok(Self),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        // SAFETY: pairs with the call in `enter`; values of this type live on the stack of calls
+        // that hold the interpreter.
+        unsafe { ffi::Py_LeaveRecursiveCall() }
+    }
+}
+
+/// The segments of what a template puts out: strings, and tuples of values that `+` joins.
+///
+/// A string of the type `traced` has in `_runs` the lengths and flags of its parts: bit 0 for what
+/// the template wrote, bit 1 for what stands in a `{% generation %}` block. Other strings have no
+/// flag. `add` makes the sum of a tuple of which not all are strings. Neighbours with the same flags
+/// make one segment of the type `segment`, a named tuple of six. Returns None when there are more
+/// than `limit` characters.
+#[pyfunction]
+pub fn collect_segments<'py>(
+    output: &Bound<'py, PyIterator>,
+    traced: &Bound<'py, PyType>,
+    add: &Bound<'py, PyAny>,
+    segment: &Bound<'py, PyType>,
+    limit: usize,
+) -> PyResult<Option<Bound<'py, PyList>>> {
+    let mut collector = Collector::new(traced, segment)?;
+    for item in output {
+        let item = item?;
+        match item.cast_exact::<PyTuple>() {
+            Ok(parts) if parts.iter_borrowed().all(|part| collector.is_text(&part)) => {
+                for part in parts.iter_borrowed() {
+                    collector.add(&part)?;
+                }
+            }
+            Ok(parts) => collector.add(&add.call1((parts,))?)?,
+            Err(_) => collector.add(&item)?,
+        }
+        if collector.characters > limit {
+            return Ok(None);
+        }
+    }
+    collector.close()?;
+    Ok(Some(collector.segments))
+}
+
+const TRUSTED: u8 = 1;
+const GENERATED: u8 = 2;
+
+struct Collector<'a, 'py> {
+    traced: &'a Bound<'py, PyType>,
+    segment: &'a Bound<'py, PyType>,
+    segments: Bound<'py, PyList>,
+    /// The flags and the text, in parts, of the segment that is being put together.
+    flags: u8,
+    texts: Bound<'py, PyList>,
+    /// What all segments have.
+    kind: Bound<'py, PyAny>,
+    ids: Bound<'py, PyAny>,
+    /// What some segments have.
+    none: Bound<'py, PyAny>,
+    template: Bound<'py, PyAny>,
+    assistant: Bound<'py, PyAny>,
+    characters: usize,
+}
+
+impl<'a, 'py> Collector<'a, 'py> {
+    fn new(traced: &'a Bound<'py, PyType>, segment: &'a Bound<'py, PyType>) -> PyResult<Self> {
+        if !segment.is_subclass_of::<PyTuple>()? {
+            return Err(PyTypeError::new_err("segments must be tuples"));
+        }
+        let py = traced.py();
+        Ok(Self {
+            traced,
+            segment,
+            segments: PyList::empty(py),
+            flags: 0,
+            texts: PyList::empty(py),
+            kind: intern!(py, "text").clone().into_any(),
+            ids: PyTuple::empty(py).into_any(),
+            none: py.None().into_bound(py),
+            template: intern!(py, "template").clone().into_any(),
+            assistant: intern!(py, "assistant").clone().into_any(),
+            characters: 0,
+        })
+    }
+
+    fn is_text(&self, part: &Bound<'py, PyAny>) -> bool {
+        part.is_exact_instance_of::<PyString>() || part.get_type_ptr() == self.traced.as_type_ptr()
+    }
+
+    fn add(&mut self, part: &Bound<'py, PyAny>) -> PyResult<()> {
+        self.characters = self.characters.saturating_add(length(part)?);
+        if part.get_type_ptr() != self.traced.as_type_ptr() {
+            return self.push(0, part);
+        }
+        let runs = part.getattr(intern!(part.py(), "_runs"))?.cast_into::<PyTuple>()?;
+        if runs.len() == 1 {
+            let (_, flags) = runs.get_borrowed_item(0)?.extract::<(usize, u8)>()?;
+            return self.push(flags, part);
+        }
+        let mut start = 0;
+        for run in runs.iter_borrowed() {
+            let (length, flags) = run.extract::<(usize, u8)>()?;
+            self.push(flags, &substring(part, start, start + length)?)?;
+            start += length;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, flags: u8, text: &Bound<'py, PyAny>) -> PyResult<()> {
+        if flags != self.flags {
+            self.close()?;
+            self.flags = flags;
+        }
+        self.texts.append(text)
+    }
+
+    /// Adds the segment that was being put together. One without text has kept its neighbours
+    /// apart, and is not needed any more.
+    fn close(&mut self) -> PyResult<()> {
+        let py = self.segments.py();
+        // SAFETY: attached; both objects are live. The call returns a new reference to a `str`, or
+        // null with an exception set.
+        let text = unsafe {
+            let joined = ffi::PyUnicode_Join(intern!(py, "").as_ptr(), self.texts.as_ptr());
+            Bound::from_owned_ptr_or_err(py, joined)?
+        };
+        if !self.texts.is_empty() {
+            self.texts = PyList::empty(py);
+        }
+        if length(&text)? == 0 {
+            return Ok(());
+        }
+        let is_trusted = self.flags & TRUSTED != 0;
+        let role = if self.flags & GENERATED != 0 { &self.assistant } else { &self.none };
+        let source = if is_trusted { &self.template } else { &self.none };
+        let trust = PyBool::new(py, is_trusted).to_owned().into_any();
+        let items =
+            [text, trust, role.clone(), source.clone(), self.kind.clone(), self.ids.clone()];
+        self.segments.append(new_tuple(self.segment, items)?)
+    }
+}
+
+/// An instance of `kind`, a subclass of `tuple`, with these items.
+fn new_tuple<'py, const N: usize>(
+    kind: &Bound<'py, PyType>,
+    items: [Bound<'py, PyAny>; N],
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = kind.py();
+    // SAFETY: attached. This is what `tuple.__new__` does for a subclass: its `tp_alloc`, which
+    // every type has, returns a new tuple of N null items, or null with an exception set. Nobody
+    // else has seen the tuple, and it takes over the reference to each item.
+    unsafe {
+        let alloc = (*kind.as_type_ptr()).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc);
+        let tuple = alloc(kind.as_type_ptr(), N as ffi::Py_ssize_t);
+        let tuple = Bound::from_owned_ptr_or_err(py, tuple)?;
+        for (place, item) in (0..).zip(items) {
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place, item.into_ptr());
+        }
+        Ok(tuple)
+    }
+}
+
+/// How many characters a `str` has; a TypeError if it is none.
+fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
+    // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
+    // it is no `str`.
+    let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
+    usize::try_from(length).map_err(|_| PyErr::fetch(text.py()))
+}
+
+/// A part of a `str`, which may be a subclass, as a plain `str`.
+fn substring<'py>(
+    text: &Bound<'py, PyAny>,
+    start: usize,
+    end: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (start, end) = (ffi::Py_ssize_t::try_from(start)?, ffi::Py_ssize_t::try_from(end)?);
+    // SAFETY: attached, and `text` is a `str`. The call cuts `end` to its length, and returns a new
+    // reference to a `str`, or null with an exception set.
+    unsafe {
+        let part = ffi::PyUnicode_Substring(text.as_ptr(), start, end);
+        Bound::from_owned_ptr_or_err(text.py(), part)
+    }
+}
