@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 #: Text comes in blocks of about this many characters, to bound memory.
-BLOCK_CHARACTERS = 1 << 20
+BLOCK_CHARACTERS = 1 << 18
 
 #: The endings of files with one JSON object a line.
 JSON_LINES = (".jsonl", ".ndjson")
@@ -32,7 +32,7 @@ ERRORS = ("strict", "replace")
 def read_texts(
     path: str | os.PathLike[str], field: str = "text", errors: str = "strict"
 ) -> Iterator[list[str]]:
-    """The texts of a file, in blocks of about a million characters.
+    """The texts of a file, in blocks of some 250,000 characters.
 
     A plain file is one text; it is cut where every published pattern cuts: between a newline that
     stands behind text and a letter. In ``.jsonl`` and ``.parquet`` files every row is a text.

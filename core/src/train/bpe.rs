@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
+use crate::memory::{collected, push, reserve};
 use crate::merge;
+use crate::polling::poll;
 use crate::vocabulary::Vocabulary;
 
 use super::corpus::{Candidate, Corpus, Merging};
@@ -166,8 +168,8 @@ impl BaseEncoder {
         for number in table.by_count()? {
             let (piece, count) = table.get(number as usize);
             tokens.clear();
-            crate::polling::poll(piece.len())?;
-            crate::memory::reserve(&mut tokens, piece.len())?;
+            poll(piece.len())?;
+            reserve(&mut tokens, piece.len())?;
             self.encode(piece, &mut tokens)?;
             corpus.add(symbols, &tokens, count)?;
         }
@@ -210,16 +212,14 @@ impl Trainer<'_> {
         for corpus in &mut self.corpora {
             corpus.merge(&self.symbols, Merging { left, right, new, is_new })?;
         }
-        crate::memory::reserve(&mut self.merges, 1)?;
         let (frequency, corpus) = (count as u64, corpus as u32);
-        self.merges.push(Merge { left, right, token: new, frequency, corpus });
-        Ok(())
+        push(&mut self.merges, Merge { left, right, token: new, frequency, corpus })
     }
 
     fn finish(self, base: usize) -> Result<Trained> {
         let new = base as u32..self.symbols.len() as u32;
         Ok(Trained {
-            tokens: new.map(|token| self.symbols.bytes(token).to_vec()).collect(),
+            tokens: collected(new.map(|token| self.symbols.bytes(token).to_vec()))?,
             merges: self.merges,
             corpus_tokens: self.corpora.iter().map(|corpus| corpus.tokens).collect(),
         })

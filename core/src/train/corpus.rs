@@ -9,7 +9,7 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::error::{Error, Result};
-use crate::memory::reserve;
+use crate::memory::{append, push, reserve};
 use crate::polling::poll;
 
 use super::pairs::{Pair, Pairs};
@@ -137,8 +137,7 @@ impl Corpus {
             self.cells.push(empty);
         }
         if small == LARGE {
-            reserve(&mut self.large, 1)?;
-            self.large.push((self.cells.len() as u32, count));
+            push(&mut self.large, (self.cells.len() as u32, count))?;
         }
         for &token in tokens {
             let start = self.cells.len();
@@ -166,8 +165,7 @@ impl Corpus {
         self.for_each_pair(symbols, |corpus, left, right, position| {
             let number = corpus.pairs.find_or_add(left, right)?;
             if number as usize == places.len() {
-                reserve(&mut places, 1)?;
-                places.push(0);
+                push(&mut places, 0)?;
             }
             places[number as usize] += 1;
             let count = corpus.count_at(position);
@@ -320,7 +318,7 @@ impl Corpus {
         let pair = &mut self.pairs.list[number as usize];
         let positions = pair.start..pair.start + std::mem::take(&mut pair.length) as usize;
         if let Some(mut more) = self.again.remove(&number) {
-            more.extend_from_slice(&self.arena[positions]);
+            append(&mut more, &self.arena[positions])?;
             more.sort_unstable();
             for position in more {
                 self.merge_at(symbols, position, merge)?;
@@ -395,6 +393,8 @@ impl Corpus {
             let pair = &mut self.pairs.list[number as usize];
             pair.count = pair.count.saturating_add(change.count);
             if pair.length > 0 || self.again.contains_key(&number) {
+                let no_memory = |_| Error::OutOfMemory { bytes: size_of::<(u32, Vec<u32>)>() };
+                self.again.try_reserve(1).map_err(no_memory)?;
                 self.again.entry(number).or_default();
                 again = true;
                 continue;
@@ -413,8 +413,7 @@ impl Corpus {
                 let (left, right) = pair_of(neighbour);
                 let number = self.pairs.find(left, right);
                 if let Some(more) = number.and_then(|number| self.again.get_mut(&number)) {
-                    reserve(more, 1)?;
-                    more.push(position);
+                    push(more, position)?;
                 }
             }
         }
@@ -476,14 +475,11 @@ impl Side {
     fn add(&mut self, neighbour: u32, position: u32, count: i64) -> Result<()> {
         let change = &mut self.changes[neighbour as usize];
         if change.places == 0 {
-            reserve(&mut self.touched, 1)?;
-            self.touched.push(neighbour);
+            push(&mut self.touched, neighbour)?;
         }
         change.places += 1;
         change.count = change.count.saturating_add(count);
-        reserve(&mut self.places, 1)?;
-        self.places.push((neighbour, position));
-        Ok(())
+        push(&mut self.places, (neighbour, position))
     }
 
     fn clear(&mut self) {
