@@ -55,7 +55,8 @@ class TrainResult:
     corpus_bytes: list[int] = field(default_factory=list)
     #: Remarks for people.
     notes: list[str] = field(default_factory=list)
-    _base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
+    #: The merges of the base, in the order of its ids.
+    base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -84,7 +85,7 @@ class TrainResult:
         last = {pair: place for place, pair in enumerate(pairs)}
         own = [pair for place, pair in enumerate(pairs) if last[pair] == place]
         learned = set(own)
-        return [pair for pair in self._base_merges if pair not in learned] + own
+        return [pair for pair in self.base_merges if pair not in learned] + own
 
     def encoding(self, name: str = "trained") -> bpe_engine.Encoding:
         """The result as an encoding."""

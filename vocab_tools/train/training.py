@@ -324,7 +324,7 @@ class _Job:
         base_merges = list(vocabulary.token_splits(dict(ranks)).values())
         return TrainResult(
             all_ranks, {}, cut, len(ranks), rows, self.vocab_size, corpus_tokens, sizes,
-            _base_merges=base_merges,
+            base_merges=base_merges,
         )  # fmt: skip
 
     def superwords(
@@ -342,7 +342,7 @@ class _Job:
         result = self.train(first.ranks, first_id, lines, counts, tokens, units, max_words)
         result.base_size = first.base_size
         result.merges = first.merges + result.merges
-        result._base_merges = first._base_merges
+        result.base_merges = first.base_merges
         return result
 
     def finish(
