@@ -35,6 +35,10 @@ __all__ = [
     "parse_ranks",
     "stable_prefix",
     "token_splits",
+    "CountReader",
+    "PieceCounts",
+    "merge_counts",
+    "train_bpe",
 ]
 
 _Allowed = str | Iterable[str]
@@ -284,7 +288,7 @@ def audit_tokens(
 @final
 class PieceCounts:
     def __new__(
-        cls, pattern: str, *, special_tokens: Sequence[str] = (), nfc: bool = False
+        cls, pattern: str, *, special_tokens: Sequence[str] = ..., nfc: bool = False
     ) -> PieceCounts: ...
     def count(self, texts: Sequence[str]) -> None: ...
     def add(self, pieces: Sequence[bytes], counts: Sequence[int]) -> None: ...

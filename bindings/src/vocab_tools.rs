@@ -97,14 +97,13 @@ pub fn token_splits(
     Ok(py.detach(|| (0..vocabulary.len() as u32).map(split).collect()))
 }
 
+/// How many tokens each text has, and how often each id comes.
+type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
+
 /// How many tokens each of `texts` has, and how often each id comes: `(id, times)` by ascending id.
 /// Nothing in the texts is special.
 #[pyfunction]
-pub fn count_tokens(
-    py: Python<'_>,
-    core: &CoreBpe,
-    texts: Vec<String>,
-) -> PyResult<(Vec<usize>, Vec<(u32, u64)>)> {
+pub fn count_tokens(py: Python<'_>, core: &CoreBpe, texts: Vec<String>) -> PyResult<TokenCounts> {
     let counted: bpe_core::Result<_> = gil::detached(py, || {
         let mut lengths = Vec::new();
         reserve(&mut lengths, texts.len())?;

@@ -256,6 +256,12 @@ def test_counts_in_files_are_the_same_counts(corpus: Path) -> None:
         assert parts.dropped == (len(rare), sum(rare))
 
 
+def test_what_is_left_out_is_said() -> None:
+    result = train_vocabulary({"ab": 9, "cd": 2, "ce": 1}, 257, drop_rare=3)
+    assert list(result.new_tokens) == [b"ab"]
+    assert result.notes == ["2 rare pieces left out, which occurred 3 times together"]
+
+
 def test_too_little_memory_is_said(corpus: Path) -> None:
     with pytest.raises(ValueError, match="more than the 10,000 bytes of max-memory"):
         train_vocabulary(corpus, 300, max_memory=10_000)

@@ -96,8 +96,8 @@ def training_options(command: Command) -> Command:
     "outputs",
     required=True,
     multiple=True,
-    help="OUT.tiktoken, or a tokenizer.json for any other name that ends with .json; repeatable; "
-    "- for the ranks on stdout.",
+    help="OUT.tiktoken; or a name that ends with .json, for a tokenizer.json; repeatable; - for "
+    "the ranks on stdout.",
 )
 @training_options
 @click.option("--counts", "as_counts", is_flag=True, help="CORPUS is files of `count`.")

@@ -15,7 +15,7 @@ from ..bases import identify, recognise
 from ..corpus.reading import STANDARD
 from ..patterns import Pattern
 from ..ranks import RankSource, check_special_tokens, load_ranks
-from .counting import CorpusCounts, count_corpus
+from .counting import CorpusCounts, count_corpus, dropped_note
 from .cutting import Cutting, cutting
 from .result import TrainedMerge, TrainResult, shortage_note
 from .superwords import LINES, MAX_WORDS
@@ -162,6 +162,7 @@ def train_vocabulary(
         again = counted(lines, ".lines")
         units = _units(corpus, again, balance, errors)
         result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
+    result.notes += [note for part in counts if (note := dropped_note(part))]
     return job.finish(result, old_special, special_tokens)
 
 

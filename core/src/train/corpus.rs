@@ -13,6 +13,7 @@ use crate::memory::{append, push, reserve};
 use crate::polling::poll;
 
 use super::pairs::{Pair, Pairs};
+use super::sides::Side;
 use super::symbols::{Limits, Symbols};
 use super::ties::{TieKey, Ties};
 
@@ -38,26 +39,6 @@ struct Queued {
     count: i64,
     key: std::cmp::Reverse<TieKey>,
     pair: u32,
-}
-
-/// What a merge changes at one side of the new token, by the neighbour there.
-#[derive(Debug, Clone, Copy, Default)]
-struct Change {
-    count: i64,
-    places: u32,
-    /// Where in the arena the next position goes.
-    next: usize,
-}
-
-/// The neighbours at one side of a new token.
-#[derive(Debug, Default)]
-struct Side {
-    /// By token.
-    changes: Vec<Change>,
-    /// The tokens that have a change.
-    touched: Vec<u32>,
-    /// Neighbours and positions of the new pairs, in the order of the positions.
-    places: Vec<(u32, u32)>,
 }
 
 /// A pair that may be merged now.
@@ -458,35 +439,4 @@ impl Corpus {
 fn stands_at(cells: &[Cell], symbols: &Symbols, position: u32, left: u32, right: u32) -> bool {
     let start = position as usize;
     cells[start].token == left && cells[start + symbols.length(left)].token == right
-}
-
-impl Side {
-    /// Makes room for tokens up to `tokens`.
-    fn prepare(&mut self, tokens: usize) -> Result<()> {
-        if self.changes.len() < tokens {
-            let more = tokens - self.changes.len();
-            reserve(&mut self.changes, more)?;
-            self.changes.resize(tokens, Change::default());
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn add(&mut self, neighbour: u32, position: u32, count: i64) -> Result<()> {
-        let change = &mut self.changes[neighbour as usize];
-        if change.places == 0 {
-            push(&mut self.touched, neighbour)?;
-        }
-        change.places += 1;
-        change.count = change.count.saturating_add(count);
-        push(&mut self.places, (neighbour, position))
-    }
-
-    fn clear(&mut self) {
-        for &neighbour in &self.touched {
-            self.changes[neighbour as usize] = Change::default();
-        }
-        self.touched.clear();
-        self.places.clear();
-    }
 }

@@ -8,7 +8,8 @@
 //! | [`extend`] | the merges that make given words one token each |
 //!
 //! [`bpe`] keeps its tokens in `symbols`, the pieces and the positions of their pairs in `corpus`,
-//! looks pairs up in `pairs` and chooses between equal ones by `ties`.
+//! gathers what a merge changes in `sides`, looks pairs up in `pairs` and chooses between equal ones
+//! by `ties`.
 
 pub mod bpe;
 mod corpus;
@@ -17,5 +18,6 @@ pub mod extend;
 mod pairs;
 pub mod piece_table;
 pub mod runs;
+mod sides;
 mod symbols;
 pub mod ties;
