@@ -6,7 +6,9 @@
 For each text and base, words are proposed from the odd blocks of lines of the text, learned, and
 measured on the even ones, which they were not chosen from. A row has the tokens of the measured
 half for 1,000 bytes, without and with the new tokens, the share that is saved, and how many tokens
-that is for each 1,000 new ids. Without --text, the corpora of the other benchmarks are taken.
+that is for each 1,000 new ids. The last column is the share that as many tokens save which training
+goes on to from the base (`vocab-tools train --base`). Without --text, the corpora of the other
+benchmarks are taken.
 """
 
 from __future__ import annotations
@@ -46,6 +48,13 @@ def measured(name: str, text: str, base: str, new_ids: int, folder: Path) -> lis
         [path.word for path in result.words],
         nfc=result.pattern.nfc,
     )
+    trained = vocab_tools.train_vocabulary(
+        chosen_from,
+        len(ranks) + len(result.pattern.special_tokens) + len(result.tokens),
+        base=ranks,
+    )
+    text = measured_on.read_text(encoding="utf-8")
+    with_trained = len(trained.encoding().encode_ordinary(text))
     size = measured_on.stat().st_size
     saved = effect.tokens_before - effect.tokens_after
     return [
@@ -58,6 +67,7 @@ def measured(name: str, text: str, base: str, new_ids: int, folder: Path) -> lis
         f"{1000 * effect.tokens_after / size:.0f}",
         f"{saved / effect.tokens_before:.1%}",
         f"{saved / len(result.tokens) * 1000:,.0f}" if result.tokens else "",
+        f"{1 - with_trained / effect.tokens_before:.1%}",
     ]
 
 
@@ -79,9 +89,9 @@ def main() -> None:
         texts = {corpus.name: corpus.path.read_text(encoding="utf-8") for corpus in corpora}
     print(
         "| text | base | measured, MB | words | new ids | tokens per 1,000 bytes before | after "
-        "| saved | tokens saved per 1,000 ids |"
+        "| saved | tokens saved per 1,000 ids | saved by training on |"
     )
-    print("| --- | --- |" + " ---: |" * 7)
+    print("| --- | --- |" + " ---: |" * 8)
     with tempfile.TemporaryDirectory() as folder:
         for name, text in texts.items():
             for base in options.base:

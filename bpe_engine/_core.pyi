@@ -24,6 +24,7 @@ __all__ = [
     "collect_segments",
     "copy_plain",
     "count_pieces",
+    "count_tokens",
     "disallowed_special_message",
     "hf_decode",
     "hf_normalize",
@@ -36,6 +37,11 @@ __all__ = [
     "parse_rank_lines",
     "parse_ranks",
     "stable_prefix",
+    "token_splits",
+    "CountReader",
+    "PieceCounts",
+    "merge_counts",
+    "train_bpe",
 ]
 
 _Allowed = str | Iterable[str]
@@ -318,6 +324,8 @@ def learn_merges(
     list[tuple[list[int], list[int], list[int], bool]],
 ]: ...
 def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[int] | None]: ...
+def token_splits(ranks: dict[bytes, int]) -> list[tuple[int, int] | None]: ...
+def count_tokens(core: CoreBPE, texts: list[str]) -> tuple[list[int], list[tuple[int, int]]]: ...
 def parse_rank_lines(
     contents: bytes,
 ) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
@@ -332,6 +340,40 @@ def audit_tokens(
     nfc: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, Any]: ...
+
+@final
+class PieceCounts:
+    def __new__(
+        cls, pattern: str, *, special_tokens: Sequence[str] = ..., nfc: bool = False
+    ) -> PieceCounts: ...
+    def count(self, texts: Sequence[str]) -> None: ...
+    def add(self, pieces: Sequence[bytes], counts: Sequence[int]) -> None: ...
+    def memory(self) -> int: ...
+    def totals(self) -> tuple[int, int, int, int]: ...
+    def drop_rare(self, least: int) -> tuple[int, int]: ...
+    def write(self, path: str) -> None: ...
+    def spill(self, path: str) -> None: ...
+    def read(
+        self, paths: Sequence[str], least: int = 1, most_memory: int | None = None
+    ) -> tuple[int, int, bool]: ...
+
+@final
+class CountReader:
+    def __new__(cls, paths: Sequence[str]) -> CountReader: ...
+    def read(self, most: int) -> tuple[list[bytes], list[int]]: ...
+
+def merge_counts(paths: Sequence[str], output: str) -> None: ...
+def train_bpe(
+    base: Sequence[bytes],
+    corpora: Sequence[tuple[PieceCounts, int]],
+    *,
+    tokens: int,
+    min_frequency: int = 2,
+    tie_rule: str = "lowest-ids",
+    max_token_bytes: int | None = None,
+    max_token_words: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[list[bytes], list[tuple[int, int, int, int, int]], list[int]]: ...
 
 class UnsupportedTokenizer(ValueError): ...
 

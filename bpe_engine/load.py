@@ -440,6 +440,7 @@ def load_encoding(
     name: str | None = None,
     expected_hash: str | None = None,
     *,
+    normalization: str | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Encoding:
     """An encoding out of a ``.tiktoken`` file, which may be packed with gzip, or out of a
@@ -455,6 +456,8 @@ def load_encoding(
         name: The name of the encoding; by default the file's, without what follows the first dot.
         expected_hash: The sha256 of the first file, in hexadecimal; for a packed file, of the
             file or of its contents.
+        normalization: "NFC" to bring text into this Unicode normalization form first, as the
+            encodings of Qwen do; None not to.
         max_bytes: How many bytes each file may have, as it is and unpacked; 256 MiB by default.
 
     Raises:
@@ -483,6 +486,8 @@ def load_encoding(
         raise TypeError(f"extra must be a path or several, not {type(extra).__name__}: {extra!r}")
     names = [_file_name("extra", file) for file in more]
     if path.endswith(".json") and not names:
+        if normalization is not None:
+            raise ValueError(f"{path} brings its own normalization; leave normalization out")
         return _load_json(path, special, name, expected_hash, max_bytes)
     files = [(path, _read_ranks(path, expected_hash, max_bytes))]
     files += [(file, _read_ranks(file, None, max_bytes)) for file in names]
@@ -491,10 +496,12 @@ def load_encoding(
         _refuse_misspelt_name(pattern, BUILTIN)
     pat_str = pattern if known is None else known.pattern
     try:
-        core_bpe = _core.CoreBPE.from_rank_files(files, special, pat_str)
+        core_bpe = _core.CoreBPE.from_rank_files(files, special, pat_str, normalization)
     except ValueError as error:
         _blame_files(files)
         raise error
     if name is None:
         name = os.path.basename(path).split(".")[0]
-    return Encoding._from_core(name, core_bpe, pat_str=pat_str, special_tokens=special)
+    return Encoding._from_core(
+        name, core_bpe, pat_str=pat_str, special_tokens=special, normalization=normalization
+    )

@@ -1,4 +1,4 @@
-"""Extend a byte-level BPE vocabulary, check one, and know what the change will do.
+"""Extend a byte-level BPE vocabulary, check one, convert it, and know what the change will do.
 
 >>> import vocab_tools
 >>> base = {bytes([byte]): byte for byte in range(256)}
@@ -17,32 +17,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .check import CheckResult, Finding, check_vocabulary
+    from .compare import Comparison, compare_tokenizers, load_subject
+    from .convert import Conversion, convert_tokenizer
     from .corpus import CorpusEffect, corpus_effect
-    from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings
+    from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings, read_plan
     from .extend import LearnResult, learn_merges
     from .extend.propose import Proposal, propose_words
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
+    from .train import TrainResult, count_pieces, train_vocabulary
     from .words import WordListError, read_words
 
 __all__ = [
     "CheckResult",
+    "Comparison",
+    "Conversion",
     "CorpusEffect",
     "EmbeddingPlan",
     "Finding",
     "LearnResult",
     "Proposal",
+    "TrainResult",
     "WordListError",
     "check_vocabulary",
+    "compare_tokenizers",
+    "convert_tokenizer",
     "corpus_effect",
+    "count_pieces",
     "dump_ranks",
     "embedding_plan",
     "extend_embeddings",
     "learn_merges",
     "load_ranks",
+    "load_subject",
     "propose_words",
+    "read_plan",
     "read_special_tokens",
     "read_words",
+    "train_vocabulary",
     "write_report",
 ]
 
@@ -50,22 +62,31 @@ __all__ = [
 #: answers to Ctrl-C from its first moment on.
 _MODULES = {
     "CheckResult": "check",
+    "Comparison": "compare",
+    "Conversion": "convert",
     "CorpusEffect": "corpus",
     "EmbeddingPlan": "embedding",
     "Finding": "check",
     "LearnResult": "extend",
     "Proposal": "extend.propose",
+    "TrainResult": "train",
     "WordListError": "words",
     "check_vocabulary": "check",
+    "compare_tokenizers": "compare",
+    "convert_tokenizer": "convert",
     "corpus_effect": "corpus",
+    "count_pieces": "train",
     "dump_ranks": "ranks",
     "embedding_plan": "embedding",
     "extend_embeddings": "embedding",
     "learn_merges": "extend",
     "load_ranks": "ranks",
+    "load_subject": "compare",
     "propose_words": "extend.propose",
+    "read_plan": "embedding",
     "read_special_tokens": "ranks",
     "read_words": "words",
+    "train_vocabulary": "train",
     "write_report": "report",
 }
 

@@ -7,8 +7,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 #: Standard input and standard output.
 STANDARD = "-"
@@ -65,6 +68,20 @@ class OutputFiles:
             undo.pop_all()
             for output in ready:
                 _backup(output).unlink(missing_ok=True)
+
+    def write_by(self, output: str, writer: Callable[[str], Result]) -> Result:
+        """Has ``writer`` write the only output, under the name that it is given: for contents that
+        memory may have no room for. Returns what it returns."""
+        assert self.outputs == [output]
+        if _is_special(output):
+            return writer(output)
+        with contextlib.ExitStack() as undo:
+            name = _write_beside(output, b"", undo)
+            result = writer(name)
+            _put_in_place(output, name, undo)
+            undo.pop_all()
+            _backup(output).unlink(missing_ok=True)
+        return result
 
 
 def write_standard(contents: bytes) -> None:

@@ -173,17 +173,30 @@ def _rows(source: RankSource) -> Iterable[tuple[bytes, int, str]]:
 
 
 def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
-    """The contents of a rank file, in the order of ids.
+    """The contents of a rank file, in the order of ids; an empty token is written as ``=``.
 
-    >>> dump_ranks({"一只".encode(): 7})
-    b'5LiA5Y+q 7\\n'
+    >>> dump_ranks({"一只".encode(): 7, b"": 8})
+    b'5LiA5Y+q 7\\n= 8\\n'
     """
     rows = sorted(ids.items(), key=lambda row: row[1])
-    return b"".join(base64.b64encode(token) + b" %d\n" % number for token, number in rows)
+    return b"".join((base64.b64encode(token) or b"=") + b" %d\n" % number for token, number in rows)
+
+
+def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """The names and ids in a JSON object, which is a list of pairs, as are those in it."""
+    fields = dict(pairs)
+    if isinstance(fields.get("special_tokens"), list):
+        return list(fields["special_tokens"])
+    added = fields.get("added_tokens")
+    if isinstance(added, list) and all(isinstance(token, list) for token in added):
+        tokens = [dict(token) for token in added]
+        return [(token.get("content"), token.get("id")) for token in tokens]
+    return pairs
 
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Reads special tokens: a JSON object of name and id, or one ``name id`` a line.
+    """Reads special tokens: a JSON object of name and id, or one ``name id`` a line; or the added
+    tokens of a ``tokenizer.json``, or what ``vocab-tools convert`` wrote beside a rank file.
 
     Raises ValueError, naming the line or the value, for anything else.
     """
@@ -193,7 +206,7 @@ def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
             pairs: list[tuple[Any, Any]] = json.loads(text, object_pairs_hook=list)
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}: the JSON is broken: {error}") from error
-        rows = [(name, number, repr(name)) for name, number in pairs]
+        rows = [(name, number, repr(name)) for name, number in _listed_specials(pairs)]
     else:
         rows = []
         for line_number, line in enumerate(text.splitlines(), 1):

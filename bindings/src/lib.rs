@@ -21,6 +21,8 @@
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
 //! | `template` | data into chat templates, and segments out of them |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
+//! | `train` | counting pieces and training for `vocab_tools` |
+//! | `progress` | how far long work is |
 //! | `hf` | tokenizer.json files |
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | errors of the core as Python exceptions |
@@ -43,6 +45,7 @@ mod ids;
 mod inspect;
 mod int_cache;
 mod objects;
+mod progress;
 mod prompt;
 mod ranks;
 mod request;
@@ -50,6 +53,7 @@ mod rows;
 mod strings;
 mod template;
 mod text;
+mod train;
 mod truncate;
 mod vocab_tools;
 mod vocabulary;
@@ -86,8 +90,11 @@ mod _core {
     #[pymodule_export]
     use super::template::{collect_segments, copy_plain};
     #[pymodule_export]
+    use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
+    #[pymodule_export]
     use super::vocab_tools::{
-        audit_tokens, count_pieces, learn_merges, merge_bytes, parse_rank_lines,
+        audit_tokens, count_pieces, count_tokens, learn_merges, merge_bytes, parse_rank_lines,
+        token_splits,
     };
 
     #[pymodule_init]

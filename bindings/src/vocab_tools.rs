@@ -1,64 +1,24 @@
 //! What `vocab_tools` needs of the core: learning, auditing, and merging of bare bytes.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
+use bpe_core::memory::reserve;
 use bpe_core::split::{BATCH, Batch, Piece};
 use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
-use bpe_core::{Encoding, Error, Normalization, SpecialTokens, Splitter, Vocabulary, rank_file};
-use pyo3::exceptions::PyValueError;
+use bpe_core::{
+    Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::progress::ProgressReporter;
 use crate::{gil, ranks};
 
 fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
     ranks::build(ranks.py(), ranks::from_dict(ranks)?)
-}
-
-/// Tells the caller how far long work is, and has Ctrl-C end it, a few times a second.
-struct ProgressReporter {
-    callback: Option<Py<PyAny>>,
-    last: Instant,
-    failure: Option<PyErr>,
-}
-
-impl ProgressReporter {
-    const EVERY: Duration = Duration::from_millis(100);
-
-    fn new(callback: Option<Py<PyAny>>) -> Self {
-        Self { callback, last: Instant::now(), failure: None }
-    }
-
-    /// Called without the interpreter; attaches to it only when it is time.
-    fn report(&mut self, done: usize, total: usize) -> ControlFlow<()> {
-        if self.last.elapsed() < Self::EVERY {
-            return ControlFlow::Continue(());
-        }
-        self.last = Instant::now();
-        let result = Python::attach(|py| {
-            py.check_signals()?;
-            if let Some(callback) = &self.callback {
-                callback.call1(py, (done, total))?;
-            }
-            Ok(())
-        });
-        match result {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                self.failure = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    }
-
-    /// Why the work was ended.
-    fn failure(self) -> PyErr {
-        self.failure.unwrap_or_else(|| PyValueError::new_err("the work was ended"))
-    }
 }
 
 type MergeRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, &'static str, i128, usize);
@@ -119,6 +79,50 @@ pub fn merge_bytes(
 ) -> PyResult<Vec<Option<Vec<u32>>>> {
     let vocabulary = vocabulary(ranks)?;
     Ok(py.detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
+}
+
+/// For each token in the order of ids, the ids of the two tokens whose merge makes it last. `None`
+/// for single bytes, and where merging does not reach the token from bytes that are tokens.
+#[pyfunction]
+pub fn token_splits(
+    py: Python<'_>,
+    ranks: &Bound<'_, PyDict>,
+) -> PyResult<Vec<Option<(u32, u32)>>> {
+    let vocabulary = vocabulary(ranks)?;
+    let id = |part: u32| ((part as usize) < vocabulary.len()).then(|| vocabulary.id(part));
+    let split = |rank| {
+        let (left, right) = vocabulary.split(rank)?;
+        Some((id(left)?, id(right)?))
+    };
+    Ok(py.detach(|| (0..vocabulary.len() as u32).map(split).collect()))
+}
+
+/// How many tokens each text has, and how often each id comes.
+type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
+
+/// How many tokens each of `texts` has, and how often each id comes: `(id, times)` by ascending id.
+/// Nothing in the texts is special.
+#[pyfunction]
+pub fn count_tokens(py: Python<'_>, core: &CoreBpe, texts: Vec<String>) -> PyResult<TokenCounts> {
+    let counted: bpe_core::Result<_> = gil::detached(py, || {
+        let mut lengths = Vec::new();
+        reserve(&mut lengths, texts.len())?;
+        let mut times: HashMap<u32, u64> = HashMap::new();
+        let mut ids = Vec::new();
+        for text in &texts {
+            bpe_core::polling::poll(text.len())?;
+            ids.clear();
+            core.encoding().encode(text, &Request::ORDINARY, &mut ids)?;
+            lengths.push(ids.len());
+            for &id in &ids {
+                *times.entry(id).or_default() += 1;
+            }
+        }
+        let mut times: Vec<_> = times.into_iter().collect();
+        times.sort_unstable();
+        Ok((lengths, times))
+    })?;
+    counted.or_raise(py)
 }
 
 /// Counts the pieces of texts, each text on its own: `(piece, how often)` in no order. `nfc` says

@@ -30,7 +30,7 @@
 //! | [`unstable`] | what a text that is still being typed may become |
 //! | [`sorted_tokens`] | tokens in the order of their bytes |
 //! | [`rank_file`] | the `.tiktoken` format |
-//! | [`train`] | the merges that make given words one token each |
+//! | [`train`] | vocabularies learned from text, and the merges that make given words one token |
 //! | [`audit`] | what is wrong with a vocabulary, token by token |
 //! | [`ablation`] | leaves mechanisms out, to measure them |
 //! | [`polling`] | lets a caller end long work |

@@ -5,6 +5,7 @@
 //! [`Error::OutOfMemory`] or get along; a process that is aborted names the call and the n.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
 use std::process::Command;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -15,6 +16,9 @@ use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::offsets::lossy_characters;
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::Selection;
+use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
+use bpe_core::train::counting::PieceCounter;
+use bpe_core::train::piece_table::PieceTable;
 use bpe_core::{
     Encoding, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
     rank_file, strip,
@@ -103,6 +107,18 @@ fn inputs(pattern: &str, normalization: Normalization) -> Inputs {
 
 type Call = fn(&mut Inputs) -> Result<()>;
 
+fn train(with: &Inputs, ties: Ties) -> Result<()> {
+    let special = SpecialTokens::new([("<|a|>".to_owned(), 0)])?;
+    let splitter = with.encoding.splitter().clone();
+    let counter = PieceCounter::new(splitter, with.encoding.normalization(), special);
+    let mut table = PieceTable::default();
+    counter.count(&with.text, &mut table)?;
+    let base: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
+    let options = Options { tokens: 6000, min_frequency: 1, ties, limits: Limits::default() };
+    let pieces = vec![Pieces { table, units: 1 }];
+    bpe::train(&base, pieces, &options, &mut |_| ControlFlow::Continue(())).map(drop)
+}
+
 /// By name; those with a third word in their name use a pattern of no family, or normalize.
 const CALLS: &[(&str, Call)] = &[
     ("encode", |with| with.encoding.encode(&with.text, &with.all, &mut Vec::new())),
@@ -147,6 +163,8 @@ const CALLS: &[(&str, Call)] = &[
     ("stable prefix", |with| stable_prefix(&with.encoding, &with.text, &with.all).map(drop)),
     ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
     ("vocabulary", |with| Vocabulary::from_ranks(rank_file::parse(&with.ranks)?).map(drop)),
+    ("train", |with| train(with, Ties::LowestIds)),
+    ("train by place", |with| train(with, Ties::First)),
     ("strip", |with| {
         strip::without_names(with.encoding.special_tokens().all(), &with.text).map(drop)
     }),

@@ -99,7 +99,7 @@ CORE_ROOMS = [
 BINDINGS_ROOMS = [
     "buffer_pool", "errors", "objects", "int_cache", "strings", "columns", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "prompt", "template", "vocab_tools", "hf", "batch",
+    "vocabulary", "caches", "facade", "prompt", "template", "progress", "vocab_tools", "train", "hf", "batch",
 ]  # fmt: skip
 
 # The same for the crate that reads tokenizer files.

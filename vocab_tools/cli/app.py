@@ -10,15 +10,19 @@ import click
 
 from . import PIPE_CLOSED
 from .check import check
+from .compare import compare, stats
+from .convert import convert
+from .counting import count
 from .extend import extend
 from .learn import learn
 from .propose import propose
+from .train import train
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="bpe-engine")
 def cli() -> None:
-    """Extend a byte-level BPE vocabulary, and check one.
+    """Extend, check, train, convert and compare byte-level BPE vocabularies.
 
     \b
     Add words to Qwen's vocabulary:
@@ -29,10 +33,17 @@ def cli() -> None:
       vocab-tools propose qwen.tiktoken corpus.txt -n 2000 -o words.txt
     All of it in one go:
       vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken
+    Train a vocabulary:
+      vocab-tools train corpus/ --vocab-size 32000 -o out.tiktoken
+    Write a tokenizer in another format:
+      vocab-tools convert qwen.tiktoken new/tokenizer.json --extra extra.tiktoken
+    Measure tokenizers on text:
+      vocab-tools stats o200k_base --corpus news.txt
+      vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
     """
 
 
-for _command in (learn, check, propose, extend):
+for _command in (learn, check, propose, extend, count, train, convert, stats, compare):
     cli.add_command(_command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,6 +15,9 @@ from rich.text import Text
 
 from ..notes import Note, grouped
 from ..report.sections import Section
+
+#: What stands at the right of its column, and is never wrapped.
+_NUMBER = re.compile(r"[\d,.]+%?")
 
 #: Rows of a table on the screen.
 ROWS_SHOWN = 20
@@ -95,8 +99,14 @@ def _print_table(to: Console, part: Section) -> None:
     if not part.rows:
         return
     table = Table(box=None, pad_edge=False)
-    for column in part.columns:
-        table.add_column(column, overflow="fold")
+    for place, column in enumerate(part.columns):
+        are_numbers = all(_NUMBER.fullmatch(row[place]) for row in part.rows)
+        table.add_column(
+            column,
+            overflow="fold",
+            justify="right" if are_numbers else "left",
+            no_wrap=are_numbers,
+        )
     for row in part.rows:
         table.add_row(*(Text(text) for text in row))
     to.print(table)

@@ -6,11 +6,9 @@ import click
 
 from ..check import check_vocabulary
 from ..extend import learn_merges
-from ..extend.propose import Proposal, propose_words
 from ..files import STANDARD, OutputFiles
 from ..ranks import load_ranks
 from ..report import render
-from ..words import listed_words
 from .check import print_findings
 from .console import console, print_notes, progress_bar, readable_errors, say
 from .learn import effect_on, explain
@@ -24,7 +22,7 @@ from .options import (
     special_inputs,
     special_tokens_option,
 )
-from .propose import print_proposal, propose_options, script_list, steps_bar
+from .propose import print_proposal, propose_options, proposed
 
 
 @click.command()
@@ -77,7 +75,7 @@ def extend(
         files = OutputFiles(outputs, inputs, force=force)
         ranks = load_ranks(base, *extra)
         special_tokens = read_special_option(specials)
-        proposal = _proposed(ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field)
+        proposal = proposed(ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field)
         with progress_bar("learning") as update:
             result = learn_merges(
                 ranks,
@@ -115,27 +113,3 @@ def extend(
     if not checked.ok:
         say(console(stderr=True), "nothing was written, since the check found errors")
         context.exit(1)
-
-
-def _proposed(
-    ranks: dict[bytes, int],
-    corpus: tuple[str, ...],
-    new_ids: int,
-    pattern: str | None,
-    min_frequency: int,
-    scripts: str,
-    exclude: str | None,
-    field: str,
-) -> Proposal:
-    with steps_bar() as update:
-        return propose_words(
-            ranks,
-            corpus,
-            new_ids,
-            pattern=pattern,
-            min_frequency=min_frequency,
-            scripts=script_list(scripts),
-            exclude=listed_words(exclude, keep_space=True) if exclude else (),
-            field=field,
-            progress=update,
-        )

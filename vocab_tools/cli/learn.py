@@ -146,7 +146,8 @@ def effect_on(corpus: tuple[str, ...], result: LearnResult, field: str) -> Corpu
 
 def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, output: str) -> None:
     """Prints what was learned."""
-    where = "" if output == STANDARD else f" {output} has the new tokens."
+    has = "has the new tokens" if result.tokens else "is empty"
+    where = "" if output == STANDARD else f" {output} {has}."
     parts = sections(result, effect, ROWS_SHOWN)
     summary, *others = (part for part in parts if part.title != "Remarks")
     print_sections(to, [replace(summary, text=summary.text + where), *others], OPTIONAL)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ..corpus.reading import ERRORS
 from ..files import STANDARD
 from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
@@ -91,6 +92,17 @@ def field_option(command: Command) -> Command:
         default="text",
         show_default=True,
         help="The field of .jsonl lines, or the column of .parquet files, that has the text.",
+    )(command)
+
+
+def errors_option(command: Command) -> Command:
+    """``--errors``."""
+    return click.option(
+        "--errors",
+        type=click.Choice(ERRORS),
+        default="strict",
+        show_default=True,
+        help="What to do with bytes that are no UTF-8.",
     )(command)
 
 

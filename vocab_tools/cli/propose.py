@@ -89,18 +89,8 @@ def propose(
     with readable_errors():
         inputs = [base, *corpus, *extra, *([exclude] if exclude else [])]
         files = OutputFiles([output], inputs, force=force)
-        with steps_bar() as update:
-            proposal = propose_words(
-                load_ranks(base, *extra),
-                corpus,
-                new_ids,
-                pattern=chosen,
-                min_frequency=min_frequency,
-                scripts=script_list(scripts),
-                exclude=listed_words(exclude, keep_space=True) if exclude else (),
-                field=field,
-                progress=update,
-            )
+        ranks = load_ranks(base, *extra)
+        proposal = proposed(ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field)
         files.write({output: proposal.dump()})
     if not quiet:
         print_proposal(proposal, output)
@@ -110,9 +100,29 @@ def propose(
         say(to, f"\nLearn them with: {command}")
 
 
-def script_list(option: str) -> list[str]:
-    """The names in ``--scripts``."""
-    return [name for name in option.split(",") if name.strip()]
+def proposed(
+    ranks: dict[bytes, int],
+    corpus: tuple[str, ...],
+    new_ids: int,
+    pattern: str | None,
+    min_frequency: int,
+    scripts: str,
+    exclude: str | None,
+    field: str,
+) -> Proposal:
+    """The words that the options ask for, with a progress bar."""
+    with steps_bar() as update:
+        return propose_words(
+            ranks,
+            corpus,
+            new_ids,
+            pattern=pattern,
+            min_frequency=min_frequency,
+            scripts=[name for name in scripts.split(",") if name.strip()],
+            exclude=listed_words(exclude, keep_space=True) if exclude else (),
+            field=field,
+            progress=update,
+        )
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from .counting import PieceCounts, count_pieces
 from .effect import ChangedPiece, CorpusEffect, TokenCounts, corpus_effect
-from .reading import read_texts
+from .reading import corpus_files, read_texts
 
 __all__ = [
     "ChangedPiece",
@@ -10,6 +10,7 @@ __all__ = [
     "PieceCounts",
     "TokenCounts",
     "corpus_effect",
+    "corpus_files",
     "count_pieces",
     "read_texts",
 ]

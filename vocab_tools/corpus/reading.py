@@ -1,64 +1,175 @@
-"""Text out of files: plain, JSON lines, Parquet; packed with gzip or not."""
+"""Text out of files: plain, JSON lines, Parquet; packed with gzip or Zstandard, or not."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import glob
 import gzip
+import importlib
 import io
 import json
 import os
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 #: Text comes in blocks of about this many characters, to bound memory.
-BLOCK_CHARACTERS = 1 << 20
+BLOCK_CHARACTERS = 1 << 18
 
 #: The endings of files with one JSON object a line.
 JSON_LINES = (".jsonl", ".ndjson")
 
+#: Standard input, as a path.
+STANDARD = "-"
 
-def read_texts(path: str | os.PathLike[str], field: str = "text") -> Iterator[list[str]]:
-    """The texts of a file, in blocks of about a million characters.
+#: What to do with bytes that are no UTF-8.
+ERRORS = ("strict", "replace")
+
+
+def read_texts(
+    path: str | os.PathLike[str], field: str = "text", errors: str = "strict"
+) -> Iterator[list[str]]:
+    """The texts of a file, in blocks of some 250,000 characters.
 
     A plain file is one text; it is cut where every published pattern cuts: between a newline that
     stands behind text and a letter. In ``.jsonl`` and ``.parquet`` files every row is a text.
 
     Args:
-        path: a file in UTF-8; ``.gz`` behind its other ending says that it is packed.
+        path: a file in UTF-8; one that is packed with gzip or Zstandard is known by its first
+            bytes. ``-`` is standard input, plain text.
         field: the name of the JSON field or the Parquet column that has the text.
+        errors: "replace" puts U+FFFD where bytes are no UTF-8.
 
     Raises:
         ValueError: the file is not UTF-8, a line is no JSON object, or it has no such field.
-        ImportError: reading Parquet needs the package pyarrow.
+        ImportError: reading Parquet or Zstandard needs a package.
         OSError: the file cannot be read.
     """
+    if errors not in ERRORS:
+        raise ValueError(f"errors is {errors!r}; choose one of {', '.join(ERRORS)}")
     name = Path(path).name.lower()
     if name.endswith(".parquet"):
         return _blocks_of_rows(_parquet_rows(path, field))
-    if name.removesuffix(".gz").endswith(JSON_LINES):
-        return _blocks_of_rows(_json_rows(path, field))
-    return ([block] for block in _blocks_of_text(path))
+    if name.removesuffix(".gz").removesuffix(".zst").endswith(JSON_LINES):
+        return _blocks_of_rows(_json_rows(path, field, errors))
+    return ([block] for block in _blocks_of_text(path, errors))
+
+
+def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files that paths stand for, in a fixed order.
+
+    A folder stands for all files in it and below it, but for those whose names begin with a dot;
+    a path that does not exist and has ``*``, ``?`` or ``[`` for the files that it matches, ``**``
+    for any folders.
+
+    Raises:
+        FileNotFoundError: there is no such file, or none that matches.
+        ValueError: a folder has no files.
+    """
+    files: list[str] = []
+    for given in paths:
+        path = os.fspath(given)
+        if path != STANDARD and not os.path.exists(path) and glob.has_magic(path):
+            found = sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
+            if not found:
+                raise FileNotFoundError(2, "matches no file", path)
+        elif os.path.isdir(path):
+            found = sorted(_files_below(path))
+            if not found:
+                raise ValueError(f"{path}: there are no files in this folder")
+        elif path == STANDARD or os.path.exists(path):
+            found = [path]
+        else:
+            raise FileNotFoundError(2, "there is no such file", path)
+        files += found
+    return files
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (os.path.join(where, name) for name in names if not name.startswith("."))
 
 
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
-        with open(path, "rb") as file:
-            packed = file.peek(2)[:2] == b"\x1f\x8b"
-            yield gzip.open(file) if packed else file  # type: ignore[misc]
+        with contextlib.ExitStack() as stack:
+            if os.fspath(path) == STANDARD:
+                yield sys.stdin.buffer
+                return
+            file = stack.enter_context(open(path, "rb"))
+            start = file.peek(4)[:4]
+            if start[:2] == b"\x1f\x8b":
+                yield stack.enter_context(gzip.open(file))  # type: ignore[misc]
+            elif start == b"\x28\xb5\x2f\xfd":
+                yield stack.enter_context(_zstandard(file, path))
+            else:
+                yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: the gzip compression is broken: {error}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}; give a text file in UTF-8") from error
 
 
-def _blocks_of_text(path: str | os.PathLike[str]) -> Iterator[str]:
+@contextlib.contextmanager
+def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    try:
+        package = importlib.import_module("zstandard")
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path} needs the package zstandard; install it with "
+            f"pip install 'bpe-engine[zstd]'"
+        ) from error
+    try:
+        with io.BufferedReader(_ZstandardFrames(package, file), BLOCK_CHARACTERS) as lines:
+            yield lines
+    except package.ZstdError as error:
+        raise ValueError(f"{path}: the Zstandard compression is broken: {error}") from error
+
+
+class _ZstandardFrames(io.RawIOBase):
+    """Frames, one behind the other. The package's own reader does not tell a file that was cut off
+    from a whole one."""
+
+    def __init__(self, package: Any, file: BinaryIO) -> None:
+        self.package, self.file = package, file
+        self.frame: Any = None
+        self.packed = self.plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.plain:
+            self.packed = self.packed or self.file.read(1 << 17)
+            if not self.packed:
+                if self.frame is not None:
+                    raise self.package.ZstdError("the file ends within a frame")
+                return 0
+            if self.frame is None:
+                self.frame = self.package.ZstdDecompressor().decompressobj()
+            self.plain = self.frame.decompress(self.packed)
+            self.packed = self.frame.unused_data
+            if self.frame.eof:
+                self.frame = None
+        size = min(len(buffer), len(self.plain))
+        buffer[:size], self.plain = self.plain[:size], self.plain[size:]
+        return size
+
+
+def _not_utf8(where: str, error: UnicodeDecodeError, offset: int) -> ValueError:
+    return ValueError(
+        f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {offset:,} "
+        f"({error.reason}); give text in UTF-8, or --errors replace to have U+FFFD in its place"
+    )
+
+
+def _blocks_of_text(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
     rest = ""
     with _opened(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        while block := text.read(BLOCK_CHARACTERS):
+        for block in _decoded(file, path, errors):
             rest += block
             end = _cut(rest)
             if end:
@@ -66,6 +177,23 @@ def _blocks_of_text(path: str | os.PathLike[str]) -> Iterator[str]:
                 rest = rest[end:]
     if rest:
         yield rest
+
+
+def _decoded(file: BinaryIO, path: str | os.PathLike[str], errors: str) -> Iterator[str]:
+    offset, rest = 0, b""
+    while True:
+        block = file.read(BLOCK_CHARACTERS)
+        data = rest + block
+        try:
+            text, used = codecs.utf_8_decode(data, errors, not block)
+        except UnicodeDecodeError as error:
+            raise _not_utf8(os.fspath(path), error, offset + error.start) from error
+        if text:
+            yield text
+        if not block:
+            return
+        offset += used
+        rest = data[used:]
 
 
 def _cut(text: str) -> int:
@@ -91,16 +219,23 @@ def _blocks_of_rows(rows: Iterator[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _json_rows(path: str | os.PathLike[str], field: str) -> Iterator[str]:
+def _json_rows(path: str | os.PathLike[str], field: str, errors: str) -> Iterator[str]:
+    offset = 0
     with _opened(path) as file:
-        for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8"), 1):
+        for number, data in enumerate(file, 1):
+            where = f"{path}, line {number}"
+            try:
+                line = data.decode("utf-8", errors)
+            except UnicodeDecodeError as error:
+                raise _not_utf8(where, error, offset + error.start) from error
+            offset += len(data)
             if not line.strip():
                 continue
             try:
                 row = json.loads(line)
             except json.JSONDecodeError as error:
-                raise ValueError(f"{path}, line {number}: the JSON is broken: {error}") from error
-            yield _field(row, field, f"{path}, line {number}")
+                raise ValueError(f"{where}: the JSON is broken: {error}") from error
+            yield _field(row, field, where)
 
 
 def _field(row: Any, field: str, where: str) -> str:

@@ -1,6 +1,6 @@
 """Rows for new tokens in the embedding table of a model."""
 
-from .plan import EmbeddingPlan, embedding_plan
+from .plan import EmbeddingPlan, embedding_plan, read_plan
 from .tables import METHODS, extend_embeddings
 
-__all__ = ["METHODS", "EmbeddingPlan", "embedding_plan", "extend_embeddings"]
+__all__ = ["METHODS", "EmbeddingPlan", "embedding_plan", "extend_embeddings", "read_plan"]

@@ -14,7 +14,10 @@ plan tells them apart, and has a row for every id up to the new maximum. Those o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import bpe_engine
 from bpe_engine import vocabulary
@@ -34,6 +37,55 @@ class EmbeddingPlan(dict[int, list[int]]):
     gaps: list[tuple[int, int]]
     #: The ids of the base's tokens, whose rows are trained.
     base_ids: list[int]
+
+    def dump(self) -> bytes:
+        """The plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""
+        contents = {
+            "sizes": self.sizes,
+            "gaps": self.gaps,
+            "base_ids": _ranges(self.base_ids),
+            "made_of": {str(number): parts for number, parts in self.items()},
+        }
+        return (json.dumps(contents, separators=(",", ":")) + "\n").encode()
+
+
+def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
+    """The plan that ``vocab-tools convert --plan`` wrote.
+
+    Raises:
+        ValueError: the file is no such plan.
+        OSError: it cannot be read.
+
+    >>> import tempfile
+    >>> plan = embedding_plan({bytes([byte]): byte for byte in range(256)}, {b"ab": 260})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/plan.json").write_bytes(plan.dump())
+    ...     again = read_plan(f"{folder}/plan.json")
+    >>> again == plan, again.gaps == plan.gaps, again.base_ids == plan.base_ids
+    (True, True, True)
+    """
+    try:
+        found = json.loads(Path(path).read_bytes())
+        plan = EmbeddingPlan({int(number): parts for number, parts in found["made_of"].items()})
+        plan.sizes = found["sizes"]
+        plan.gaps = [(first, last) for first, last in found["gaps"]]
+        plan.base_ids = [
+            number for first, last in found["base_ids"] for number in range(first, last + 1)
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is no embedding plan: {error!r}") from error
+    return plan
+
+
+def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as ranges of first and last."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ranges
 
 
 def embedding_plan(
@@ -79,8 +131,21 @@ def embedding_plan(
             raise ValueError(
                 f"the id {number} of {token!r} is taken by the special token {taken[number]}"
             )
-    plan = EmbeddingPlan()
     made_of = vocabulary.merge_bytes(ranks, list(new)) if new else []
+    return plan_of(ranks, new, made_of, list(specials.values()))
+
+
+def plan_of(
+    ranks: Mapping[bytes, int],
+    new: Mapping[bytes, int],
+    made_of: Sequence[list[int] | None],
+    special_ids: Sequence[int],
+) -> EmbeddingPlan:
+    """The plan, when it is known what the new tokens are made of.
+
+    Raises ValueError for a new token of which nothing says that.
+    """
+    plan = EmbeddingPlan()
     for (token, number), parts in zip(new.items(), made_of):
         if parts is None:
             raise ValueError(
@@ -88,14 +153,14 @@ def embedding_plan(
                 f"row is made of; add the single byte to the base"
             )
         plan[number] = parts
-    base_size = max([*ranks.values(), *specials.values()]) + 1
+    base_size = max([*ranks.values(), *special_ids]) + 1
     size = max([base_size, *(number + 1 for number in plan)])
     plan.gaps = free_ranges(plan, base_size, size)
     plan.base_ids = list(ranks.values())
     plan.sizes = {
         "base_ranks": len(ranks),
         "extra_ranks": len(plan),
-        "special_tokens": len(specials),
+        "special_tokens": len(special_ids),
         "base_max_id_plus_one": base_size,
         "max_id_plus_one": size,
         "rows": size,

@@ -13,7 +13,7 @@ from ..ranks import RankSource, check_special_tokens
 from ..text import few, plural, shorten, show
 from ..words import is_spaced
 from .candidates import sort_words
-from .policy import LikeAddMerges, Merge, SoundPolicy, number_merges
+from .policy import LikeAddMerges, Merge, SoundPolicy, Taken, number_merges
 from .prune import unneeded
 from .result import LearnResult, Step, WordPath, distinct_ids
 
@@ -112,7 +112,8 @@ def learn_merges(
         raise ValueError(_too_many(len(ranks), len(kept), room))
     if prune:
         merges = _pruned(merges, ranks, kept, notes)
-    steps = number_merges(merges, policy, ranks, specials, start_id, found.is_qwen, notes)
+    taken = Taken(ranks, specials, start_id, found.is_qwen)
+    steps = number_merges(merges, policy, taken, notes)
     result = LearnResult(
         tokens=_tokens(steps),
         steps=steps,

@@ -29,6 +29,23 @@ class Merge(NamedTuple):
     words: int
 
 
+class Taken(NamedTuple):
+    """The ids that are taken, and the one that new tokens are to start with."""
+
+    ranks: Mapping[bytes, int]
+    special_tokens: Mapping[str, int]
+    #: As people gave it; None for the default.
+    start_id: int | None
+    is_qwen: bool
+
+    @property
+    def asked(self) -> int:
+        """The first id that is asked for, by people or by default."""
+        if self.start_id is not None:
+            return self.start_id
+        return QWEN_START_ID if self.is_qwen else 0
+
+
 class SoundPolicy:
     """Every new token is new, and its id is free."""
 
@@ -49,20 +66,10 @@ class SoundPolicy:
         """Whether the token of a merge is written."""
         return merge.novelty == "new"
 
-    def first_id(
-        self,
-        ranks: Mapping[bytes, int],
-        special_tokens: Mapping[str, int],
-        start_id: int | None,
-        is_qwen: bool,
-        count: int,
-        notes: list[Note],
-    ) -> int:
+    def first_id(self, taken: Taken, count: int, notes: list[Note]) -> int:
         """The id of the first of ``count`` new tokens."""
-        asked = start_id
-        if asked is None:
-            asked = QWEN_START_ID if is_qwen else 0
-        first = first_free_id(ranks, special_tokens, asked, count)
+        ranks, special_tokens, start_id, is_qwen = taken
+        first = first_free_id(ranks, special_tokens, taken.asked, count)
         if start_id is not None and first != start_id:
             raise ValueError(_collision(ranks, special_tokens, start_id, count, first))
         if start_id is None and is_qwen and first != QWEN_START_ID:
@@ -88,33 +95,20 @@ class LikeAddMerges(SoundPolicy):
     def gets_id(self, merge: Merge) -> bool:
         return merge.novelty != "pruned"
 
-    def first_id(
-        self,
-        ranks: Mapping[bytes, int],
-        special_tokens: Mapping[str, int],
-        start_id: int | None,
-        is_qwen: bool,
-        count: int,
-        notes: list[Note],
-    ) -> int:
-        asked = start_id
-        if asked is None:
-            asked = QWEN_START_ID if is_qwen else 0
-        if asked >= len(ranks):
-            return asked
-        if start_id not in (0, -1, None):
-            text = f"the start id {asked} is below {len(ranks)}, the number of ranks: raised"
+    def first_id(self, taken: Taken, count: int, notes: list[Note]) -> int:
+        size = len(taken.ranks)
+        if taken.asked >= size:
+            return taken.asked
+        if taken.start_id not in (0, -1, None):
+            text = f"the start id {taken.asked} is below {size}, the number of ranks: raised"
             notes.append(Note("start id", text))
-        return len(ranks)
+        return size
 
 
 def number_merges(
     merges: Sequence[Merge],
     policy: SoundPolicy,
-    ranks: Mapping[bytes, int],
-    special_tokens: Mapping[str, int],
-    start_id: int | None,
-    is_qwen: bool,
+    taken: Taken,
     notes: list[Note],
 ) -> list[Step]:
     """Gives the merges their ids.
@@ -122,7 +116,7 @@ def number_merges(
     Raises ValueError when the start id collides, or when the last id would be too large.
     """
     count = sum(map(policy.gets_id, merges))
-    first = policy.first_id(ranks, special_tokens, start_id, is_qwen, count, notes)
+    first = policy.first_id(taken, count, notes)
     if first + count - 1 > MAX_ID:
         raise ValueError(f"the last id would be {first + count - 1}, above {MAX_ID}")
     steps = []

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 from ..check import CheckResult
+from ..compare.result import Comparison
 from ..corpus.effect import CorpusEffect
 from ..extend.result import LearnResult
-from . import html, plain
+from . import comparison, html, plain
 from .page import require_jinja2
 
 __all__ = ["ENDINGS", "check_ending", "render", "write_report"]
@@ -16,17 +17,18 @@ __all__ = ["ENDINGS", "check_ending", "render", "write_report"]
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-Result = LearnResult | CheckResult
+Result = LearnResult | CheckResult | Comparison
 
 
 def write_report(
     path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None
 ) -> None:
-    """Writes a report of what was learned, or of what a check found.
+    """Writes a report of what was learned, of what a check found, or of what was measured.
 
     Args:
         path: the file; its ending names the format: .html, .json or .md.
-        result: from :func:`vocab_tools.learn_merges` or :func:`vocab_tools.check_vocabulary`.
+        result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.check_vocabulary` or
+            :func:`vocab_tools.compare.compare_tokenizers`.
         effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
 
     Raises:
@@ -52,6 +54,11 @@ def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | 
     """The contents of a report in the format that the ending of ``path`` names."""
     check_ending(path)
     ending = Path(path).suffix.lower()
+    if isinstance(result, Comparison):
+        if ending == ".json":
+            return comparison.comparison_json(result)
+        page = ending != ".md"
+        return comparison.comparison_page(result) if page else plain.comparison_markdown(result)
     if isinstance(result, CheckResult):
         if ending == ".json":
             return plain.check_json(result)

@@ -65,6 +65,7 @@ class Chart:
     labels: list[Label]
     #: The series that have a colour of their own, for the legend.
     series: list[str]
+    kind: str = "bars"
     width: int = WIDTH
     height: int = HEIGHT
     baseline: int = BASELINE

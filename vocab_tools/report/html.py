@@ -92,10 +92,14 @@ def _conflicts(result: LearnResult) -> Part | None:
     ]
     rows: list[list[Cell]] = []
     rows += [
-        [path.word, path.reason or "does not become one token"] for path in result.not_one_token
+        [bare(path.word.encode()), path.reason or "does not become one token"]
+        for path in result.not_one_token
     ]
     rows += [
-        [path.word, "is one token as a piece of its own only; merging takes another way"]
+        [
+            bare(path.word.encode()),
+            "is one token as a piece of its own only; merging takes another way",
+        ]
         for path in result.words
         if path.id is not None and not path.reached
     ]
@@ -105,10 +109,16 @@ def _conflicts(result: LearnResult) -> Part | None:
         if step.novelty in ("in base", "repeated")
     ]
     rows += [
-        [word, "would be pre-tokenized to " + " | ".join(cut)]
+        [
+            bare(word.encode()),
+            "would be pre-tokenized to " + " | ".join(bare(piece.encode()) for piece in cut),
+        ]
         for word, cut in result.refused.items()
     ]
-    rows += [[word, f"is a token already, {number}"] for word, number in result.skipped.items()]
+    rows += [
+        [bare(word.encode()), f"is a token already, {number}"]
+        for word, number in result.skipped.items()
+    ]
     tables = []
     if rows:
         columns = [Column("word or token", "token"), Column("why")]
@@ -215,7 +225,7 @@ def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[T
     if effect.unexpected:
         changed: list[list[Cell]] = [
             [
-                change.text,
+                bare(change.text.encode()),
                 change.count,
                 _named_tokens(change.before, token),
                 _named_tokens(change.after, token),

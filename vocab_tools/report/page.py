@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from .charts import Chart
+from .plots import BarPlot, LinePlot
 
 #: Rows that stand in the page itself, for browsers without scripts; the others are data from which
 #: the script makes the rows of each leaf.
@@ -28,7 +29,7 @@ class Column:
     """A column: its heading, and what kind of cells it has."""
 
     title: str
-    #: "text", "number", "id", "token", "tokens" or "path".
+    #: "text", "number", "id", "token", "tokens", "path", or "cut", a whole text in tokens.
     kind: str = "text"
 
 
@@ -89,7 +90,7 @@ class Part:
     tiles: Sequence[Tile] = ()
     remarks: Sequence[Remark] = ()
     tables: Sequence[TableView] = ()
-    charts: Sequence[Chart] = ()
+    charts: Sequence[Chart | LinePlot | BarPlot] = ()
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ from dataclasses import asdict
 from html import escape
 
 from ..check import CheckResult
+from ..compare.result import Comparison
 from ..corpus.effect import CorpusEffect
 from ..extend.result import LearnResult, to_plain
-from .sections import Section, check_sections, sections
+from .comparison import comparison_sections, title_of
+from .sections import MOST_ROWS, Section, check_sections, sections
 
 
 def learn_json(result: LearnResult, effect: CorpusEffect | None = None) -> str:
@@ -32,6 +34,11 @@ def learn_markdown(result: LearnResult, effect: CorpusEffect | None = None) -> s
 def check_markdown(result: CheckResult) -> str:
     """What was found, as Markdown."""
     return _markdown("Check of a vocabulary", check_sections(result))
+
+
+def comparison_markdown(result: Comparison) -> str:
+    """What was measured, as Markdown."""
+    return _markdown(title_of(result), comparison_sections(result, MOST_ROWS))
 
 
 #: What Markdown would take as markup in the cell of a table; HTML is escaped before.

@@ -28,7 +28,7 @@ function cell(value, kind, label) {
       path.append(chips(stage));
     });
     made.append(path);
-  } else if (kind === "tokens") {
+  } else if (kind === "tokens" || kind === "cut") {
     made.append(chips(value));
   } else if (kind === "id") {
     made.textContent = value ?? "";

@@ -1,0 +1,49 @@
+//! How far long work is, told to a Python function.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Tells the caller how far long work is, and has Ctrl-C end it, a few times a second.
+pub struct ProgressReporter {
+    callback: Option<Py<PyAny>>,
+    last: Instant,
+    failure: Option<PyErr>,
+}
+
+impl ProgressReporter {
+    const EVERY: Duration = Duration::from_millis(100);
+
+    pub fn new(callback: Option<Py<PyAny>>) -> Self {
+        Self { callback, last: Instant::now(), failure: None }
+    }
+
+    /// Called without the interpreter; attaches to it only when it is time.
+    pub fn report(&mut self, done: usize, total: usize) -> ControlFlow<()> {
+        if self.last.elapsed() < Self::EVERY {
+            return ControlFlow::Continue(());
+        }
+        self.last = Instant::now();
+        let result = Python::attach(|py| {
+            py.check_signals()?;
+            if let Some(callback) = &self.callback {
+                callback.call1(py, (done, total))?;
+            }
+            Ok(())
+        });
+        match result {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// Why the work was ended.
+    pub fn failure(self) -> PyErr {
+        self.failure.unwrap_or_else(|| PyValueError::new_err("the work was ended"))
+    }
+}

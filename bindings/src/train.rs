@@ -1,0 +1,312 @@
+//! Counting the pieces of texts, and training on the counts.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bpe_core::polling::poll;
+use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties, Trained};
+use bpe_core::train::counting::PieceCounter;
+use bpe_core::train::piece_table::PieceTable;
+use bpe_core::train::runs::{self, MergedRuns, RunWriter};
+use bpe_core::{Normalization, SpecialTokens, Splitter};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyList};
+
+use crate::errors::OrRaise;
+use crate::gil;
+use crate::progress::ProgressReporter;
+
+/// How often each piece of some texts occurs.
+///
+/// `pattern` cuts text into pieces; the names in `special_tokens` are cut out before, and are in
+/// no piece; `nfc` says that text is normalized first. Several threads may count at once, each
+/// into a table of its own.
+#[pyclass(module = "bpe_engine._core", frozen)]
+pub struct PieceCounts {
+    /// Boxed: Python gives objects less alignment than it may need.
+    counter: Box<PieceCounter>,
+    tables: Mutex<Vec<PieceTable>>,
+}
+
+impl PieceCounts {
+    /// A panic leaves a table in order, so its lock is never lost.
+    fn lock(&self) -> MutexGuard<'_, Vec<PieceTable>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on a table that no other thread has.
+    fn with_table<T>(&self, work: impl FnOnce(&mut PieceTable) -> T) -> T {
+        let mut table = self.lock().pop().unwrap_or_default();
+        let result = work(&mut table);
+        self.lock().push(table);
+        result
+    }
+
+    /// All counts in one table.
+    fn whole(&self) -> bpe_core::Result<PieceTable> {
+        let mut tables = std::mem::take(&mut *self.lock());
+        tables.sort_by_key(PieceTable::len);
+        let mut whole = tables.pop().unwrap_or_default();
+        while let Some(table) = tables.pop() {
+            poll(table.memory())?;
+            whole.merge(&table)?;
+        }
+        Ok(whole)
+    }
+
+    /// Runs `work` on all counts in one table, which stay.
+    fn with_whole<T>(
+        &self,
+        work: impl FnOnce(&mut PieceTable) -> bpe_core::Result<T>,
+    ) -> bpe_core::Result<T> {
+        let mut whole = self.whole()?;
+        let result = work(&mut whole);
+        self.lock().push(whole);
+        result
+    }
+}
+
+#[pymethods]
+impl PieceCounts {
+    #[new]
+    #[pyo3(signature = (pattern, *, special_tokens=Vec::new(), nfc=false))]
+    fn new(
+        py: Python<'_>,
+        pattern: &str,
+        special_tokens: Vec<String>,
+        nfc: bool,
+    ) -> PyResult<Self> {
+        let special = SpecialTokens::new(special_tokens.into_iter().zip(0..)).or_raise(py)?;
+        let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
+        let splitter = Splitter::new(pattern).or_raise(py)?;
+        let counter = Box::new(PieceCounter::new(splitter, normalization, special));
+        Ok(Self { counter, tables: Mutex::default() })
+    }
+
+    /// Counts the pieces of texts, each on its own.
+    fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<()> {
+        let counted = gil::detached(py, || {
+            self.with_table(|table| {
+                texts.iter().try_for_each(|text| self.counter.count(text, table))
+            })
+        })?;
+        counted.or_raise(py)
+    }
+
+    /// Adds pieces that were counted elsewhere.
+    fn add(&self, py: Python<'_>, pieces: Vec<PyBackedBytes>, counts: Vec<u64>) -> PyResult<()> {
+        if pieces.len() != counts.len() {
+            return Err(PyValueError::new_err(format!(
+                "there are {} pieces and {} counts; give as many of both",
+                pieces.len(),
+                counts.len()
+            )));
+        }
+        let added = gil::detached(py, || {
+            self.with_table(|table| {
+                let mut rows = pieces.iter().zip(&counts);
+                rows.try_for_each(|(piece, &count)| table.add(piece, count))
+            })
+        })?;
+        added.or_raise(py)
+    }
+
+    /// Bytes of memory in use.
+    fn memory(&self) -> usize {
+        self.lock().iter().map(PieceTable::memory).sum()
+    }
+
+    /// `(distinct pieces, how often they occur together, their bytes together, their characters
+    /// together)`.
+    fn totals(&self, py: Python<'_>) -> PyResult<(usize, u64, u64, u64)> {
+        let totals = gil::detached(py, || {
+            self.with_whole(|table| {
+                let (mut occurrences, mut bytes, mut characters) = (0u64, 0u64, 0u64);
+                for (piece, count) in table.iter() {
+                    let starts = piece.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
+                    occurrences = occurrences.saturating_add(count);
+                    bytes = bytes.saturating_add(count.saturating_mul(piece.len() as u64));
+                    characters = characters.saturating_add(count.saturating_mul(starts as u64));
+                }
+                Ok((table.len(), occurrences, bytes, characters))
+            })
+        })?;
+        totals.or_raise(py)
+    }
+
+    /// Forgets the pieces that occur less than `least` times: how many, and how often they
+    /// occurred together.
+    fn drop_rare(&self, py: Python<'_>, least: u64) -> PyResult<(usize, u64)> {
+        gil::detached(py, || self.with_whole(|table| table.drop_rare(least)))?.or_raise(py)
+    }
+
+    /// Writes all counts to a file; see `CountReader`.
+    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let written = gil::detached(py, || {
+            self.with_whole(|table| {
+                let order = table.by_bytes()?;
+                Ok(runs::write_table(table, &order, &path))
+            })
+        })?;
+        Ok(written.or_raise(py)??)
+    }
+
+    /// Moves all counts to a file.
+    fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.write(py, path)?;
+        self.lock().clear();
+        Ok(())
+    }
+
+    /// Adds the sums of files of counts, but for pieces whose sum is below `least`. Stops when the
+    /// counts have more than `most_memory` bytes. How many pieces were left out, how often they
+    /// occurred together, and whether memory was enough.
+    #[pyo3(signature = (paths, least=1, most_memory=None))]
+    fn read(
+        &self,
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        least: u64,
+        most_memory: Option<usize>,
+    ) -> PyResult<(usize, u64, bool)> {
+        let read = gil::detached(py, || {
+            self.with_whole(|table| {
+                let (mut pieces, mut occurrences) = (0, 0u64);
+                let mut read = || -> io::Result<bpe_core::Result<bool>> {
+                    let mut merged = MergedRuns::open(&paths)?;
+                    while let Some((piece, count)) = merged.next_piece()? {
+                        if count < least {
+                            pieces += 1;
+                            occurrences = occurrences.saturating_add(count);
+                        } else if let Err(error) = poll(64).and_then(|()| table.add(piece, count)) {
+                            return Ok(Err(error));
+                        } else if most_memory.is_some_and(|most| table.memory() > most) {
+                            return Ok(Ok(false));
+                        }
+                    }
+                    Ok(Ok(true))
+                };
+                let fits = match read() {
+                    Ok(result) => Ok(result?),
+                    Err(error) => Err(error),
+                };
+                Ok(fits.map(|fits| (pieces, occurrences, fits)))
+            })
+        })?;
+        Ok(read.or_raise(py)??)
+    }
+}
+
+/// Reads files of counts, adding up those of the same piece, in the order of bytes.
+#[pyclass(module = "bpe_engine._core", frozen)]
+pub struct CountReader {
+    runs: Mutex<MergedRuns>,
+}
+
+#[pymethods]
+impl CountReader {
+    #[new]
+    fn new(paths: Vec<PathBuf>) -> PyResult<Self> {
+        Ok(Self { runs: Mutex::new(MergedRuns::open(&paths)?) })
+    }
+
+    /// The next pieces and their counts, `most` at most; none at the end.
+    fn read<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Bound<'py, PyList>, Vec<u64>)> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let (pieces, mut counts) = (PyList::empty(py), Vec::new());
+        while counts.len() < most {
+            let Some((piece, count)) = runs.next_piece()? else { break };
+            pieces.append(PyBytes::new(py, piece))?;
+            counts.push(count);
+        }
+        Ok((pieces, counts))
+    }
+}
+
+/// Adds up files of counts in one file.
+#[pyfunction]
+pub fn merge_counts(py: Python<'_>, paths: Vec<PathBuf>, output: PathBuf) -> PyResult<()> {
+    let merged = gil::detached(py, || -> bpe_core::Result<io::Result<()>> {
+        let merge = || -> io::Result<bpe_core::Result<()>> {
+            let mut merged = MergedRuns::open(&paths)?;
+            let mut writer = RunWriter::create(&output)?;
+            while let Some((piece, count)) = merged.next_piece()? {
+                if let Err(interrupted) = poll(64) {
+                    return Ok(Err(interrupted));
+                }
+                writer.write(piece, count)?;
+            }
+            writer.finish().map(Ok)
+        };
+        match merge() {
+            Ok(done) => done.map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    })?;
+    Ok(merged.or_raise(py)??)
+}
+
+type MergeRow = (u32, u32, u32, u64, u32);
+type TrainedRows<'py> = (Vec<Bound<'py, PyBytes>>, Vec<MergeRow>, Vec<u64>);
+
+fn ties(name: &str) -> PyResult<Ties> {
+    match name {
+        "first" => Ok(Ties::First),
+        "lowest-ids" => Ok(Ties::LowestIds),
+        "bytes" => Ok(Ties::Bytes),
+        _ => Err(PyValueError::new_err(format!(
+            "there is no rule {name:?} for ties; choose first, lowest-ids or bytes"
+        ))),
+    }
+}
+
+/// Learns tokens behind those of `base`, which stand in the order of their ids.
+///
+/// `corpora` holds counts, which are used up, and what the compression of each is measured by.
+/// Answers with the new tokens; the merges, `(left, right, token, frequency, corpus)` with tokens
+/// by their places behind those of the base; and how many tokens each corpus has.
+/// `progress(tokens, tokens wanted)` is called now and then.
+#[pyfunction]
+#[pyo3(signature = (base, corpora, *, tokens, min_frequency=2, tie_rule="lowest-ids", max_token_bytes=None, max_token_words=None, progress=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn train_bpe<'py>(
+    py: Python<'py>,
+    base: Vec<Vec<u8>>,
+    corpora: Vec<(Py<PieceCounts>, u64)>,
+    tokens: usize,
+    min_frequency: u64,
+    tie_rule: &str,
+    max_token_bytes: Option<u32>,
+    max_token_words: Option<u32>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<TrainedRows<'py>> {
+    let limits = Limits { bytes: max_token_bytes, words: max_token_words };
+    let options = Options { tokens, min_frequency, ties: ties(tie_rule)?, limits };
+    let mut reporter = ProgressReporter::new(progress);
+    let mut ended = false;
+    let trained = gil::detached(py, || -> bpe_core::Result<Trained> {
+        let mut pieces = Vec::with_capacity(corpora.len());
+        for (counts, units) in &corpora {
+            pieces.push(Pieces { table: counts.get().whole()?, units: *units });
+        }
+        bpe::train(&base, pieces, &options, &mut |done| {
+            let flow: ControlFlow<()> = reporter.report(done, tokens);
+            ended = flow.is_break();
+            flow
+        })
+    })?;
+    if ended {
+        return Err(reporter.failure());
+    }
+    let trained = trained.or_raise(py)?;
+    let new = trained.tokens.iter().map(|token| PyBytes::new(py, token)).collect();
+    let merges = trained.merges.iter();
+    let merges = merges
+        .map(|merge| (merge.left, merge.right, merge.token, merge.frequency, merge.corpus))
+        .collect();
+    Ok((new, merges, trained.corpus_tokens))
+}

@@ -1,0 +1,227 @@
+//! Byte-level BPE: the most frequent pair of neighbouring tokens becomes a token, again and again.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::memory::{collected, push, reserve};
+use crate::merge;
+use crate::polling::poll;
+use crate::vocabulary::Vocabulary;
+
+use super::corpus::{Candidate, Corpus, Merging};
+use super::piece_table::PieceTable;
+use super::symbols::Symbols;
+
+pub use super::symbols::Limits;
+pub use super::ties::Ties;
+
+/// What is learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How many tokens the vocabulary is to have, the base's among them.
+    pub tokens: usize,
+    /// Pairs that occur less often are not merged. 0 is taken as 1.
+    pub min_frequency: u64,
+    /// Which of several pairs with the same count comes first.
+    pub ties: Ties,
+    /// Which tokens may be made.
+    pub limits: Limits,
+}
+
+/// The pieces of a corpus, and what its compression is measured by.
+#[derive(Debug)]
+pub struct Pieces {
+    /// Distinct pieces.
+    pub table: PieceTable,
+    /// Bytes, characters or lines: of several corpora the one with the fewest of them a token is
+    /// served by the next merge.
+    pub units: u64,
+}
+
+/// One merge. Tokens are numbered in the order of ids: first the base's, then the new ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merge {
+    /// The first part.
+    pub left: u32,
+    /// The second part.
+    pub right: u32,
+    /// What they become. It is no new token when the vocabulary had these bytes already.
+    pub token: u32,
+    /// How often the pair occurred, in the corpus that was served.
+    pub frequency: u64,
+    /// The corpus that was served.
+    pub corpus: u32,
+}
+
+/// What was learned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trained {
+    /// The new tokens, in the order of their ids.
+    pub tokens: Vec<Vec<u8>>,
+    /// All merges, in the order of learning.
+    pub merges: Vec<Merge>,
+    /// How many tokens each corpus has with them.
+    pub corpus_tokens: Vec<u64>,
+}
+
+/// Learns tokens behind those of `base`, which are in the order of their ids.
+///
+/// Pieces are first encoded with the base; a piece that is a token of it is that token. The pair
+/// with the highest count in the corpus that is worst off, of one the only one, is merged in all
+/// corpora. A merge whose bytes are a token already gives that token, and takes no id. Learning
+/// ends before `options.tokens` when no pair occurs often enough.
+///
+/// `progress` is told how many tokens there are, and ends the work by `Break`: then what was
+/// learned until there is given back.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use bpe_core::train::bpe::{Limits, Options, Pieces, Ties, train};
+/// use bpe_core::train::piece_table::PieceTable;
+///
+/// let mut table = PieceTable::default();
+/// for (piece, count) in [("hug", 10), ("pug", 5), ("pun", 12), ("bun", 4), ("hugs", 5)] {
+///     table.add(piece.as_bytes(), count)?;
+/// }
+/// let base: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+/// let options =
+///     Options { tokens: 259, min_frequency: 2, ties: Ties::First, limits: Limits::default() };
+/// let go_on = &mut |_| ControlFlow::Continue(());
+/// let trained = train(&base, vec![Pieces { table, units: 0 }], &options, go_on)?;
+/// assert_eq!(trained.tokens, [&b"ug"[..], b"un", b"hug"]);
+/// # Ok::<(), bpe_core::Error>(())
+/// ```
+pub fn train(
+    base: &[Vec<u8>],
+    corpora: Vec<Pieces>,
+    options: &Options,
+    progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Trained> {
+    let mut symbols = Symbols::default();
+    for token in base {
+        if !symbols.intern(token)?.1 || token.is_empty() {
+            return Err(Error::Vocabulary(format!(
+                "the base has the token b\"{}\" twice, or it is empty",
+                token.escape_ascii()
+            )));
+        }
+    }
+    let encoder = BaseEncoder::new(base)?;
+    let units: Vec<u64> = corpora.iter().map(|pieces| pieces.units).collect();
+    let mut ready = Vec::with_capacity(corpora.len());
+    for pieces in corpora {
+        ready.push(encoder.corpus(&symbols, &pieces.table, options)?);
+    }
+    let mut trainer = Trainer { symbols, corpora: ready, units, options, merges: Vec::new() };
+    while trainer.symbols.len() < options.tokens {
+        let Some((corpus, pair)) = trainer.next()? else { break };
+        trainer.merge(corpus, pair)?;
+        if progress(trainer.symbols.len()).is_break() {
+            break;
+        }
+    }
+    trainer.finish(base.len())
+}
+
+/// Pieces as tokens of the base.
+enum BaseEncoder {
+    /// The base has single bytes only: the number of each.
+    Bytes(Box<[Option<u32>; 256]>),
+    Vocabulary(Box<Vocabulary>),
+}
+
+impl BaseEncoder {
+    fn new(base: &[Vec<u8>]) -> Result<Self> {
+        if base.iter().any(|token| token.len() != 1) {
+            let ranks = base.iter().cloned().zip(0..).collect();
+            return Ok(Self::Vocabulary(Box::new(Vocabulary::build(ranks)?)));
+        }
+        let mut numbers = Box::new([None; 256]);
+        for (token, number) in base.iter().zip(0..) {
+            numbers[usize::from(token[0])] = Some(number);
+        }
+        Ok(Self::Bytes(numbers))
+    }
+
+    fn encode(&self, piece: &[u8], tokens: &mut Vec<u32>) -> Result<()> {
+        match self {
+            Self::Bytes(numbers) => {
+                for &byte in piece {
+                    let number = numbers[usize::from(byte)];
+                    tokens.push(number.ok_or(Error::MissingByte { byte })?);
+                }
+                Ok(())
+            }
+            Self::Vocabulary(vocabulary) => match vocabulary.rank(piece) {
+                Some(rank) => {
+                    tokens.push(rank);
+                    Ok(())
+                }
+                None => merge::merge(vocabulary, piece, tokens),
+            },
+        }
+    }
+
+    fn corpus(&self, symbols: &Symbols, table: &PieceTable, options: &Options) -> Result<Corpus> {
+        let mut corpus = Corpus::new(options.ties, options.limits);
+        let mut tokens = Vec::new();
+        for number in table.by_count()? {
+            let (piece, count) = table.get(number as usize);
+            tokens.clear();
+            poll(piece.len())?;
+            reserve(&mut tokens, piece.len())?;
+            self.encode(piece, &mut tokens)?;
+            corpus.add(symbols, &tokens, count)?;
+        }
+        corpus.find_pairs(symbols)?;
+        Ok(corpus)
+    }
+}
+
+struct Trainer<'a> {
+    symbols: Symbols,
+    corpora: Vec<Corpus>,
+    units: Vec<u64>,
+    options: &'a Options,
+    merges: Vec<Merge>,
+}
+
+impl Trainer<'_> {
+    /// The next merge, and the corpus that it serves: the worst off of those that have one.
+    fn next(&mut self) -> Result<Option<(usize, Candidate)>> {
+        let mut order: Vec<usize> = (0..self.corpora.len()).collect();
+        // The fewest units a token first: a / b < c / d where a * d < c * b.
+        order.sort_by(|&a, &b| {
+            let ratio = |one: usize, other: usize| {
+                u128::from(self.units[one]) * u128::from(self.corpora[other].tokens.max(1))
+            };
+            ratio(a, b).cmp(&ratio(b, a))
+        });
+        for corpus in order {
+            let least = self.options.min_frequency;
+            if let Some(pair) = self.corpora[corpus].best(&self.symbols, least)? {
+                return Ok(Some((corpus, pair)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn merge(&mut self, corpus: usize, pair: Candidate) -> Result<()> {
+        let Candidate { left, right, count } = pair;
+        let (new, is_new) = self.symbols.intern(&self.symbols.joined(left, right))?;
+        for corpus in &mut self.corpora {
+            corpus.merge(&self.symbols, Merging { left, right, new, is_new })?;
+        }
+        let (frequency, corpus) = (count as u64, corpus as u32);
+        push(&mut self.merges, Merge { left, right, token: new, frequency, corpus })
+    }
+
+    fn finish(self, base: usize) -> Result<Trained> {
+        let new = base as u32..self.symbols.len() as u32;
+        Ok(Trained {
+            tokens: collected(new.map(|token| self.symbols.bytes(token).to_vec()))?,
+            merges: self.merges,
+            corpus_tokens: self.corpora.iter().map(|corpus| corpus.tokens).collect(),
+        })
+    }
+}

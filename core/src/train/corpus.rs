@@ -1,0 +1,442 @@
+//! The distinct pieces of a corpus while they are merged, and the pairs in them.
+//!
+//! All pieces stand one behind the other in one array, a cell for each byte, with an empty cell
+//! before and behind each piece. The first and the last cell of a token hold its number, and those
+//! between are empty: both neighbours of a token are found at once, and a merge changes four
+//! cells, however long the piece is. A position is the first cell of the left token of a pair; it
+//! is out of date when other tokens stand there, and then it stays so.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::error::{Error, Result};
+use crate::memory::{append, push, reserve};
+use crate::polling::poll;
+
+use super::pairs::{Pair, Pairs};
+use super::sides::Side;
+use super::symbols::{Limits, Symbols};
+use super::ties::{TieKey, Ties};
+
+/// In a cell: no token begins or ends here.
+const NONE: u32 = u32::MAX;
+
+/// In a cell: the count of the piece needs more than 32 bits, and stands in `Corpus::large`.
+const LARGE: u32 = u32::MAX;
+
+/// The most cells: positions are 32 bits wide.
+const MOST_CELLS: usize = u32::MAX as usize - 1;
+
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    token: u32,
+    /// How often the piece occurs.
+    count: u32,
+}
+
+/// A pair in the queue; the greatest is merged first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Queued {
+    count: i64,
+    key: std::cmp::Reverse<TieKey>,
+    pair: u32,
+}
+
+/// A pair that may be merged now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) left: u32,
+    pub(super) right: u32,
+    pub(super) count: i64,
+}
+
+/// A pair that becomes a token.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Merging {
+    pub(super) left: u32,
+    pub(super) right: u32,
+    pub(super) new: u32,
+    /// Whether the token was not there before.
+    pub(super) is_new: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Corpus {
+    cells: Vec<Cell>,
+    /// The first cell, and the count, of pieces that are counted too often for a cell.
+    large: Vec<(u32, u64)>,
+    pairs: Pairs,
+    /// The positions of pairs.
+    arena: Vec<u32>,
+    /// More positions of pairs that were met again when a token was made a second time.
+    again: HashMap<u32, Vec<u32>>,
+    queue: BinaryHeap<Queued>,
+    /// Pairs with a lower count are not queued yet.
+    threshold: i64,
+    before: Side,
+    after: Side,
+    /// How many tokens the corpus has.
+    pub(super) tokens: u64,
+    ties: Ties,
+    limits: Limits,
+}
+
+impl Corpus {
+    pub(super) fn new(ties: Ties, limits: Limits) -> Self {
+        Self {
+            cells: Vec::new(),
+            large: Vec::new(),
+            pairs: Pairs::default(),
+            arena: Vec::new(),
+            again: HashMap::new(),
+            queue: BinaryHeap::new(),
+            threshold: i64::MAX,
+            before: Side::default(),
+            after: Side::default(),
+            tokens: 0,
+            ties,
+            limits,
+        }
+    }
+
+    /// Takes in a piece, as tokens. The order of pieces is that of [`Ties::First`].
+    pub(super) fn add(&mut self, symbols: &Symbols, tokens: &[u32], count: u64) -> Result<()> {
+        self.tokens = self.tokens.saturating_add(count.saturating_mul(tokens.len() as u64));
+        if tokens.len() < 2 || count == 0 {
+            return Ok(());
+        }
+        let length: usize = tokens.iter().map(|&token| symbols.length(token)).sum();
+        if self.cells.len() + length + 2 > MOST_CELLS {
+            return Err(Error::Vocabulary(format!(
+                "the distinct pieces have more than {MOST_CELLS} bytes; leave rare ones out, or \
+                 train on a sample"
+            )));
+        }
+        reserve(&mut self.cells, length + 2)?;
+        let small = u32::try_from(count).unwrap_or(LARGE);
+        let empty = Cell { token: NONE, count: small };
+        if self.cells.is_empty() {
+            self.cells.push(empty);
+        }
+        if small == LARGE {
+            push(&mut self.large, (self.cells.len() as u32, count))?;
+        }
+        for &token in tokens {
+            let start = self.cells.len();
+            self.cells.resize(start + symbols.length(token), empty);
+            self.cells[start].token = token;
+            let last = self.cells.len() - 1;
+            self.cells[last].token = token;
+        }
+        self.cells.push(empty);
+        Ok(())
+    }
+
+    fn count_at(&self, position: usize) -> i64 {
+        let small = self.cells[position].count;
+        if small != LARGE {
+            return i64::from(small);
+        }
+        let piece = self.large.partition_point(|&(start, _)| start as usize <= position);
+        i64::try_from(self.large[piece - 1].1).unwrap_or(i64::MAX)
+    }
+
+    /// Finds all pairs, once every piece is there.
+    pub(super) fn find_pairs(&mut self, symbols: &Symbols) -> Result<()> {
+        let mut places: Vec<u32> = Vec::new();
+        self.for_each_pair(symbols, |corpus, left, right, position| {
+            let number = corpus.pairs.find_or_add(left, right)?;
+            if number as usize == places.len() {
+                push(&mut places, 0)?;
+            }
+            places[number as usize] += 1;
+            let count = corpus.count_at(position);
+            let pair = &mut corpus.pairs.list[number as usize];
+            pair.count = pair.count.saturating_add(count);
+            Ok(())
+        })?;
+        let mut start = 0;
+        for (pair, &places) in self.pairs.list.iter_mut().zip(&places) {
+            pair.start = start;
+            start += places as usize;
+        }
+        reserve(&mut self.arena, start)?;
+        self.arena.resize(start, 0);
+        self.for_each_pair(symbols, |corpus, left, right, position| {
+            let number = corpus.pairs.find_or_add(left, right)?;
+            let pair = &mut corpus.pairs.list[number as usize];
+            corpus.arena[pair.start + pair.length as usize] = position as u32;
+            pair.length += 1;
+            Ok(())
+        })
+    }
+
+    fn for_each_pair(
+        &mut self,
+        symbols: &Symbols,
+        mut visit: impl FnMut(&mut Self, u32, u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = 0;
+        while at < self.cells.len() {
+            poll(1)?;
+            let left = self.cells[at].token;
+            if left == NONE {
+                at += 1;
+                continue;
+            }
+            let next = at + symbols.length(left);
+            let right = self.cells[next].token;
+            if right != NONE && symbols.shape(left).may_join(symbols.shape(right), self.limits) {
+                visit(self, left, right, at)?;
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    /// The pair that is merged next, if one occurs `least` times or more. It stays the next one.
+    pub(super) fn best(&mut self, symbols: &Symbols, least: u64) -> Result<Option<Candidate>> {
+        let least = i64::try_from(least).unwrap_or(i64::MAX).max(1);
+        loop {
+            let Some(top) = self.queue.pop() else {
+                if !self.lower_threshold(symbols, least)? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            poll(1)?;
+            let pair = self.pairs.list[top.pair as usize];
+            if pair.length == 0 && !self.again.contains_key(&top.pair) {
+                continue;
+            }
+            if pair.count != top.count || !self.key_holds(symbols, &top) {
+                if pair.count >= self.threshold {
+                    self.enqueue(symbols, top.pair)?;
+                }
+                continue;
+            }
+            self.queue.push(top);
+            return Ok(Some(Candidate { left: pair.left, right: pair.right, count: pair.count }));
+        }
+    }
+
+    /// Queues the pairs with lower counts; false when there are none.
+    fn lower_threshold(&mut self, symbols: &Symbols, least: i64) -> Result<bool> {
+        let again = &self.again;
+        let is_live = |number: usize, length: u32| {
+            length > 0 || !again.is_empty() && again.contains_key(&(number as u32))
+        };
+        let live = self.pairs.list.iter().enumerate();
+        let highest = live
+            .filter(|(number, pair)| pair.count < self.threshold && is_live(*number, pair.length))
+            .map(|(_, pair)| pair.count)
+            .max();
+        let Some(highest) = highest.filter(|&count| count >= least) else { return Ok(false) };
+        let range = (highest / 2).max(least)..self.threshold;
+        self.threshold = range.start;
+        for number in 0..self.pairs.list.len() {
+            let pair = &self.pairs.list[number];
+            let is_live = pair.length > 0 || self.again.contains_key(&(number as u32));
+            if is_live && range.contains(&pair.count) {
+                self.enqueue(symbols, number as u32)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn enqueue(&mut self, symbols: &Symbols, number: u32) -> Result<()> {
+        let pair = self.pairs.list[number as usize];
+        let key = match self.ties {
+            Ties::LowestIds => TieKey::LowestIds(pair.left, pair.right),
+            Ties::Bytes => {
+                TieKey::Bytes(symbols.bytes(pair.left).clone(), symbols.bytes(pair.right).clone())
+            }
+            // Without a position the pair occurs nowhere, and its count is 0.
+            Ties::First => TieKey::First(self.first_position(symbols, number).unwrap_or(u32::MAX)),
+        };
+        let no_memory = |_| Error::OutOfMemory { bytes: size_of::<Queued>() };
+        self.queue.try_reserve(1).map_err(no_memory)?;
+        self.queue.push(Queued { count: pair.count, key: std::cmp::Reverse(key), pair: number });
+        Ok(())
+    }
+
+    /// Whether the pair still stands where it is queued.
+    fn key_holds(&mut self, symbols: &Symbols, top: &Queued) -> bool {
+        match top.key.0 {
+            TieKey::First(first) => {
+                self.first_position(symbols, top.pair).unwrap_or(u32::MAX) == first
+            }
+            _ => true,
+        }
+    }
+
+    /// Where the pair stands first. Positions before it are dropped.
+    fn first_position(&mut self, symbols: &Symbols, number: u32) -> Option<u32> {
+        let Pair { left, right, start, length, .. } = self.pairs.list[number as usize];
+        let cells = &self.cells;
+        let stands = |&position: &u32| stands_at(cells, symbols, position, left, right);
+        let positions = &self.arena[start..start + length as usize];
+        let dropped = positions.iter().position(stands).unwrap_or(positions.len());
+        let first = positions.get(dropped).copied();
+        let again =
+            self.again.get(&number).and_then(|more| more.iter().copied().filter(stands).min());
+        // A pair without positions is one that was merged: keep one, though it is out of date.
+        let dropped = dropped.min(positions.len().saturating_sub(1));
+        let pair = &mut self.pairs.list[number as usize];
+        pair.start += dropped;
+        pair.length -= dropped as u32;
+        first.into_iter().chain(again).min()
+    }
+
+    /// Makes each place of the pair the token `new`, from left to right.
+    ///
+    /// Counts are kept as Hugging Face's trainer keeps them: that of the merged pair stays what
+    /// it was but for places that overlap, and counts again when the pair is met again.
+    pub(super) fn merge(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
+        let Merging { left, right, .. } = merge;
+        let Some(number) = self.pairs.find(left, right) else { return Ok(()) };
+        self.before.prepare(symbols.len())?;
+        self.after.prepare(symbols.len())?;
+        let pair = &mut self.pairs.list[number as usize];
+        let positions = pair.start..pair.start + std::mem::take(&mut pair.length) as usize;
+        if let Some(mut more) = self.again.remove(&number) {
+            append(&mut more, &self.arena[positions])?;
+            more.sort_unstable();
+            for position in more {
+                self.merge_at(symbols, position, merge)?;
+            }
+        } else {
+            for at in positions {
+                self.merge_at(symbols, self.arena[at], merge)?;
+            }
+        }
+        self.apply_changes(symbols, merge)
+    }
+
+    #[inline(always)]
+    fn merge_at(&mut self, symbols: &Symbols, position: u32, merge: Merging) -> Result<()> {
+        let Merging { left, right, new, .. } = merge;
+        poll(8)?;
+        if !stands_at(&self.cells, symbols, position, left, right) {
+            return Ok(());
+        }
+        let start = position as usize;
+        let middle = start + symbols.length(left);
+        let end = middle + symbols.length(right);
+        let count = self.count_at(start);
+        let (before, after) = (self.cells[start - 1].token, self.cells[end].token);
+        self.cells[middle - 1].token = NONE;
+        self.cells[middle].token = NONE;
+        self.cells[start].token = new;
+        self.cells[end - 1].token = new;
+        self.tokens = self.tokens.saturating_sub(count as u64);
+        if before != NONE {
+            self.before.add(before, position - symbols.length(before) as u32, count)?;
+        }
+        if after != NONE {
+            self.after.add(after, position, count)?;
+        }
+        Ok(())
+    }
+
+    /// Turns what a merge changed at its sides into counts and positions of pairs.
+    fn apply_changes(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
+        let Merging { left, right, new, is_new } = merge;
+        let (mut before, mut after) =
+            (std::mem::take(&mut self.before), std::mem::take(&mut self.after));
+        self.add_pairs(symbols, &mut before, |neighbour| (neighbour, new))?;
+        self.add_pairs(symbols, &mut after, |neighbour| (new, neighbour))?;
+        self.take_off(&before, |neighbour| (neighbour, left));
+        self.take_off(&after, |neighbour| (right, neighbour));
+        self.enqueue_new(symbols, &before, is_new, |neighbour| (neighbour, new))?;
+        self.enqueue_new(symbols, &after, is_new, |neighbour| (new, neighbour))?;
+        before.clear();
+        after.clear();
+        (self.before, self.after) = (before, after);
+        Ok(())
+    }
+
+    /// Counts the new pairs at one side, and keeps their positions.
+    fn add_pairs(
+        &mut self,
+        symbols: &Symbols,
+        side: &mut Side,
+        pair_of: impl Fn(u32) -> (u32, u32),
+    ) -> Result<()> {
+        let mut again = false;
+        for &neighbour in &side.touched {
+            let (left, right) = pair_of(neighbour);
+            let change = &mut side.changes[neighbour as usize];
+            change.next = usize::MAX;
+            if !symbols.shape(left).may_join(symbols.shape(right), self.limits) {
+                continue;
+            }
+            let number = self.pairs.find_or_add(left, right)?;
+            let pair = &mut self.pairs.list[number as usize];
+            pair.count = pair.count.saturating_add(change.count);
+            if pair.length > 0 || self.again.contains_key(&number) {
+                let no_memory = |_| Error::OutOfMemory { bytes: size_of::<(u32, Vec<u32>)>() };
+                self.again.try_reserve(1).map_err(no_memory)?;
+                self.again.entry(number).or_default();
+                again = true;
+                continue;
+            }
+            change.next = self.arena.len();
+            (pair.start, pair.length) = (change.next, change.places);
+            reserve(&mut self.arena, change.places as usize)?;
+            self.arena.resize(change.next + change.places as usize, 0);
+        }
+        for &(neighbour, position) in &side.places {
+            let change = &mut side.changes[neighbour as usize];
+            if change.next != usize::MAX {
+                self.arena[change.next] = position;
+                change.next += 1;
+            } else if again {
+                let (left, right) = pair_of(neighbour);
+                let number = self.pairs.find(left, right);
+                if let Some(more) = number.and_then(|number| self.again.get_mut(&number)) {
+                    push(more, position)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the places that became new pairs off the pairs that they were.
+    fn take_off(&mut self, side: &Side, pair_of: impl Fn(u32) -> (u32, u32)) {
+        for &neighbour in &side.touched {
+            let (left, right) = pair_of(neighbour);
+            if let Some(number) = self.pairs.find(left, right) {
+                let pair = &mut self.pairs.list[number as usize];
+                pair.count = pair.count.saturating_sub(side.changes[neighbour as usize].count);
+            }
+        }
+    }
+
+    fn enqueue_new(
+        &mut self,
+        symbols: &Symbols,
+        side: &Side,
+        is_new: bool,
+        pair_of: impl Fn(u32) -> (u32, u32),
+    ) -> Result<()> {
+        for &neighbour in &side.touched {
+            // A pair of a new token has no other places.
+            if is_new && side.changes[neighbour as usize].count < self.threshold {
+                continue;
+            }
+            let (left, right) = pair_of(neighbour);
+            if let Some(number) = self.pairs.find(left, right)
+                && self.pairs.list[number as usize].count >= self.threshold
+            {
+                self.enqueue(symbols, number)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[inline(always)]
+fn stands_at(cells: &[Cell], symbols: &Symbols, position: u32, left: u32, right: u32) -> bool {
+    let start = position as usize;
+    cells[start].token == left && cells[start + symbols.length(left)].token == right
+}

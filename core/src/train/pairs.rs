@@ -1,0 +1,96 @@
+//! Pairs of neighbouring tokens, and where they stand.
+
+use crate::error::{Error, Result};
+use crate::hash::fold;
+use crate::memory::{filled, reserve};
+
+/// Two neighbouring tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) left: u32,
+    pub(super) right: u32,
+    /// How often it occurs. Below zero when places were taken off that never were counted, since
+    /// a limit forbids the pair.
+    pub(super) count: i64,
+    /// Its positions are this part of the arena.
+    pub(super) start: usize,
+    pub(super) length: u32,
+}
+
+/// Pairs by number, found by their tokens.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    pub(super) list: Vec<Pair>,
+    /// Open addressing: the number of a pair plus one. The length is a power of two, and at most
+    /// half of the slots are in use.
+    slots: Vec<u32>,
+}
+
+const FEWEST_SLOTS: usize = 1 << 12;
+
+/// The most pairs: numbers plus one are 32 bits wide.
+const MOST_PAIRS: usize = u32::MAX as usize - 1;
+
+#[inline(always)]
+fn hash(left: u32, right: u32) -> usize {
+    fold(u64::from(left) << 32 | u64::from(right), 0x9e37_79b9_7f4a_7c15) as usize
+}
+
+impl Pairs {
+    /// The number of the pair, if it has been met.
+    #[inline]
+    pub(super) fn find(&self, left: u32, right: u32) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash(left, right) & mask;
+        loop {
+            let number = self.slots[at].checked_sub(1)?;
+            let pair = &self.list[number as usize];
+            if (pair.left, pair.right) == (left, right) {
+                return Some(number);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The number of the pair, which gets the next one if it is new.
+    #[inline]
+    pub(super) fn find_or_add(&mut self, left: u32, right: u32) -> Result<u32> {
+        if self.list.len() >= self.slots.len() / 2 {
+            self.grow()?;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash(left, right) & mask;
+        while let Some(number) = self.slots[at].checked_sub(1) {
+            let pair = &self.list[number as usize];
+            if (pair.left, pair.right) == (left, right) {
+                return Ok(number);
+            }
+            at = (at + 1) & mask;
+        }
+        let number = self.list.len() as u32;
+        reserve(&mut self.list, 1)?;
+        self.slots[at] = number + 1;
+        self.list.push(Pair { left, right, count: 0, start: 0, length: 0 });
+        Ok(number)
+    }
+
+    fn grow(&mut self) -> Result<()> {
+        if self.list.len() >= MOST_PAIRS {
+            return Err(Error::OutOfMemory { bytes: self.slots.len() * 4 });
+        }
+        let mut slots = filled(0u32, (self.slots.len() * 2).max(FEWEST_SLOTS))?;
+        let mask = slots.len() - 1;
+        for (number, pair) in self.list.iter().enumerate() {
+            let mut at = hash(pair.left, pair.right) & mask;
+            while slots[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            slots[at] = number as u32 + 1;
+        }
+        self.slots = slots;
+        Ok(())
+    }
+}

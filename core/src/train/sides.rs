@@ -1,0 +1,56 @@
+//! What one merge changes beside the new token, gathered before pairs are looked up: a neighbour that
+//! stands there a thousand times is looked up once.
+
+use crate::error::Result;
+use crate::memory::{push, reserve};
+
+/// What a merge changes at one side of the new token, by the neighbour there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Change {
+    pub(super) count: i64,
+    pub(super) places: u32,
+    /// Where in the arena the next position goes.
+    pub(super) next: usize,
+}
+
+/// The neighbours at one side of a new token.
+#[derive(Debug, Default)]
+pub(super) struct Side {
+    /// By token.
+    pub(super) changes: Vec<Change>,
+    /// The tokens that have a change.
+    pub(super) touched: Vec<u32>,
+    /// Neighbours and positions of the new pairs, in the order of the positions.
+    pub(super) places: Vec<(u32, u32)>,
+}
+
+impl Side {
+    /// Makes room for tokens up to `tokens`.
+    pub(super) fn prepare(&mut self, tokens: usize) -> Result<()> {
+        if self.changes.len() < tokens {
+            let more = tokens - self.changes.len();
+            reserve(&mut self.changes, more)?;
+            self.changes.resize(tokens, Change::default());
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, neighbour: u32, position: u32, count: i64) -> Result<()> {
+        let change = &mut self.changes[neighbour as usize];
+        if change.places == 0 {
+            push(&mut self.touched, neighbour)?;
+        }
+        change.places += 1;
+        change.count = change.count.saturating_add(count);
+        push(&mut self.places, (neighbour, position))
+    }
+
+    pub(super) fn clear(&mut self) {
+        for &neighbour in &self.touched {
+            self.changes[neighbour as usize] = Change::default();
+        }
+        self.touched.clear();
+        self.places.clear();
+    }
+}

@@ -1,0 +1,207 @@
+"""``vocab-tools train`` and ``count`` as people run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from seeds import seeded
+from vocab_command import COMMAND, run
+
+import bpe_engine
+from vocab_tools import train_vocabulary
+from vocab_tools.ranks import load_ranks
+from vocab_tools.train import count_corpus
+from vocab_tools.train.cutting import cutting
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    chooser = seeded("training command")
+    words = "low lower lowest new newer newest wide wider widest 猫 犬".split()
+    path = tmp_path / "corpus.txt"
+    lines = (" ".join(chooser.choices(words, k=12)) + "\n" for _ in range(300))
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def test_both_formats_and_a_summary(corpus: Path, tmp_path: Path) -> None:
+    ranks, hf, held = tmp_path / "out.tiktoken", tmp_path / "out.json", tmp_path / "held.txt"
+    held.write_text("newest low")
+    done = run(
+        "train", corpus, "--vocab-size", 280, "--special-token", "<|end|>",
+        "-o", ranks, "-o", hf, "--held-out", held,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "bytes per token, held-out text" in done.stdout and "peak memory" in done.stdout
+    assert len(load_ranks(ranks)) == 279
+    beside = json.loads((tmp_path / "out.encoding.json").read_text())
+    assert beside["special_tokens"] == {"<|end|>": 279} and beside["normalization"] is None
+    encoding = bpe_engine.load_encoding(
+        str(ranks), pattern=beside["pattern"], special_tokens=beside["special_tokens"]
+    )
+    text = corpus.read_text(encoding="utf-8")
+    tokenizer = bpe_engine.hf.Tokenizer.from_file(str(hf))
+    assert encoding.encode(text) == tokenizer.encode(text).ids
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "corpus.txt", "held.txt", "out.encoding.json", "out.json", "out.tiktoken",
+    ]  # fmt: skip
+
+
+def test_standard_input_and_output(corpus: Path) -> None:
+    text = corpus.read_text(encoding="utf-8")
+    done = run("train", "-", "--vocab-size", 280, "-o", "-", "-q", input=text)
+    expected = train_vocabulary(corpus, 280).dump().decode()
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+def test_files_are_safe(corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.tiktoken"
+    same = run("train", corpus, "--vocab-size", 300, "-o", tmp_path / "." / "corpus.txt", "--force")
+    assert same.returncode == 1 and "is an input" in same.stderr
+    folder = run("train", tmp_path, "--vocab-size", 300, "-o", corpus, "--force")
+    assert folder.returncode == 1 and "is an input" in folder.stderr
+    (tmp_path / "out.encoding.json").write_text("mine")
+    there = run("train", corpus, "--vocab-size", 300, "-o", out)
+    assert there.returncode == 1 and "exists already; --force" in there.stderr
+    assert not out.exists() and (tmp_path / "out.encoding.json").read_text() == "mine"
+    assert run("train", corpus, "--vocab-size", 300, "-o", out, "--force").returncode == 0
+    count = run("count", corpus, "-o", corpus, "--force")
+    assert count.returncode == 1 and "is an input" in count.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--vocab-size", 100], "no room for the 256 single bytes"),
+        (["--vocab-size", 300, "--field", "text", "--pattern", "gpt5"], "there is no encoding"),
+        (["--vocab-size", 300, "--max-memory", "tiny"], "is no size of 1M or more"),
+        (["--vocab-size", 300, "--superwords-from", 20], "superwords_from is 20"),
+    ],
+)
+def test_bad_options(corpus: Path, arguments: list[object], message: str) -> None:
+    done = run("train", corpus, "-o", "-", *arguments)
+    assert done.returncode in (1, 2) and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_empty_corpus_and_a_short_one(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    done = run("train", empty, "--vocab-size", 300, "-o", tmp_path / "out.tiktoken")
+    assert done.returncode == 1 and "the corpus is empty" in done.stderr
+    empty.write_text("ab ab")
+    done = run("train", empty, "--vocab-size", 300, "-o", tmp_path / "out.tiktoken")
+    assert done.returncode == 0 and "257 tokens in place of 300" in done.stderr
+
+
+def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    text = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
+    parts = []
+    for number, lines in enumerate((text[:100], text[100:])):
+        part = tmp_path / f"part{number}.txt"
+        part.write_text("".join(lines), encoding="utf-8")
+        parts.append(tmp_path / f"{number}.parquet")
+        done = run("count", part, "--pattern", "gpt2", "-o", parts[-1])
+        assert done.returncode == 0 and "distinct pieces of" in done.stdout, done.stderr
+    options = ["--vocab-size", 320, "--pattern", "gpt2", "-q", "-o", "-"]
+    merged = run("train", "--counts", *parts, *options)
+    assert merged.returncode == 0, merged.stderr
+    assert merged.stdout == run("train", corpus, *options).stdout
+    other = run("train", "--counts", *parts, "--vocab-size", 320, "--pattern", "qwen", "-o", "-")
+    assert other.returncode == 1 and "was counted with pattern" in other.stderr
+    rare = run("count", corpus, "--drop-rare", 200, "-o", tmp_path / "rare.parquet")
+    assert rare.returncode == 0 and "left out, which occurred" in rare.stdout
+
+
+def stopped(arguments: list[object], until: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command, and presses Ctrl-C once the file ``until`` is read from."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    with open(until, "w", encoding="utf-8") as pipe:  # Waits until the other side opens it.
+        pipe.write("low lower\n")
+        pipe.flush()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_ctrl_c_leaves_a_checkpoint_that_a_run_goes_on_from(corpus: Path, tmp_path: Path) -> None:
+    out, second = tmp_path / "out.tiktoken", tmp_path / "second.txt"
+    os.mkfifo(second)
+    arguments = ["train", corpus, second, "--vocab-size", 300, "-o", out]
+    done = stopped(arguments, second)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.splitlines()[-2:] == [
+        f"the counts so far are in {out}.checkpoint; --resume goes on from them",
+        "vocab-tools: interrupted",
+    ]
+    checkpoint = Path(f"{out}.checkpoint")
+    assert not out.exists() and checkpoint.exists()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"corpus.txt", "second.txt", "out.tiktoken.checkpoint"}
+    again = run(*arguments[:1], corpus, *arguments[3:])
+    assert again.returncode == 1 and "--resume goes on from it" in again.stderr
+    other = run("train", corpus, "--vocab-size", 300, "-o", out, "--resume")
+    assert other.returncode == 1 and "checkpoint of another run: the list of files" in other.stderr
+    # What was counted is not read again.
+    whole = corpus.read_bytes()
+    times = os.stat(corpus)
+    corpus.write_bytes(b"x" * len(whole))
+    os.utime(corpus, ns=(times.st_atime_ns, times.st_mtime_ns))
+    process = subprocess.Popen([*COMMAND, *map(str, arguments), "--resume"])
+    second.write_text("low lower\n")
+    assert process.wait(timeout=60) == 0
+    corpus.write_bytes(whole)
+    text = tmp_path / "text.txt"
+    text.write_text("low lower\n")
+    assert out.read_bytes() == train_vocabulary([corpus, text], 300).dump()
+    assert not checkpoint.exists()
+
+
+def test_a_checkpoint_of_any_block(tmp_path: Path) -> None:
+    """Stopped after each block, and gone on from there: the same counts."""
+    path, checkpoint = tmp_path / "text.txt", tmp_path / "checkpoint"
+    chooser = seeded("checkpoint")
+    words = [f"word{number}" for number in range(500)]
+    path.write_text("".join(" ".join(chooser.choices(words, k=20)) + "\n" for _ in range(40_000)))
+    cut = cutting(None)
+    with count_corpus([path], cut) as whole:
+        expected = {piece: n for rows in whole.rows() for piece, n in zip(*rows)}
+    rounds = 0
+    while True:
+        calls = iter(range(2))
+
+        def stop(done: int, total: int) -> None:
+            if next(calls) == 1:
+                raise KeyboardInterrupt
+
+        rounds += 1
+        try:
+            counts = count_corpus(
+                [path], cut, threads=1, checkpoint=str(checkpoint), resume=True,
+                progress=stop, max_memory=100_000,
+            )  # fmt: skip
+            break
+        except KeyboardInterrupt:
+            assert checkpoint.exists()
+    assert rounds > 2
+    with counts:
+        assert {piece: n for rows in counts.rows() for piece, n in zip(*rows)} == expected
+    with pytest.raises(ValueError, match="another run: cutting differs"):
+        count_corpus([path], cutting("gpt2"), checkpoint=str(checkpoint), resume=True)
+    checkpoint.write_bytes(b"broken")
+    with pytest.raises(ValueError, match="is no checkpoint, or it is damaged"):
+        count_corpus([path], cut, checkpoint=str(checkpoint), resume=True)

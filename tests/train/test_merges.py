@@ -1,0 +1,139 @@
+"""The merges are those of a plain trainer and of Hugging Face's, to the last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+import train_oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seeds import seeded
+
+from bpe_engine.vocabulary import PieceCounts, train_bpe
+from vocab_tools.convert.alphabet import read, written
+from vocab_tools.train.training import BYTES
+
+BASE = [bytes([byte]) for byte in BYTES]
+
+#: Few letters, so that pairs overlap and tokens are made in several ways.
+pieces = st.sampled_from([b"a", b"ab", b"abc", b"ab\xc3\xa9"]).flatmap(
+    lambda letters: st.lists(st.sampled_from(list(letters)), min_size=1, max_size=12).map(bytes)
+)
+corpora = st.dictionaries(pieces, st.integers(1, 6), min_size=1, max_size=15)
+
+
+def learned(
+    counts: Mapping[bytes, int],
+    size: int,
+    ties: str = "lowest-ids",
+    min_frequency: int = 1,
+    max_length: int | None = None,
+    base: Sequence[bytes] = BASE,
+) -> list[tuple[bytes, bytes]]:
+    table = PieceCounts(r"\S+")
+    table.add(list(counts), list(counts.values()))
+    new, merges, _ = train_bpe(
+        base,
+        [(table, 1)],
+        tokens=size,
+        min_frequency=min_frequency,
+        tie_rule=ties,
+        max_token_bytes=max_length,
+    )
+    tokens = [*base, *new]
+    return [(tokens[left], tokens[right]) for left, right, _, _, _ in merges]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    corpora,
+    st.integers(257, 290),
+    st.sampled_from(["first", "lowest-ids", "bytes"]),
+    st.integers(1, 4),
+    st.none() | st.integers(1, 5),
+)
+def test_like_a_plain_trainer(
+    counts: dict[bytes, int], size: int, ties: str, min_frequency: int, longest: int | None
+) -> None:
+    expected = train_oracle.train(counts, BASE, size, ties, min_frequency, longest)
+    assert learned(counts, size, ties, min_frequency, longest) == expected
+
+
+def merges_of_tokenizers(
+    counts: Mapping[bytes, int], size: int, min_frequency: int, max_length: int | None
+) -> list[tuple[bytes, bytes]]:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("\n", "removed")
+    # Its limit is one more than the longest token.
+    limit = {} if max_length is None else {"max_token_length": max_length + 1}
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=min_frequency,
+        show_progress=False,
+        initial_alphabet=[written(token) for token in BASE],
+        **limit,
+    )
+    rows = ("\n".join([written(piece)] * count) for piece, count in counts.items())
+    tokenizer.train_from_iterator(rows, trainer)
+    merges = json.loads(tokenizer.to_str())["model"]["merges"]
+    return [(read(left) or b"", read(right) or b"") for left, right in merges]
+
+
+def check_tokenizers(name: str, most_pieces: int, longest: int, most_tokens: int) -> None:
+    pytest.importorskip("tokenizers")
+    chooser = seeded("tokenizers", name)
+    letters = chooser.choice([b"a", b"ab", b"abc", b"abcdef"])
+    counts = {}
+    for _ in range(chooser.randint(1, most_pieces)):
+        piece = bytes(chooser.choices(letters, k=chooser.randint(1, longest)))
+        counts[piece] = chooser.randint(1, 9)
+    size = 256 + chooser.randint(1, most_tokens)
+    least, length = chooser.randint(0, 4), chooser.choice([None, None, 2, 3, 5])
+    found = learned(counts, size, "lowest-ids", least, length)
+    expected = merges_of_tokenizers(counts, size, least, length)
+    # A pair that is merged twice stands at its last place there.
+    last = {pair: place for place, pair in enumerate(found)}
+    assert [pair for place, pair in enumerate(found) if last[pair] == place] == expected
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_like_tokenizers(part: int) -> None:
+    for number in range(40):
+        check_tokenizers(f"{part}.{number}", 40, 12, 60)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(20))
+def test_like_tokenizers_at_length(part: int) -> None:
+    for number in range(200):
+        check_tokenizers(f"long {part}.{number}", 60, 60, 600)
+
+
+def test_long_pieces_take_linear_time() -> None:
+    """A piece of two million bytes, which every merge touches."""
+    chooser = seeded("long piece")
+    piece = bytes(chooser.choices(b"abcdefghij", k=2_000_000))
+    assert len(learned({piece: 1}, 256 + 2000)) == 2000
+
+
+def test_counts_beyond_32_bits() -> None:
+    large = 2**62
+    counts = {b"ab": large, b"cd": 2**32, b"cde": 2**32 - 1, b"xyz": 5, b"ef": 2**40}
+    assert learned(counts, 260) == [(b"a", b"b"), (b"e", b"f"), (b"c", b"d"), (b"cd", b"e")]
+
+
+def test_a_byte_that_is_no_token_is_named() -> None:
+    with pytest.raises(ValueError, match="byte 0x7a is not a token"):
+        learned({b"az": 1}, 10, base=[b"a", b"b"])
+    with pytest.raises(ValueError, match="twice"):
+        learned({b"a": 1}, 10, base=[b"a", b"a"])
+
+
+def test_words_are_encoded_by_the_base_first() -> None:
+    """As the base encodes them: a piece that is a token is whole, and ranks decide elsewhere."""
+    base = [*BASE, b"bc", b"ab", b"abcd"]
+    assert learned({b"abc": 3, b"abcd": 9}, 260, base=base) == [(b"a", b"bc")]

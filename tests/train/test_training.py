@@ -1,0 +1,282 @@
+"""Training on files: what is read, what is cut out, what is refused, and that nothing else matters."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine import vocabulary
+from vocab_tools import train_vocabulary
+from vocab_tools.corpus import corpus_files, read_texts
+from vocab_tools.train import count_corpus
+from vocab_tools.train.counting import CorpusCounts
+from vocab_tools.train.cutting import cutting
+
+COURSE = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+
+SPANISH = "La cigüeña añadió más leña; ¿cómo está el pingüino? El niño soñó con la montaña. "
+ROMANIAN = "Științele naturii: mulți învățăcei își fac lecțiile în pădure, lângă o cărare îngustă. "
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Three files in a folder."""
+    chooser = seeded("training corpus")
+    words = "low lower lowest new newer newest wide wider widest the of and in 2024 猫 犬".split()
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name in ("a.txt", "b.txt", "c.txt"):
+        lines = (" ".join(chooser.choices(words, k=12)) + "\n" for _ in range(300))
+        (folder / name).write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+def test_the_example_of_the_course() -> None:
+    result = train_vocabulary(COURSE, 259)
+    assert list(result.new_tokens) == [b"ug", b"un", b"hug"]
+    assert [merge.frequency for merge in result.merges] == [20, 16, 15]
+    for ties in ("first", "bytes", "lowest-ids"):
+        assert train_vocabulary(COURSE, 259, ties=ties).ranks == result.ranks
+
+
+def test_bug_mug_and_thug() -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    letters = {letter.encode(): number for number, letter in enumerate("bghnpsu")}
+    result = train_vocabulary(COURSE, 11, base=letters, special_tokens=["[UNK]"])
+    tokenizer = tokenizers.Tokenizer.from_str(result.tokenizer_json(unknown="[UNK]").decode())
+    found = [tokenizer.encode(word).tokens for word in ("bug", "mug", "thug")]
+    assert found == [["b", "ug"], ["[UNK]", "ug"], ["[UNK]", "hug"]]
+
+
+def test_tokens_of_the_corpus_are_those_that_encoding_gives(corpus: Path) -> None:
+    result = train_vocabulary(corpus, 400, special_tokens=["<|end|>"])
+    text = [path.read_text(encoding="utf-8") for path in sorted(corpus.iterdir())]
+    encoding = result.encoding()
+    assert sum(len(encoding.encode_ordinary(part)) for part in text) == sum(result.corpus_tokens)
+    assert sum(len(part.encode()) for part in text) == sum(result.corpus_bytes)
+    assert encoding.decode(encoding.encode("lowest<|end|>", allowed_special="all")).endswith(
+        "end|>"
+    )
+
+
+def test_a_tokenizer_json_has_the_same_ids(corpus: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    text = (corpus / "a.txt").read_text(encoding="utf-8") + "<|end|> newest"
+    for pattern in ("o200k_base", "qwen", "gpt2", r"\w+|\W"):
+        result = train_vocabulary(corpus, 400, special_tokens=["<|end|>"], pattern=pattern)
+        ids = result.encoding().encode(text, allowed_special="all")
+        contents = result.tokenizer_json().decode()
+        assert bpe_engine.hf.Tokenizer.from_str(contents).encode(text).ids == ids
+        assert tokenizers.Tokenizer.from_str(contents).encode(text).ids == ids
+
+
+def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
+    files = sorted(corpus.iterdir())
+    for ties in ("first", "bytes", "lowest-ids"):
+        expected = train_vocabulary(files, 350, ties=ties)
+        for other, options in [
+            (files[::-1], {"threads": 3}),
+            ([str(corpus / "[ab].txt"), str(corpus / "c*")], {"threads": 1}),
+            ([corpus], {"max_memory": 300_000}),
+        ]:
+            found = train_vocabulary(other, 350, ties=ties, **options)  # type: ignore[arg-type]
+            assert (found.ranks, found.merges) == (expected.ranks, expected.merges)
+
+
+def test_every_kind_of_file(corpus: Path, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    plain = corpus / "a.txt"
+    expected = train_vocabulary(plain, 300).ranks
+    text = plain.read_text(encoding="utf-8")
+    packed = tmp_path / "a.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    rows = tmp_path / "a.jsonl"
+    rows.write_text(json.dumps({"content": text}) + "\n", encoding="utf-8")
+    table = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table({"content": [text, None]}), table)
+    for path in (packed, rows, table):
+        assert train_vocabulary(path, 300, field="content").ranks == expected
+    with pytest.raises(ValueError, match="no field 'text'.*'content'"):
+        train_vocabulary(rows, 300)
+
+
+def test_zstandard(corpus: Path, tmp_path: Path) -> None:
+    package = pytest.importorskip("zstandard", reason="zstandard is not installed")
+    text = (corpus / "a.txt").read_bytes()
+    plain, rows = tmp_path / "a.zst", tmp_path / "a.jsonl.zst"
+    half = len(text) // 2
+    frames = [package.ZstdCompressor().compress(part) for part in (text[:half], text[half:])]
+    plain.write_bytes(b"".join(frames))
+    rows.write_bytes(package.ZstdCompressor().compress(b'{"text": "a b"}\n{"text": "c"}\n'))
+    assert "".join(sum(read_texts(plain), [])).encode() == text
+    assert list(read_texts(rows)) == [["a b", "c"]]
+    broken = tmp_path / "broken.zst"
+    for contents in (frames[0][:-9], frames[0][:20] + b"\xff" * 2000, frames[0] + b"more"):
+        broken.write_bytes(contents)
+        with pytest.raises(ValueError, match="broken.zst: the Zstandard compression is broken"):
+            list(read_texts(broken))
+
+
+@pytest.mark.parametrize("text", [SPANISH, ROMANIAN], ids=["Spanish", "Romanian"])
+def test_normalization_forms(text: str, tmp_path: Path) -> None:
+    """Composed and decomposed text learn other tokens, and with NFC the same."""
+    results = {}
+    for form in ("NFC", "NFD"):
+        path = tmp_path / form
+        path.write_text(unicodedata.normalize(form, text) * 20, encoding="utf-8")  # type: ignore[arg-type]
+        results[form] = [train_vocabulary(path, 330, nfc=nfc).ranks for nfc in (False, True)]
+    assert results["NFC"][0] == results["NFC"][1] == results["NFD"][1]
+    assert results["NFD"][0] != results["NFC"][0]
+    composed = [token for token in results["NFC"][0] if "\u0303".encode() in token]
+    assert not composed
+    encoding = train_vocabulary(tmp_path / "NFD", 330, nfc=True).encoding()
+    nfd, nfc = (unicodedata.normalize(form, text) for form in ("NFD", "NFC"))
+    assert encoding.encode(nfd) == encoding.encode(nfc)
+
+
+def test_special_tokens_are_cut_out(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("ab<|end|>ab<|end|>" * 50, encoding="utf-8")
+    result = train_vocabulary(path, 259, special_tokens=["<|end|>", "<pad>"])
+    assert result.special_tokens == {"<|end|>": 257, "<pad>": 258}
+    assert list(result.new_tokens) == [b"ab"]
+    plain = train_vocabulary(path, 300)
+    assert any(b"end" in token for token in plain.ranks)
+
+
+def test_a_base_keeps_its_ids(corpus: Path) -> None:
+    base = bpe_engine.get_encoding("cl100k_base")
+    ranks = vocabulary.mergeable_ranks(base)
+    special = len(base.special_tokens_set)
+    result = train_vocabulary(corpus, len(ranks) + special + 7, base=base, special_tokens=["<x>"])
+    assert ranks.items() <= result.ranks.items()
+    assert list(result.new_tokens.values()) == list(range(100277, 100277 + 6))
+    assert result.special_tokens == {**vocabulary.special_tokens(base), "<x>": 100283}
+    # Some words of the corpus are one token now, and no token of the base changed.
+    text = (corpus / "a.txt").read_text(encoding="utf-8")
+    assert len(result.encoding().encode(text)) < len(base.encode(text))
+    assert result.encoding().encode("Nothing of it") == base.encode("Nothing of it")
+
+
+def test_base_in_two_steps_is_as_in_one(corpus: Path) -> None:
+    once = train_vocabulary(corpus, 400, pattern="o200k_base")
+    first = train_vocabulary(corpus, 330, pattern="o200k_base")
+    second = train_vocabulary(corpus, 400, pattern="o200k_base", base=first.ranks)
+    assert second.ranks == once.ranks
+    assert second.merge_list == once.merge_list
+
+
+def test_fewer_merges_than_asked_for() -> None:
+    result = train_vocabulary({"ab": 2, "xyz": 1}, 1000)
+    assert result.size == 257 and "257 tokens in place of 1,000" in result.notes[0]
+    assert "2 times or more" in result.notes[0] and "--min-frequency" in result.notes[0]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"vocab_size": 256, "special_tokens": ["<x>"]}, "ask for 257 or more"),
+        ({"vocab_size": 10}, "no room for the 256 single bytes"),
+        ({"special_tokens": ["a", "a"]}, "given twice"),
+        ({"special_tokens": [""]}, "is empty"),
+        ({"special_tokens": ["a\nb"]}, "line end"),
+        ({"ties": "random"}, "choose one of lowest-ids"),
+        ({"pattern": "gpt5"}, "no encoding 'gpt5'"),
+        ({"min_frequency": -1}, "min_frequency is -1"),
+        ({"max_token_length": 0}, "max_token_length is 0"),
+        ({"errors": "ignore"}, "errors is 'ignore'"),
+        ({"superwords_from": 100}, "superwords_from is 100"),
+        ({"balance": "tokens"}, "choose one of bytes"),
+    ],
+)
+def test_options_that_will_not_do(corpus: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        train_vocabulary(corpus, **{"vocab_size": 300, **options})  # type: ignore[arg-type]
+
+
+def test_bad_corpora(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(ValueError, match="the corpus is empty"):
+        train_vocabulary(empty, 300)
+    with pytest.raises(ValueError, match="but 2 rare pieces"):
+        train_vocabulary({"ab": 1, "cd": 1}, 300, drop_rare=2)
+    latin = tmp_path / "latin.txt"
+    latin.write_bytes(b"x" * (3 << 20) + b"\nab\xe9 c")
+    with pytest.raises(ValueError, match=r"latin.txt is not UTF-8: byte 0xe9 at offset 3,145,731"):
+        train_vocabulary(latin, 300)
+    replaced = "".join(sum(read_texts(latin, errors="replace"), []))
+    assert replaced.endswith("ab\ufffd c")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(b'{"text": "a"}\n{"text": "\xff"}\n')
+    with pytest.raises(
+        ValueError, match=r"rows.jsonl, line 2 is not UTF-8: byte 0xff at offset 24"
+    ):
+        train_vocabulary(rows, 300)
+    with pytest.raises(FileNotFoundError):
+        train_vocabulary(tmp_path / "nothing.txt", 300)
+    with pytest.raises(FileNotFoundError, match="matches no file"):
+        corpus_files([tmp_path / "*.csv"])
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="no files in this folder"):
+        corpus_files([tmp_path / "folder"])
+    with pytest.raises(ValueError, match="is no piece and how often"):
+        train_vocabulary({"ab": -1}, 300)
+
+
+def test_characters_across_blocks(tmp_path: Path) -> None:
+    """A character whose bytes are read in two parts is whole."""
+    path = tmp_path / "text.txt"
+    text = "x" + "猫" * 800_000
+    path.write_text(text, encoding="utf-8")
+    assert "".join(sum(read_texts(path), [])) == text
+
+
+def test_counts_in_files_are_the_same_counts(corpus: Path) -> None:
+    cut = cutting("o200k_base")
+    with count_corpus([corpus], cut) as whole, CorpusCounts(cut) as parts:
+        for path in sorted(corpus.iterdir()):
+            with count_corpus([path], cut) as some:
+                parts.pieces.add(*next(iter(some.rows())))
+            parts.spill()
+        assert len(parts.runs) == 3
+        expected = {piece: n for rows in whole.rows() for piece, n in zip(*rows)}
+        assert {piece: n for rows in parts.rows() for piece, n in zip(*rows)} == expected
+        parts.load(least=5)
+        kept = {piece: n for rows in parts.rows() for piece, n in zip(*rows)}
+        assert kept == {piece: n for piece, n in expected.items() if n >= 5}
+        rare = [n for n in expected.values() if n < 5]
+        assert parts.dropped == (len(rare), sum(rare))
+
+
+def test_what_is_left_out_is_said() -> None:
+    result = train_vocabulary({"ab": 9, "cd": 2, "ce": 1}, 257, drop_rare=3)
+    assert list(result.new_tokens) == [b"ab"]
+    assert result.notes == ["2 rare pieces left out, which occurred 3 times together"]
+
+
+def test_too_little_memory_is_said(corpus: Path) -> None:
+    with pytest.raises(ValueError, match="more than the 10,000 bytes of max-memory"):
+        train_vocabulary(corpus, 300, max_memory=10_000)
+
+
+def test_damaged_files_of_counts(tmp_path: Path) -> None:
+    counts = CorpusCounts(cutting(None))
+    counts.pieces.add([b"ab", b"cd"], [1, 2])
+    path = tmp_path / "counts"
+    counts.pieces.write(str(path))
+    whole = path.read_bytes()
+    for length in (0, 7, 15, len(whole) - 13, len(whole) - 3):
+        path.write_bytes(whole[:length])
+        with pytest.raises(OSError):
+            counts.pieces.read([str(path)])
+    path.write_bytes(b"x" * 100)
+    with pytest.raises(OSError, match="no file of counts"):
+        vocabulary.CountReader([str(path)])

@@ -1,0 +1,303 @@
+"""Statistics of tokenizers on text, and tokenizers side by side."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hf_oracle import SHARED, tokenizer_path
+from seeds import seeded
+from vocab_command import run
+
+import bpe_engine
+from bpe_engine import vocabulary
+from vocab_tools.compare import compare_tokenizers, load_subject, renyi_efficiency
+from vocab_tools.compare.segments import segments_of
+from vocab_tools.compare.subjects import RankSubject, Subject
+from vocab_tools.compare.train import compare_trained
+from vocab_tools.report.plots import cumulative_cover, group_bars, rank_frequency
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+TEXT = """The quick brown fox jumps over the lazy dog.
+It's 12,345 times; \t don't   ask!
+
+  indented
+人工智能正在改变世界。猫和狗
+Съешь же ещё этих мягких французских булок
+مرحبا بالعالم هذا اختبار
+é n\u0303 👩‍💻 end
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT * 20, encoding="utf-8")
+    return path
+
+
+def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
+    names = ["gpt2", "cl100k_base", "o200k_base", "qwen"]
+    text = corpus.read_text(encoding="utf-8")
+    found = compare_tokenizers([load_subject(name) for name in names], [corpus])
+    for name, row in zip(names, found.rows):
+        ids = bpe_engine.get_encoding(name).encode_ordinary(text)
+        assert row.tokens == len(ids) == sum(row.scripts.values())
+        assert row.times == Counter(ids)
+    total = found.total
+    assert total.bytes == len(text.encode()) and total.characters == len(text)
+    assert total.words == len(text.split())
+    assert {"latin", "cjk", "cyrillic", "arabic"} <= found.scripts.keys()
+    assert sum(size.bytes for size in found.scripts.values()) == total.bytes
+
+
+def test_segments_are_the_text() -> None:
+    draw = seeded("segments")
+    for _ in range(2000):
+        text = "".join(draw.choices("a中\n\r .1!", k=draw.randint(0, 20)))
+        assert "".join(segments_of([text])) == text
+
+
+def test_every_published_pattern_cuts_between_segments() -> None:
+    draw = seeded("cuts")
+    encodings = [bpe_engine.get_encoding(name) for name in bpe_engine.list_encoding_names()]
+    for _ in range(500):
+        text = "".join(draw.choices(["a", "中", "\n", "\r", " ", ".", "1", "/", "'s"], k=12))
+        segments = segments_of([text])
+        for encoding in encodings:
+            ids = [number for part in segments for number in encoding.encode_ordinary(part)]
+            assert ids == encoding.encode_ordinary(text), (encoding.name, text)
+
+
+def test_figures_of_a_vocabulary_that_is_known_by_hand(tmp_path: Path) -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"aa": 256, b"\xc3\xa9": 257}
+    encoding = vocabulary.make_encoding("x", ranks, r"\S+|\s+", {"<s>": 300})
+    path = tmp_path / "a.txt"
+    path.write_text("aa aa a é ñ\n", encoding="utf-8")
+    [row] = compare_tokenizers([RankSubject("x", encoding)], [path]).rows
+    # aa, space, aa, space, a, space, é, space, the two bytes of ñ, newline.
+    assert row.tokens == 11
+    assert row.single_bytes == row.broken == 2
+    assert row.subject.size == 259 and row.used_share == 7 / 259
+    assert row.longest()[0] == (b"aa", 2)
+    assert {token for token, _ in row.rarest()[:5]} == {"é".encode(), b"\xc3", b"\xb1", b"a", b"\n"}
+    shares = [n / 11 for n in (2, 4, 1, 1, 1, 1, 1)]
+    entropy = math.log(sum(share**2.5 for share in shares)) / -1.5
+    assert row.renyi_efficiency == pytest.approx(entropy / math.log(259))
+    assert renyi_efficiency({}, 10) == 0.0
+
+
+def test_texts_that_differ_most_come_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(
+        "A plain line of English text, and no more.\n" * 3 + "Η γρήγορη αλεπού πηδάει\n"
+    )
+    found = compare_tokenizers([load_subject("o200k_base"), load_subject("gpt2")], [path])
+    assert found.differing[0].text.startswith("Η γρήγορη")
+    for text in found.differing:
+        assert [b"".join(cut).decode() for cut in text.cuts] == [text.text] * 2
+    assert len({text.text for text in found.differing}) == len(found.differing)
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    draw = seeded("lines")
+    words = "the a of learning tokens subword model trains on text with many words".split()
+    text = [" ".join(draw.choices(words, k=9)) + ".\n" for _ in range(400)]
+    text[9] = "a ☃ of learning tokens on text with many words.\n"
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
+    path.write_text("".join(text), encoding="utf-8")
+    return path
+
+
+def test_methods_trained_on_the_same_text(lines: Path) -> None:
+    pytest.importorskip("tokenizers")
+    methods = ["bpe", "wordpiece", "unigram"]
+    found = compare_trained(methods, [lines], 320, others=[load_subject("gpt2")])
+    by_name = {row.name: row for row in found.rows}
+    assert list(by_name) == [*methods, "gpt2"]
+    assert found.total.texts == 40
+    # A snowman is bytes to one, and unknown to the others.
+    assert by_name["bpe"].unknown == 0 and by_name["bpe"].broken
+    assert by_name["wordpiece"].unknown == 1 and by_name["unigram"].unknown == 1
+    assert len(found.sentences) > 3
+    for sentence in found.sentences:
+        assert b"".join(sentence.cuts[0]).decode() == sentence.text
+    remarks = " ".join(found.remarks)
+    assert "byte-level BPE" in remarks and "cannot write" in remarks and "fewest tokens" in remarks
+    with pytest.raises(ValueError, match="'bert' is no method"):
+        compare_trained(["bert"], [lines], 320)
+    with pytest.raises(ValueError, match="too small"):
+        compare_trained(["bpe"], [lines], 200)
+
+
+def test_too_little_text_to_train(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one line\n")
+    with pytest.raises(ValueError, match="1 line; at least 10"):
+        compare_trained(["bpe"], [path], 320)
+
+
+@pytest.mark.parametrize("name", ["phi-3-mini.sentencepiece-like", "gpt2"])
+def test_tokenizer_files_of_either_package(tmp_path: Path, corpus: Path, name: str) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    path = tokenizer_path(name)
+    subject: Subject = load_subject(path)
+    theirs = tokenizers.Tokenizer.from_file(path)
+    found = compare_tokenizers([subject], [corpus])
+    segments = segments_of([corpus.read_text(encoding="utf-8")])
+    encoded = theirs.encode_batch(segments, add_special_tokens=False)
+    assert found.rows[0].tokens == sum(len(encoding.ids) for encoding in encoded)
+    assert subject.size == theirs.get_vocab_size()
+
+
+def test_the_commands(tmp_path: Path, corpus: Path) -> None:
+    done = run("stats", "gpt2", "--corpus", corpus, "--report", tmp_path / "s.md")
+    assert done.returncode == 0, done.stderr
+    assert "By script" in done.stdout and "/word" in done.stdout
+    assert "| latin |" in (tmp_path / "s.md").read_text(encoding="utf-8")
+    found = json.loads(run("compare", "gpt2", "qwen", "--corpus", corpus, "--json").stdout)
+    rows = {row["name"]: row for row in found["tokenizers"]}
+    assert rows["qwen"]["tokens"] < rows["gpt2"]["tokens"]
+    assert rows["gpt2"]["files"][str(corpus)]["per_byte"] == pytest.approx(
+        rows["gpt2"]["tokens"] / found["text"]["bytes"]
+    )
+    assert found["differing"][0]["tokens"].keys() == {"gpt2", "qwen"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "gpt2"], "two tokenizers or more"),
+        (["compare", "gpt2", "--train"], "--train needs methods"),
+        (["compare", "gpt2", "qwne"], "qwne: no such file, and no encoding of this name"),
+        (["stats", "gpt2", "--report", "x.pdf"], "ends in .html, .json or .md"),
+        (["stats", "gpt2", "--report", "CORPUS"], "a report ends in|is an input"),
+        (["compare", "--train", "bpe", "--vocab-size", "10"], "too small"),
+    ],
+)
+def test_what_is_refused(corpus: Path, arguments: list[str], message: str) -> None:
+    arguments = [str(corpus) if argument == "CORPUS" else argument for argument in arguments]
+    done = run(*arguments, "--corpus", corpus)
+    assert done.returncode in (1, 2) and re.search(message, done.stderr), done.stderr
+
+
+def test_text_that_cannot_be_measured(tmp_path: Path) -> None:
+    empty, broken = tmp_path / "empty.txt", tmp_path / "broken.txt"
+    empty.write_bytes(b"")
+    broken.write_bytes(b"abc\xff")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"body": "x"}\n')
+    for path, message in [
+        (empty, "no text to measure"),
+        (broken, "is not UTF-8"),
+        (rows, "no field 'text'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            compare_tokenizers([load_subject("gpt2")], [path])
+
+
+def test_folders_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one text\n")
+    (folder / "b.txt").write_bytes(b"another \xff\n")
+    strict = run("stats", "gpt2", "--corpus", folder)
+    assert strict.returncode == 1 and "b.txt is not UTF-8" in strict.stderr
+    done = run("stats", "gpt2", "--corpus", folder, "--errors", "replace", "--json")
+    found = json.loads(done.stdout)
+    assert [Path(path).name for path in found["files"]] == ["a.txt", "b.txt"]
+    missing = run("stats", "gpt2", "--corpus", tmp_path / "*.nothing")
+    assert missing.returncode == 1 and "matches no file" in missing.stderr
+
+
+def test_sentences_are_cut_in_the_terminal(lines: Path) -> None:
+    pytest.importorskip("tokenizers")
+    done = run("compare", "--train", "bpe", "unigram", "--vocab-size", "320", "--corpus", lines)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^bpe      \S.*\|", done.stdout, re.MULTILINE)
+    assert "fewest tokens" in done.stdout
+
+
+def test_plots_of_little() -> None:
+    assert group_bars("t", "x", {"a": {}}) is None
+    assert rank_frequency({"a": [5]}) is None and rank_frequency({}) is None
+    plot = rank_frequency({"a": [5, 1], "b": []})
+    assert plot is not None and plot.legend == [(0, "a")]
+    cover = cumulative_cover({"a": [8, 1, 1]})
+    assert cover is not None and cover.lines[0].points.endswith("626.0,12.0")
+
+
+#: Looks for numbers that wrap, and for errors; sorts a table.
+PROBE = """
+<script>
+const seen = { errors: window.problems, narrow: [] };
+document.querySelectorAll("td.number, td.id").forEach((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+  if (lines.size > 1) seen.narrow.push(cell.textContent);
+});
+seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+const table = document.querySelector("#by-script");
+table.tHead.rows[0].cells[3].firstChild.click();
+seen.tokens = [...table.tBodies[0].rows].map((row) => Number(row.cells[3].textContent.replaceAll(",", "")));
+seen.outside = [];
+document.querySelectorAll("svg.plot").forEach((svg) => {
+  const frame = svg.getBoundingClientRect();
+  svg.querySelectorAll("text, rect").forEach((one) => {
+    const box = one.getBoundingClientRect();
+    if (box.left < frame.left - 1 || box.right > frame.right + 1) seen.outside.push(one.textContent);
+  });
+});
+seen.plots = document.querySelectorAll("svg.plot").length;
+document.body.innerHTML = "";
+document.body.append(Object.assign(document.createElement("pre"), { textContent: JSON.stringify(seen) }));
+</script>
+"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 500])
+def test_the_report_in_a_browser(tmp_path: Path, corpus: Path, width: int) -> None:
+    page = tmp_path / "page.html"
+    done = run("compare", "gpt2", "qwen", "o200k_base", "--corpus", corpus, "--report", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "http" not in re.sub(r"<script type=.*?</script>", "", text, flags=re.DOTALL)
+    watch = "<script>window.problems = []; onerror = (text) => problems.push(text);</script>"
+    page.write_text(text.replace("<body>", f"<body>{watch}").replace("</body>", f"{PROBE}</body>"))
+    browser = [
+        str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
+        f"--user-data-dir={tmp_path}/profile", f"--window-size={width},1000", page.as_uri(),
+    ]  # fmt: skip
+    found = subprocess.run(browser, capture_output=True, encoding="utf-8", timeout=300)
+    match = re.search(r"<pre>(.*?)</pre>", found.stdout, re.DOTALL)
+    assert match is not None, found.stderr[-2000:]
+    seen = json.loads(html.unescape(match[1]))
+    assert seen["errors"] == [] and seen["narrow"] == [] and seen["outside"] == []
+    assert seen["overflow"] <= 0 and seen["plots"] == 4
+    assert seen["tokens"] == sorted(seen["tokens"], reverse=True)
+
+
+CORPORA = sorted((SHARED / "corpora").glob("*.txt"))
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not CORPORA, reason="the shared corpora are missing")
+def test_the_corpora() -> None:
+    names = ["o200k_base", "qwen"]
+    found = compare_tokenizers([load_subject(name) for name in names], CORPORA)
+    for name, row in zip(names, found.rows):
+        encoding = bpe_engine.get_encoding(name)
+        for path in CORPORA:
+            text = path.open(encoding="utf-8", newline="").read()
+            assert row.files[str(path)] == len(encoding.encode_ordinary(text))

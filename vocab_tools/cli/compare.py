@@ -1,0 +1,172 @@
+"""``vocab-tools stats`` and ``vocab-tools compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from ..compare import Comparison, compare_tokenizers, load_subject
+from ..compare.subjects import Subject
+from ..compare.train import METHODS, compare_trained
+from ..convert import locate_source
+from ..corpus.reading import corpus_files
+from ..files import OutputFiles, write_standard
+from ..report import render
+from ..report.comparison import comparison_json, comparison_sections, readable
+from .console import console, print_sections, progress_bar, readable_errors, say
+from .options import Command, errors_option, field_option, output_options
+
+#: Rows of a table on the screen.
+ROWS_SHOWN = 12
+
+#: Sentences that are shown cut by each.
+SENTENCES_SHOWN = 4
+
+#: What tells neighbouring tokens apart.
+COLOURS = ("black on bright_blue", "black on bright_yellow", "black on bright_green")
+
+
+def text_options(command: Command) -> Command:
+    """What both commands share."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")(
+        output_options(field_option(command))
+    )
+    return click.option(
+        "--corpus",
+        metavar="FILE",
+        multiple=True,
+        required=True,
+        help="Text to measure on: a file, a folder or a glob; repeatable. .jsonl, .parquet and "
+        "packed files are understood.",
+    )(errors_option(command))
+
+
+@click.command()
+@click.argument("tokenizer", metavar="A")
+@text_options
+def stats(
+    tokenizer: str,
+    corpus: tuple[str, ...],
+    field: str,
+    errors: str,
+    as_json: bool,
+    reports: tuple[str, ...],
+    force: bool,
+) -> None:
+    """Measure the tokenizer A on text: tokens per byte, character and word, and how much of its
+    vocabulary the text uses.
+
+    A is the name of an encoding, a rank file, or a tokenizer.json.
+
+    \b
+      vocab-tools stats o200k_base --corpus news.txt --corpus code.jsonl
+      vocab-tools stats tokenizer.json --corpus news.txt --report stats.html
+    """
+
+    def work(update: Callable[[int, int], None]) -> Comparison:
+        subjects = [load_subject(tokenizer)]
+        return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
+
+    _run(work, [tokenizer], corpus, reports, force, as_json)
+
+
+@click.command()
+@click.argument("tokenizers", metavar="A B...", nargs=-1)
+@text_options
+@click.option(
+    "--train",
+    is_flag=True,
+    help=f"Train the methods among the arguments ({', '.join(METHODS)}) on the text, and compare "
+    f"them on lines of it that are held out.",
+)
+@click.option(
+    "--vocab-size",
+    type=click.IntRange(1),
+    default=8000,
+    show_default=True,
+    help="How many tokens --train gives each vocabulary.",
+)
+def compare(
+    tokenizers: tuple[str, ...],
+    corpus: tuple[str, ...],
+    field: str,
+    errors: str,
+    as_json: bool,
+    reports: tuple[str, ...],
+    force: bool,
+    train: bool,
+    vocab_size: int,
+) -> None:
+    """Compare the tokenizers A, B and others on the same text.
+
+    Each is the name of an encoding, a rank file or a tokenizer.json, of WordPiece or Unigram, too.
+
+    \b
+      vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
+      vocab-tools compare --train bpe wordpiece unigram --vocab-size 8000 --corpus news.txt
+    """
+    methods = [name for name in tokenizers if train and name in METHODS]
+    others = [name for name in tokenizers if name not in methods]
+    if train and not methods:
+        raise click.UsageError(f"--train needs methods: {', '.join(METHODS)}")
+    if not train and len(tokenizers) < 2:
+        raise click.UsageError("give two tokenizers or more; `stats` measures one")
+
+    def work(update: Callable[[int, int], None]) -> Comparison:
+        subjects: list[Subject] = [load_subject(name) for name in others]
+        if not train:
+            return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
+        return compare_trained(
+            methods,
+            corpus,
+            vocab_size,
+            others=subjects,
+            field=field,
+            errors=errors,
+            progress=update,
+        )
+
+    _run(work, others, corpus, reports, force, as_json)
+
+
+def _run(
+    work: Callable[[Callable[[int, int], None]], Comparison],
+    tokenizers: list[str],
+    corpus: tuple[str, ...],
+    reports: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Measures, writes the reports, and prints."""
+    with readable_errors():
+        inputs = [file for name in tokenizers for file in locate_source(name).files]
+        files = OutputFiles(reports, [*inputs, *corpus_files(corpus)], force=force)
+        with progress_bar("measuring") as update:
+            comparison = work(update)
+        files.write({path: render(path, comparison).encode() for path in reports})
+    if as_json:
+        write_standard(comparison_json(comparison).encode())
+    else:
+        to = console()
+        parts = comparison_sections(comparison, ROWS_SHOWN)
+        print_sections(to, [part for part in parts if part.title != "Remarks"])
+        _print_sentences(comparison, to)
+        for remark in comparison.remarks:
+            to.print(Text(f"\n{remark}"))
+
+
+def _print_sentences(comparison: Comparison, to: Console) -> None:
+    """Prints sentences as each tokenizer cuts them: in colours, or with bars between the tokens."""
+    width = max(len(row.name) for row in comparison.rows)
+    for sentence in comparison.sentences[:SENTENCES_SHOWN]:
+        say(to, "")
+        for row, cut in zip(comparison.rows, sentence.cuts):
+            line = Text(f"{row.name:{width}}  ")
+            for place, token in enumerate(cut):
+                if place and to.color_system is None:
+                    line.append("|")
+                line.append(readable(token), style=COLOURS[place % len(COLOURS)])
+            to.print(line, soft_wrap=True)

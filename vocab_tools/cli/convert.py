@@ -1,0 +1,142 @@
+"""``vocab-tools convert``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.console import Console
+
+from ..convert import Conversion, convert_tokenizer
+from ..convert.formats import WRITABLE, locate_source, locate_target
+from ..files import OutputFiles, write_standard
+from ..text import plural
+from .console import console, progress_bar, readable_errors, say
+from .options import (
+    FILE,
+    chosen_pattern,
+    field_option,
+    pattern_options,
+    read_special_option,
+    special_inputs,
+    special_tokens_option,
+)
+
+#: Differences that are shown one by one.
+EXAMPLES_SHOWN = 10
+
+
+@click.command()
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
+@click.option(
+    "--extra", type=FILE, multiple=True, help="A rank file of new tokens to add; repeatable."
+)
+@click.option(
+    "--plan", metavar="FILE", help="Write what the rows of new tokens are made of, as JSON."
+)
+@pattern_options
+@special_tokens_option
+@click.option("--corpus", type=FILE, multiple=True, help="Verify on this text, too; repeatable.")
+@field_option
+@click.option(
+    "--allow-differences",
+    is_flag=True,
+    help="Write what does not tokenise alike, and list the differences.",
+)
+@click.option(
+    "--from", "source_format", type=click.Choice([*WRITABLE, "gguf"]), help="IN's format."
+)
+@click.option("--to", "target_format", type=click.Choice(WRITABLE), help="OUT's format.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was compared as JSON.")
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+def convert(
+    source: str,
+    target: str,
+    extra: tuple[str, ...],
+    plan: str | None,
+    pattern: str | None,
+    pattern_regex: str | None,
+    specials: str | None,
+    corpus: tuple[str, ...],
+    field: str,
+    allow_differences: bool,
+    source_format: str | None,
+    target_format: str | None,
+    as_json: bool,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Convert a tokenizer to another format, and verify that it tokenises alike.
+
+    IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json beside merges.txt, a
+    tekken.json, a .gguf, a folder with one of them, or the name of an encoding. OUT says by its name
+    what to write: .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the special
+    tokens of .tiktoken and vocab.json stand beside them, in a file that ends in .encoding.json.
+
+    \b
+      vocab-tools convert o200k_base new/tokenizer.json
+      vocab-tools convert tokenizer.json qwen.tiktoken
+      vocab-tools convert qwen2.5/ new/tokenizer.json --extra extra.tiktoken --plan plan.json
+    """
+    chosen = chosen_pattern(pattern, pattern_regex)
+    if plan and not extra:
+        raise click.UsageError("--plan tells of new tokens; give them with --extra")
+    with readable_errors():
+        origin = locate_source(source, source_format)  # type: ignore[arg-type]
+        goal = locate_target(target, target_format)  # type: ignore[arg-type]
+        inputs = [*origin.files, *extra, *corpus, *special_inputs(specials)]
+        files = OutputFiles([*goal.files, *([plan] if plan else [])], inputs, force=force)
+        with progress_bar("verifying") as update:
+            conversion = convert_tokenizer(
+                source,
+                target,
+                extra=extra,
+                pattern=chosen,
+                special_tokens=read_special_option(specials),
+                corpus=corpus,
+                field=field,
+                allow_differences=allow_differences,
+                source_format=source_format,
+                target_format=target_format,
+                progress=update,
+            )
+        contents = dict(conversion.contents)
+        if plan and conversion.plan is not None:
+            contents[plan] = conversion.plan.dump()
+        files.write(contents)
+    if as_json:
+        text = json.dumps(conversion.to_plain(), ensure_ascii=False, indent=1)
+        write_standard(text.encode() + b"\n")
+    elif not quiet:
+        _print(conversion, list(contents), console())
+
+
+def _print(conversion: Conversion, files: list[str], to: Console) -> None:
+    """Prints what was written, and what differs."""
+    definition = conversion.definition
+    tokens = plural(len(definition.tokens), "token")
+    special = plural(len(definition.special_tokens), "special token")
+    say(to, f"{tokens} and {special}; written: {', '.join(files)}")
+    texts = plural(conversion.compared, "text")
+    if conversion.differing:
+        say(to, f"{conversion.differing:,} of {texts} have other ids than before:")
+        for difference in conversion.differences[:EXAMPLES_SHOWN]:
+            say(to, f"  {difference}")
+        if conversion.differing > EXAMPLES_SHOWN:
+            say(to, f"  and {conversion.differing - EXAMPLES_SHOWN:,} more")
+    else:
+        say(to, f"{texts} have the same ids before and after")
+    for reason in conversion.reasons:
+        say(to, f"difference: {reason}")
+    for note in conversion.notes:
+        say(to, f"note: {note}")
+    if conversion.plan is not None:
+        sizes = conversion.plan.sizes
+        say(
+            to,
+            f"{plural(sizes['extra_ranks'], 'new token')}; the embedding table needs "
+            f"{sizes['rows']:,} rows, {sizes['rows'] - sizes['base_max_id_plus_one']:,} more than "
+            f"ids before",
+        )

@@ -1,0 +1,69 @@
+"""Texts in segments: what is counted, attributed to a script, and shown where tokenizers differ."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from ..corpus.scripts import script_of
+
+#: Every published pattern cuts between a newline that stands behind text and a letter, so that the
+#: tokens of the segments are those of the whole text.
+_CUT = re.compile(r"(?<=\S\n)(?=[^\W\d_])")
+
+#: Segments that are longer are cut into parts when they are shown.
+MOST_SHOWN = 240
+
+
+@dataclass
+class Size:
+    """How much text there is, whatever tokenizer reads it."""
+
+    texts: int = 0
+    bytes: int = 0
+    characters: int = 0
+    #: What white space separates.
+    words: int = 0
+
+    def add(self, text: str) -> None:
+        """Counts a text."""
+        self.texts += 1
+        self.bytes += len(text.encode())
+        self.characters += len(text)
+        self.words += len(text.split())
+
+    def __iadd__(self, other: Size) -> Size:
+        self.texts += other.texts
+        self.bytes += other.bytes
+        self.characters += other.characters
+        self.words += other.words
+        return self
+
+
+def segments_of(texts: list[str]) -> list[str]:
+    """Texts cut into lines or paragraphs.
+
+    >>> segments_of(["a line\\nand one\\n\\nmore\\n  indented", "b"])
+    ['a line\\n', 'and one\\n\\nmore\\n  indented', 'b']
+    """
+    return [segment for text in texts for segment in _CUT.split(text) if segment]
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _script_of_character(character: str) -> str:
+    return script_of(character)
+
+
+def main_script(text: str) -> str:
+    """The script of most letters; "other" where there are none.
+
+    >>> main_script("the word 猫"), main_script("12:30")
+    ('latin', 'other')
+    """
+    scripts: Counter[str] = Counter()
+    for character, times in Counter(text).items():
+        scripts[_script_of_character(character)] += times
+    scripts.pop("other", None)
+    return scripts.most_common(1)[0][0] if scripts else "other"

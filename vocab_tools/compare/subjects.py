@@ -1,0 +1,196 @@
+"""Tokenizers that can be measured: of this package, or of the package `tokenizers`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import bpe_engine
+from bpe_engine import vocabulary
+from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
+
+from ..convert import Definition, load, locate_source
+from ..convert.alphabet import read
+from ..convert.tokenizer_json import dump
+
+#: How Unigram models spell the token of a byte.
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+class Subject(Protocol):
+    """A tokenizer that is measured."""
+
+    #: What people call it.
+    name: str
+    #: Its method, such as "byte-level BPE".
+    method: str
+    #: How many tokens its vocabulary has, special tokens included.
+    size: int
+    #: The id of what stands for unknown characters.
+    unknown: int | None
+
+    def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
+        """How many tokens each text has, and how often each id comes in all together."""
+
+    def token(self, number: int) -> bytes:
+        """The bytes that an id stands for."""
+
+    def cut(self, text: str) -> list[bytes]:
+        """The tokens of a text."""
+
+
+class RankSubject:
+    """An encoding of this package. Nothing in a text is special."""
+
+    unknown: int | None = None
+    method = "byte-level BPE"
+
+    def __init__(self, name: str, encoding: bpe_engine.Encoding) -> None:
+        self.name = name
+        self._encoding = encoding
+        self._specials = {
+            number: special.encode()
+            for special, number in vocabulary.special_tokens(encoding).items()
+        }
+        self._tokens = {
+            number: token for token, number in vocabulary.mergeable_ranks(encoding).items()
+        }
+        self.size = len(self._tokens.keys() | self._specials.keys())
+
+    def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
+        return vocabulary.count_tokens(self._encoding, texts)
+
+    def token(self, number: int) -> bytes:
+        return self._tokens.get(number) or self._specials.get(number, b"")
+
+    def cut(self, text: str) -> list[bytes]:
+        return [self.token(number) for number in self._encoding.encode_ordinary(text)]
+
+
+class FileSubject:
+    """A ``tokenizer.json``, whose added tokens are found in texts.
+
+    Args:
+        name: what people call it.
+        tokenizer: of :mod:`bpe_engine.hf`, or of the package `tokenizers`.
+        method: "byte-level BPE", or the type of the model.
+        unknown: the token for unknown characters.
+    """
+
+    def __init__(self, name: str, tokenizer: Any, method: str, unknown: str | None = None) -> None:
+        self.name, self.method = name, method
+        self._tokenizer = tokenizer
+        vocab: dict[str, int] = tokenizer.get_vocab(True)
+        self.size = len(vocab)
+        self.unknown = None if unknown is None else vocab.get(unknown)
+        self._tokens = {number: self._bytes(token) for token, number in vocab.items()}
+
+    def _bytes(self, token: str) -> bytes:
+        if self.method == "byte-level BPE":
+            found = read(token)
+            return token.encode() if found is None else found
+        byte = _BYTE_TOKEN.fullmatch(token)
+        return bytes([int(byte[1], 16)]) if byte else token.replace("\u2581", " ").encode()
+
+    def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
+        found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        times: Counter[int] = Counter()
+        lengths = []
+        for encoding in found:
+            ids = encoding.ids
+            lengths.append(len(ids))
+            times.update(ids)
+        return lengths, times
+
+    def token(self, number: int) -> bytes:
+        return self._tokens.get(number, b"")
+
+    def cut(self, text: str) -> list[bytes]:
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return [self.token(number) for number in ids]
+
+
+def load_subject(path: str) -> Subject:
+    """The tokenizer of a file, of a folder, or with the name of an encoding.
+
+    Args:
+        path: as :func:`vocab_tools.convert_tokenizer` takes its source; also a ``tokenizer.json``
+            with WordPiece, Unigram, or BPE that is not byte-level.
+
+    Raises:
+        ValueError: it is malformed, or of no known format.
+        ImportError: the package `tokenizers` is needed, and not installed.
+        OSError: it cannot be read.
+    """
+    location = locate_source(path)
+    name = path.rstrip("/") if location.format == "encoding" else _short_name(location.path)
+    if location.format == "tokenizer.json":
+        return _of_file(name, location.path)
+    definition = load(location)
+    if definition.merges is not None:
+        return _of_definition(name, definition)
+    assert definition.pattern is not None
+    encoding = vocabulary.make_encoding(
+        name,
+        definition.tokens,
+        definition.pattern,
+        definition.special_tokens,
+        definition.normalization,
+    )
+    return RankSubject(name, encoding)
+
+
+def _short_name(path: str) -> str:
+    """The name of a file; of one that is called as all are, with its folder.
+
+    >>> _short_name("a/qwen.tiktoken"), _short_name("models/qwen2.5/tokenizer.json")
+    ('qwen', 'qwen2.5')
+    """
+    file = Path(path)
+    if file.name in ("tokenizer.json", "vocab.json", "tekken.json") and file.resolve().parent.name:
+        return file.resolve().parent.name
+    return file.name.removesuffix(".gz").rpartition(".")[0] or file.name
+
+
+def _of_file(name: str, path: str) -> Subject:
+    try:
+        tokenizer = Tokenizer.from_file(path)
+    except UnsupportedTokenizer as error:
+        return _of_tokenizers(name, path, str(error))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return FileSubject(name, tokenizer, "byte-level BPE")
+
+
+def _of_tokenizers(name: str, path: str, reason: str) -> Subject:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ImportError(
+            f"{path}: {reason}; the package tokenizers reads it: pip install 'bpe-engine[compare]'"
+        ) from error
+    try:
+        return of_tokenizer(name, tokenizers.Tokenizer.from_file(path))
+    except Exception as error:  # What it raises has no type of its own.
+        raise ValueError(f"{path}: {error}") from error
+
+
+def of_tokenizer(name: str, tokenizer: Any) -> Subject:
+    """A tokenizer of the package `tokenizers`."""
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    method = type(tokenizer.model).__name__
+    unknown = getattr(tokenizer.model, "unk_token", None)
+    if method == "Unigram":
+        # The object does not tell; its JSON does.
+        number = json.loads(tokenizer.to_str())["model"].get("unk_id")
+        unknown = None if number is None else tokenizer.id_to_token(number)
+    return FileSubject(name, tokenizer, method, unknown)
+
+
+def _of_definition(name: str, definition: Definition) -> Subject:
+    return FileSubject(name, Tokenizer.from_str(dump(definition).decode()), "byte-level BPE")

@@ -1,0 +1,219 @@
+"""Subword methods trained on the same text, and what each does differently there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from bpe_engine import vocabulary
+
+from ..corpus.reading import read_texts
+from ..patterns import named_pattern
+from ..text import plural
+from ..train import train_vocabulary
+from .measure import compare_texts
+from .result import Comparison, Differing, Measured, rates
+from .segments import MOST_SHOWN, segments_of
+from .subjects import RankSubject, Subject, of_tokenizer
+
+#: The methods that can be trained.
+METHODS = ("bpe", "wordpiece", "unigram")
+
+#: Of so many lines one is held out: no tokenizer is trained on it, and all are measured on it.
+HELD_OUT_ONE_IN = 10
+
+#: Sentences that are shown cut by each.
+SENTENCES = 8
+
+#: The share of letters in them, if there are such lines.
+LETTERS = 0.7
+
+#: The encoding whose pattern cuts text before BPE.
+BPE_PATTERN = "gpt2"
+
+#: The token for what a vocabulary cannot write.
+UNKNOWN = "[UNK]"
+
+#: How WordPiece marks what goes on with a word.
+CONTINUING = "##"
+
+
+def compare_trained(
+    methods: Sequence[str],
+    corpus: Iterable[str | os.PathLike[str]],
+    vocab_size: int,
+    *,
+    others: Sequence[Subject] = (),
+    field: str = "text",
+    errors: str = "strict",
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Trains subword methods on nine lines of ten, and compares them on the tenth.
+
+    Byte-level BPE is cut by GPT-2's pattern and can write every byte. WordPiece is cut at white
+    space and punctuation, as BERT cuts; what it cannot write is ``[UNK]``. Unigram keeps its
+    spaces as part of words, as SentencePiece does; characters that it never saw are unknown.
+
+    Args:
+        methods: of :data:`METHODS`.
+        corpus: files as :func:`vocab_tools.corpus.read_texts` takes them, folders and globs.
+        vocab_size: how many tokens each vocabulary is to have.
+        others: tokenizers that are compared, too.
+        field: the field of JSON lines and Parquet that has the text.
+        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        progress: called now and then with methods done and methods in all.
+
+    Returns:
+        The comparison on the lines that were held out, with sentences cut by each, and remarks
+        that say what each does differently there.
+
+    Raises:
+        ImportError: the package `tokenizers` is not installed.
+        ValueError: a method is not known, there is too little text, or the vocabulary is too small.
+        OSError: a file cannot be read.
+    """
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no method; the methods are {', '.join(METHODS)}")
+    if vocab_size < 300:
+        raise ValueError(
+            f"a vocabulary of {vocab_size} is too small: the bytes alone are 256; take 300 or more"
+        )
+    lines = [
+        line
+        for path in corpus
+        for block in read_texts(path, field, errors)
+        for line in segments_of(block)
+    ]
+    held_out = lines[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]
+    training = [line for place, line in enumerate(lines, 1) if place % HELD_OUT_ONE_IN]
+    if not held_out:
+        raise ValueError(
+            f"the text has {plural(len(lines), 'line')}; at least {HELD_OUT_ONE_IN} are needed, "
+            f"since one in {HELD_OUT_ONE_IN} is held out"
+        )
+    trained: list[Subject] = []
+    for place, method in enumerate(methods):
+        trained.append(train_method(method, training, vocab_size))
+        if progress is not None:
+            progress(place + 1, len(methods))
+    subjects = [*trained, *others]
+    comparison = compare_texts(subjects, "lines held out", held_out)
+    comparison.sentences = [
+        Differing(text, [subject.cut(text) for subject in subjects])
+        for text in _sentences(held_out)
+    ]
+    comparison.remarks = remarks(comparison, vocab_size)
+    return comparison
+
+
+def _sentences(lines: list[str]) -> list[str]:
+    """Some lines of a length that can be read, mostly letters, from all over the text."""
+    short = [line for line in lines if 20 <= len(line) <= MOST_SHOWN]
+    fit = [line for line in short if sum(map(str.isalpha, line)) >= LETTERS * len(line)]
+    fit = fit or short or [line[:MOST_SHOWN] for line in lines]
+    return fit[:: max(len(fit) // SENTENCES, 1)][:SENTENCES]
+
+
+def train_method(method: str, lines: list[str], vocab_size: int) -> Subject:
+    """A tokenizer that one method has learned.
+
+    Raises ImportError where `tokenizers` is needed, and not installed.
+    """
+    if method == "bpe":
+        pattern = named_pattern(BPE_PATTERN)
+        pieces = dict(vocabulary.count_pieces(pattern.pat_str, lines))
+        return RankSubject(method, train_vocabulary(pieces, vocab_size, pattern=pattern).encoding())
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ImportError(
+            f"training {method} needs the package tokenizers; install it with "
+            f"pip install 'bpe-engine[compare]'"
+        ) from error
+    makers = {"wordpiece": _wordpiece, "unigram": _unigram}
+    tokenizer, trainer = makers[method](tokenizers, vocab_size)
+    tokenizer.train_from_iterator(_batches(lines), trainer, length=len(lines))
+    return of_tokenizer(method, tokenizer)
+
+
+def _batches(lines: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(lines), 1000):
+        yield lines[start : start + 1000]
+
+
+def _wordpiece(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=vocab_size, special_tokens=[UNKNOWN], show_progress=False
+    )
+    return tokenizer, trainer
+
+
+def _unigram(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    trainer = tokenizers.trainers.UnigramTrainer(
+        vocab_size=vocab_size, special_tokens=[UNKNOWN], unk_token=UNKNOWN, show_progress=False
+    )
+    return tokenizer, trainer
+
+
+#: What each method does, whatever the text.
+ABOUT = {
+    "byte-level BPE": "joins the most frequent pair of neighbours again and again, starting from "
+    "bytes, and writes any text, spaces and line ends included",
+    "WordPiece": "joins pairs that are more frequent together than apart, and then takes the longest "
+    "token that fits, from the left; spaces are lost, and a word with a character that it never saw "
+    "is unknown as a whole",
+    "Unigram": "starts from many tokens and drops those that cost least; of all ways to cut a word "
+    "it takes the most probable one; a character that it never saw is unknown",
+}
+
+
+def remarks(comparison: Comparison, vocab_size: int) -> list[str]:
+    """What each does differently on this text, in sentences."""
+    found = []
+    total = comparison.total
+    for row in comparison.rows:
+        about = ABOUT.get(row.subject.method, "")
+        size = plural(row.subject.size, "token")
+        fertility = rates(row.tokens, total)["per_word"]
+        sentence = f"{row.name} ({row.subject.method}, {size})"
+        sentence += f" {about}." if about else "."
+        sentence += f" Here it takes {fertility:.2f} tokens a word"
+        details = []
+        if row.unknown:
+            share = row.unknown / row.tokens
+            details.append(
+                f"{plural(row.unknown, 'token')} ({share:.2%}) stand for what it cannot write"
+            )
+        if row.broken:
+            details.append(f"{plural(row.broken, 'token')} hold a part of a character")
+        details.append(f"{row.used_share:.0%} of its vocabulary is used")
+        found.append(f"{sentence}; {', '.join(details)}.")
+        if row.subject.size < vocab_size and row.subject.method in ABOUT:
+            found.append(
+                f"{row.name} has fewer tokens than the {vocab_size:,} asked for: the text has no more"
+            )
+    return [*found, *_verdict(comparison.rows)]
+
+
+def _verdict(rows: Sequence[Measured]) -> list[str]:
+    if len(rows) < 2:
+        return []
+    ordered = sorted(rows, key=lambda row: row.tokens)
+    first, last = ordered[0], ordered[-1]
+    if first.tokens == last.tokens:
+        return ["All take equally many tokens on this text."]
+    more = last.tokens / first.tokens - 1
+    text = (
+        f"{first.name} takes fewest tokens on this text, {last.name} {more:.0%} more. Fewer is not "
+        f"better in itself: what counts is the model that is trained on them, and another text may "
+        f"turn the order around."
+    )
+    if last.unknown or first.unknown:
+        text += " Unknown words make a text short: what they stand for is lost."
+    return [text]

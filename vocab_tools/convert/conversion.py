@@ -1,0 +1,260 @@
+"""Converting a tokenizer, and making sure that the result tokenises alike."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..corpus.reading import read_texts
+from ..embedding.plan import EmbeddingPlan
+from ..ranks import RankSource
+from ..text import few, plural, shorten, show
+from . import rank_file, tokenizer_json
+from .battery import battery
+from .definition import Definition
+from .encoders import Encoder, encoder_of
+from .extended import extended, plan
+from .formats import Location, dump, load, locate_source, locate_target
+
+#: Differences that are listed one by one.
+MOST_EXAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A text that the result tokenises otherwise."""
+
+    text: str
+    before: list[int]
+    after: list[int]
+
+    def __str__(self) -> str:
+        """The text, and both lists of ids from where they part.
+
+        >>> str(Difference("abcdef", [1, 2, 3, 4, 5], [1, 2, 3, 9]))
+        "'abcdef' is […, 3, 4, 5], and would be […, 3, 9]"
+        """
+        pairs = zip(self.before, self.after)
+        alike = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
+        start = max((min(len(self.before), len(self.after)) if alike is None else alike) - 1, 0)
+        before, after = (_ids(ids, start) for ids in (self.before, self.after))
+        return f"{shorten(repr(self.text))} is {before}, and would be {after}"
+
+
+def _ids(ids: Sequence[int], start: int, most: int = 6) -> str:
+    """Some ids of a list."""
+    some = ["…"] if start else []
+    some += [str(number) for number in ids[start : start + most]]
+    some += ["…"] if len(ids) > start + most else []
+    return "[" + ", ".join(some) + "]"
+
+
+@dataclass
+class Conversion:
+    """What a conversion gives."""
+
+    source: Location
+    target: Location
+    definition: Definition
+    #: The files, by path.
+    contents: dict[str, bytes]
+    #: How many texts were encoded both ways, and on how many the ids differ.
+    compared: int = 0
+    differing: int = 0
+    #: The first of them.
+    differences: list[Difference] = field(default_factory=list)
+    #: What the format cannot say.
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    #: What the rows of new tokens are made of; None when none were added.
+    plan: EmbeddingPlan | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the result tokenises alike."""
+        return not self.differing and not self.reasons
+
+    def to_plain(self) -> dict[str, Any]:
+        """What was found, as plain types."""
+        return {
+            "source": {"path": self.source.path, "format": self.source.format},
+            "target": {"files": list(self.contents), "format": self.target.format},
+            "tokens": len(self.definition.tokens),
+            "special_tokens": len(self.definition.special_tokens),
+            "compared": self.compared,
+            "differing": self.differing,
+            "reasons": self.reasons,
+            "differences": [vars(difference) for difference in self.differences],
+            "notes": self.notes,
+        }
+
+
+class NotAlikeError(ValueError):
+    """The result would not tokenise as the source does. Its text names the first difference."""
+
+    def __init__(self, conversion: Conversion) -> None:
+        self.conversion = conversion
+        lines = [f"{conversion.target.path} would not tokenise as {conversion.source.path} does:"]
+        lines += conversion.reasons
+        lines += map(str, conversion.differences[:1])
+        if conversion.differing > 1:
+            others = f"{conversion.differing:,} of {conversion.compared:,} texts differ"
+            lines.append(others)
+        lines.append("--allow-differences writes it nevertheless, and lists them")
+        super().__init__("\n  ".join(lines))
+
+
+def convert_tokenizer(
+    source: str,
+    target: str,
+    *,
+    extra: Sequence[RankSource] = (),
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    corpus: Iterable[str] = (),
+    field: str = "text",
+    allow_differences: bool = False,
+    source_format: Any = None,
+    target_format: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Conversion:
+    """Converts a tokenizer to another format. Nothing is written: the contents are returned.
+
+    Args:
+        source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (beside its
+            ``merges.txt``), ``tekken.json`` or ``.gguf``; a folder with one of them; or the name of
+            an encoding.
+        target: the file to make, whose name says the format: ``.tiktoken``, ``.json``,
+            ``vocab.json`` or ``tekken.json``.
+        extra: rank files whose tokens are added.
+        pattern: the name of an encoding, or a regular expression, where the source does not say
+            how text is cut.
+        special_tokens: names and ids, where the source does not say them.
+        corpus: text files that are encoded both ways, too.
+        field: the field of JSON lines and Parquet that has their text.
+        allow_differences: give back the result even where it does not tokenise alike.
+        source_format: the format of the source, where its name does not say it.
+        target_format: the same of the target.
+        progress: called now and then with texts done and texts in all.
+
+    Returns:
+        The conversion: the contents of the files by path, how many texts were compared, and what
+        differs.
+
+    Raises:
+        NotAlikeError: the result would not tokenise alike.
+        ValueError: the source is malformed or not supported, or the target cannot hold it.
+        ImportError: a package is not installed that a format needs.
+        OSError: a file cannot be read.
+
+    >>> conversion = convert_tokenizer("r50k_base", "new/tokenizer.json")
+    >>> conversion.is_exact, list(conversion.contents)
+    (True, ['new/tokenizer.json'])
+    """
+    origin, goal = locate_source(source, source_format), locate_target(target, target_format)
+    base = load(origin, pattern, special_tokens)
+    definition = extended(base, extra) if extra else base
+    conversion = Conversion(origin, goal, definition, dump(definition, goal))
+    if extra:
+        conversion.plan = plan(base, definition)
+    conversion.reasons += _reasons(definition, goal)
+    conversion.notes += [*definition.notes, *_notes(definition, goal)]
+    before = encoder_of(definition, origin, is_read=not extra)
+    with tempfile.TemporaryDirectory() as folder:
+        _compare(conversion, before, Path(folder), _texts(definition, corpus, field), progress)
+    if not conversion.is_exact and not allow_differences:
+        raise NotAlikeError(conversion)
+    return conversion
+
+
+def _reasons(definition: Definition, goal: Location) -> list[str]:
+    """What the format cannot say, by what is known of it."""
+    reasons = []
+    if goal.format in ("tiktoken", "tekken"):
+        reasons += definition.inexpressible
+        ranks = definition.tokens if goal.format == "tiktoken" else definition.order
+        if reason := definition.list_differs_from(ranks):
+            reasons.append(reason)
+        if definition.unreached and not definition.whole_pieces:
+            token = show(definition.unreached[0])
+            reasons.append(
+                f"merging does not reach {token}, and by ranks a piece that equals it would be it"
+            )
+    if goal.format == "gpt2" and definition.whole_pieces and definition.unreached:
+        reasons.append(
+            f"merging does not reach {show(definition.unreached[0])}, and a list of merges alone "
+            f"does not say that a piece that equals it is it"
+        )
+    return reasons
+
+
+def _notes(definition: Definition, goal: Location) -> list[str]:
+    """What to know about the result."""
+    notes = []
+    if goal.format == "tokenizer.json":
+        note = tokenizer_json.hole_note(definition)
+        notes += [note] if note else []
+    if goal.format == "tiktoken":
+        notes += rank_file.notes(definition)
+    if goal.format in ("tiktoken", "tekken") and definition.settings is not None:
+        added = definition.settings.get("added_tokens") or []
+        plain = [token["content"] for token in added if not token.get("special")]
+        if plain:
+            notes.append(
+                f"{plural(len(plain), 'added token')} that are not special, such as "
+                f"{few([repr(name) for name in plain], 2)}: in an encoding they are found only "
+                f"where special tokens are allowed"
+            )
+    return notes
+
+
+def _texts(definition: Definition, corpus: Iterable[str], field: str) -> Iterator[list[str]]:
+    blocks = (block for path in corpus for block in read_texts(path, field))
+    return battery(definition.tokens, definition.special_tokens, blocks)
+
+
+def _compare(
+    conversion: Conversion,
+    before: Encoder,
+    folder: Path,
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Reads what was made, and encodes texts both ways."""
+    for path, contents in conversion.contents.items():
+        (folder / Path(path).name).write_bytes(contents)
+    format = conversion.target.format
+    written = locate_source(str(folder / Path(conversion.target.path).name), format)
+    read = load(written)
+    _compare_ids(conversion, read)
+    after = encoder_of(read, written)
+    total = 2 * len(conversion.definition.tokens)
+    for block in blocks:
+        for text, one, other in zip(block, before(block), after(block)):
+            if one != other:
+                conversion.differing += 1
+                if len(conversion.differences) < MOST_EXAMPLES:
+                    conversion.differences.append(Difference(text, one, other))
+        conversion.compared += len(block)
+        if progress is not None:
+            progress(min(conversion.compared, total), total)
+
+
+def _compare_ids(conversion: Conversion, read: Definition) -> None:
+    """Tokens and special tokens have the ids that they had."""
+    definition = conversion.definition
+    rows: list[tuple[Mapping[Any, int], Mapping[Any, int]]] = [
+        (definition.tokens, read.tokens),
+        (definition.special_tokens, read.special_tokens),
+    ]
+    for before, after in rows:
+        for token, number in before.items():
+            if after.get(token) != number:
+                name = show(token) if isinstance(token, bytes) else repr(token)
+                other = after.get(token)
+                becomes = "is no token there" if other is None else f"would have the id {other}"
+                conversion.reasons.append(f"{name}, id {number}, {becomes}")
+                break

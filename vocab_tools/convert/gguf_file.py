@@ -1,0 +1,125 @@
+"""GGUF: the tokenizer inside a model file of llama.cpp, read with the package gguf."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe_engine import patterns
+
+from ..text import plural
+from .alphabet import read
+from .cutting import DEEPSEEK_IN_ONE, DIGITS_IN_ONE
+from .definition import Definition, Merge
+from .tokenizer_json import definition_of, fresh_settings
+
+#: Llama 3's pattern, as its tokenizer.json has it.
+_LLAMA3 = patterns.QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|", 1)
+
+#: Letters take their combining marks along.
+_QWEN35 = patterns.QWEN.replace(r"\p{L}+", r"[\p{L}\p{M}]+", 1).replace(
+    r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]", 1
+)
+
+#: Tekken's pattern: that of o200k_base without contractions, and one digit at a time.
+_TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+#: How text is cut, by what ``tokenizer.ggml.pre`` says, as llama.cpp takes the names.
+PATTERNS = {
+    **dict.fromkeys(("gpt-2", "phi-2", "mpt", "olmo", "jina-v2-code", "trillion"), patterns.R50K),
+    **dict.fromkeys(("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "lfm2"), _LLAMA3),
+    **dict.fromkeys(("dbrx", "smaug-bpe", "chatglm-bpe"), _LLAMA3),
+    **dict.fromkeys(("qwen2", "stablelm2", "deepseek-r1-qwen", "megrez"), patterns.QWEN),
+    "qwen35": _QWEN35,
+    **dict.fromkeys(("gpt-4o", "llama4"), patterns.O200K),
+    "tekken": _TEKKEN,
+    **dict.fromkeys(("deepseek-v3", "hunyuan-dense"), DEEPSEEK_IN_ONE),
+    **dict.fromkeys(("starcoder", "refact", "command-r", "smollm", "codeshell"), DIGITS_IN_ONE),
+}
+
+#: Those for which a piece that is a token is that token, whatever the merges say.
+WHOLE_PIECES = {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "lfm2", "tekken"}
+
+#: What ``tokenizer.ggml.token_type`` says.
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
+
+
+def load(
+    path: str | Path,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+) -> Definition:
+    """What the tokenizer of a GGUF file says: its tokens, merges and special tokens.
+
+    Raises:
+        ImportError: the package gguf is not installed.
+        ValueError: the file has no byte-level BPE, or names a pre-tokenizer that is not known.
+        OSError: the file cannot be read.
+    """
+    fields = _fields(path)
+    kind = fields.get("tokenizer.ggml.model")
+    if kind != "gpt2":
+        raise ValueError(
+            f"{path}: tokenizer.ggml.model is {kind!r}; only byte-level BPE, 'gpt2', is converted"
+        )
+    pre = fields.get("tokenizer.ggml.pre")
+    if pattern is None and pre not in PATTERNS:
+        known = ", ".join(sorted(PATTERNS))
+        raise ValueError(
+            f"{path}: tokenizer.ggml.pre is {pre!r}, and how that cuts text is not known (known: "
+            f"{known}); give --pattern or --pattern-regex"
+        )
+    pattern = pattern or PATTERNS[str(pre)]
+    texts = fields["tokenizer.ggml.tokens"]
+    kinds = fields.get("tokenizer.ggml.token_type") or [_NORMAL] * len(texts)
+    if len(kinds) != len(texts):
+        raise ValueError(f"{path}: {len(texts)} tokens, but {len(kinds)} types of tokens")
+    found = {_CONTROL: True, _USER_DEFINED: False}
+    special = {text: number for number, text in enumerate(texts) if kinds[number] in found}
+    unused = [number for number in range(len(texts)) if kinds[number] in (_UNKNOWN, _UNUSED)]
+    if special_tokens is not None:
+        special = dict(special_tokens)
+    left_out = {*unused, *special.values()}
+    rows = {text: number for number, text in enumerate(texts) if number not in left_out}
+    settings = fresh_settings(pattern, special, None)
+    for token in settings["added_tokens"]:
+        token["special"] = kinds[token["id"]] != _USER_DEFINED
+    settings["model"]["ignore_merges"] = pre in WHOLE_PIECES
+    merges = [_merge(merge, path) for merge in fields["tokenizer.ggml.merges"]]
+    definition = definition_of(rows, merges, settings)
+    notes = ["GGUF has no normalizer: text is taken as it is"]
+    if unused:
+        notes.append(f"{plural(len(unused), 'id')} of tokens that are not used are left out")
+    return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
+
+
+def _merge(merge: str, path: str | Path) -> Merge:
+    parts = [read(part) for part in merge.split(" ")]
+    if len(parts) != 2 or not parts[0] or not parts[1]:
+        raise ValueError(f"{path}: tokenizer.ggml.merges has {merge!r}, which is not two tokens")
+    return parts[0], parts[1]
+
+
+def _fields(path: str | Path) -> dict[str, Any]:
+    """The fields of the tokenizer, as plain values."""
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise ImportError(
+            "reading GGUF needs the package gguf; install it with pip install 'bpe-engine[convert]'"
+        ) from error
+    with open(path, "rb") as file:
+        if file.read(4) != b"GGUF":
+            raise ValueError(f"{path} is no GGUF file")
+    try:
+        reader = GGUFReader(path)
+        fields = reader.fields.items()
+        return {name: field.contents() for name, field in fields if name.startswith("tokenizer.")}
+    except (ValueError, IndexError, KeyError) as error:
+        raise ValueError(f"{path} is a damaged GGUF file: {error}") from error

@@ -1,0 +1,117 @@
+"""``.tiktoken``: lines of base64 and rank, with the pattern and the special tokens beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import bpe_engine
+from bpe_engine import vocabulary
+
+from ..bases import recognise
+from ..patterns import Pattern, encoding_pattern, find_pattern, named_pattern
+from ..ranks import check_special_tokens, dump_ranks, load_ranks
+from ..text import plural, show
+from .definition import Definition
+from .sidecar import beside, dump_sidecar, read_sidecar
+
+
+def from_encoding(encoding: bpe_engine.Encoding) -> Definition:
+    """What an encoding says."""
+    pattern = encoding_pattern(encoding)
+    return _definition(vocabulary.mergeable_ranks(encoding), pattern, pattern.special_tokens)
+
+
+def load(
+    path: str | Path,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+) -> Definition:
+    """What a rank file says, with what stands beside it.
+
+    Raises:
+        ValueError: the file is malformed, or nothing says how text is cut.
+        OSError: the file cannot be read.
+    """
+    ranks = load_ranks(path)
+    found = read_sidecar(path)
+    if pattern is None and found is not None:
+        return _with_sidecar(ranks, found, special_tokens)
+    if pattern is None:
+        known = recognise(ranks)
+        if known is None:
+            raise ValueError(
+                f"nothing says how text is cut before merging: {path} is no published vocabulary, "
+                f"and there is no {beside(path).name} beside it; give --pattern or --pattern-regex"
+            )
+        own = named_pattern(known.name)
+        note = f"{path} is recognised as {known}: its pattern and special tokens are used"
+        definition = _definition(
+            ranks, own, own.special_tokens if special_tokens is None else special_tokens
+        )
+        return dataclasses.replace(definition, notes=[note])
+    own = find_pattern(pattern)
+    if special_tokens is None:
+        special_tokens = own.special_tokens
+    return _definition(ranks, own, special_tokens)
+
+
+def _definition(
+    ranks: Mapping[bytes, int], pattern: Pattern, special_tokens: Mapping[str, int]
+) -> Definition:
+    tokens = load_ranks(ranks)
+    check_special_tokens(special_tokens)
+    taken = {number: token for token, number in tokens.items()}
+    for name, number in special_tokens.items():
+        if number in taken:
+            raise ValueError(
+                f"the special token {name!r} has the id {number}, which is that of "
+                f"{show(taken[number])}; name the special tokens with --special-tokens"
+            )
+    normalization = "NFC" if pattern.nfc else None
+    return Definition(tokens, dict(special_tokens), pattern.pat_str, normalization)
+
+
+def _with_sidecar(
+    ranks: Mapping[bytes, int],
+    found: Mapping[str, Any],
+    special_tokens: Mapping[str, int] | None,
+) -> Definition:
+    if not found.get("pattern"):
+        raise ValueError("the file beside it names no pattern; give --pattern or --pattern-regex")
+    pattern = Pattern(None, found["pattern"], {}, nfc=found.get("normalization") == "NFC")
+    given = special_tokens is not None
+    specials = special_tokens if special_tokens is not None else found.get("special_tokens", {})
+    definition = _definition(ranks, pattern, specials)
+    return dataclasses.replace(definition, settings=None if given else found.get("tokenizer_json"))
+
+
+def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
+    """The rank file and what stands beside it, by path.
+
+    Raises ValueError where the format cannot hold the definition.
+    """
+    if definition.pattern is None:
+        reason = "; ".join(definition.inexpressible)
+        raise ValueError(f"a rank file has one pattern for its text, and this has none: {reason}")
+    ids = set(definition.tokens.values())
+    for name, number in definition.special_tokens.items():
+        if number in ids:
+            raise ValueError(
+                f"{name!r} is a special token and a token that merging makes, both with the id "
+                f"{number}; a rank file has an id for each"
+            )
+    return {
+        str(path): dump_ranks(definition.tokens),
+        str(beside(path)): dump_sidecar(definition),
+    }
+
+
+def notes(definition: Definition) -> list[str]:
+    """What the file leaves out."""
+    if not definition.others:
+        return []
+    entries = plural(len(definition.others), "entry", "entries")
+    return [f"{entries} of the vocabulary that stand for no bytes are left out"]

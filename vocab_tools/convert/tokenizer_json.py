@@ -1,0 +1,217 @@
+"""``tokenizer.json`` of Hugging Face: any that is byte-level BPE."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bpe_engine.hf import Tokenizer
+
+from ..text import few, plural, show
+from .alphabet import read, written
+from .cutting import pattern_of, pre_tokenizer_of
+from .definition import Definition, Merge, by_id, missing_byte
+
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
+
+
+def parse(contents: str) -> Definition:
+    """What a ``tokenizer.json`` says.
+
+    Raises:
+        UnsupportedTokenizer: it is no byte-level BPE, or asks for what cannot be done exactly; the
+            message has the JSON path.
+        ValueError: it is malformed.
+    """
+    # Refuses by name what is not supported, and what is malformed.
+    Tokenizer.from_str(contents)
+    settings: dict[str, Any] = json.loads(contents)
+    model = settings["model"] = dict(settings["model"])
+    vocabulary: dict[str, int] = model.pop("vocab")
+    merges = [merge for merge in map(_merge, model.pop("merges")) if merge is not None]
+    return definition_of(vocabulary, merges, settings)
+
+
+def definition_of(
+    vocabulary: Mapping[str, int], merges: list[Merge], settings: dict[str, Any]
+) -> Definition:
+    """What a vocabulary, its merges and the rest of a ``tokenizer.json`` say together."""
+    added = {token["content"]: int(token["id"]) for token in settings.get("added_tokens") or []}
+    made = {left + right for left, right in merges}
+    tokens: dict[bytes, int] = {}
+    others: dict[str, int] = {}
+    for text, number in vocabulary.items():
+        token = read(text)
+        if text in added and (token is None or (token not in made and len(token) != 1)):
+            continue
+        if token is None:
+            others[text] = number
+        else:
+            tokens[token] = number
+    pattern = pattern_of(settings.get("pre_tokenizer"))
+    normalization, reasons = _normalization(settings.get("normalizer"))
+    if pattern is None:
+        reasons.append("pre_tokenizer: no single pattern cuts as this chain does")
+    return Definition(
+        by_id(tokens),
+        added,
+        pattern,
+        normalization,
+        merges,
+        bool(settings["model"].get("ignore_merges")),
+        settings,
+        others,
+        reasons + _flags(settings.get("added_tokens") or []),
+    )
+
+
+def _merge(merge: str | list[str]) -> Merge | None:
+    """A merge in one of its two spellings; None for the line with the version, and where a part
+    stands for no bytes."""
+    if isinstance(merge, str):
+        if merge.startswith("#version"):
+            return None
+        merge = merge.split(" ")
+    left, right = map(read, merge)
+    return None if left is None or right is None else (left, right)
+
+
+def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
+    """The normalization form, and why there is none that does what the normalizer does."""
+    while isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
+        parts = normalizer["normalizers"]
+        if len(parts) > 1:
+            kinds = ", ".join(str(part.get("type")) for part in parts)
+            return None, [f"normalizer: several steps ({kinds})"]
+        normalizer = parts[0] if parts else None
+    if normalizer is None:
+        return None, []
+    if normalizer["type"] == "NFC":
+        return "NFC", []
+    return None, [f"normalizer: {normalizer['type']}"]
+
+
+def _flags(added: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Flags of added tokens that an encoding has not."""
+    reasons = []
+    for flag in ("single_word", "lstrip", "rstrip"):
+        names = [token["content"] for token in added if token.get(flag)]
+        if names:
+            reasons.append(f"added_tokens: {flag} of {few(names, 3)}")
+    return reasons
+
+
+def dump(definition: Definition) -> bytes:
+    """The ``tokenizer.json`` of a definition.
+
+    Raises ValueError where the format cannot hold it.
+    """
+    settings, vocabulary = settings_and_vocabulary(definition)
+    model = {
+        **settings["model"],
+        "vocab": vocabulary,
+        "merges": [[written(left), written(right)] for left, right in definition.merge_list],
+    }
+    return (json.dumps({**settings, "model": model}, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dict[str, int]]:
+    """The rest of the file, and the vocabulary of its model, in the order of ids."""
+    missing = missing_byte(definition.tokens)
+    if missing is not None:
+        raise ValueError(
+            f"the byte 0x{missing:02x} is no token, and a tokenizer.json of byte-level BPE needs "
+            f"every byte of UTF-8; add the single byte to the base"
+        )
+    settings = definition.settings
+    if settings is None:
+        assert definition.pattern is not None
+        settings = fresh_settings(
+            definition.pattern, definition.special_tokens, definition.normalization
+        )
+    ignores = definition.whole_pieces and bool(definition.unreached)
+    if definition.merges is not None:
+        ignores = definition.whole_pieces
+    if ignores or "ignore_merges" in settings["model"]:
+        settings = {**settings, "model": {**settings["model"], "ignore_merges": ignores}}
+    rows = {written(token): number for token, number in definition.tokens.items()}
+    for name, number in {**definition.others, **_specials_in_vocabulary(definition)}.items():
+        if rows.setdefault(name, number) != number:
+            raise ValueError(
+                f"the special token {name!r} has the id {number}, and the token that is spelled "
+                f"so in a tokenizer.json, {show(read(name) or b'')}, the id {rows[name]}"
+            )
+    return settings, dict(sorted(rows.items(), key=lambda row: row[1]))
+
+
+def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
+    """The special tokens that must be in the vocabulary of the model: all of them, unless they get
+    their ids by being added one after the other."""
+    size = len(definition.tokens) + len(definition.others)
+    highest = -1
+    for name, number in sorted(definition.special_tokens.items(), key=lambda row: row[1]):
+        token = read(name)
+        is_there = token is not None and definition.tokens.get(token) == number
+        if not is_there and number != max(size, highest + 1):
+            return definition.special_tokens
+        highest = number
+    return {}
+
+
+def fresh_settings(
+    pattern: str, special_tokens: Mapping[str, int], normalization: str | None
+) -> dict[str, Any]:
+    """All of a file but the vocabulary and the merges, for what never had one."""
+    added = [
+        {
+            "id": number,
+            "content": name,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for name, number in sorted(special_tokens.items(), key=lambda row: row[1])
+    ]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        "normalizer": {"type": "NFC"} if normalization == "NFC" else None,
+        "pre_tokenizer": pre_tokenizer_of(pattern),
+        "post_processor": {**_BYTE_LEVEL, "use_regex": False},
+        "decoder": {
+            **_BYTE_LEVEL,
+            "add_prefix_space": True,
+            "trim_offsets": True,
+            "use_regex": True,
+        },
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "",
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+        },
+    }
+
+
+def hole_note(definition: Definition) -> str | None:
+    """What to know about ids that stand for nothing."""
+    used = {*definition.tokens.values(), *definition.special_tokens.values()}
+    used.update(definition.others.values())
+    rows = max(used) + 1
+    if len(used) == rows:
+        return None
+    holes = plural(rows - len(used), "id")
+    return (
+        f"{holes} below {rows:,} stand for nothing, so len(tokenizer) in transformers is "
+        f"{len(used):,}, and an embedding table needs {rows:,} rows: do not resize it to "
+        f"len(tokenizer)"
+    )

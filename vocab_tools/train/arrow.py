@@ -1,0 +1,160 @@
+"""Counts as Arrow tables and Parquet files: counting on many machines, merging on one.
+
+A table has the columns ``piece`` (text) and ``count`` (64-bit integers). A piece may be in it, or in
+several of them, more than once: counts add up.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .counting import CorpusCounts
+from .cutting import Cutting, cutting
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: Where a file of counts says how they were cut.
+METADATA = b"bpe_engine.cutting"
+
+#: Rows that are read or counted at a time.
+ROWS = 1 << 14
+
+
+def _pyarrow(what: str) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs the package pyarrow; install it with pip install 'bpe-engine[parquet]'"
+        ) from error
+    return pyarrow
+
+
+@functools.lru_cache(maxsize=8)
+def _cutting(pattern: str | None, special_tokens: tuple[str, ...], nfc: bool | None) -> Cutting:
+    return cutting(pattern, special_tokens, nfc)
+
+
+def count_pieces(
+    table: pyarrow.Table | pyarrow.RecordBatch,
+    *,
+    pattern: str | None = None,
+    special_tokens: Sequence[str] = (),
+    nfc: bool | None = None,
+    field: str = "text",
+) -> pyarrow.Table:
+    """Counts the pieces of the texts of a table: the part of training that many machines can do.
+
+    It is what Ray Data's ``map_batches(count_pieces, batch_format="pyarrow")`` and, batch by batch,
+    Spark's ``mapInArrow`` call.
+
+    Args:
+        table: a table, or a record batch, with a column of texts.
+        pattern: the name of an encoding, or a regular expression; by default that of o200k_base.
+        special_tokens: names that are cut out.
+        nfc: bring text into normalization form C; by default as the named encoding does.
+        field: the column that has the texts.
+
+    Returns:
+        The columns ``piece`` and ``count``, in the order of the bytes of pieces.
+
+    Raises:
+        ValueError: there is no such column, or it has no text.
+        ImportError: pyarrow is not installed.
+
+    >>> import pyarrow
+    >>> count_pieces(pyarrow.table({"text": ["low low", "lower"]})).to_pydict()
+    {'piece': [' low', 'low', 'lower'], 'count': [1, 1, 1]}
+    """
+    arrow = _pyarrow("count_pieces")
+    names = table.schema.names
+    if field not in names:
+        has = ", ".join(map(repr, names[:8])) or "none"
+        raise ValueError(f"there is no column {field!r}, only {has}; name it with field=")
+    kind = table.schema.field(field).type
+    if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
+        raise ValueError(f"the column {field!r} has {kind}, not text")
+    counts = CorpusCounts(_cutting(pattern, tuple(special_tokens), nfc))
+    texts = table.column(field)
+    for start in range(0, len(texts), ROWS):
+        found = texts.slice(start, ROWS).to_pylist()
+        counts.pieces.count([text for text in found if text is not None])
+    with counts:
+        parts = [_table(arrow, pieces, n) for pieces, n in counts.rows()]
+    return arrow.concat_tables(parts) if parts else _table(arrow, [], [])
+
+
+def _table(arrow: Any, pieces: Sequence[bytes], counts: Sequence[int]) -> Any:
+    # Spark has no unsigned numbers.
+    counts = [min(count, 2**63 - 1) for count in counts]
+    column = arrow.array(pieces, arrow.binary()).cast(arrow.string())
+    return arrow.table({"piece": column, "count": arrow.array(counts, arrow.int64())})
+
+
+def write_counts(counts: CorpusCounts, path: str | os.PathLike[str], least: int = 1) -> int:
+    """Writes counts to a Parquet file, but for pieces that occur less than ``least`` times, and
+    returns how many distinct pieces it has."""
+    arrow = _pyarrow(f"writing {os.fspath(path)}")
+    metadata = {METADATA: counts.cutting.dump().encode()}
+    schema = _table(arrow, [], []).schema.with_metadata(metadata)
+    written = 0
+    with arrow.parquet.ParquetWriter(path, schema, compression="zstd") as file:
+        for pieces, some in counts.rows(least):
+            file.write_table(_table(arrow, pieces, some).replace_schema_metadata(metadata))
+            written += len(pieces)
+    return written
+
+
+def read_counts(
+    paths: Iterable[str | os.PathLike[str]], cut: Cutting, *, max_memory: int | None = None
+) -> CorpusCounts:
+    """The sum of Parquet files of counts.
+
+    Args:
+        paths: the files.
+        cut: how the pieces must have been cut, where a file says how they were.
+        max_memory: bytes of memory for the tables; beyond it, counts go to files.
+
+    Raises:
+        ValueError: a file has other columns, or was counted in another way.
+    """
+    counts = CorpusCounts(cut)
+    for path in paths:
+        name = os.fspath(path)
+        arrow = _pyarrow(f"reading {name}")
+        try:
+            with arrow.parquet.ParquetFile(name) as file:
+                _check_schema(name, file.schema_arrow, cut)
+                for batch in file.iter_batches(columns=["piece", "count"]):
+                    _add(counts, name, batch)
+                    if max_memory is not None and counts.pieces.memory() * 3 > max_memory:
+                        counts.spill()
+        except arrow.ArrowInvalid as error:
+            raise ValueError(f"{name} is no Parquet file: {error}") from error
+    return counts
+
+
+def _check_schema(name: str, schema: Any, cut: Cutting) -> None:
+    missing = [column for column in ("piece", "count") if column not in schema.names]
+    if missing:
+        has = ", ".join(map(repr, schema.names[:8])) or "none"
+        raise ValueError(
+            f"{name} is no file of counts: it has the columns {has}, not 'piece' and 'count'"
+        )
+    described = (schema.metadata or {}).get(METADATA)
+    if described is not None:
+        cut.check_same(json.loads(described), name)
+
+
+def _add(counts: CorpusCounts, name: str, batch: Any) -> None:
+    pieces, some = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+    for piece, count in zip(pieces, some):
+        if not isinstance(piece, str) or not isinstance(count, int) or count < 0:
+            raise ValueError(f"{name}: {piece!r}: {count!r} is no piece and how often it occurs")
+    counts.pieces.add([piece.encode() for piece in pieces], some)

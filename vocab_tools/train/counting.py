@@ -1,0 +1,290 @@
+"""Counting the pieces of a corpus on all processors, in bounded memory, and so that a stopped run
+can go on."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from bpe_engine import vocabulary
+
+from ..corpus.reading import STANDARD, corpus_files, read_texts
+from ..text import plural
+from .checkpoint import check_fits, describe, read_state, write_checkpoint
+from .cutting import Cutting
+
+#: Called with bytes done and bytes in all.
+ProgressFunction = Callable[[int, int], None]
+
+#: Seconds between two checkpoints.
+CHECKPOINT_EVERY = 600.0
+
+#: How many pieces are moved at a time between files and tables.
+ROWS = 1 << 16
+
+#: How much of the memory the tables may have when they are written out: they grow by doubling, and
+#: are put together then.
+_TABLES_SHARE = 3
+
+#: The same for training, which lays the pieces out beside their table, with the places of pairs.
+_TRAINING_SHARE = 2
+
+
+@dataclass
+class CorpusCounts:
+    """How often each piece of a corpus occurs, in memory and in files of counts.
+
+    A context manager: the files are gone after it.
+    """
+
+    cutting: Cutting
+    pieces: vocabulary.PieceCounts = field(init=False)
+    #: Files of counts that memory had no room for.
+    runs: list[str] = field(default_factory=list)
+    #: Characters of text.
+    characters: int = 0
+    #: What was left out by :meth:`drop_rare`: distinct pieces, and how often they occurred.
+    dropped: tuple[int, int] = (0, 0)
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __post_init__(self) -> None:
+        self.pieces = self.cutting.counter()
+
+    def __enter__(self) -> CorpusCounts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deletes the files."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        self.runs = []
+
+    def spill(self) -> None:
+        """Moves what is in memory to a file."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="vocab-tools-")
+        path = os.path.join(self._folder.name, f"{len(self.runs)}.counts")
+        self.pieces.spill(path)
+        self.runs.append(path)
+
+    def rows(self, least: int = 1) -> Iterator[tuple[list[bytes], list[int]]]:
+        """All pieces and their counts in the order of bytes, some thousands at a time, but for
+        those that occur less than ``least`` times."""
+        self.spill()
+        reader = vocabulary.CountReader(self.runs)
+        while (rows := reader.read(ROWS))[0]:
+            pieces, counts = rows
+            if min(counts) < least:
+                rare = [count for count in counts if count < least]
+                lost, occurrences = self.dropped
+                self.dropped = (lost + len(rare), occurrences + sum(rare))
+                kept = [(piece, count) for piece, count in zip(pieces, counts) if count >= least]
+                pieces, counts = [piece for piece, _ in kept], [count for _, count in kept]
+            yield pieces, counts
+
+    def load(self, least: int = 1, max_memory: int | None = None) -> None:
+        """Brings everything into memory, and leaves out pieces that occur less than ``least``
+        times.
+
+        Raises ValueError when that needs more than ``max_memory`` bytes.
+        """
+        if self.runs:
+            self.spill()
+            most = None if max_memory is None else max_memory // _TRAINING_SHARE
+            lost, occurrences, fits = self.pieces.read(self.runs, least, most)
+            self.close()
+        else:
+            lost, occurrences = self.pieces.drop_rare(least) if least > 1 else (0, 0)
+            fits = max_memory is None or self.pieces.memory() * _TRAINING_SHARE <= max_memory
+        if not fits:
+            raise ValueError(
+                f"training on the distinct pieces needs more than the {max_memory:,} bytes of "
+                f"max-memory; allow more, or leave rare pieces out with --drop-rare 2"
+            )
+        self.dropped = (self.dropped[0] + lost, self.dropped[1] + occurrences)
+
+
+def count_corpus(
+    corpus: Iterable[str | os.PathLike[str]],
+    cutting: Cutting,
+    *,
+    field: str = "text",
+    errors: str = "strict",
+    max_memory: int | None = None,
+    threads: int | None = None,
+    checkpoint: str | None = None,
+    resume: bool = False,
+    progress: ProgressFunction | None = None,
+) -> CorpusCounts:
+    """Counts the pieces of text files.
+
+    Args:
+        corpus: files, folders and globs; ``.jsonl``, ``.parquet``, gzip and Zstandard are
+            understood; ``-`` is standard input.
+        cutting: what makes pieces of the text.
+        field: the field of JSON lines and Parquet that has the text.
+        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        max_memory: bytes of memory for the tables; beyond it, counts go to files.
+        threads: how many threads count; by default one for each processor.
+        checkpoint: a file for the counts so far: written every ten minutes, on Ctrl-C and at the
+            end.
+        resume: go on from the checkpoint, if there is one.
+        progress: called now and then with bytes done and bytes in all.
+
+    Raises:
+        ValueError: a file is not UTF-8, has no such field, or the checkpoint is of another run.
+        OSError: a file cannot be read.
+        KeyboardInterrupt: after the checkpoint was written.
+    """
+    files = corpus_files(corpus)
+    counts = CorpusCounts(cutting)
+    run = _Run(counts, files, field, errors, max_memory, checkpoint, progress)
+    try:
+        if resume and checkpoint is not None and os.path.exists(checkpoint):
+            run.go_on(checkpoint)
+        run.count(threads or os.cpu_count() or 1)
+    except BaseException:
+        counts.close()
+        raise
+    return counts
+
+
+class _Run:
+    """One pass over the files."""
+
+    def __init__(
+        self,
+        counts: CorpusCounts,
+        files: Sequence[str],
+        field: str,
+        errors: str,
+        max_memory: int | None,
+        checkpoint: str | None,
+        progress: ProgressFunction | None,
+    ) -> None:
+        self.counts, self.files, self.field, self.errors = counts, files, field, errors
+        self.max_memory, self.checkpoint, self.progress = max_memory, checkpoint, progress
+        self.sizes = [os.path.getsize(path) if path != STANDARD else 0 for path in files]
+        #: The file that is being read, and how many of its blocks are counted.
+        self.place = (0, 0)
+        self.written = time.monotonic()
+        self.waiting: deque[tuple[Future[None], tuple[int, int], int]] = deque()
+
+    def go_on(self, checkpoint: str) -> None:
+        """Takes up the counts of a checkpoint."""
+        state = read_state(checkpoint)
+        if STANDARD in self.files:
+            raise ValueError("standard input cannot be read again: --resume needs files")
+        check_fits(checkpoint, state, self._description())
+        self.place = (state["file"], state["blocks"])
+        self.counts.characters = state["characters"]
+        if self.max_memory is None:
+            self.counts.pieces.read([checkpoint])
+            return
+        reader = vocabulary.CountReader([checkpoint])
+        while (rows := reader.read(ROWS))[0]:
+            self.counts.pieces.add(*rows)
+            self._bound_memory()
+
+    def count(self, threads: int) -> None:
+        """Counts what is not counted yet."""
+        try:
+            with ThreadPoolExecutor(threads) as pool:
+                try:
+                    for place, texts in self._blocks():
+                        size = sum(map(len, texts))
+                        job = pool.submit(self.counts.pieces.count, texts)
+                        self.waiting.append((job, place, size))
+                        while len(self.waiting) > 2 * threads:
+                            self._settle_one()
+                        self._between_blocks()
+                    self._settle()
+                except BaseException:
+                    # What runs is finished, and what waits is not begun.
+                    for job, _, _ in reversed(self.waiting):
+                        job.cancel()
+                    raise
+        except KeyboardInterrupt:
+            self._settle()
+            self._write_checkpoint()
+            raise
+        self.place = (len(self.files), 0)
+        self._write_checkpoint()
+
+    def _blocks(self) -> Iterator[tuple[tuple[int, int], list[str]]]:
+        """Blocks, each with the place behind it."""
+        first, skipped = self.place
+        for number in range(first, len(self.files)):
+            blocks = read_texts(self.files[number], self.field, self.errors)
+            for index, texts in enumerate(blocks):
+                if number > first or index >= skipped:
+                    yield (number, index + 1), texts
+
+    def _settle_one(self, report: bool = True) -> None:
+        job, place, size = self.waiting.popleft()
+        job.result()
+        self.place = place
+        self.counts.characters += size
+        if report and self.progress is not None:
+            done = sum(self.sizes[: place[0]])
+            total = sum(self.sizes)
+            # Packed files have more text than bytes: never more than the file.
+            self.progress(min(max(done, self.counts.characters), total), total)
+
+    def _settle(self) -> None:
+        """Waits for the blocks that are being counted, but not for those that were cancelled."""
+        while self.waiting and not self.waiting[0][0].cancelled():
+            self._settle_one(report=False)
+        self.waiting.clear()
+
+    def _between_blocks(self) -> None:
+        late = time.monotonic() - self.written > CHECKPOINT_EVERY
+        if self.checkpoint is not None and late:
+            self._settle()
+            self._write_checkpoint()
+        self._bound_memory()
+
+    def _bound_memory(self) -> None:
+        if self.max_memory is None:
+            return
+        if self.counts.pieces.memory() * _TABLES_SHARE > self.max_memory:
+            self._settle()
+            self.counts.spill()
+
+    def _description(self) -> dict[str, Any]:
+        return describe(self.files, self.counts.cutting, self.field, self.errors)
+
+    def _write_checkpoint(self) -> None:
+        if self.checkpoint is None:
+            return
+        if self.counts.runs:
+            self.counts.spill()
+        state = {
+            **self._description(),
+            "file": self.place[0],
+            "blocks": self.place[1],
+            "characters": self.counts.characters,
+        }
+        write_checkpoint(self.checkpoint, self.counts.runs or self.counts.pieces, state)
+        self.written = time.monotonic()
+
+
+def dropped_note(counts: CorpusCounts) -> str | None:
+    """What was lost when rare pieces were left out."""
+    pieces, occurrences = counts.dropped
+    if not pieces:
+        return None
+    return (
+        f"{plural(pieces, 'rare piece')} left out, which occurred {plural(occurrences, 'time')} "
+        f"together"
+    )

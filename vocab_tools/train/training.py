@@ -1,0 +1,367 @@
+"""Training a vocabulary: counting, and then merging."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Union
+
+import bpe_engine
+from bpe_engine import vocabulary
+
+from ..bases import identify, recognise
+from ..corpus.reading import STANDARD
+from ..patterns import Pattern
+from ..ranks import RankSource, check_special_tokens, load_ranks
+from .counting import CorpusCounts, count_corpus, dropped_note
+from .cutting import Cutting, cutting
+from .result import TrainedMerge, TrainResult, shortage_note
+from .superwords import LINES, MAX_WORDS
+
+#: A text file or several; or pieces and how often each occurs.
+Corpus = Union[
+    str,
+    "os.PathLike[str]",
+    Iterable[Union[str, "os.PathLike[str]"]],
+    Mapping[str, int],
+    CorpusCounts,
+]
+
+#: Called with the name of a step, what is done of it and all of it.
+ProgressFunction = Callable[[str, int, int], None]
+
+#: How a tie between pairs of the same count is broken.
+TIES = ("lowest-ids", "first", "bytes")
+
+#: What the compression of several corpora is measured by.
+UNITS = ("bytes", "characters", "lines")
+
+#: The single bytes in the order of GPT-2, which published vocabularies have: first those that are
+#: printable characters of Latin-1.
+BYTES = [
+    *(byte for byte in range(256) if chr(byte).isprintable() and byte != 0x20),
+    *(byte for byte in range(256) if not chr(byte).isprintable() or byte == 0x20),
+]
+
+
+def train_vocabulary(
+    corpus: Corpus | Sequence[Corpus],
+    vocab_size: int,
+    *,
+    pattern: str | Pattern | None = None,
+    special_tokens: Sequence[str] = (),
+    min_frequency: int = 2,
+    max_token_length: int | None = None,
+    ties: str = "lowest-ids",
+    base: RankSource | None = None,
+    nfc: bool | None = None,
+    superwords_from: int | None = None,
+    max_words: int = MAX_WORDS,
+    balance: str | None = None,
+    field: str = "text",
+    errors: str = "strict",
+    max_memory: int | None = None,
+    drop_rare: int = 1,
+    threads: int | None = None,
+    checkpoint: str | None = None,
+    resume: bool = False,
+    progress: ProgressFunction | None = None,
+) -> TrainResult:
+    """Learns a byte-level BPE vocabulary: the most frequent pair of neighbouring tokens is merged,
+    again and again.
+
+    The result depends on the text and the options only, not on the number of threads or the order
+    of files.
+
+    Args:
+        corpus: text files, folders and globs; or pieces and how often each occurs; or counts of
+            :func:`count_corpus`, which are used up.
+        vocab_size: how many tokens there are to be, single bytes, base and special tokens included.
+        pattern: the name of an encoding, or a regular expression: no token crosses the pieces it
+            cuts. By default that of ``base``, or else of o200k_base.
+        special_tokens: names that get the last ids; in the corpus they are cut out.
+        min_frequency: pairs that occur less often are not merged.
+        max_token_length: the most bytes of a new token.
+        ties: of pairs with the same count, "lowest-ids" takes the one whose left token has the
+            lowest id, and then whose right token has (as Hugging Face's trainer does); "bytes" the
+            same by the bytes of tokens; "first" the one that is met first in the distinct pieces,
+            the most frequent piece first, equal ones in the order of their bytes.
+        base: ranks to go on from: all of their ids stay.
+        nfc: bring text into Unicode normalization form C; by default as the named encoding does.
+        superwords_from: from this many tokens on, merges may cross the borders of pieces inside a
+            line (SuperBPE).
+        max_words: the most words of such a token.
+        balance: "bytes", "characters" or "lines": each item of ``corpus`` is a corpus of its own,
+            and the next merge serves the one that has the fewest of these for a token
+            (parity-aware BPE). Lines compare what the same lines, translated, need.
+        field: the field of JSON lines and Parquet that has the text.
+        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        max_memory: bytes of memory for counting; beyond it, counts go to files.
+        drop_rare: leave out pieces that occur less often than this.
+        threads: how many threads count; by default one for each processor.
+        checkpoint: a file for the counts, which a stopped run goes on from.
+        resume: go on from it, if it is there.
+        progress: called with the name of a step, what is done of it and all of it.
+
+    Returns:
+        The vocabulary. It has fewer tokens than asked for when no pair is left; a note says so.
+
+    Raises:
+        ValueError: the corpus is empty, an option will not do, or a file is not UTF-8.
+        OSError: a file cannot be read.
+        MemoryError: there is not enough memory.
+
+    The algorithm is that of Sennrich et al. (arXiv 1508.07909) on bytes; superwords are those of
+    Liu et al. (arXiv 2503.13423), balance is that of Foroutan et al. (arXiv 2508.04796).
+
+    >>> counts = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+    >>> result = train_vocabulary(counts, 259)
+    >>> list(result.new_tokens.items())
+    [(b'ug', 256), (b'un', 257), (b'hug', 258)]
+    >>> [result.encoding().decode_single_token_bytes(i) for i in result.encoding().encode("hugs")]
+    [b'hug', b's']
+    """
+    job = _Job(vocab_size, min_frequency, max_token_length, ties, progress)
+    found, old_special = base_cutting(base, pattern)
+    if base is None:
+        ranks = {bytes([byte]): place for place, byte in enumerate(BYTES)}
+    else:
+        ranks = load_ranks(base)
+    cut = cutting(found, [*old_special, *special_tokens], nfc)
+    special = len(cut.special_tokens)
+    if superwords_from is not None and not _has_text(corpus):
+        raise ValueError("superwords are learned from text files; counts have no lines")
+    job.check(len(ranks), special, superwords_from, max_words, balance)
+    reading = {
+        "field": field, "errors": errors, "max_memory": max_memory, "threads": threads,
+        "resume": resume,
+    }  # fmt: skip
+
+    def counted(cut: Cutting, which: str) -> list[CorpusCounts]:
+        parts: list[Corpus] = list(corpus) if balance else [corpus]  # type: ignore[arg-type, list-item]
+        found = []
+        for number, part in enumerate(parts):
+            ending = which + (f"-{number}" if number else "")
+            path = None if checkpoint is None else checkpoint + ending
+            counts = _counted(part, cut, path, progress, reading)
+            counts.load(drop_rare, max_memory)
+            _check_not_empty(counts, number if balance else None)
+            found.append(counts)
+        return found
+
+    counts = counted(cut, "")
+    until = vocab_size if superwords_from is None else superwords_from
+    taken = max([*ranks.values(), *old_special.values()]) + 1
+    result = job.train(
+        ranks, taken, cut, counts, until - special, _units(corpus, counts, balance, errors)
+    )
+    if superwords_from is not None:
+        lines = replace(cut, pattern=LINES)
+        again = counted(lines, ".lines")
+        units = _units(corpus, again, balance, errors)
+        result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
+    result.notes += [note for part in counts if (note := dropped_note(part))]
+    return job.finish(result, old_special, special_tokens)
+
+
+def base_cutting(
+    base: RankSource | None, pattern: str | Pattern | None
+) -> tuple[Pattern | str | None, dict[str, int]]:
+    """The pattern to train with, and the special tokens that the base has already."""
+    if base is None:
+        return pattern, {}
+    ranks = load_ranks(base)
+    encoding = base if isinstance(base, bpe_engine.Encoding) else None
+    if encoding is None and recognise(ranks) is None:
+        return pattern, {}
+    own = identify(ranks, encoding)
+    return pattern or own.pattern, dict(own.special_tokens)
+
+
+def _counted(
+    corpus: Corpus,
+    cut: Cutting,
+    checkpoint: str | None,
+    progress: ProgressFunction | None,
+    reading: Mapping[str, object],
+) -> CorpusCounts:
+    if isinstance(corpus, CorpusCounts):
+        cut.check_same(json.loads(corpus.cutting.dump()), "the corpus")
+        return corpus
+    if isinstance(corpus, Mapping):
+        counts = CorpusCounts(cut)
+        for piece, count in corpus.items():
+            if not isinstance(piece, str) or not isinstance(count, int) or count < 0:
+                raise ValueError(f"{piece!r}: {count!r} is no piece and how often it occurs")
+        counts.pieces.add([piece.encode() for piece in corpus], list(corpus.values()))
+        return counts
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+
+    def update(done: int, total: int) -> None:
+        if progress is not None:
+            progress("counting", done, total)
+
+    return count_corpus(paths, cut, checkpoint=checkpoint, progress=update, **reading)  # type: ignore[arg-type]
+
+
+def _has_text(corpus: Corpus | Sequence[Corpus]) -> bool:
+    """Whether a corpus is of files that can be read twice."""
+    if isinstance(corpus, (str, os.PathLike)):
+        return os.fspath(corpus) != STANDARD
+    if isinstance(corpus, (Mapping, CorpusCounts)):
+        return False
+    return all(map(_has_text, corpus))
+
+
+def _check_not_empty(counts: CorpusCounts, number: int | None) -> None:
+    if counts.pieces.totals()[0] == 0:
+        what = "the corpus" if number is None else f"corpus {number + 1}"
+        rare = f" but {counts.dropped[0]:,} rare pieces" if counts.dropped[0] else ""
+        raise ValueError(f"{what} is empty: there are no pieces in it{rare}; give more text")
+
+
+def _units(
+    corpus: Corpus | Sequence[Corpus],
+    counts: Sequence[CorpusCounts],
+    balance: str | None,
+    errors: str,
+) -> list[int]:
+    """What each corpus is measured by."""
+    if balance == "lines":
+        from .superwords import count_lines
+
+        return [count_lines(part, errors) for part in corpus]  # type: ignore[union-attr]
+    place = 3 if balance == "characters" else 2
+    return [part.pieces.totals()[place] for part in counts]
+
+
+class _Job:
+    """The options of a run, and its stages."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        min_frequency: int,
+        max_token_length: int | None,
+        ties: str,
+        progress: ProgressFunction | None,
+    ) -> None:
+        self.vocab_size, self.min_frequency = vocab_size, min_frequency
+        self.max_token_length, self.ties, self.progress = max_token_length, ties, progress
+
+    def check(
+        self,
+        base: int,
+        special: int,
+        superwords_from: int | None,
+        max_words: int,
+        balance: str | None,
+    ) -> None:
+        """Raises ValueError for an option that will not do."""
+        least = base + special
+        if self.vocab_size < least:
+            what = "single bytes" if base == 256 else "tokens of the base"
+            raise ValueError(
+                f"a vocabulary of {self.vocab_size:,} tokens has no room for the {base:,} {what} "
+                f"and {special:,} special tokens; ask for {least:,} or more"
+            )
+        if self.vocab_size > vocabulary.MAX_TOKENS:
+            raise ValueError(
+                f"vocab_size is {self.vocab_size:,}; at most {vocabulary.MAX_TOKENS:,}"
+            )
+        if self.min_frequency < 0:
+            raise ValueError(f"min_frequency is {self.min_frequency}; it must be 0 or more")
+        if self.max_token_length is not None and self.max_token_length < 1:
+            raise ValueError(f"max_token_length is {self.max_token_length}; it must be 1 or more")
+        if self.ties not in TIES:
+            raise ValueError(f"ties is {self.ties!r}; choose one of {', '.join(TIES)}")
+        if balance is not None and balance not in UNITS:
+            raise ValueError(f"balance is {balance!r}; choose one of {', '.join(UNITS)}")
+        if superwords_from is not None and not least <= superwords_from <= self.vocab_size:
+            raise ValueError(
+                f"superwords_from is {superwords_from:,}; it must be from {least:,}, where nothing "
+                f"is learned yet, to the vocabulary size of {self.vocab_size:,}"
+            )
+        if max_words < 1:
+            raise ValueError(f"max_words is {max_words}; it must be 1 or more")
+
+    def train(
+        self,
+        ranks: Mapping[bytes, int],
+        first_id: int,
+        cut: Cutting,
+        counts: Sequence[CorpusCounts],
+        tokens: int,
+        units: Sequence[int],
+        max_words: int | None = None,
+    ) -> TrainResult:
+        """One stage: tokens behind those of ``ranks``, until there are ``tokens``, with the ids
+        from ``first_id`` on."""
+        sizes = [part.pieces.totals()[2] for part in counts]
+
+        def update(done: int, total: int) -> None:
+            if self.progress is not None:
+                self.progress("merging", done, total)
+
+        corpora = [(part.pieces, unit) for part, unit in zip(counts, units)]
+        new, merges, corpus_tokens = vocabulary.train_bpe(
+            list(ranks),
+            corpora,
+            tokens=tokens,
+            min_frequency=self.min_frequency,
+            tie_rule=self.ties,
+            max_token_bytes=self.max_token_length,
+            max_token_words=max_words,
+            progress=update,
+        )
+        all_ranks = {**ranks, **{token: first_id + place for place, token in enumerate(new)}}
+        tokens_by_place = list(all_ranks)
+        rows = [
+            TrainedMerge(tokens_by_place[left], tokens_by_place[right], frequency, corpus)
+            for left, right, _, frequency, corpus in merges
+        ]
+        base_merges = list(vocabulary.token_splits(dict(ranks)).values())
+        return TrainResult(
+            all_ranks, {}, cut, len(ranks), rows, self.vocab_size, corpus_tokens, sizes,
+            base_merges=base_merges,
+        )  # fmt: skip
+
+    def superwords(
+        self,
+        first: TrainResult,
+        taken: int,
+        lines: Cutting,
+        counts: Sequence[CorpusCounts],
+        tokens: int,
+        units: Sequence[int],
+        max_words: int,
+    ) -> TrainResult:
+        """The second stage: the first one's vocabulary is the base of one that cuts lines only."""
+        first_id = max(first.ranks.values()) + 1 if first.new_tokens else taken
+        result = self.train(first.ranks, first_id, lines, counts, tokens, units, max_words)
+        result.base_size = first.base_size
+        result.merges = first.merges + result.merges
+        result.base_merges = first.base_merges
+        return result
+
+    def finish(
+        self, result: TrainResult, old_special: Mapping[str, int], special_tokens: Sequence[str]
+    ) -> TrainResult:
+        """Gives the special tokens their ids, and says what people should know."""
+        first = max([*result.ranks.values(), *old_special.values()]) + 1
+        new = {name: first + place for place, name in enumerate(special_tokens)}
+        result.special_tokens = {**old_special, **new}
+        check_special_tokens(result.special_tokens)
+        if result.size < self.vocab_size:
+            limited = self.max_token_length is not None
+            least = max(self.min_frequency, 1)
+            result.notes.append(shortage_note(result.size, self.vocab_size, least, limited))
+        made = len(result.merges) - len(result.new_tokens)
+        if made:
+            result.notes.append(
+                f"{made:,} merges give tokens that are there already, which only the merge list of "
+                f"a tokenizer.json can say: rare text may have other tokens with the .tiktoken file"
+            )
+        return result
