@@ -94,10 +94,12 @@ pub struct ReadInput<'a> {
 
 impl ReadInput<'_> {
     pub fn input(&self) -> Input<'_> {
-        let sequence = |read| match read {
-            &ReadSequence::Text(ref text) => Sequence::Text(text),
-            &ReadSequence::Words(words) => Sequence::Words(words),
-        };
+        fn sequence<'a>(read: &'a ReadSequence<'_>) -> Sequence<'a> {
+            match read {
+                ReadSequence::Text(text) => Sequence::Text(text),
+                ReadSequence::Words(words) => Sequence::Words(words),
+            }
+        }
         Input { first: sequence(&self.first), second: self.second.as_ref().map(sequence) }
     }
 }
