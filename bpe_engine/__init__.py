@@ -6,6 +6,8 @@
 'hello world'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import _core, core, load, model, registry
 from ._alias import install
 from .core import Encoding
@@ -19,9 +21,13 @@ _tiktoken = _core
 
 __version__ = "0.1.0"
 
+if TYPE_CHECKING:
+    from .tokenizer import Tokenizer
+
 __all__ = [
     "Encoding",
     "StreamDecoder",
+    "Tokenizer",
     "core",
     "encoding_for_model",
     "encoding_name_for_model",
@@ -33,3 +39,12 @@ __all__ = [
     "model",
     "registry",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when it is asked for: most programs need the encodings alone.
+    if name == "Tokenizer":
+        from .tokenizer import Tokenizer
+
+        return Tokenizer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

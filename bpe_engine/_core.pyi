@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Literal, final
+from typing import Any, Literal, final, overload
 
 from typing_extensions import disjoint_base
 
@@ -11,12 +11,14 @@ from .prompt.segments import Segment
 __all__ = [
     "ConversationState",
     "CoreBPE",
+    "EncodedRows",
     "Encoding",
     "HfEncoding",
     "HfTokenizer",
     "TokenBuffer",
     "UnsupportedTokenizer",
     "NameFinder",
+    "arrange_rows",
     "audit_segments",
     "audit_tokens",
     "collect_segments",
@@ -26,6 +28,7 @@ __all__ = [
     "hf_decode",
     "hf_normalize",
     "hf_pre_tokenize",
+    "encode_rows",
     "encode_segments",
     "encode_segments_to_buffer",
     "learn_merges",
@@ -93,6 +96,13 @@ class CoreBPE:
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
     ) -> tuple[TokenBuffer, bytearray]: ...
+    def encode_ragged(
+        self,
+        parts: list[Any],
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> tuple[TokenBuffer, bytearray]: ...
     def encode_with_unstable(
         self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
     ) -> tuple[list[int], list[list[int]]]: ...
@@ -140,6 +150,14 @@ class CoreBPE:
     ) -> list[str]: ...
     def decode_bytes_batch(
         self, batch: Iterable[Sequence[int]], num_threads: int | None
+    ) -> list[bytes]: ...
+    @overload
+    def decode_ragged(
+        self, values: Any, row_splits: Any, errors: str, num_threads: int | None
+    ) -> list[str]: ...
+    @overload
+    def decode_ragged(
+        self, values: Any, row_splits: Any, errors: None, num_threads: int | None
     ) -> list[bytes]: ...
     def token_byte_values(self) -> list[bytes]: ...
     def mergeable_ranks(self) -> dict[bytes, int]: ...
@@ -203,6 +221,44 @@ class TokenBuffer:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
+
+# What bpe_engine.tokenizer needs.
+def encode_rows(
+    source: CoreBPE | HfTokenizer,
+    inputs: Iterable[Any],
+    *,
+    is_pretokenized: bool,
+    add_special_tokens: bool,
+    truncation: tuple[int, int, str, str] | None,
+    padding: tuple[int | None, str, int | None, int, int, str] | None,
+    detailed: bool,
+    overflow: bool,
+    num_threads: int | None,
+    encode_special_tokens: bool = False,
+    post_processor: str | None = None,
+    allowed_special: _Allowed | None = None,
+    disallowed_special: _Disallowed = None,
+) -> EncodedRows: ...
+def arrange_rows(
+    input_ids: Iterable[Any],
+    *,
+    token_type_ids: Iterable[Any] | None,
+    attention_mask: Iterable[Any] | None,
+    special_tokens_mask: Iterable[Any] | None,
+    truncation: tuple[int, int, str, str] | None,
+    padding: tuple[int | None, str, int | None, int, int, str] | None,
+) -> EncodedRows: ...
+
+@final
+class EncodedRows:
+    def __len__(self) -> int: ...
+    def lengths(self) -> list[int]: ...
+    def samples(self) -> list[int]: ...
+    def lists(self, name: str) -> list[list[int]]: ...
+    def matrix(self, name: str) -> tuple[bytearray, int] | None: ...
+    def ragged(self, name: str) -> tuple[TokenBuffer, bytearray]: ...
+    def offsets(self) -> list[list[tuple[int, int]]]: ...
+    def encodings(self) -> list[HfEncoding]: ...
 
 # What bpe_engine.prompt needs.
 def encode_segments(core: CoreBPE, segments: Iterable[Any], is_joined: bool) -> list[int]: ...

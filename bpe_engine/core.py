@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from .prompt.encode import Audit, OnControl
     from .prompt.segments import Segment
+    from .ragged import TokenBatch
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
@@ -259,6 +260,47 @@ class Encoding(NativeEncoding):
         )
         ids = np.frombuffer(buffer, dtype=np.uint32)
         return ids, np.frombuffer(splits, dtype=np.int64)
+
+    def encode_batch_ragged(
+        self,
+        texts: Iterable[str],
+        num_threads: int | None = None,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> TokenBatch:
+        """`encode` of each text, as rows of one numpy array. Needs numpy.
+
+        Args:
+            texts: A list of str; a numpy array of strings; or a column of strings: of pyarrow
+                (``string``, ``large_string``, chunked or not), pandas, polars or another package
+                that gives out Arrow data. With the extra ``arrow``, the text of such a column is
+                read where it is, and no str is made of it. Views and dictionaries are converted
+                first.
+            num_threads: How many threads may work on the batch, or None for as many as the machine
+                runs at once. Small batches are left to fewer.
+            allowed_special, disallowed_special: As in `encode`.
+
+        Raises:
+            TypeError: The texts are no list and no column of strings.
+            ValueError: A row is null, a row of a column is not UTF-8, a column's buffers do not fit
+                together, or a text holds a disallowed name.
+
+        >>> import bpe_engine
+        >>> batch = bpe_engine.get_encoding("gpt2").encode_batch_ragged(["hello world", "", "a"])
+        >>> batch.values, batch.row_splits
+        (array([31373,   995,    64], dtype=uint32), array([0, 2, 2, 3]))
+        """
+        from .columns import parts_of
+        from .ragged import TokenBatch
+
+        np = _numpy("encode_batch_ragged", "encode_batch")
+        buffer, splits = self._core_bpe.encode_ragged(
+            parts_of(texts), num_threads, allowed_special, disallowed_special
+        )
+        return TokenBatch._of(
+            np.frombuffer(buffer, dtype=np.uint32), np.frombuffer(splits, dtype=np.int64)
+        )
 
     def encode_with_unstable(
         self,
@@ -667,27 +709,39 @@ class Encoding(NativeEncoding):
         return self._core_bpe.decode_with_offsets(tokens)
 
     def decode_batch(
-        self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
+        self,
+        batch: Sequence[Sequence[int]] | TokenBatch,
+        *,
+        errors: str = "replace",
+        num_threads: int = 8,
     ) -> list[str]:
-        """`decode` of each sequence of ids, on up to `num_threads` threads.
+        """`decode` of each sequence of ids, on up to `num_threads` threads. A `TokenBatch` is read
+        as it is.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_batch([[31373, 995], [11274, 16390]])
         ['hello world', 'goodbye']
         """
         _check_errors(errors)
-        return self._core_bpe.decode_batch(batch, errors, num_threads)
+        if (ragged := _as_ragged(batch)) is not None:
+            return self._core_bpe.decode_ragged(
+                ragged.values, ragged.row_splits, errors, num_threads
+            )
+        return self._core_bpe.decode_batch(batch, errors, num_threads)  # type: ignore[arg-type]
 
     def decode_bytes_batch(
-        self, batch: Sequence[Sequence[int]], *, num_threads: int = 8
+        self, batch: Sequence[Sequence[int]] | TokenBatch, *, num_threads: int = 8
     ) -> list[bytes]:
-        """`decode_bytes` of each sequence of ids, on up to `num_threads` threads.
+        """`decode_bytes` of each sequence of ids, on up to `num_threads` threads. A `TokenBatch` is
+        read as it is.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_bytes_batch([[31373, 995]])
         [b'hello world']
         """
-        return self._core_bpe.decode_bytes_batch(batch, num_threads)
+        if (ragged := _as_ragged(batch)) is not None:
+            return self._core_bpe.decode_ragged(ragged.values, ragged.row_splits, None, num_threads)
+        return self._core_bpe.decode_bytes_batch(batch, num_threads)  # type: ignore[arg-type]
 
     def stream_decoder(
         self, errors: str = "replace", prompt: int | Sequence[int] = ()
@@ -847,6 +901,12 @@ class Encoding(NativeEncoding):
 
     def __deepcopy__(self, memo: object) -> Encoding:
         return self
+
+
+def _as_ragged(batch: object) -> TokenBatch | None:
+    """The batch if it is a `TokenBatch`. Nobody has one who did not import its module."""
+    module = sys.modules.get(f"{__package__}.ragged")
+    return batch if module is not None and isinstance(batch, module.TokenBatch) else None
 
 
 def _on_threads(

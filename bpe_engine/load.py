@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
-from . import _core
+from . import _core, byte_level
 from ._suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -328,22 +328,15 @@ def data_gym_to_mergeable_bpe_ranks(
     merges = _read_utf8(vocab_bpe_file, vocab_bpe_hash, max_bytes)
     encoder = _read_vocabulary(encoder_json_file, encoder_json_hash, max_bytes)
 
-    # In these files a byte that is a printable character other than the space stands for itself;
-    # the others are written as the characters from U+0100 on, and numbered after the first kind.
-    printable = [byte for byte in range(256) if chr(byte).isprintable() and byte != 0x20]
-    others = [byte for byte in range(256) if byte not in printable]
-    byte_of = {chr(byte): byte for byte in printable}
-    byte_of.update({chr(256 + place): byte for place, byte in enumerate(others)})
-
     def token(written: str, path: str) -> bytes:
         try:
-            return bytes(byte_of[character] for character in written)
+            return byte_level.bytes_of(written)
         except KeyError as error:
             raise ValueError(
                 f"{path}: the token {written!r} holds {error.args[0]!r}, which stands for no byte"
             ) from None
 
-    ranks = {bytes([byte]): rank for rank, byte in enumerate(printable + others)}
+    ranks = {bytes([byte]): rank for rank, byte in enumerate(byte_level.ORDER)}
     for number, line in enumerate(merges.split("\n")[1:-1], start=2):
         pair = line.split()
         if len(pair) != 2:

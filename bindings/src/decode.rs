@@ -3,6 +3,8 @@
 use bpe_core::Error;
 use bpe_core::memory::reserve;
 use bpe_core::offsets::lossy_characters;
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
@@ -113,5 +115,44 @@ impl CoreBpe {
             push(py, &mut rows, row)
         })?;
         new_list(py, rows)
+    }
+
+    /// The texts of rows of ids that lie one after the other, or their bytes where `errors` is
+    /// None.
+    fn decode_ragged<'py>(
+        &self,
+        values: &Bound<'py, PyAny>,
+        row_splits: &Bound<'py, PyAny>,
+        errors: Option<&Bound<'py, PyString>>,
+        num_threads: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = values.py();
+        let ids = ids::read(values)?;
+        let buffer = PyBuffer::<i64>::get(row_splits)?;
+        let (mut splits, mut rows) = (Vec::new(), Vec::new());
+        reserve(&mut splits, buffer.item_count()).or_raise(py)?;
+        reserve(&mut rows, buffer.item_count()).or_raise(py)?;
+        splits.resize(buffer.item_count(), 0);
+        buffer.copy_to_slice(py, &mut splits)?;
+        for ends in splits.windows(2) {
+            let (start, end) = (usize::try_from(ends[0]).ok(), usize::try_from(ends[1]).ok());
+            let row = start.zip(end).and_then(|(start, end)| ids.get(start..end));
+            rows.push(row.ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "row_splits[{}] and the one after it are no place in {} values",
+                    rows.len(),
+                    ids.len()
+                ))
+            })?);
+        }
+        let mut decoded = Vec::new();
+        rows::decode_rows(self, &rows, num_threads, |bytes| {
+            let row = match errors {
+                Some(errors) => decode_utf8(py, bytes, errors)?,
+                None => new_bytes(py, bytes)?.into_any(),
+            };
+            push(py, &mut decoded, row)
+        })?;
+        new_list(py, decoded)
     }
 }

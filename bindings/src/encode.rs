@@ -17,6 +17,39 @@ use crate::{buffer_pool, gil, int_cache, rows, text};
 /// Each id's place as `(start, end)` in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 
+/// The ids of many texts, one after the other, and where each text's end.
+struct Ragged {
+    ids: Vec<u32>,
+    /// The bytes of 64-bit numbers.
+    splits: Vec<u8>,
+}
+
+impl Default for Ragged {
+    fn default() -> Self {
+        Self { ids: Vec::new(), splits: 0i64.to_ne_bytes().to_vec() }
+    }
+}
+
+impl Ragged {
+    /// Appends rows of texts that have `size` bytes in all.
+    fn append(&mut self, py: Python<'_>, rows: &rows::Rows<u32>, size: usize) -> PyResult<()> {
+        if self.ids.capacity() == 0 {
+            self.ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
+        }
+        reserve(&mut self.splits, size_of::<i64>() * rows.ends.len()).or_raise(py)?;
+        for &end in &rows.ends {
+            self.splits.extend_from_slice(&((self.ids.len() + end) as i64).to_ne_bytes());
+        }
+        reserve(&mut self.ids, rows.items.len()).or_raise(py)?;
+        self.ids.extend_from_slice(&rows.items);
+        Ok(())
+    }
+
+    fn into_python(self, py: Python<'_>) -> PyResult<(TokenBuffer, Bound<'_, PyByteArray>)> {
+        Ok((TokenBuffer::new(self.ids), new_bytearray(py, &self.splits)?))
+    }
+}
+
 impl CoreBpe {
     /// The ids of a text as a list.
     pub fn list<'py>(
@@ -103,23 +136,30 @@ impl CoreBpe {
         allowed_special: &Bound<'py, PyAny>,
         disallowed_special: &Bound<'py, PyAny>,
     ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
-        let py = texts.py();
         let request = self.request(allowed_special, disallowed_special)?;
-        let mut ids = Vec::new();
-        let mut splits = 0i64.to_ne_bytes().to_vec();
+        let mut ragged = Ragged::default();
         rows::encode_each(self, texts, num_threads, &request, |part, size| {
-            if ids.capacity() == 0 {
-                ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
-            }
-            reserve(&mut splits, size_of::<i64>() * part.ends.len()).or_raise(py)?;
-            for &end in &part.ends {
-                splits.extend_from_slice(&((ids.len() + end) as i64).to_ne_bytes());
-            }
-            reserve(&mut ids, part.items.len()).or_raise(py)?;
-            ids.extend_from_slice(&part.items);
-            Ok(())
+            ragged.append(texts.py(), part, size)
         })?;
-        Ok((TokenBuffer::new(ids), new_bytearray(py, &splits)?))
+        ragged.into_python(texts.py())
+    }
+
+    /// The same for parts: iterables of `str`, and tuples with the buffers of a column.
+    fn encode_ragged<'py>(
+        &self,
+        parts: &Bound<'py, PyList>,
+        num_threads: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'py, PyAny>,
+        disallowed_special: &Bound<'py, PyAny>,
+    ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
+        let py = parts.py();
+        let request = self.request(allowed_special, disallowed_special)?;
+        let parts = rows::Part::read_all(parts)?;
+        let mut ragged = Ragged::default();
+        rows::encode_parts(self, &parts, num_threads, &request, |part, size| {
+            ragged.append(py, part, size)
+        })?;
+        ragged.into_python(py)
     }
 
     #[pyo3(signature = (text, allowed_special, disallowed_special=None))]

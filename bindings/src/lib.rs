@@ -7,6 +7,7 @@
 //! | `encode`, `decode`, `truncate`, `inspect`, `vocabulary` | its methods |
 //! | `request` | `allowed_special` and `disallowed_special` |
 //! | `text` | a Python `str` as UTF-8, surrogates repaired |
+//! | `columns` | texts in Arrow's memory |
 //! | `strings` | bytes into a Python `str` |
 //! | `ids` | token ids out of Python sequences and arrays |
 //! | `int_cache` | token ids into Python lists |
@@ -21,12 +22,15 @@
 //! | `template` | data into chat templates, and segments out of them |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `hf` | tokenizer.json files |
+//! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | errors of the core as Python exceptions |
 
+mod batch;
 mod buffer;
 mod buffer_pool;
 mod builtin;
 mod caches;
+mod columns;
 mod core_bpe;
 mod decode;
 mod encode;
@@ -57,6 +61,8 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use super::batch::{EncodedRows, arrange_rows, encode_rows};
     #[pymodule_export]
     use super::buffer::TokenBuffer;
     #[pymodule_export]

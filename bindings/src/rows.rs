@@ -7,10 +7,11 @@ use bpe_core::threads::{cores, in_order};
 use bpe_core::{Error, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString, PyTuple};
 
+use crate::columns::Column;
 use crate::core_bpe::CoreBpe;
-use crate::errors::to_python;
+use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, push};
 use crate::text::{self, Text};
 use crate::{gil, ids};
@@ -68,13 +69,66 @@ pub fn encode_each(
     texts: &Bound<'_, PyAny>,
     num_threads: &Bound<'_, PyAny>,
     request: &Request,
+    take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
+) -> PyResult<()> {
+    encode_parts(core, &[Part::objects(texts)?], num_threads, request, take)
+}
+
+/// A part of a batch. Holding the objects keeps their text alive, whatever other threads do to the
+/// list that they are in.
+pub enum Part<'py> {
+    Objects(Vec<Bound<'py, PyAny>>),
+    Column(Column),
+}
+
+impl<'py> Part<'py> {
+    fn objects(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
+        collected(texts.py(), texts.try_iter()?).map(Self::Objects)
+    }
+
+    /// The parts in a list: tuples with the buffers of a column, and iterables of `str`.
+    pub fn read_all(parts: &Bound<'py, PyList>) -> PyResult<Vec<Self>> {
+        let mut count = 0;
+        let read = |part: Bound<'py, PyAny>| {
+            let part = match part.cast::<PyTuple>() {
+                Ok(buffers) => Self::Column(Column::read(buffers, count)?),
+                Err(_) => Self::objects(&part)?,
+            };
+            count += match &part {
+                Self::Objects(objects) => objects.len(),
+                Self::Column(column) => column.len(),
+            };
+            Ok(part)
+        };
+        collected(parts.py(), parts.iter().map(read))
+    }
+}
+
+/// [`encode_each`] for parts.
+pub fn encode_parts<'py>(
+    core: &CoreBpe,
+    parts: &[Part<'py>],
+    num_threads: &Bound<'py, PyAny>,
+    request: &Request,
     mut take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
 ) -> PyResult<()> {
-    let py = texts.py();
+    let py = num_threads.py();
     let threads = threads(num_threads)?;
-    // Holding the objects keeps their text alive, whatever other threads do to the list.
-    let texts = collected(py, texts.try_iter()?)?;
-    let texts: Vec<Text<'_>> = collected(py, texts.iter().map(text::read))?;
+    let mut texts: Vec<Text<'_>> = Vec::new();
+    for part in parts {
+        match part {
+            Part::Objects(objects) => {
+                reserve(&mut texts, objects.len()).or_raise(py)?;
+                for object in objects {
+                    texts.push(text::read(object)?);
+                }
+            }
+            Part::Column(column) => {
+                reserve(&mut texts, column.len()).or_raise(py)?;
+                texts.extend(column.texts()?.map(Text::Column));
+            }
+        }
+    }
     let size = texts.iter().map(|text| text.size()).sum();
     core.prefault_vocabulary(size);
     let row =
@@ -87,13 +141,24 @@ pub fn decode_each(
     core: &CoreBpe,
     batch: &Bound<'_, PyAny>,
     num_threads: &Bound<'_, PyAny>,
+    take: impl FnMut(&[u8]) -> PyResult<()>,
+) -> PyResult<()> {
+    let batch = collected(batch.py(), batch.try_iter()?.map(|ids| ids::read(&ids?)))?;
+    let rows = collected(num_threads.py(), batch.iter().map(|ids| Ok(ids.as_slice())))?;
+    decode_rows(core, &rows, num_threads, take)
+}
+
+/// The same for sequences of ids that were read before.
+pub fn decode_rows(
+    core: &CoreBpe,
+    rows: &[&[u32]],
+    num_threads: &Bound<'_, PyAny>,
     mut take: impl FnMut(&[u8]) -> PyResult<()>,
 ) -> PyResult<()> {
-    let py = batch.py();
     let threads = threads(num_threads)?;
-    let batch = collected(py, batch.try_iter()?.map(|ids| ids::read(&ids?)))?;
-    let row = |ids: &Vec<u32>, bytes: &mut Vec<u8>| core.encoding().append_bytes(ids, bytes);
-    map(py, &batch, Vec::len, threads, row, |rows| rows.rows().try_for_each(&mut take))
+    let row = |ids: &&[u32], bytes: &mut Vec<u8>| core.encoding().append_bytes(ids, bytes);
+    let take = |rows: &Rows<u8>| rows.rows().try_for_each(&mut take);
+    map(num_threads.py(), rows, |ids| ids.len(), threads, row, take)
 }
 
 /// Makes a row of every input, on at most `threads` threads and no more than the machine has.

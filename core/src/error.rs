@@ -21,6 +21,8 @@ pub enum Error {
     MissingByte { byte: u8 },
     /// The bytes are no token.
     UnknownToken(Vec<u8>),
+    /// A text that was given as bytes is not UTF-8. Rows count from 0.
+    NotUtf8 { row: usize, position: usize },
     /// A chunk of this many tokens cannot hold the character.
     ChunkTooSmall { character: String, max_tokens: usize },
     /// A cache cannot have this size, in the words of whoever asked for it.
@@ -59,6 +61,11 @@ impl fmt::Display for Error {
             Error::UnknownToken(bytes) => {
                 write!(f, "{} is not a token", bytes.escape_ascii())
             }
+            Error::NotUtf8 { row, position } => write!(
+                f,
+                "row {row} is not UTF-8 at byte {position}; decode it first from what it is, or with \
+                 replacement characters"
+            ),
             Error::ChunkTooSmall { character, max_tokens } => write!(
                 f,
                 "the character {character:?} alone has more than {max_tokens} tokens; make \

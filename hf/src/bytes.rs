@@ -51,8 +51,8 @@ pub(crate) fn append_text(bytes: &[u8], text: &mut String) {
     text.extend(bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)]));
 }
 
-/// The characters that stand for `bytes`.
-pub(crate) fn text_of(bytes: &[u8]) -> String {
+/// The characters that stand for `bytes` in byte-level vocabularies.
+pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 4);
     append_text(bytes, &mut text);
     text

@@ -32,7 +32,7 @@ pub struct Encoding {
 
 impl Encoding {
     /// Ids of one sequence.
-    pub(crate) fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
+    pub fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
         let length = ids.len();
         Self {
             type_ids: vec![type_id; length],

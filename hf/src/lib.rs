@@ -21,7 +21,7 @@
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
 //! | [`detail`], `fast`, `to_text` | the two walks, and the walk back |
 //! | `scan` | DeepSeek's three splits in one pass |
-//! | `post` | truncation, post-processors, padding |
+//! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`] | what a walk results in |
 //! | `decode` | decoders: tokens to text |
 //! | [`tokenizer`] | all of it together |
@@ -37,7 +37,7 @@ mod fast;
 pub mod file;
 mod model;
 mod normalize;
-mod post;
+pub mod post;
 mod regex;
 mod scan;
 pub mod spec;
@@ -46,6 +46,7 @@ mod to_text;
 pub mod tokenizer;
 
 pub use added::AddedToken;
+pub use bytes::text_of;
 pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use tokenizer::Sequence;

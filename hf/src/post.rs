@@ -249,8 +249,22 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
     }
 }
 
+impl Truncation {
+    /// Fails if its parts cannot overlap as it says, where `added` tokens are added to each.
+    pub fn check(&self, added: usize) -> Result<()> {
+        match self.max_length.checked_sub(added) {
+            Some(effective) if effective < self.stride => Err(Error::Invalid(format!(
+                "tokenizer stride set to {}, which is greater than or equal to its effective max \
+                 length of {effective} (= {} original max length - {added} added special tokens), ",
+                self.stride, self.max_length
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Truncates and processes one sequence, or two.
-pub(crate) fn post_process(
+pub fn post_process(
     mut sequences: Vec<Encoding>,
     truncation: Option<&Truncation>,
     processor: Option<&PostProcessor>,
@@ -277,8 +291,23 @@ pub(crate) fn post_process(
     })
 }
 
+/// Fills up the encodings of a batch. Returns the length.
+pub fn pad(encodings: &mut [Encoding], padding: &Padding) -> usize {
+    let length = padded_length(encodings, padding);
+    for encoding in encodings {
+        pad_to(encoding, length, padding);
+    }
+    length
+}
+
+/// Fills up one encoding to the length of its batch.
+pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) {
+    let Padding { pad_id, pad_type_id, pad_token, direction, .. } = padding;
+    encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction);
+}
+
 /// The length that the encodings of a batch are filled up to.
-pub(crate) fn padded_length(encodings: &[Encoding], padding: &Padding) -> usize {
+pub fn padded_length(encodings: &[Encoding], padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,
         PaddingStrategy::BatchLongest => encodings.iter().map(Encoding::len).max().unwrap_or(0),

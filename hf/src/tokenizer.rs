@@ -178,17 +178,7 @@ impl Tokenizer {
     /// Sets what is cut off.
     pub fn set_truncation(&mut self, truncation: Option<Truncation>) -> Result<()> {
         if let Some(truncation) = &truncation {
-            let added = self.added_tokens(false);
-            if let Some(effective) = truncation.max_length.checked_sub(added)
-                && effective < truncation.stride
-            {
-                return Err(Error::Invalid(format!(
-                    "tokenizer stride set to {}, which is greater than or equal to its effective \
-                     max length of {effective} (= {} original max length - {added} added special \
-                     tokens), ",
-                    truncation.stride, truncation.max_length
-                )));
-            }
+            truncation.check(self.added_tokens(false))?;
         }
         self.truncation = truncation;
         Ok(())
@@ -300,19 +290,13 @@ impl Tokenizer {
 
     /// Fills up the encodings of a batch, if that is asked for. Returns the length.
     pub fn pad(&self, encodings: &mut [Encoding]) -> usize {
-        let Some(padding) = &self.padding else { return 0 };
-        let length = post::padded_length(encodings, padding);
-        for encoding in encodings {
-            self.pad_to(encoding, length);
-        }
-        length
+        self.padding.as_ref().map_or(0, |padding| post::pad(encodings, padding))
     }
 
     /// Fills up one encoding to the length of its batch.
     pub fn pad_to(&self, encoding: &mut Encoding, length: usize) {
         if let Some(padding) = &self.padding {
-            let Padding { pad_id, pad_type_id, pad_token, direction, .. } = padding;
-            encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction);
+            post::pad_to(encoding, length, padding);
         }
     }
 

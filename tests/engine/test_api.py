@@ -120,6 +120,7 @@ def test_exports():
     assert sorted(bpe_engine.__all__) == [
         "Encoding",
         "StreamDecoder",
+        "Tokenizer",
         "core",
         "encoding_for_model",
         "encoding_name_for_model",

@@ -97,9 +97,9 @@ CORE_ROOMS = [
 
 # The same for the bindings.
 BINDINGS_ROOMS = [
-    "buffer_pool", "errors", "objects", "int_cache", "strings", "text", "gil", "ids", "request", "ranks",
+    "buffer_pool", "errors", "objects", "int_cache", "strings", "columns", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "prompt", "template", "vocab_tools", "hf",
+    "vocabulary", "caches", "facade", "prompt", "template", "vocab_tools", "hf", "batch",
 ]  # fmt: skip
 
 # The same for the crate that reads tokenizer files.

@@ -42,7 +42,7 @@ impl HfEncoding {
         Self(Mutex::new(State { encoding, source }))
     }
 
-    fn detailed(encoding: Encoding) -> Self {
+    pub fn detailed(encoding: Encoding) -> Self {
         Self(Mutex::new(State { encoding, source: None }))
     }
 

@@ -1,7 +1,7 @@
 //! Tokenizer files: the native half of `bpe_engine.hf`.
 
 mod encoding;
-mod input;
+pub mod input;
 mod tokenizer;
 
 use bpe_hf::Error;
@@ -10,8 +10,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-pub use encoding::HfEncoding;
-pub use tokenizer::HfTokenizer;
+pub use encoding::{HfEncoding, direction};
+pub use tokenizer::{HfTokenizer, encode_each, truncation_strategy};
 
 create_exception!(
     bpe_engine._core,
@@ -20,7 +20,7 @@ create_exception!(
     "A tokenizer file asks for something that cannot be done exactly. The message names it."
 );
 
-fn to_python(error: Error) -> PyErr {
+pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::Unsupported { .. } => UnsupportedTokenizer::new_err(error.to_string()),
         Error::Invalid(message) => PyValueError::new_err(message),
@@ -28,7 +28,7 @@ fn to_python(error: Error) -> PyErr {
 }
 
 /// Attaches [`to_python`] to a result.
-trait OrRaise<T> {
+pub trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }
 
@@ -39,7 +39,7 @@ impl<T> OrRaise<T> for bpe_hf::Result<T> {
 }
 
 /// A component out of JSON.
-fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
+pub fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
     let value = serde_json::from_str(json)
         .map_err(|error| PyValueError::new_err(format!("{path}: {error}")))?;
     C::read(&value, path).or_raise()

@@ -23,7 +23,7 @@ pub struct HfTokenizer(RwLock<Arc<Tokenizer>>);
 
 impl HfTokenizer {
     /// The tokenizer as it is now. Whoever changes it makes another one.
-    fn current(&self) -> Arc<Tokenizer> {
+    pub fn current(&self) -> Arc<Tokenizer> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -43,7 +43,7 @@ fn aside<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) 
 }
 
 /// Encodings of a share, and what stopped the next one. The lock is for taking them out.
-type Part = Mutex<(Vec<Encoding>, Option<bpe_hf::Error>)>;
+type Part<E> = Mutex<(Vec<Encoding>, Option<E>)>;
 
 fn size(input: &Input) -> usize {
     let sequence = |sequence: &Sequence| match sequence {
@@ -53,14 +53,14 @@ fn size(input: &Input) -> usize {
     sequence(&input.first) + input.second.as_ref().map_or(0, sequence)
 }
 
-/// The encodings of inputs, in order, filled up.
-fn encode_all(
+/// The encodings of inputs, in order, on up to `threads` threads.
+pub fn encode_each<E: Send>(
     py: Python<'_>,
-    tokenizer: &Arc<Tokenizer>,
-    inputs: Vec<Input>,
-    add_special_tokens: bool,
+    inputs: &[Input],
     threads: usize,
-) -> PyResult<Vec<HfEncoding>> {
+    encode: impl Fn(&Input) -> Result<Encoding, E> + Sync,
+    raise: impl Fn(E) -> PyErr,
+) -> PyResult<Vec<Encoding>> {
     let total: usize = inputs.iter().map(size).sum();
     let mut shares = vec![];
     let (mut start, mut sum) = (0, 0);
@@ -72,11 +72,11 @@ fn encode_all(
         }
     }
     let mut encodings: Vec<Encoding> = Vec::with_capacity(inputs.len());
-    let encode = |share: usize, part: &mut Part| {
+    let encode = |share: usize, part: &mut Part<E>| {
         let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         *failure = None;
         for input in &inputs[shares[share].clone()] {
-            match tokenizer.encode_unpadded(input, add_special_tokens, false) {
+            match encode(input) {
                 Ok(encoding) => made.push(encoding),
                 Err(error) => {
                     *failure = Some(error);
@@ -85,13 +85,26 @@ fn encode_all(
             }
         }
     };
-    let take = |part: &Part| {
+    let take = |part: &Part<E>| {
         let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
         encodings.append(made);
-        failure.take().map_or(Ok(()), |error| Err(super::to_python(error)))
+        failure.take().map_or(Ok(()), |error| Err(raise(error)))
     };
     let threads = threads.min(cores()).min(total / SHARE + 1);
     in_order(shares.len(), threads, encode, |job| aside(py, total, job), take)?;
+    Ok(encodings)
+}
+
+/// The encodings of inputs, in order, filled up.
+fn encode_all(
+    py: Python<'_>,
+    tokenizer: &Arc<Tokenizer>,
+    inputs: Vec<Input>,
+    add_special_tokens: bool,
+    threads: usize,
+) -> PyResult<Vec<HfEncoding>> {
+    let encode = |input: &Input| tokenizer.encode_unpadded(input, add_special_tokens, false);
+    let mut encodings = encode_each(py, &inputs, threads, encode, super::to_python)?;
     let length = tokenizer.pad(&mut encodings);
     let objects = encodings.into_iter().zip(inputs).map(|(encoding, input)| {
         HfEncoding::new(
@@ -136,6 +149,19 @@ fn added_token(token: &Bound<'_, PyAny>, special: bool) -> PyResult<AddedToken> 
         normalized: flag("normalized")?,
         special: flag("special")?,
     })
+}
+
+/// `"longest_first"`, `"only_first"` or `"only_second"`.
+pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
+    match name {
+        "longest_first" => Ok(TruncationStrategy::LongestFirst),
+        "only_first" => Ok(TruncationStrategy::OnlyFirst),
+        "only_second" => Ok(TruncationStrategy::OnlySecond),
+        _ => Err(PyValueError::new_err(format!(
+            "Unknown `strategy`: `{name}`. Use one of `longest_first`, `only_first`, or \
+             `only_second`"
+        ))),
+    }
 }
 
 fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> {
@@ -385,17 +411,7 @@ impl HfTokenizer {
         direction: &str,
     ) -> PyResult<()> {
         let direction = self::direction(direction)?;
-        let strategy = match strategy {
-            "longest_first" => TruncationStrategy::LongestFirst,
-            "only_first" => TruncationStrategy::OnlyFirst,
-            "only_second" => TruncationStrategy::OnlySecond,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "Unknown `strategy`: `{strategy}`. Use one of `longest_first`, `only_first`, \
-                     or `only_second`"
-                )));
-            }
-        };
+        let strategy = truncation_strategy(strategy)?;
         let truncation = Truncation { direction, max_length, strategy, stride };
         self.change(|tokenizer| tokenizer.set_truncation(Some(truncation)))
     }

@@ -8,7 +8,7 @@ special tokens included: U+212A, the Kelvin sign, is encoded as the letter K.
 
 from __future__ import annotations
 
-from .patterns import QWEN as PATTERN
+from ..patterns import QWEN as PATTERN
 
 __all__ = [
     "NORMALIZATION",

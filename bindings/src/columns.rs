@@ -1,0 +1,185 @@
+//! Columns of text in memory of other libraries: Arrow's arrays of strings. Their texts are read
+//! where they are. Nothing that such an array says is trusted: offsets, validity and UTF-8 are
+//! checked against the memory that there is.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::{self, NonNull};
+
+use bpe_core::Error;
+use bpe_core::memory::reserve;
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::errors::OrRaise;
+
+/// The texts of one array. Keeps the memory alive.
+pub struct Column {
+    values: Option<PyBuffer<u8>>,
+    /// Where in the memory each text is.
+    spans: Vec<Range<usize>>,
+    /// The number of the first row among those of all arrays.
+    first_row: usize,
+}
+
+/// One text of a column: bytes that may be no UTF-8.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnText<'a> {
+    memory: Memory<'a>,
+    is_read_only: bool,
+    row: usize,
+}
+
+/// Validity, offsets and text; the index of the first row and how many there are; whether offsets
+/// have 64 bits.
+type Parts = (Option<PyBuffer<u8>>, PyBuffer<u8>, Option<PyBuffer<u8>>, usize, usize, bool);
+
+impl Column {
+    /// Reads the buffers of an array of strings.
+    ///
+    /// `ValueError` if a row is null, or if offsets do not fit the buffers.
+    pub fn read(parts: &Bound<'_, PyTuple>, first_row: usize) -> PyResult<Self> {
+        let py = parts.py();
+        let (validity, offsets, values, first, count, is_wide): Parts = parts.extract()?;
+        let damaged = |row: usize| {
+            PyValueError::new_err(format!(
+                "row {}: the offsets or the validity of the column do not fit its buffers; the \
+                 column is damaged",
+                first_row + row
+            ))
+        };
+        let offsets = Memory::of(&offsets)?;
+        let validity = validity.as_ref().map(Memory::of).transpose()?;
+        let size = values.as_ref().map_or(0, |buffer| buffer.item_count());
+        let mut spans = Vec::new();
+        for row in 0..count {
+            let index = first.checked_add(row).ok_or_else(|| damaged(row))?;
+            let is_valid = |validity: Memory<'_>| {
+                Some(validity.group::<1>(index / 8)?[0] >> (index % 8) & 1 == 1)
+            };
+            if !validity.map_or(Some(true), is_valid).ok_or_else(|| damaged(row))? {
+                return Err(PyValueError::new_err(format!(
+                    "row {} is null, and null has no tokens; drop nulls or put a text in their \
+                     place first, as in pyarrow.compute.fill_null(column, \"\")",
+                    first_row + row
+                )));
+            }
+            let offset = |index: usize| offsets.offset(index, is_wide);
+            let (start, end) = offset(index)
+                .zip(index.checked_add(1).and_then(offset))
+                .filter(|&(start, end)| start <= end && end <= size)
+                .ok_or_else(|| damaged(row))?;
+            reserve(&mut spans, 1).or_raise(py)?;
+            spans.push(start..end);
+        }
+        Ok(Self { values, spans, first_row })
+    }
+
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The texts.
+    pub fn texts(&self) -> PyResult<impl Iterator<Item = ColumnText<'_>>> {
+        let all = self.values.as_ref().map(Memory::of).transpose()?;
+        let is_read_only = self.values.as_ref().is_none_or(|buffer| buffer.readonly());
+        let text = move |(index, span): (usize, &Range<usize>)| ColumnText {
+            memory: all.and_then(|all| all.part(span.clone())).unwrap_or(Memory::EMPTY),
+            is_read_only,
+            row: self.first_row + index,
+        };
+        Ok(self.spans.iter().enumerate().map(text))
+    }
+}
+
+impl<'a> ColumnText<'a> {
+    /// How many bytes there are.
+    pub fn size(self) -> usize {
+        self.memory.bytes.len()
+    }
+
+    /// The text, if it is UTF-8: where it is if that memory is read-only, else a copy, which
+    /// nobody can change after it was checked.
+    pub fn utf8(self) -> bpe_core::Result<Result<&'a str, String>> {
+        let not_utf8 = |error: std::str::Utf8Error| Error::NotUtf8 {
+            row: self.row,
+            position: error.valid_up_to(),
+        };
+        if self.is_read_only {
+            // SAFETY: the memory is there for `'a`, and its exporter says that nobody writes to it.
+            let bytes = unsafe { self.memory.bytes.as_ref() };
+            return std::str::from_utf8(bytes).map(Ok).map_err(not_utf8);
+        }
+        let copy = self.memory.copy()?;
+        String::from_utf8(copy).map(Err).map_err(|error| not_utf8(error.utf8_error()))
+    }
+}
+
+/// Memory that a buffer exports for `'a`. Somebody may be writing to it: whoever does gets the ids
+/// of a mixture, as with any writable buffer. It is never taken for anything but bytes.
+#[derive(Debug, Clone, Copy)]
+struct Memory<'a> {
+    bytes: NonNull<[u8]>,
+    export: PhantomData<&'a PyBuffer<u8>>,
+}
+
+// SAFETY: the export keeps the memory where it is, whichever thread reads it.
+unsafe impl Send for Memory<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Memory<'_> {}
+
+impl<'a> Memory<'a> {
+    const EMPTY: Self =
+        Self { bytes: NonNull::slice_from_raw_parts(NonNull::dangling(), 0), export: PhantomData };
+
+    fn of(buffer: &'a PyBuffer<u8>) -> PyResult<Self> {
+        let bytes = buffer
+            .as_slice_ptr()
+            .ok_or_else(|| PyValueError::new_err("the buffers of a column must be contiguous"))?;
+        Ok(Self { bytes, export: PhantomData })
+    }
+
+    /// Some of the bytes; `None` where there are no such.
+    fn part(self, span: Range<usize>) -> Option<Self> {
+        if span.start > span.end || span.end > self.bytes.len() {
+            return None;
+        }
+        // SAFETY: the start is in the memory, or its end.
+        let start = unsafe { self.bytes.cast::<u8>().add(span.start) };
+        let bytes = NonNull::slice_from_raw_parts(start, span.end - span.start);
+        Some(Self { bytes, export: PhantomData })
+    }
+
+    fn copy(self) -> bpe_core::Result<Vec<u8>> {
+        let length = self.bytes.len();
+        let mut copy = Vec::new();
+        reserve(&mut copy, length)?;
+        // SAFETY: both pointers are good for this many bytes, the second is to new memory, and
+        // all of them are written.
+        unsafe {
+            ptr::copy_nonoverlapping(self.bytes.cast().as_ptr(), copy.as_mut_ptr(), length);
+            copy.set_len(length);
+        }
+        Ok(copy)
+    }
+
+    /// The `index`-th group of `N` bytes.
+    fn group<const N: usize>(self, index: usize) -> Option<[u8; N]> {
+        let start = index.checked_mul(N)?;
+        let part = self.part(start..start.checked_add(N)?)?;
+        // SAFETY: the part has `N` bytes, and an array of bytes has no alignment.
+        Some(unsafe { part.bytes.cast::<[u8; N]>().read() })
+    }
+
+    /// The `index`-th offset.
+    fn offset(self, index: usize, is_wide: bool) -> Option<usize> {
+        if is_wide {
+            usize::try_from(i64::from_ne_bytes(self.group(index)?)).ok()
+        } else {
+            usize::try_from(i32::from_ne_bytes(self.group(index)?)).ok()
+        }
+    }
+}

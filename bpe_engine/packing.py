@@ -1,0 +1,203 @@
+"""Inputs of text encoders: segments between special tokens, cut to one length.
+
+The three arrays that text preprocessors on TF Hub give: ``input_word_ids``, ``input_mask`` and
+``input_type_ids`` (https://www.tensorflow.org/hub/common_saved_model_apis/text).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+from .ragged import TokenBatch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["pack_inputs"]
+
+_LARGEST = 2**31 - 1
+
+
+def pack_inputs(
+    segments: Iterable[Any],
+    seq_length: SupportsIndex,
+    *,
+    start_id: SupportsIndex,
+    end_id: SupportsIndex,
+    pad_id: SupportsIndex,
+    truncator: Literal["round_robin", "waterfall"] = "round_robin",
+) -> dict[str, npt.NDArray[np.int32]]:
+    """Packs segments into rows: start, segment 0, end, segment 1, end, ..., padding.
+
+    Args:
+        segments: One or more, all with the same number of rows: each a `TokenBatch`, lists of ids,
+            a matrix, or the ragged tensor of another package. Where a row holds lists, the ids in
+            them are taken one after the other.
+        seq_length: How many ids each row of the result has. Segments share what is left beside the
+            special tokens: ``seq_length - (len(segments) + 1)``.
+        start_id, end_id, pad_id: The special tokens, as in ``encoding.encode_single_token``.
+        truncator: What is cut where a row is too long. ``"round_robin"``: ids are dealt out one to
+            each segment in turn, so that short segments stay whole and long ones share what is
+            left. ``"waterfall"``: the first segment has what it needs, then the next.
+
+    Returns:
+        ``input_word_ids``, ``input_mask`` (1 before padding) and ``input_type_ids`` (the segment
+        of each id; 0 for the start and for padding): ``int32[rows, seq_length]`` each.
+
+    Raises:
+        ValueError: There are no segments, their rows differ in number, `seq_length` has no room
+            for the special tokens, or an id does not fit into int32.
+        TypeError: A segment is something else.
+        ImportError: numpy is missing.
+
+    >>> from bpe_engine.packing import pack_inputs
+    >>> packed = pack_inputs([[[1, 2, 3]], [[4, 5]]], 8, start_id=101, end_id=102, pad_id=0)
+    >>> packed["input_word_ids"].tolist(), packed["input_type_ids"].tolist()
+    ([[101, 1, 2, 3, 102, 4, 5, 102]], [[0, 0, 0, 0, 0, 1, 1, 1]])
+    >>> pack_inputs([[[1, 2, 3]], [[4, 5]]], 6, start_id=101, end_id=102, pad_id=0)[
+    ...     "input_word_ids"
+    ... ].tolist()
+    [[101, 1, 2, 102, 4, 102]]
+    """
+    import numpy as np
+
+    batches = [_batch(segment, place) for place, segment in enumerate(segments)]
+    if not batches:
+        raise ValueError("there are no segments; pass a list of one or more")
+    rows = len(batches[0])
+    for place, batch in enumerate(batches):
+        if len(batch) != rows:
+            raise ValueError(
+                f"segments[{place}] has {len(batch)} rows, but segments[0] has {rows}; every "
+                "segment needs one for each row of the result"
+            )
+    width = operator.index(seq_length)
+    budget = width - (len(batches) + 1)
+    if budget < 0:
+        raise ValueError(
+            f"seq_length is {width}, but the special tokens of {len(batches)} segments alone are "
+            f"{len(batches) + 1}"
+        )
+    start, end, pad = (
+        _id(name, id)
+        for name, id in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id))
+    )
+    sizes = np.stack([batch.lengths for batch in batches], axis=1)
+    kept = _TRUNCATORS[_known(truncator)](sizes, budget)
+
+    words = np.full((rows, width), pad, np.int32)
+    types = np.zeros((rows, width), np.int32)
+    words[:, 0] = start
+    # Where the next segment of each row begins.
+    begin = np.ones(rows, np.int64)
+    row_starts = np.arange(rows) * width
+    for number, batch in enumerate(batches):
+        lengths = kept[:, number]
+        part = batch._gather(batch.row_splits[:-1], lengths)
+        offsets = np.arange(len(part.values)) - np.repeat(part.row_splits[:-1], lengths)
+        targets = np.repeat(row_starts + begin, lengths) + offsets
+        words.reshape(-1)[targets] = part.values
+        types.reshape(-1)[targets] = number
+        begin += lengths
+        words.reshape(-1)[row_starts + begin] = end
+        types.reshape(-1)[row_starts + begin] = number
+        begin += 1
+    mask = (np.arange(width) < begin[:, None]).astype(np.int32)
+    return {"input_word_ids": words, "input_mask": mask, "input_type_ids": types}
+
+
+def _round_robin(sizes: Any, budget: int) -> Any:
+    """How many ids of each segment are kept, row by row: `sizes` and the result are
+    ``int64[rows, segments]``.
+
+    From the smallest segment to the largest: one that fits an equal share of what is left is kept
+    whole. From the first that does not, all others get that share, and what remains of the
+    division goes to them one by one, in the order of the segments.
+    """
+    import numpy as np
+
+    rows, count = sizes.shape
+    order = np.argsort(sizes, axis=1, kind="stable")
+    sorted_sizes = np.take_along_axis(sizes, order, axis=1)
+    left = np.full(rows, budget, np.int64)
+    share = np.full(rows, np.iinfo(np.int64).max)
+    extra = np.zeros(rows, np.int64)
+    is_open = np.ones(rows, bool)  # No segment was too large so far.
+    for place in range(count):
+        equal, rest = np.divmod(left, count - place)
+        too_large = is_open & (sorted_sizes[:, place] > equal)
+        share[too_large], extra[too_large] = equal[too_large], rest[too_large]
+        is_open &= ~too_large
+        left -= np.where(is_open, sorted_sizes[:, place], 0)
+    is_cut = sizes > share[:, None]
+    has_one_more = is_cut & (np.cumsum(is_cut, axis=1) <= extra[:, None])
+    return np.minimum(sizes, share[:, None]) + has_one_more
+
+
+def _waterfall(sizes: Any, budget: int) -> Any:
+    """The same, from left to right."""
+    import numpy as np
+
+    before = np.cumsum(sizes, axis=1) - sizes
+    return np.clip(budget - before, 0, sizes)
+
+
+_TRUNCATORS = {"round_robin": _round_robin, "waterfall": _waterfall}
+
+
+def _known(truncator: str) -> str:
+    if truncator not in _TRUNCATORS:
+        raise ValueError(f'truncator must be "round_robin" or "waterfall", not {truncator!r}')
+    return truncator
+
+
+def _id(name: str, id: SupportsIndex) -> int:
+    number = operator.index(id)
+    if not 0 <= number <= _LARGEST:
+        raise ValueError(f"{name} is {number}, which is no id of int32: 0 to {_LARGEST}")
+    return number
+
+
+def _batch(segment: Any, place: int) -> TokenBatch:
+    """A segment as a batch, whatever it is; ids that fit into int32."""
+    batch = segment if isinstance(segment, TokenBatch) else _batch_of_rows(segment, place)
+    if len(batch.values) and int(batch.values.max()) > _LARGEST:
+        raise ValueError(
+            f"segments[{place}] holds the id {int(batch.values.max())}, which does not fit into "
+            "int32"
+        )
+    return batch
+
+
+def _batch_of_rows(segment: Any, place: int) -> TokenBatch:
+    # Ragged tensors of other packages: tensorflow's, torch's, pyarrow's.
+    for name in ("to_list", "to_pylist", "tolist"):
+        if callable(getattr(segment, name, None)):
+            segment = getattr(segment, name)()
+            break
+    if isinstance(segment, (str, bytes)) or not isinstance(segment, Iterable):
+        raise TypeError(
+            f"segments[{place}] must be a TokenBatch or lists of ids, not {type(segment).__name__}"
+        )
+    rows = []
+    for number, row in enumerate(segment):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+            raise TypeError(
+                f"segments[{place}] must hold rows of ids, but item {number} is a "
+                f"{type(row).__name__}; for one row pass [ids]"
+            )
+        rows.append(_flattened(row))
+    return TokenBatch.from_lists(rows)
+
+
+def _flattened(row: Iterable[Any]) -> Sequence[int]:
+    ids: list[int] = []
+    for item in row:
+        if isinstance(item, Iterable) and not isinstance(item, (str, bytes)):
+            ids.extend(_flattened(item))
+        else:
+            ids.append(item)
+    return ids

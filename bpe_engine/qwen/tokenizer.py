@@ -1,0 +1,265 @@
+"""`QwenTokenizer`: in the place of the tokenizer class that comes with Qwen-7B."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import _core
+from ..builtin import RANK_FILE_SHA256
+from ..core import Encoding
+from ..load import dump_tiktoken_bpe, load_tiktoken_bpe, read_file
+from ..registry import get_encoding
+from ..tokenizer.backend import Backend, Token
+from ..tokenizer.encoding_backend import EncodingBackend
+from ..tokenizer.files import CONFIG, existing_folder, read_json, settings_of, write_config
+from ..tokenizer.tokenizer import Tokenizer
+from .names import NORMALIZATION, PATTERN, SPECIAL_TOKENS
+
+__all__ = ["QwenTokenizer"]
+
+_VOCAB_FILE = "qwen.tiktoken"
+
+_Path = str | os.PathLike[str]
+
+
+class QwenTokenizer(Tokenizer):
+    """The tokenizer of Qwen-7B and its kin: ranks are ``bytes``, special tokens ``str``.
+
+    Text is brought into Unicode normalization form C, then special tokens are looked for. The names
+    of all special tokens in a text are special tokens unless a call says otherwise: text from
+    outside wants ``allowed_special=set()``.
+
+    Args:
+        vocab_file: A ``qwen.tiktoken``. By default the vocabulary inside the package.
+        errors: What decoding does with bytes that are not UTF-8, as ``bytes.decode``.
+        extra_vocab_file: A rank file with more tokens, as ``vocab-tools learn`` writes it. Lines
+            whose token exists are left out with a warning. Ids may leave gaps, which count in
+            ``len(tokenizer)``.
+        pad_token, bos_token, eos_token, unk_token, sep_token, cls_token, mask_token,
+            extra_special_tokens: Special tokens by the part they play: names of `special_tokens`.
+        kwargs: As in `bpe_engine.Tokenizer`.
+
+    Raises:
+        ValueError: A file is malformed, an id of the extra file is taken or comes twice, or a
+            special token is not one of Qwen's.
+        OSError: A file cannot be read.
+
+    >>> from bpe_engine.qwen import QwenTokenizer
+    >>> tokenizer = QwenTokenizer(pad_token="<|endoftext|>")
+    >>> tokenizer('print("<|endoftext|>")')["input_ids"]
+    [1350, 445, 151643, 899]
+    >>> tokenizer('print("<|endoftext|>")', allowed_special=set())["input_ids"]
+    [1350, 9639, 91, 8691, 723, 427, 91, 82598]
+    >>> tokenizer.tokenize("Pandas<|im_end|>")
+    [b'P', b'andas', '<|im_end|>']
+    >>> tokenizer.decode([51461]), tokenizer.decode([51461], errors="ignore")
+    (' �', ' ')
+    """
+
+    def __init__(
+        self,
+        vocab_file: _Path | None = None,
+        errors: str = "replace",
+        extra_vocab_file: _Path | None = None,
+        pad_token: Any = None,
+        *,
+        model_input_names: Sequence[str] = ("input_ids", "token_type_ids", "attention_mask"),
+        **kwargs: Any,
+    ):
+        encoding = _encoding(vocab_file)
+        if extra_vocab_file is not None:
+            encoding = _extended(encoding, extra_vocab_file)
+        super().__init__(
+            encoding,
+            errors=errors,
+            pad_token=pad_token,
+            model_input_names=model_input_names,
+            **kwargs,
+        )
+
+    def _backend_of(self, source: Any) -> Backend:
+        return _QwenBackend(source)
+
+    @classmethod
+    def from_pretrained(cls, folder: _Path, **kwargs: Any) -> QwenTokenizer:
+        """Out of a folder on this machine with ``qwen.tiktoken`` and ``tokenizer_config.json``,
+        each of which may be missing.
+
+        Args:
+            folder: The folder. Nothing is downloaded.
+            kwargs: Arguments of the class, before those of the files.
+
+        Raises:
+            OSError: There is no such folder.
+            ValueError: As the class does.
+        """
+        path = existing_folder(folder)
+        settings = settings_of(path, read_json(path / CONFIG))
+        if (path / _VOCAB_FILE).is_file():
+            settings["vocab_file"] = path / _VOCAB_FILE
+        return cls(**{**settings, "name_or_path": os.fspath(folder), **kwargs})
+
+    def save_vocabulary(self, save_directory: _Path, **kwargs: Any) -> tuple[str]:
+        """Writes ``qwen.tiktoken``, extra tokens among the others. Returns its path."""
+        path = os.path.join(save_directory, _VOCAB_FILE)
+        dump_tiktoken_bpe(self.mergeable_ranks, path)
+        return (path,)
+
+    def save_pretrained(self, folder: _Path) -> tuple[str, ...]:
+        """Writes a folder that `from_pretrained` reads as this tokenizer. Returns its files."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        return (
+            *write_config(self, path, {"tokenizer_class": "QWenTokenizer"}),
+            *self.save_vocabulary(path),
+        )
+
+    # ---- The vocabulary ----
+
+    @property
+    def tokenizer(self) -> Encoding:
+        """The encoding."""
+        return self.backend  # type: ignore[return-value]
+
+    @property
+    def mergeable_ranks(self) -> dict[bytes, int]:
+        """The tokens that are not special, and their ids."""
+        return self.tokenizer._mergeable_ranks
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens and their ids."""
+        return dict(self.tokenizer._special_tokens)
+
+    @property
+    def eod_id(self) -> int:
+        """The id of ``<|endoftext|>``."""
+        return self.tokenizer.eot_token
+
+    @property
+    def im_start_id(self) -> int:
+        """The id of ``<|im_start|>``."""
+        return self.special_tokens["<|im_start|>"]
+
+    @property
+    def im_end_id(self) -> int:
+        """The id of ``<|im_end|>``."""
+        return self.special_tokens["<|im_end|>"]
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id."""
+        return self.tokenizer.n_vocab
+
+    def __len__(self) -> int:
+        return self.tokenizer.n_vocab
+
+    def get_vocab(self) -> dict[Any, int]:
+        """The same as `mergeable_ranks`, as a copy."""
+        return dict(self.mergeable_ranks)
+
+    def add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
+        """Nothing can be added: ValueError, unless the tokens are special ones that there are.
+        (New words: ``extra_vocab_file``.)"""
+        if not special_tokens and new_tokens:
+            raise ValueError(
+                "Adding regular tokens is not supported; learn them with vocab-tools, and pass the "
+                "file as extra_vocab_file"
+            )
+        return super().add_tokens(new_tokens, special_tokens)
+
+    def _check_token(self, name: str, token: str) -> None:
+        if token not in SPECIAL_TOKENS:
+            raise ValueError(
+                f"Adding unknown special tokens is not supported: {name} cannot be {token!r}; take "
+                "one of Qwen's special tokens, such as '<|endoftext|>' or '<|extra_0|>'"
+            )
+
+
+class _QwenBackend(EncodingBackend):
+    """Tokens are ``bytes``, special ones ``str``."""
+
+    def token_to_id(self, token: Any) -> int | None:
+        if isinstance(token, bytes):
+            return self._rank(token)
+        return self.encoding._special_tokens.get(token)
+
+    def id_to_token(self, id: int) -> Token | None:
+        token = super().id_to_token(id)
+        if token is None:
+            raise ValueError(f"unknown ids: {id} is the id of no token")
+        return token
+
+    def to_string(self, tokens: Sequence[Any], errors: str) -> str:
+        text, pending = "", b""
+        for token in tokens:
+            if isinstance(token, bytes):
+                pending += token
+            elif isinstance(token, str):
+                text += pending.decode("utf-8", errors) + token
+                pending = b""
+            else:
+                raise TypeError(f"a token is bytes or str, not {type(token).__name__}")
+        return text + pending.decode("utf-8", errors)
+
+    def _written(self, token: bytes) -> Token:
+        return token
+
+
+def _encoding(vocab_file: _Path | None) -> Encoding:
+    if vocab_file is None:
+        return get_encoding("qwen")
+    contents = read_file(os.fspath(vocab_file))
+    if hashlib.sha256(contents).hexdigest() == RANK_FILE_SHA256["qwen"]:
+        return get_encoding("qwen")
+    return _of_ranks(load_tiktoken_bpe(os.fspath(vocab_file)))
+
+
+def _of_ranks(ranks: dict[bytes, int]) -> Encoding:
+    core = _core.CoreBPE(ranks, SPECIAL_TOKENS, PATTERN, NORMALIZATION)
+    return Encoding._from_core(
+        "qwen, extended",
+        core,
+        pat_str=PATTERN,
+        special_tokens=dict(SPECIAL_TOKENS),
+        normalization=NORMALIZATION,
+    )
+
+
+def _extended(encoding: Encoding, extra_vocab_file: _Path) -> Encoding:
+    """The encoding with the tokens of another file."""
+    path = os.fspath(extra_vocab_file)
+    entries, problems = _core.parse_rank_lines(read_file(path))
+    if problems:
+        line, problem = problems[0]
+        raise ValueError(f"{path}, line {line}: {problem}")
+    ranks = dict(encoding._mergeable_ranks)
+    owners: dict[int, object] = {id: token for token, id in ranks.items()}
+    owners.update({id: name for name, id in SPECIAL_TOKENS.items()})
+    known = []
+    for token, id, line in entries:
+        if token in ranks:
+            known.append(token)
+            continue
+        if id in owners:
+            raise ValueError(
+                f"{path}, line {line}: the id {id} of {token!r} is taken by {owners[id]!r}; number "
+                "new tokens from 151851 on, as vocab-tools learn does"
+            )
+        ranks[token], owners[id] = id, token
+    if known:
+        warnings.warn(
+            f"{path}: {len(known)} tokens exist already and are left out: {_shown(known)}",
+            stacklevel=4,
+        )
+    return _of_ranks(ranks)
+
+
+def _shown(tokens: Collection[bytes]) -> str:
+    first = ", ".join(repr(token) for token in list(tokens)[:5])
+    return first + (", ..." if len(tokens) > 5 else "")

@@ -1,0 +1,392 @@
+"""`TokenBatch`: the ids of many texts, rows of different lengths in one array."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["TokenBatch"]
+
+_LARGEST_ID = 2**32 - 1
+
+
+class TokenBatch:
+    """Rows of token ids, of different lengths, one after the other in one array.
+
+    What `Encoding.encode_batch_ragged` returns. Slices share the memory of the whole. Needs numpy.
+
+    Args:
+        values: The ids of all rows: ``uint32[n]``, or anything that numpy can make so without loss.
+        row_splits: Where each row begins and the last one ends: ``int64[rows + 1]``. The ids of row
+            ``i`` are ``values[row_splits[i]:row_splits[i + 1]]``.
+
+    Raises:
+        ValueError: The splits do not begin with 0, do not ascend or do not end with ``n``, or a
+            value is no id.
+        TypeError: The values or the splits are no integers.
+
+    >>> from bpe_engine.ragged import TokenBatch
+    >>> batch = TokenBatch([31373, 995, 11274, 16390, 0], [0, 2, 4, 5])
+    >>> len(batch), batch[1].tolist(), batch[1:].to_lists()
+    (3, [11274, 16390], [[11274, 16390], [0]])
+    >>> batch.lengths.tolist()
+    [2, 2, 1]
+    """
+
+    __slots__ = ("_row_splits", "_values")
+
+    def __init__(self, values: Any, row_splits: Any):
+        self._values = _ids(values)
+        self._row_splits = _splits(row_splits, len(self._values))
+
+    @classmethod
+    def _of(cls, values: npt.NDArray[np.uint32], row_splits: npt.NDArray[np.int64]) -> TokenBatch:
+        """Of arrays that are known to be right."""
+        self = cls.__new__(cls)
+        self._values, self._row_splits = values, row_splits
+        return self
+
+    @classmethod
+    def from_lists(cls, rows: Iterable[Sequence[int]]) -> TokenBatch:
+        """Of lists, tuples or arrays of ids.
+
+        >>> TokenBatch.from_lists([[1, 2], [], [3]]).row_splits.tolist()
+        [0, 2, 2, 3]
+        """
+        np = _numpy()
+        arrays = [_ids(row) for row in rows]
+        lengths = [len(array) for array in arrays]
+        values = np.concatenate(arrays) if arrays else np.empty(0, np.uint32)
+        return cls._of(values, _cumulated(lengths))
+
+    @property
+    def values(self) -> npt.NDArray[np.uint32]:
+        """The ids of all rows: ``uint32[n]``."""
+        return self._values
+
+    @property
+    def row_splits(self) -> npt.NDArray[np.int64]:
+        """Where each row begins and the last one ends: ``int64[rows + 1]``."""
+        return self._row_splits
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """How many ids each row has: ``int64[rows]``."""
+        return _numpy().diff(self._row_splits)  # type: ignore[no-any-return]
+
+    # ---- As a sequence of rows ----
+
+    def __len__(self) -> int:
+        return len(self._row_splits) - 1
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> npt.NDArray[np.uint32]: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int]) -> TokenBatch: ...
+
+    def __getitem__(self, index: Any) -> Any:
+        """A row; or with a slice, a list of row numbers or an array of bool, a batch of rows."""
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step == 1:
+                splits = self._row_splits[start : max(start, stop) + 1]
+                return self._of(self._values[splits[0] : splits[-1]], splits - splits[0])
+            return self._take(_numpy().arange(start, stop, step))
+        if hasattr(index, "__len__"):
+            return self._take(_row_numbers(index, len(self)))
+        row = operator.index(index)
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)} rows")
+        row += len(self) if row < 0 else 0
+        return self._values[self._row_splits[row] : self._row_splits[row + 1]]
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
+        splits = self._row_splits.tolist()
+        for start, end in zip(splits, splits[1:]):
+            yield self._values[start:end]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TokenBatch):
+            return NotImplemented
+        np = _numpy()
+        return bool(
+            np.array_equal(self._row_splits, other._row_splits)
+            and np.array_equal(self._values, other._values)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<TokenBatch of {len(self)} rows, {len(self._values)} ids>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TokenBatch, (self._values, self._row_splits)
+
+    def _take(self, rows: npt.NDArray[np.int64]) -> TokenBatch:
+        return self._gather(self._row_splits[rows], self.lengths[rows])
+
+    def _gather(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> TokenBatch:
+        """Rows of these lengths that begin at these places of the values."""
+        np = _numpy()
+        splits = _cumulated(lengths)
+        places = np.repeat(starts - splits[:-1], lengths) + np.arange(splits[-1])
+        return self._of(self._values[places], splits)
+
+    # ---- Rows that are cut, filled up and put together ----
+
+    def truncate(
+        self, max_length: SupportsIndex, side: Literal["left", "right"] = "right"
+    ) -> TokenBatch:
+        """Rows of at most `max_length` ids; what is too much is cut off on this side.
+
+        >>> TokenBatch.from_lists([[1, 2, 3], [4]]).truncate(2).to_lists()
+        [[1, 2], [4]]
+        """
+        np = _numpy()
+        lengths = np.minimum(self.lengths, _count("max_length", max_length))
+        is_left = _is_left(side)
+        return self._gather(
+            self._row_splits[1:] - lengths if is_left else self._row_splits[:-1], lengths
+        )
+
+    def pad(
+        self,
+        length: SupportsIndex | None = None,
+        id: SupportsIndex = 0,
+        side: Literal["left", "right"] = "right",
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """A matrix of the rows, filled up to one length.
+
+        Args:
+            length: How many columns; by default, as many as the longest row has ids.
+            id: What is filled in. It may be negative, such as -100 for labels.
+            side: Where it is filled in.
+
+        Returns:
+            The matrix, and a mask with 1 for ids and 0 for what was filled in: ``int64[rows,
+            length]`` both.
+
+        Raises:
+            ValueError: A row is longer than `length`.
+
+        >>> matrix, mask = TokenBatch.from_lists([[1, 2, 3], [4]]).pad(id=9, side="left")
+        >>> matrix.tolist(), mask.tolist()
+        ([[1, 2, 3], [9, 9, 4]], [[1, 1, 1], [0, 0, 1]])
+        """
+        np = _numpy()
+        lengths = self.lengths
+        longest = int(lengths.max()) if len(self) else 0
+        columns = longest if length is None else _count("length", length)
+        if longest > columns:
+            row = int(lengths.argmax())
+            raise ValueError(
+                f"row {row} has {longest} ids, which is more than {columns}; cut it first: "
+                f"batch.truncate({columns})"
+            )
+        places = np.arange(columns)
+        if _is_left(side):
+            is_id = places >= (columns - lengths)[:, None]
+        else:
+            is_id = places < lengths[:, None]
+        matrix = np.full((len(self), columns), operator.index(id), np.int64)
+        matrix[is_id] = self._values
+        return matrix, is_id.astype(np.int64)
+
+    @classmethod
+    def concat(cls, batches: Iterable[TokenBatch]) -> TokenBatch:
+        """The rows of several batches, one batch after the other.
+
+        >>> one, two = TokenBatch.from_lists([[1, 2]]), TokenBatch.from_lists([[], [3]])
+        >>> TokenBatch.concat([one, two]).to_lists()
+        [[1, 2], [], [3]]
+        """
+        np = _numpy()
+        batches = list(batches)
+        if not batches:
+            return cls.from_lists([])
+        values = np.concatenate([batch._values for batch in batches])
+        return cls._of(values, _cumulated(np.concatenate([batch.lengths for batch in batches])))
+
+    # ---- Other forms ----
+
+    def to_lists(self) -> list[list[int]]:
+        """The rows as lists of ``int``."""
+        values, splits = self._values.tolist(), self._row_splits.tolist()
+        return [values[start:end] for start, end in zip(splits, splits[1:])]
+
+    def to_arrow(self, *, large: bool | None = None) -> Any:
+        """The rows as a pyarrow array of lists of uint32, in the memory of `values`.
+
+        Args:
+            large: False for a ``ListArray``, whose offsets have 32 bits and are made anew; True for
+                a ``LargeListArray``, which shares `row_splits` as well. By default the first,
+                unless there are more values than 32 bits can count.
+
+        Raises:
+            ImportError: pyarrow is missing (the extra ``arrow``).
+            ValueError: There are more values than a ``ListArray`` can have.
+
+        >>> TokenBatch.from_lists([[1, 2], [3]]).to_arrow().to_pylist()
+        [[1, 2], [3]]
+        """
+        pa, np = _pyarrow("TokenBatch.to_arrow"), _numpy()
+        fits = len(self._values) < 2**31
+        if not fits and large is False:
+            raise ValueError(f"a ListArray cannot have {len(self._values)} values; pass large=True")
+        splits, kind = self._row_splits, pa.large_list(pa.uint32())
+        if not large and fits:
+            splits, kind = splits.astype(np.int32), pa.list_(pa.uint32())
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(splits))]
+        values = pa.Array.from_buffers(
+            pa.uint32(), len(self._values), [None, pa.py_buffer(np.ascontiguousarray(self._values))]
+        )
+        return pa.Array.from_buffers(kind, len(self), buffers, children=[values])
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> TokenBatch:
+        """Of a pyarrow array of lists of integers: ``ListArray``, ``LargeListArray``, or chunks of
+        them. Ids that are uint32 already are not copied.
+
+        Raises:
+            TypeError: It is something else.
+            ValueError: A row or an id is null, or a number is no id.
+            ImportError: pyarrow is missing (the extra ``arrow``).
+        """
+        pa, np = _pyarrow("TokenBatch.from_arrow"), _numpy()
+        if isinstance(array, pa.ChunkedArray):
+            return cls.concat(cls.from_arrow(chunk) for chunk in array.chunks)
+        if not isinstance(array, (pa.ListArray, pa.LargeListArray)):
+            kind = array.type if isinstance(array, pa.Array) else type(array).__name__
+            raise TypeError(f"expected a pyarrow array of lists of integers, not {kind}")
+        array.validate(full=True)
+        if array.null_count:
+            raise ValueError("a row is null; put an empty list in its place first, or drop it")
+        splits = array.offsets.to_numpy().astype(np.int64)
+        values = array.values.slice(int(splits[0]), int(splits[-1] - splits[0]))
+        if values.null_count:
+            raise ValueError("an id is null; drop it first")
+        if not pa.types.is_integer(values.type):
+            raise TypeError(f"ids must be integers, not {values.type}")
+        return cls(values.to_numpy(), splits - splits[0])
+
+    def to_torch(self, layout: Literal["nested", "list"] = "nested") -> Any:
+        """The rows as a nested tensor of torch with the layout ``jagged``, or as a list of tensors;
+        int64, which embeddings take.
+
+        Raises:
+            ImportError: torch is missing.
+        """
+        torch = _imported("torch", "TokenBatch.to_torch", "install it from https://pytorch.org")
+        values = torch.from_numpy(self._values.astype("int64"))
+        if layout == "nested":
+            splits = torch.from_numpy(self._row_splits.copy())
+            return torch.nested.nested_tensor_from_jagged(values, splits)
+        if layout == "list":
+            return list(torch.split(values, self.lengths.tolist()))
+        raise ValueError(f'layout must be "nested" or "list", not {layout!r}')
+
+    def to_tf(self) -> Any:
+        """The rows as a ``tensorflow.RaggedTensor`` of int64.
+
+        Raises:
+            ImportError: tensorflow is missing.
+        """
+        tf = _imported("tensorflow", "TokenBatch.to_tf", "pip install tensorflow")
+        return tf.RaggedTensor.from_row_splits(self._values.astype("int64"), self._row_splits)
+
+
+def _imported(module: str, what: str, how: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{what} needs {module}, which is not installed: {how}") from error
+
+
+def _numpy() -> Any:
+    return _imported("numpy", "TokenBatch", "pip install 'bpe-engine[numpy]'")
+
+
+def _pyarrow(what: str) -> Any:
+    return _imported("pyarrow", what, "pip install 'bpe-engine[arrow]'")
+
+
+def _integers(name: str, values: Any) -> Any:
+    """A one-dimensional array of integers."""
+    np = _numpy()
+    array = np.asarray(values)
+    if array.size == 0 and array.ndim == 1:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        # Of Python ints, those beyond 64 bits come as objects.
+        raise TypeError(f"{name} must be integers of 64 bits or fewer, not {array.dtype}")
+    if array.ndim != 1:
+        raise TypeError(f"{name} must have one dimension, not {array.ndim}")
+    return array
+
+
+def _ids(values: Any) -> npt.NDArray[np.uint32]:
+    np = _numpy()
+    array = _integers("token ids", values)
+    if array.dtype != np.uint32 and array.size:
+        for number in (array.min(), array.max()):
+            if not 0 <= number <= _LARGEST_ID:
+                raise ValueError(
+                    f"the token id {number} is out of range: ids are 0 to {_LARGEST_ID}"
+                )
+    return array.astype(np.uint32, copy=False)  # type: ignore[no-any-return]
+
+
+def _splits(row_splits: Any, count: int) -> npt.NDArray[np.int64]:
+    np = _numpy()
+    splits = _integers("row_splits", row_splits).astype(np.int64, copy=False)
+    if len(splits) == 0 or splits[0] != 0 or splits[-1] != count or (np.diff(splits) < 0).any():
+        raise ValueError(
+            f"row_splits must begin with 0, ascend and end with {count}, the number of values; "
+            f"not {_shown(splits)}"
+        )
+    return splits  # type: ignore[no-any-return]
+
+
+def _shown(splits: Any) -> str:
+    shown = [str(split) for split in splits[:4].tolist()]
+    return f"[{', '.join(shown)}{', ...' if len(splits) > 4 else ''}]"
+
+
+def _cumulated(lengths: Any) -> npt.NDArray[np.int64]:
+    np = _numpy()
+    splits = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=splits[1:])
+    return splits  # type: ignore[no-any-return]
+
+
+def _row_numbers(index: Any, count: int) -> npt.NDArray[np.int64]:
+    np = _numpy()
+    rows = np.asarray(index)
+    if rows.dtype == bool:
+        if rows.shape != (count,):
+            raise IndexError(f"a mask for {count} rows must have {count} items, not {rows.shape}")
+        return np.flatnonzero(rows)  # type: ignore[no-any-return]
+    rows = _integers("row numbers", rows).astype(np.int64, copy=False)
+    if rows.size and not (-count <= rows.min() and rows.max() < count):
+        raise IndexError(f"rows from {rows.min()} to {rows.max()} of {count} rows")
+    return rows + (rows < 0) * count  # type: ignore[no-any-return]
+
+
+def _count(name: str, value: SupportsIndex) -> int:
+    number = operator.index(value)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, but is {number}")
+    return number
+
+
+def _is_left(side: str) -> bool:
+    if side not in ("left", "right"):
+        raise ValueError(f'side must be "left" or "right", not {side!r}')
+    return side == "left"

@@ -1,0 +1,103 @@
+"""What `padding`, `truncation` and `max_length` of a call mean together."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any, NamedTuple
+
+__all__ = ["NO_LIMIT", "Strategies", "resolve"]
+
+#: The `model_max_length` of a tokenizer that has none.
+NO_LIMIT = int(1e30)
+# Above this, a length is none.
+_LARGE = int(1e20)
+
+_PADDINGS = ("longest", "max_length", "do_not_pad")
+_TRUNCATIONS = ("longest_first", "only_first", "only_second", "do_not_truncate")
+
+
+class Strategies(NamedTuple):
+    """What is filled up and cut, and to which length."""
+
+    padding: str
+    truncation: str
+    max_length: int | None
+
+
+def resolve(
+    padding: Any,
+    truncation: Any,
+    max_length: Any,
+    pad_to_multiple_of: Any,
+    model_max_length: int,
+    pad_token: str | None,
+    verbose: bool = True,
+) -> Strategies:
+    """The strategies that a call asks for, by the rules of transformers.
+
+    Raises:
+        ValueError: A strategy is unknown, there is no token to fill up with, or the length to cut
+            to is not the multiple that is asked for.
+        TypeError: A length is no int.
+    """
+    padding, truncation = _plain(padding), _plain(truncation)
+    max_length = _length("max_length", max_length)
+    multiple = _length("pad_to_multiple_of", pad_to_multiple_of)
+    if max_length is not None and padding is False and truncation is None:
+        truncation = "longest_first"
+    if padding is True and verbose and max_length is not None:
+        if truncation in (None, False, "do_not_truncate"):
+            warnings.warn(
+                "`max_length` is ignored when `padding`=`True` and there is no truncation strategy. "
+                "To pad to max length, use `padding='max_length'`.",
+                stacklevel=4,
+            )
+    padding = {True: "longest", False: "do_not_pad"}.get(padding, padding)
+    truncation = {True: "longest_first", False: "do_not_truncate"}.get(truncation, truncation)
+    truncation = "do_not_truncate" if truncation is None else truncation
+    _check("padding", padding, _PADDINGS)
+    _check("truncation", truncation, _TRUNCATIONS)
+    if max_length is None:
+        has_limit = model_max_length <= _LARGE
+        if padding == "max_length" and not has_limit:
+            padding = "do_not_pad"
+        if truncation != "do_not_truncate" and not has_limit:
+            truncation = "do_not_truncate"
+        if has_limit and (padding == "max_length" or truncation != "do_not_truncate"):
+            max_length = model_max_length
+    if padding != "do_not_pad" and pad_token is None:
+        raise ValueError(
+            "Asking to pad but the tokenizer does not have a padding token. Please select a token "
+            "to use as `pad_token` `(tokenizer.pad_token = tokenizer.eos_token e.g.)` or add a new "
+            "pad token via `tokenizer.add_special_tokens({'pad_token': '[PAD]'})`."
+        )
+    if "do_not_pad" != padding and truncation != "do_not_truncate" and max_length is not None:
+        if multiple and max_length % multiple:
+            raise ValueError(
+                "Truncation and padding are both activated but truncation length "
+                f"({max_length}) is not a multiple of pad_to_multiple_of ({multiple})."
+            )
+    return Strategies(padding, truncation, max_length)
+
+
+def _plain(value: Any) -> Any:
+    """The name of a strategy, which may come as a member of an enumeration."""
+    return getattr(value, "value", value)
+
+
+def _check(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be a bool or one of {', '.join(known)}, not {value!r}")
+
+
+def _length(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        length = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int or None, not {type(value).__name__}") from None
+    if length < 0:
+        raise ValueError(f"{name} must be at least 0, but is {length}")
+    return length

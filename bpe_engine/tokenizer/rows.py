@@ -1,0 +1,185 @@
+"""Between the rows of native code and what a `Tokenizer` takes and gives."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .._core import EncodedRows, HfEncoding, arrange_rows
+from .backend import Layout
+from .batch_encoding import BatchEncoding
+from .tensors import framework, matrix_as_tensor
+
+__all__ = ["arranged", "inputs_of", "padded", "plain_ids", "result"]
+
+# The fields that have a number for each id.
+_PER_ID = ("input_ids", "token_type_ids", "attention_mask", "special_tokens_mask")
+_NO_TEXT = (
+    "text input must be of type `str` (single example), `list[str]` (batch or single pretokenized "
+    "example) or `list[list[str]]` (batch of pretokenized examples) or `list[tuple[list[str], "
+    "list[str]]]` (batch of pretokenized sequence pairs)."
+)
+
+
+def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[Any], bool]:
+    """The inputs that the arguments of a call mean, and whether they are a batch.
+
+    Raises:
+        ValueError: They are no texts, or the two are batches of different lengths.
+        TypeError: One is a batch, the other is not.
+    """
+    for value in (text, text_pair):
+        if value is not None and not _is_text(value):
+            raise ValueError(_NO_TEXT)
+    is_batch = isinstance(text, (list, tuple))
+    if is_pretokenized:
+        is_batch = is_batch and bool(text) and isinstance(text[0], (list, tuple))
+    if not is_batch:
+        return [(text, text_pair) if text_pair else text], False
+    if text_pair is None:
+        return list(text), True
+    if isinstance(text_pair, str):
+        raise TypeError(
+            "when tokenizing batches of text, `text_pair` must be a list or tuple with the same "
+            "length as `text`."
+        )
+    if len(text) != len(text_pair):
+        raise ValueError(
+            f"batch length of `text`: {len(text)} does not match batch length of `text_pair`: "
+            f"{len(text_pair)}."
+        )
+    return list(zip(text, text_pair)), True
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it may be a text, a batch of them, words, or a batch of words or pairs of them."""
+    for _ in range(4):
+        if isinstance(value, str):
+            return True
+        if not isinstance(value, (list, tuple)):
+            return False
+        if not value:
+            return True
+        value = value[0]
+    return isinstance(value, str)
+
+
+def result(
+    rows: EncodedRows,
+    encodings: Callable[[], list[HfEncoding]] | None,
+    names: Sequence[str],
+    tensor_type: str | None,
+    is_batch: bool,
+) -> BatchEncoding:
+    """The fields of rows, as lists or tensors; of the only row, where it was no batch."""
+    module = None if tensor_type is None else framework(tensor_type)
+    data: dict[str, Any] = {}
+    for name in names:
+        if name in _PER_ID:
+            matrix = None if module is None else rows.matrix(name)
+            if matrix is not None:
+                values, length = matrix
+                data[name] = matrix_as_tensor(module, values, (len(rows), length))
+            else:
+                data[name] = rows.lists(name)
+        elif name == "offset_mapping":
+            data[name] = rows.offsets()
+        elif name == "length":
+            data[name] = rows.lengths()
+        else:
+            data[name] = rows.samples()
+    if tensor_type is None and not is_batch:
+        data = {name: value[0] if _is_nested(value) else value for name, value in data.items()}
+    return BatchEncoding(data, encodings, tensor_type)
+
+
+def _is_nested(value: Any) -> bool:
+    return bool(value) and isinstance(value[0], list)
+
+
+def arranged(fields: Mapping[str, Sequence[Any]], layout: Layout) -> EncodedRows:
+    """Rows that were made before, cut and filled up.
+
+    Raises:
+        ValueError: The fields of a row are of different lengths.
+    """
+    return arrange_rows(
+        fields["input_ids"],
+        token_type_ids=fields.get("token_type_ids"),
+        attention_mask=fields.get("attention_mask"),
+        special_tokens_mask=fields.get("special_tokens_mask"),
+        truncation=layout.truncation,
+        padding=layout.padding,
+    )
+
+
+def padded(
+    encoded: Any, layout: Layout, return_attention_mask: bool, tensor_type: str | None
+) -> BatchEncoding:
+    """See `Tokenizer.pad`."""
+    if isinstance(encoded, (list, tuple)) and encoded and isinstance(encoded[0], Mapping):
+        encoded = {name: [row[name] for row in encoded] for name in encoded[0]}
+    if not isinstance(encoded, Mapping) or "input_ids" not in encoded:
+        given = list(encoded) if isinstance(encoded, Mapping) else type(encoded).__name__
+        raise ValueError(
+            "You should supply an encoding or a list of encodings to this method that includes "
+            f"input_ids, but you provided {given}"
+        )
+    if tensor_type is None:
+        tensor_type = _framework_of(encoded["input_ids"])
+    data = {name: _plain(value) for name, value in encoded.items()}
+    ids = data["input_ids"]
+    if not ids:
+        return BatchEncoding({**data, "attention_mask": []} if return_attention_mask else data)
+    is_batch = isinstance(ids[0], (list, tuple))
+    fields = {name: data[name] if is_batch else [data[name]] for name in _PER_ID if name in data}
+    if any(len(values) != len(fields["input_ids"]) for values in fields.values()):
+        raise ValueError("the fields of a batch must have a row each for every text")
+    names = [name for name in data if name in _PER_ID]
+    if return_attention_mask and "attention_mask" not in data:
+        names.append("attention_mask")
+    if not return_attention_mask and "attention_mask" in names:
+        # As it is: nothing is filled up that was not asked for.
+        names.remove("attention_mask")
+        fields.pop("attention_mask")
+    made = result(arranged(fields, layout), None, names, None, is_batch)
+    return BatchEncoding({**data, **made.data}, None, tensor_type)
+
+
+def _framework_of(ids: Any) -> str | None:
+    """The kind of tensors that ids are, or rows of them."""
+    if isinstance(ids, (list, tuple)):
+        ids = ids[0] if ids else None
+    module = type(ids).__module__.split(".")[0]
+    return {"numpy": "np", "torch": "pt", "tensorflow": "tf"}.get(module)
+
+
+def _plain(value: Any) -> Any:
+    """Tensors and arrays as lists."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value] if value and not _is_number(value[0]) else value
+    if hasattr(value, "numpy") and not hasattr(value, "tolist"):
+        value = value.numpy()
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+def plain_ids(ids: Any) -> list[Any]:
+    """The ids that `Tokenizer.decode` takes, as a list of int, or of lists of int."""
+    if isinstance(ids, Mapping):
+        ids = ids["input_ids"]
+    if isinstance(ids, int):
+        return [ids]
+    plain = _plain(ids)
+    if not isinstance(plain, (list, tuple)):
+        try:
+            return [operator.index(plain)]
+        except TypeError:
+            plain = list(plain)
+    return [
+        list(item) if isinstance(item, (list, tuple)) else operator.index(item) for item in plain
+    ]

@@ -1,0 +1,308 @@
+"""Folders of every kind, beside transformers where it reads them, too."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hf_oracle import TEXTS, tokenizer_path
+
+import bpe_engine
+from bpe_engine import Tokenizer
+from bpe_engine.byte_level import text_of
+from bpe_engine.load import dump_tiktoken_bpe
+
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("numpy")
+
+GPT2 = bpe_engine.get_encoding("gpt2")
+
+
+def gpt2_file() -> dict[str, Any]:
+    contents: dict[str, Any] = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
+    return contents
+
+
+def write(path: Path, **files: Any) -> Path:
+    """A folder with these files; `__` in a name is a dot."""
+    path.mkdir(exist_ok=True)
+    for name, contents in files.items():
+        text = contents if isinstance(contents, str) else json.dumps(contents)
+        (path / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    return path
+
+
+def same(ours: Any, theirs: Any) -> None:
+    for text in TEXTS:
+        for options in ({}, {"return_offsets_mapping": True, "return_token_type_ids": True}):
+            assert dict(ours(text, **options)) == dict(theirs(text, **options)), text
+        assert dict(ours(text, "x y")) == dict(theirs(text, "x y"))
+        ids = theirs.encode(text)
+        assert ours.decode(ids) == theirs.decode(ids)
+        assert ours.convert_ids_to_tokens(ids) == theirs.convert_ids_to_tokens(ids)
+    assert ours.special_tokens_map == theirs.special_tokens_map
+    assert ours.get_added_vocab() == theirs.get_added_vocab()
+    assert len(ours) == len(theirs)
+
+
+# ---- vocab.json and merges.txt ----
+
+
+def small_files() -> tuple[dict[str, int], str]:
+    """The first merges of GPT-2, for tests of many folders."""
+    model = gpt2_file()["model"]
+    merges = [
+        merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"][:2000]
+    ]
+    kept = {merge.replace(" ", "") for merge in merges}
+    vocab = {token: id for token, id in model["vocab"].items() if len(token) == 1 or token in kept}
+    vocab = {token: place for place, token in enumerate(vocab)}
+    return vocab, "\n".join(["#version: 0.2", *merges, ""])
+
+
+@pytest.mark.parametrize(
+    "name, config",
+    [
+        ("GPT2Tokenizer", {"pad_token": "<|pad|>", "add_prefix_space": True}),
+        ("GPT2Tokenizer", {"add_bos_token": True, "bos_token": "<s>", "model_max_length": 7}),
+        ("RobertaTokenizer", {}),
+        (
+            "RobertaTokenizer",
+            {"add_prefix_space": True, "trim_offsets": False, "cls_token": "<cls>"},
+        ),
+        ("Qwen2Tokenizer", {}),
+        ("Qwen2Tokenizer", {"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]}),
+    ],
+)
+def test_vocab_and_merges(tmp_path: Path, name: str, config: dict[str, Any]) -> None:
+    vocab, merges = small_files()
+    config = {"tokenizer_class": name, **config}
+    path = write(
+        tmp_path / "model", vocab__json=vocab, merges__txt=merges, tokenizer_config__json=config
+    )
+    theirs = getattr(transformers, name).from_pretrained(path)
+    same(Tokenizer.from_pretrained(path), theirs)
+
+
+def test_vocab_and_merges_without_a_configuration(tmp_path: Path) -> None:
+    vocab, merges = small_files()
+    path = write(tmp_path / "model", vocab__json=vocab, merges__txt=merges)
+    same(Tokenizer.from_pretrained(path), transformers.GPT2Tokenizer.from_pretrained(path))
+
+
+# ---- Rank files ----
+
+CONFIG = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "bos_token": "<|begin_of_text|>",
+    "eos_token": "<|end|>",
+    "pad_token": "<|end|>",
+    "model_input_names": ["input_ids", "attention_mask"],
+    "added_tokens_decoder": {
+        "2256": {"content": "<|begin_of_text|>", "special": True},
+        "2259": {"content": "<|end|>", "special": True},
+    },
+}
+
+
+def small_ranks() -> dict[bytes, int]:
+    ranks = bpe_engine.get_encoding("cl100k_base")._mergeable_ranks
+    return {token: rank for token, rank in ranks.items() if rank < 2256}
+
+
+def test_tokenizer_model(tmp_path: Path) -> None:
+    """The format of tiktoken, as Llama 3 has it, which transformers converts."""
+    pytest.importorskip("tiktoken")
+    path = write(tmp_path / "model", tokenizer_config__json=CONFIG)
+    dump_tiktoken_bpe(small_ranks(), str(path / "tokenizer.model"))
+    theirs = transformers.AutoTokenizer.from_pretrained(path)
+    ours = Tokenizer.from_pretrained(path)
+    assert ours.get_added_vocab() == theirs.get_added_vocab()
+    assert ours.get_vocab() == theirs.get_vocab()
+    assert ours.all_special_tokens == theirs.all_special_tokens
+    for text in [*TEXTS, "<|begin_of_text|>a<|reserved_token_2257|> <|end|>"]:
+        for options in ({}, {"return_offsets_mapping": True, "return_token_type_ids": True}):
+            assert dict(ours(text, **options)) == dict(theirs(text, **options)), text
+        assert ours.tokenize(text) == theirs.tokenize(text)
+        assert ours.decode(ours.encode(text)) == theirs.decode(theirs.encode(text))
+    rows = [ours(TEXTS, padding=True, max_length=9, truncation=True, return_tensors="np")]
+    rows += [theirs(TEXTS, padding=True, max_length=9, truncation=True, return_tensors="np")]
+    assert all((rows[0][name] == rows[1][name]).all() for name in ("input_ids", "attention_mask"))
+
+
+def test_rank_files(tmp_path: Path) -> None:
+    path = write(tmp_path / "model", tokenizer_config__json={"pad_token": "<pad>"})
+    file = path / "some.tiktoken"
+    dump_tiktoken_bpe(small_ranks(), str(file))
+    with pytest.raises(
+        ValueError, match="the pattern of .*some.tiktoken is not known; pass pattern="
+    ):
+        Tokenizer.from_pretrained(path)
+    tokenizer = Tokenizer.from_pretrained(path, pattern="cl100k_base", padding_side="left")
+    encoding = bpe_engine.load_encoding(file, "cl100k_base")
+    for text in TEXTS:
+        assert tokenizer.encode(text) == encoding.encode_ordinary(text)
+    assert tokenizer.pad_token_id == 2256 and tokenizer.padding_side == "left"
+    (path / "more.tiktoken").write_bytes(file.read_bytes())
+    with pytest.raises(ValueError, match="several rank files, more.tiktoken, some.tiktoken"):
+        Tokenizer.from_pretrained(path, pattern="cl100k_base")
+
+
+def test_published_ranks_bring_their_pattern(tmp_path: Path) -> None:
+    data = Path(__file__).parents[2] / "data"
+    for name in ("o200k_base", "r50k_base"):
+        path = write(tmp_path / name)
+        (path / f"{name}.tiktoken").symlink_to(data / f"{name}.tiktoken")
+        tokenizer = Tokenizer.from_pretrained(path)
+        for text in TEXTS:
+            assert tokenizer.encode(text) == bpe_engine.get_encoding(name).encode_ordinary(text)
+
+
+# ---- What else is in a folder ----
+
+
+def test_templates(tmp_path: Path) -> None:
+    config = {"chat_template": "from the configuration"}
+    path = write(tmp_path / "model", tokenizer_config__json=config)
+    (path / "tokenizer.json").symlink_to(tokenizer_path("gpt2"))
+    assert Tokenizer.from_pretrained(path).chat_template == "from the configuration"
+    (path / "chat_template.jinja").write_text("from the file")
+    assert Tokenizer.from_pretrained(path).chat_template == "from the file"
+    (path / "additional_chat_templates").mkdir()
+    (path / "additional_chat_templates" / "tool_use.jinja").write_text("with tools")
+    tokenizer = Tokenizer.from_pretrained(path)
+    assert tokenizer.chat_template == {"default": "from the file", "tool_use": "with tools"}
+    assert tokenizer.get_chat_template(tools=[{}]) == "with tools"
+    named = [{"name": "default", "template": "one"}, {"name": "rag", "template": "two"}]
+    tokenizer = Tokenizer(GPT2, chat_template=named)  # type: ignore[arg-type]
+    assert tokenizer.get_chat_template("rag") == "two"
+
+
+def test_special_tokens_map(tmp_path: Path) -> None:
+    """Read where the configuration does not list added tokens, as transformers does."""
+    special = {
+        "pad_token": {"content": "<pad>", "lstrip": False, "rstrip": True, "normalized": False,
+                      "single_word": False},
+        "eos_token": "<|endoftext|>",
+        "additional_special_tokens": ["<a>", "<b>"],
+    }  # fmt: skip
+    path = write(
+        tmp_path / "model",
+        special_tokens_map__json=special,
+        tokenizer_config__json={"tokenizer_class": "PreTrainedTokenizerFast"},
+    )
+    (path / "tokenizer.json").symlink_to(tokenizer_path("gpt2"))
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(path)
+    ours = Tokenizer.from_pretrained(path)
+    same(ours, theirs)
+    text = "x<pad> y <a><b> <|endoftext|>"
+    assert ours.encode(text) == theirs.encode(text)
+    assert ours.extra_special_tokens == theirs.extra_special_tokens == ["<a>", "<b>"]
+    write(path, tokenizer_config__json={"pad_token": "<c>", "added_tokens_decoder": {}})
+    ours = Tokenizer.from_pretrained(path)
+    assert ours.pad_token == "<c>" and ours.eos_token is None
+
+
+def test_padding_and_truncation_of_the_file(tmp_path: Path) -> None:
+    file = gpt2_file()
+    file["padding"] = {
+        "strategy": {"Fixed": 9}, "direction": "Left", "pad_to_multiple_of": None, "pad_id": 50256,
+        "pad_type_id": 0, "pad_token": "<|endoftext|>",
+    }  # fmt: skip
+    file["truncation"] = {
+        "direction": "Left", "max_length": 4, "strategy": "LongestFirst", "stride": 0,
+    }  # fmt: skip
+    config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    path = write(tmp_path / "model", tokenizer__json=file, tokenizer_config__json=config)
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(path)
+    ours = Tokenizer.from_pretrained(path)
+    assert (ours.pad_token, ours.padding_side) == (theirs.pad_token, theirs.padding_side)
+    assert ours.truncation_side == theirs.truncation_side == "left"
+    for options in (
+        {},
+        {"padding": True},
+        {"max_length": 5},
+        {"padding": "max_length", "max_length": 8},
+    ):
+        assert dict(ours(TEXTS, **options)) == dict(theirs(TEXTS, **options))
+
+
+@pytest.mark.parametrize("kind", ["file", "encoding", "nfc"])
+def test_saving(tmp_path: Path, kind: str) -> None:
+    source: Any = GPT2 if kind == "encoding" else bpe_engine.get_encoding("qwen2.5")
+    if kind == "file":
+        source = bpe_engine.hf.Tokenizer.from_file(tokenizer_path("gpt2"))
+    tokenizer = Tokenizer(
+        source,
+        pad_token="<pad>",
+        bos_token="<start>",
+        extra_special_tokens={"image_token": "<image>"},
+        padding_side="left",
+        truncation_side="left",
+        model_max_length=77,
+        errors="ignore",
+        chat_template={"default": "{{ messages }}", "tool_use": "{{ tools }}"},
+        add_bos_token=True,
+    )
+    tokenizer.add_tokens("<word>")
+    files = tokenizer.save_pretrained(tmp_path / "saved")
+    assert all(Path(file).is_file() for file in files) and len(files) == 4
+    loaded = Tokenizer.from_pretrained(tmp_path / "saved")
+    for text in [*TEXTS, "<start><image><word>e\u0301 \u212a<pad>"]:
+        assert loaded(text, return_special_tokens_mask=True) == tokenizer(
+            text, return_special_tokens_mask=True
+        )
+        ids = tokenizer.encode(text)
+        for skip in (False, True):
+            assert loaded.decode(ids, skip) == tokenizer.decode(ids, skip)
+    for name in ("padding_side", "truncation_side", "model_max_length", "errors", "chat_template",
+                 "special_tokens_map", "image_token_id", "model_input_names", "name_or_path"):  # fmt: skip
+        if name != "name_or_path":
+            assert getattr(loaded, name) == getattr(tokenizer, name), name
+    assert loaded.get_vocab() == tokenizer.get_vocab()
+    if kind == "file":
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")
+        assert theirs.encode("a<image><word>") == loaded.encode("a<image><word>")
+
+
+def test_what_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no folder on this machine"):
+        Tokenizer.from_pretrained("openai-community/gpt2")
+    path = write(tmp_path / "model", README__md="x")
+    with pytest.raises(FileNotFoundError, match="no tokenizer.json, .*it has README.md"):
+        Tokenizer.from_pretrained(path)
+    for files, message in [
+        ({"tokenizer_config__json": "[1]"}, "must hold a JSON object, not a list"),
+        ({"tokenizer_config__json": "{"}, "is no JSON"),
+        ({"tokenizer_config__json": "[" * 100_000}, "is no JSON"),
+        ({"tokenizer_config__json": {}, "tokenizer__json": "{}"}, "tokenizer.json: "),
+        ({"tokenizer_config__json": {}, "tokenizer__model": "\n\x07<unk>"}, "SentencePiece"),
+        ({"tokenizer_config__json": {}, "tokenizer__model": "hello\n"}, "line 1"),
+        (
+            {
+                "tokenizer_config__json": {"tokenizer_class": "T5"},
+                "vocab__json": {},
+                "merges__txt": "",
+            },
+            "how T5 splits text is not known",
+        ),
+        (
+            {
+                "tokenizer_config__json": {"added_tokens_decoder": {"99999999": {"content": "a"}}},
+                "tokenizer__model": base64.b64encode(b"a").decode() + " 0\n",
+            },
+            "99999999 of an added token is far beyond",
+        ),
+    ]:
+        path = write(tmp_path / f"wrong {len(list(tmp_path.iterdir()))}", **files)
+        with pytest.raises(ValueError, match=message):
+            Tokenizer.from_pretrained(path)
+
+
+def test_characters_of_bytes() -> None:
+    everything = bytes(range(256))
+    assert bpe_engine.byte_level.bytes_of(text_of(everything)) == everything
+    assert text_of(b" \n\xff") == "ĠĊÿ"

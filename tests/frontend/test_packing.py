@@ -1,0 +1,163 @@
+"""Packing, beside a plain description of the rules in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bpe_engine
+from bpe_engine.packing import pack_inputs
+from bpe_engine.ragged import TokenBatch
+
+np = pytest.importorskip("numpy")
+
+START, END, PAD = 101, 102, 7
+IDS = {"start_id": START, "end_id": END, "pad_id": PAD}
+
+batches = st.integers(1, 4).flatmap(
+    lambda count: st.lists(
+        st.lists(
+            st.lists(st.integers(1000, 2**31 - 1), max_size=8), min_size=count, max_size=count
+        ),
+        max_size=6,
+    ).map(lambda rows: (count, rows))
+)
+
+
+def round_robin(sizes: list[int], budget: int) -> list[int]:
+    """Ids dealt out one to each segment in turn."""
+    kept = [0] * len(sizes)
+    while sum(kept) < budget and kept != sizes:
+        for place, size in enumerate(sizes):
+            if kept[place] < size and sum(kept) < budget:
+                kept[place] += 1
+    return kept
+
+
+def waterfall(sizes: list[int], budget: int) -> list[int]:
+    kept = []
+    for size in sizes:
+        kept.append(min(size, budget - sum(kept)))
+    return kept
+
+
+def packed_row(segments: list[list[int]], length: int, kept: list[int]) -> tuple[list[int], ...]:
+    words, types = [START], [0]
+    for number, (segment, count) in enumerate(zip(segments, kept)):
+        words += [*segment[:count], END]
+        types += [number] * (count + 1)
+    missing = length - len(words)
+    mask = [1] * len(words) + [0] * missing
+    return words + [PAD] * missing, mask, types + [0] * missing
+
+
+def lengths_of(sizes: list[int], budget: int, truncator: Any) -> list[int]:
+    """What is kept of segments of these sizes."""
+    segments = [[list(range(1000, 1000 + size))] for size in sizes]
+    length = budget + len(sizes) + 1
+    packed = pack_inputs(segments, length, truncator=truncator, **IDS)
+    words, types = packed["input_word_ids"][0], packed["input_type_ids"][0]
+    return [int(((types == number) & (words >= 1000)).sum()) for number in range(len(sizes))]
+
+
+def test_examples_of_the_rules() -> None:
+    assert lengths_of([3, 4, 2], 5, "round_robin") == [2, 2, 1]
+    assert lengths_of([3, 4, 2], 5, "waterfall") == [3, 2, 0]
+    assert lengths_of([1, 9, 2, 9], 12, "round_robin") == [1, 5, 2, 4]
+    assert lengths_of([3, 4, 2], 0, "round_robin") == [0, 0, 0]
+    assert lengths_of([3, 4, 2], 50, "round_robin") == [3, 4, 2]
+
+
+@given(batches, st.integers(0, 14), st.sampled_from(["round_robin", "waterfall"]))
+def test_rows_by_the_rules(batch: Any, budget: int, truncator: Any) -> None:
+    count, rows = batch
+    length = budget + count + 1
+    segments = [TokenBatch.from_lists([row[place] for row in rows]) for place in range(count)]
+    packed = pack_inputs(segments, length, truncator=truncator, **IDS)
+    share = round_robin if truncator == "round_robin" else waterfall
+    for number, row in enumerate(rows):
+        kept = share([len(segment) for segment in row], budget)
+        assert sum(kept) <= budget
+        found = tuple(values[number].tolist() for values in packed.values())
+        assert found == packed_row(row, length, kept)
+    for values in packed.values():
+        assert values.shape == (len(rows), length) and values.dtype == np.int32
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(0, 60))
+def test_what_is_kept_adds_up(sizes: list[int], budget: int) -> None:
+    for truncator in ("round_robin", "waterfall"):
+        kept = lengths_of(sizes, budget, truncator)
+        assert sum(kept) == min(sum(sizes), budget)
+        assert all(0 <= part <= size for part, size in zip(kept, sizes))
+    # Whatever is cut has as much as what is not, or one more.
+    kept = lengths_of(sizes, budget, "round_robin")
+    cut = [part for part, size in zip(kept, sizes) if part < size]
+    if cut:
+        assert max(kept) - min(cut) <= 1
+
+
+def test_other_forms_of_segments() -> None:
+    pa = pytest.importorskip("pyarrow")
+    rows = [[1000, 1001], [1002]]
+    expected = pack_inputs([TokenBatch.from_lists(rows)], 6, **IDS)
+
+    class Ragged:
+        def to_list(self) -> list[list[int]]:
+            return rows
+
+    nested = [[[1000], [1001]], [[], [[1002]]]]
+    for segment in (rows, Ragged(), nested, pa.array(rows), TokenBatch.from_lists(rows).to_arrow()):
+        packed = pack_inputs([segment], 6, **IDS)
+        assert all((packed[name] == expected[name]).all() for name in expected)
+    matrix = np.array([[1000, 1001], [1002, 1003]])
+    assert pack_inputs([matrix], 4, **IDS)["input_word_ids"].tolist() == [
+        [START, 1000, 1001, END],
+        [START, 1002, 1003, END],
+    ]
+    assert pack_inputs([[]], 4, **IDS)["input_mask"].shape == (0, 4)
+
+
+def test_errors() -> None:
+    one = [[1]]
+    for segments, length, ids, message in [
+        ([], 8, {}, "no segments"),
+        ([one, [[1], [2]]], 8, {}, r"segments\[1\] has 2 rows, but segments\[0\] has 1"),
+        ([one], 1, {}, "seq_length is 1"),
+        ([one, one], 2, {}, "2 segments alone are 3"),
+        ([[[2**31]]], 8, {}, "2147483648, which does not fit"),
+        ([[[-1]]], 8, {}, "-1 is out of range"),
+        ([one], 8, {"pad_id": -1}, "pad_id is -1"),
+        ([one], 8, {"end_id": 2**31}, "end_id is 2147483648"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            pack_inputs(segments, length, **{**IDS, **ids})
+    with pytest.raises(ValueError, match="truncator must be"):
+        pack_inputs([one], 8, truncator="random", **IDS)  # type: ignore[arg-type]
+    for segments in ([[1, 2]], ["text"], [["text"]], [3], [[[1.5]]]):
+        with pytest.raises(TypeError):
+            pack_inputs(segments, 8, **IDS)
+
+
+def test_from_text_to_inputs() -> None:
+    """The way of the manual: special tokens are asked for by name."""
+    encoding = bpe_engine.get_encoding("qwen")
+    ids = encoding.encode_single_token
+    segments = [
+        encoding.encode_batch_ragged(texts)
+        for texts in (["What is it?", "Who?"], ["A tokenizer.", "Nobody that one knows of."])
+    ]
+    packed = pack_inputs(
+        segments,
+        8,
+        start_id=ids("<|im_start|>"),
+        end_id=ids("<|im_end|>"),
+        pad_id=ids("<|endoftext|>"),
+    )
+    assert encoding.decode_batch(packed["input_word_ids"]) == [
+        "<|im_start|>What is it<|im_end|>A tokenizer<|im_end|>",
+        "<|im_start|>Who?<|im_end|>Nobody that one<|im_end|>",
+    ]
