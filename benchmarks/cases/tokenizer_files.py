@@ -31,12 +31,12 @@ def tokenizer_json(name: str) -> str:
     encoding = get_encoding(name)
     ranks = load_tiktoken_bpe(str(DATA / f"{name}.tiktoken"))
     text = {token: "".join(BYTE_CHARACTERS[byte] for byte in token) for token in ranks}
-    merges: list[list[str]] = []
+    merges: list[str] = []
     for token in sorted(ranks, key=ranks.__getitem__):
         cuts = [(token[:cut], token[cut:]) for cut in range(1, len(token))]
         pairs = [pair for pair in cuts if pair[0] in ranks and pair[1] in ranks]
         pairs.sort(key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
-        merges += [[text[left], text[right]] for left, right in pairs]
+        merges += [f"{text[left]} {text[right]}" for left, right in pairs]
     level: dict[str, Any] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     split = {
         "type": "Split",

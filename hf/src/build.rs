@@ -22,7 +22,6 @@ use crate::bytes::{bytes_of, text_of};
 use crate::error::{Error, Result};
 use crate::listed::{FastMap, Listed, Pair};
 use crate::lists::{MergeList, TokenList};
-use crate::model::{Ids, Merges, Others};
 
 /// What the lists of a file amount to.
 pub(crate) struct Built {
@@ -33,6 +32,36 @@ pub(crate) struct Built {
     pub(crate) size: usize,
     pub(crate) listed: Option<Listed>,
     pub(crate) merges: Merges,
+}
+
+/// Ids of the core that are not those of the file.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    pub(crate) id_of: Vec<u32>,
+    pub(crate) core_of: HashMap<u32, u32>,
+}
+
+/// Tokens that merging never makes: they stand for no bytes, or are out of its reach.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    pub(crate) by_text: HashMap<String, u32>,
+    pub(crate) by_id: HashMap<u32, String>,
+}
+
+impl Others {
+    fn insert(&mut self, text: String, id: u32) {
+        self.by_id.insert(id, text.clone());
+        self.by_text.insert(text, id);
+    }
+}
+
+/// The list of merges, for writing.
+#[derive(Debug)]
+pub(crate) enum Merges {
+    /// By token of the core: its rank, and how many bytes the first part has.
+    Cuts(Vec<(u32, u32)>),
+    /// By ids.
+    Pairs(Vec<Pair>),
 }
 
 pub(crate) fn build(tokens: TokenList, merges: MergeList, ignore_merges: bool) -> Result<Built> {

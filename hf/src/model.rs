@@ -7,7 +7,7 @@ use bpe_core::split::Piece;
 use bpe_core::{Request, Sink, SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
-use crate::build::{Built, build};
+use crate::build::{Built, Ids, Merges, Others, build};
 use crate::bytes::{bytes_of, text_of};
 use crate::error::{Error, Result};
 use crate::listed::{Listed, Pair};
@@ -43,36 +43,6 @@ struct Shared {
     /// Where the core does not do what the list of the file says.
     listed: Option<Listed>,
     merges: Merges,
-}
-
-/// Ids of the core that are not those of the file.
-#[derive(Debug)]
-pub(crate) struct Ids {
-    pub(crate) id_of: Vec<u32>,
-    pub(crate) core_of: HashMap<u32, u32>,
-}
-
-/// Tokens that merging never makes: they stand for no bytes, or are out of its reach.
-#[derive(Debug, Default)]
-pub(crate) struct Others {
-    by_text: HashMap<String, u32>,
-    by_id: HashMap<u32, String>,
-}
-
-impl Others {
-    pub(crate) fn insert(&mut self, text: String, id: u32) {
-        self.by_id.insert(id, text.clone());
-        self.by_text.insert(text, id);
-    }
-}
-
-/// The list of merges, for writing.
-#[derive(Debug)]
-pub(crate) enum Merges {
-    /// By token of the core: its rank, and how many bytes the first part has.
-    Cuts(Vec<(u32, u32)>),
-    /// By ids.
-    Pairs(Vec<Pair>),
 }
 
 impl Model {

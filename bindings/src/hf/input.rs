@@ -86,6 +86,15 @@ enum ReadSequence<'a> {
     Words(&'a [String]),
 }
 
+impl ReadSequence<'_> {
+    fn sequence(&self) -> Sequence<'_> {
+        match self {
+            Self::Text(text) => Sequence::Text(text),
+            Self::Words(words) => Sequence::Words(words),
+        }
+    }
+}
+
 /// An input whose texts can be read on any thread.
 pub struct ReadInput<'a> {
     first: ReadSequence<'a>,
@@ -94,13 +103,8 @@ pub struct ReadInput<'a> {
 
 impl ReadInput<'_> {
     pub fn input(&self) -> Input<'_> {
-        fn sequence<'a>(read: &'a ReadSequence<'_>) -> Sequence<'a> {
-            match read {
-                ReadSequence::Text(text) => Sequence::Text(text),
-                ReadSequence::Words(words) => Sequence::Words(words),
-            }
-        }
-        Input { first: sequence(&self.first), second: self.second.as_ref().map(sequence) }
+        let second = self.second.as_ref().map(ReadSequence::sequence);
+        Input { first: self.first.sequence(), second }
     }
 }
 
