@@ -26,6 +26,7 @@ __all__ = [
     "count_pieces",
     "count_tokens",
     "disallowed_special_message",
+    "hf_added_tokens",
     "hf_decode",
     "hf_normalize",
     "hf_pre_tokenize",

@@ -33,6 +33,7 @@ CALLS = {
     "encode": "enc.encode(text)",
     "encode_batch": "enc.encode_batch([text] * 4)",
     "encode_batch_to_numpy": "enc.encode_batch_to_numpy([text] * 4)",
+    "encode_batch_ragged": "enc.encode_batch_ragged([text] * 4)",
     "encode_ordinary": "enc.encode_ordinary(text)",
     "encode_ordinary_batch": "enc.encode_ordinary_batch([text] * 4)",
     "encode_segments": "enc.encode_segments(segments)",
@@ -58,6 +59,7 @@ CALLS = {
     "Encoding": "bpe_engine.Encoding('x', pat_str='.', mergeable_ranks=ranks, special_tokens={})",
     "get_encoding": "(bpe_engine.registry.ENCODINGS.clear(), bpe_engine.get_encoding('gpt2'))",
     "list_encoding_names": "bpe_engine.list_encoding_names()",
+    "Tokenizer": "bpe_engine.Tokenizer(enc)(text[:5000])",
     "encoding_for_model": "bpe_engine.encoding_for_model('gpt-4o')",
     "encoding_name_for_model": "bpe_engine.encoding_name_for_model('gpt-4o')",
 }
@@ -67,7 +69,8 @@ CALLS = {
 # repeated. The child must end within some seconds, or the alarm ends it.
 PROGRAM = """
 import os, signal, sys, threading, time
-import bpe_engine, bpe_engine.registry, numpy
+import bpe_engine.columns, bpe_engine.ragged, bpe_engine.registry, bpe_engine.tokenizer, numpy
+bpe_engine.registry.ENCODING_CONSTRUCTORS  # imports the plugins
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
 ids = bpe_engine.get_encoding("cl100k_base").encode(text)
 segments = [(text, False), ("<|endoftext|>", True), (text, True)]
