@@ -18,24 +18,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .check import CheckResult, Finding, check_vocabulary
     from .compare import Comparison, compare_tokenizers, load_subject
-    from .convert import Conversion, convert_tokenizer
+    from .convert import Conversion, NotAlikeError, convert_tokenizer
     from .corpus import CorpusEffect, corpus_effect
     from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings, read_plan
     from .extend import LearnResult, learn_merges
     from .extend.propose import Proposal, propose_words
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
-    from .train import TrainResult, count_pieces, train_vocabulary
+    from .train import CorpusCounts, TrainResult, count_corpus, count_pieces, train_vocabulary
     from .words import WordListError, read_words
 
 __all__ = [
     "CheckResult",
     "Comparison",
     "Conversion",
+    "CorpusCounts",
     "CorpusEffect",
     "EmbeddingPlan",
     "Finding",
     "LearnResult",
+    "NotAlikeError",
     "Proposal",
     "TrainResult",
     "WordListError",
@@ -43,6 +45,7 @@ __all__ = [
     "compare_tokenizers",
     "convert_tokenizer",
     "corpus_effect",
+    "count_corpus",
     "count_pieces",
     "dump_ranks",
     "embedding_plan",
@@ -64,10 +67,12 @@ _MODULES = {
     "CheckResult": "check",
     "Comparison": "compare",
     "Conversion": "convert",
+    "CorpusCounts": "train",
     "CorpusEffect": "corpus",
     "EmbeddingPlan": "embedding",
     "Finding": "check",
     "LearnResult": "extend",
+    "NotAlikeError": "convert",
     "Proposal": "extend.propose",
     "TrainResult": "train",
     "WordListError": "words",
@@ -75,6 +80,7 @@ _MODULES = {
     "compare_tokenizers": "compare",
     "convert_tokenizer": "convert",
     "corpus_effect": "corpus",
+    "count_corpus": "train",
     "count_pieces": "train",
     "dump_ranks": "ranks",
     "embedding_plan": "embedding",

@@ -43,7 +43,7 @@ def compare_tokenizers(
 
     Args:
         subjects: from :func:`load_subject`.
-        corpus: files as :func:`vocab_tools.corpus.read_texts` takes them, folders and globs.
+        corpus: files, folders and globs: text, JSON lines or Parquet, packed or not.
         field: the field of JSON lines and Parquet that has the text.
         errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
         progress: called now and then with bytes done and bytes in all.

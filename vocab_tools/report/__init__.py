@@ -28,7 +28,7 @@ def write_report(
     Args:
         path: the file; its ending names the format: .html, .json or .md.
         result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.check_vocabulary` or
-            :func:`vocab_tools.compare.compare_tokenizers`.
+            :func:`vocab_tools.compare_tokenizers`.
         effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
 
     Raises:

@@ -49,7 +49,7 @@ class CorpusCounts:
     runs: list[str] = field(default_factory=list)
     #: Characters of text.
     characters: int = 0
-    #: What was left out by :meth:`drop_rare`: distinct pieces, and how often they occurred.
+    #: What was left out by ``drop_rare``: distinct pieces, and how often they occurred.
     dropped: tuple[int, int] = (0, 0)
     _folder: tempfile.TemporaryDirectory[str] | None = None
 
