@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 Result = TypeVar("Result")
 
@@ -41,10 +42,10 @@ class OutputFiles:
         self.outputs = list(outputs)
         for number, output in enumerate(outputs):
             for given in inputs:
-                if _is_same(given, output):
+                if _is_same(given, output, standard=sys.__stdin__):
                     raise ValueError(f"{output} is an input; write to another file")
             for other in outputs[:number]:
-                if _is_same(other, output) or other == output == STANDARD:
+                if _is_same(other, output, standard=sys.__stdout__):
                     raise ValueError(f"{output} is given for two outputs; write them to two files")
         for output in outputs:
             if output != STANDARD:
@@ -94,12 +95,30 @@ def write_standard(contents: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _is_same(one: str, other: str) -> bool:
-    if STANDARD in (one, other):
-        return False
-    if os.path.exists(one) and os.path.exists(other):
-        return os.path.samefile(one, other)
-    return os.path.realpath(one) == os.path.realpath(other)
+def _is_same(one: str, output: str, *, standard: TextIO | None) -> bool:
+    """Whether they are one file; where ``one`` is ``-``, it is ``standard``."""
+    if STANDARD in (one, output):
+        if one == output and standard is sys.__stdout__:
+            return True
+        read, written = _opened(one, standard), _opened(output, sys.__stdout__)
+        return read is not None and written is not None and os.path.samestat(read, written)
+    if os.path.exists(one) and os.path.exists(output):
+        return os.path.samefile(one, output)
+    return os.path.realpath(one) == os.path.realpath(output)
+
+
+def _opened(path: str, standard: TextIO | None) -> os.stat_result | None:
+    """What is known of a regular file; None for anything else."""
+    try:
+        if path != STANDARD:
+            found = os.stat(path)
+        elif standard is not None:
+            found = os.fstat(standard.fileno())
+        else:
+            return None
+    except (OSError, ValueError):
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def _is_special(path: str) -> bool:

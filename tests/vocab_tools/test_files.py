@@ -52,7 +52,23 @@ def test_no_output_is_an_input(tmp_path: Path, base: Path) -> None:
             assert checked.returncode == 1 and "is an input" in checked.stderr
     both = ["-o", tmp_path / "same.md", "--report", f"{tmp_path}/./same.md"]
     assert "two outputs" in run("learn", base, words, *both).stderr
+    # Under the names that a shell gives them.
+    with words.open("rb") as standard:
+        done = run("learn", base, "-", "-o", words, "--force", stdin=standard)
+    assert done.returncode == 1 and "is an input" in done.stderr
     assert contents(tmp_path) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="there are no names for what is open")
+def test_words_from_a_pipe_are_all_read(tmp_path: Path, base: Path) -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    lines = "".join(f"zq{one}{other}\t1\n" for one in letters for other in letters)
+    for name in ("-", "/dev/stdin"):
+        target = tmp_path / f"{len(name)}.tiktoken"
+        done = run("learn", base, name, "-o", target, input=lines)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "1.tiktoken").read_bytes() == (tmp_path / "10.tiktoken").read_bytes()
+    assert len((tmp_path / "1.tiktoken").read_bytes().splitlines()) > 26 * 26
 
 
 def test_what_exists_is_overwritten_only_when_asked(tmp_path: Path, base: Path) -> None:

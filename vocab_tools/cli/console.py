@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ..notes import Note, grouped
 from ..report.sections import Section
+from ..text import plural
 
 #: What stands at the right of its column, and is never wrapped.
 _NUMBER = re.compile(r"[\d,.]+%?")
@@ -84,7 +85,7 @@ def print_notes(notes: Sequence[Note], show_all: bool) -> None:
             say(to, f"  {note}")
         say(to, f"  and {group.hidden:,} more")
     if hidden:
-        say(to, f"{hidden:,} more warnings are shown with --all, or in a --report")
+        say(to, f"{plural(hidden, 'more warning')} can be shown with --all, or in a --report")
 
 
 def print_sections(to: Console, parts: Sequence[Section], optional: Sequence[str] = ()) -> None:

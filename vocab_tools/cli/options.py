@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -208,6 +209,9 @@ def refuse_swapped(base: str, words: str) -> None:
 
 
 def _looks_like_ranks(path: str) -> bool:
+    if not os.path.isfile(path):
+        # What is read from a pipe is gone.
+        return False
     with open(path, "rb") as file:
         start = file.read(4096)
     if start[:2] == b"\x1f\x8b" or Path(path).suffix == ".tiktoken":

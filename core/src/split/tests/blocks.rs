@@ -238,7 +238,7 @@ fn blocks_cut_random_texts_as_the_scanner() {
 #[test]
 #[ignore = "takes minutes"]
 fn blocks_cut_many_random_texts_as_the_scanner() {
-    check_random_texts(6, 300_000);
+    check_random_texts(6, 75_000);
 }
 
 #[test]
