@@ -231,7 +231,9 @@ class _Plain:
         if segment.kind == "tokens":
             raise TypeError("a chat template renders text: tokens([...]) has none")
         self.characters += len(segment.text)
-        return trusted(segment.text) if segment.allow_special else segment.text
+        # A set of names would be all of them: trust is by character, and not by name.
+        is_trusted = segment.kind == "special" or segment.allow_special is True
+        return trusted(segment.text) if is_trusted else segment.text
 
 
 def _with_reasoning(message: dict[Any, Any]) -> dict[Any, Any]:

@@ -14,7 +14,14 @@ from oracles import ranks
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine.prompt import ChatTemplate, TemplateLimitError, render_template, special, trusted
+from bpe_engine.prompt import (
+    ChatTemplate,
+    Segment,
+    TemplateLimitError,
+    render_template,
+    special,
+    trusted,
+)
 
 jinja2 = pytest.importorskip("jinja2")
 
@@ -102,6 +109,11 @@ def test_special_tokens_of_the_caller_are_trusted_when_they_are_handed_over_as_s
         ("<s>", False),
         ("<s>", True),
     ]
+
+
+def test_a_segment_that_allows_some_names_is_not_trusted_with_all() -> None:
+    given = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
+    assert [s[:2] for s in render_template("{{ x }}", [], x=given)] == [(given.text, False)]
 
 
 # ---- Hostile conversations ----
