@@ -1,8 +1,65 @@
-"""Tokens, numbers and lists in messages for people."""
+"""Tokens, numbers and lists in messages for people.
+
+Nothing that comes from outside goes to a terminal as it is: :func:`visible` has the last word.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
+
+#: What a terminal would obey, or take as the direction of the text behind it, in place of showing
+#: it: control characters but line ends, marks of direction, and halves of surrogate pairs, which
+#: names of files can have.
+_OBEYED = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+#: What joins letters and emoji, and is part of how they look.
+JOINERS = "\u200c\u200d"
+
+#: What stands for a letter that a combining mark would sit on.
+MARK_BASE = "\u25cc"
+
+
+def visible(text: str) -> str:
+    """Text that may go to a terminal: what that would obey is escaped, lines stay lines.
+
+    >>> visible("a\\x1b[31mb\\n")
+    'a\\\\x1b[31mb\\n'
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def quoted(text: str) -> str:
+    """Text in quotes, as Python writes it; but no quote in it is escaped, nor what joins emoji.
+
+    >>> print(quoted("it's"), quoted("a\\nb"), quoted("\\U0001f469\\u200d\\U0001f4bb"))
+    "it's" 'a\\nb' '👩‍💻'
+    """
+    quote = '"' if "'" in text and '"' not in text else "'"
+    return quote + "".join(map(_seen, text)) + quote
+
+
+def _seen(character: str) -> str:
+    if character == "\\" or not (character.isprintable() or character in JOINERS):
+        return character.encode("unicode_escape").decode()
+    return character
+
+
+def quoted_list(texts: Sequence[str]) -> str:
+    """Pieces of a text, with a circle under a mark that begins one of them.
+
+    >>> quoted_list(["\u0e01", "\u0e34\u0e19"])
+    "['\u0e01', '\u25cc\u0e34\u0e19']"
+    """
+    return "[" + ", ".join(quoted(with_base(text)) for text in texts) + "]"
+
+
+def with_base(text: str) -> str:
+    """Text to show by itself: a mark at its beginning would sit on what stands before it."""
+    return MARK_BASE + text if text and unicodedata.category(text[0])[0] == "M" else text
 
 
 def shorten(text: str, limit: int = 60) -> str:
@@ -21,7 +78,7 @@ def show(token: bytes, limit: int = 60) -> str:
     ("'一只'", "b' \\\\xe4'")
     """
     try:
-        text = repr(token.decode())
+        text = quoted(token.decode())
     except UnicodeDecodeError:
         text = repr(token)
     return shorten(text, limit)
@@ -54,6 +111,15 @@ def few(words: Sequence[str], most: int = 5) -> str:
     'a, b, …'
     """
     return ", ".join(map(shorten, words[:most])) + (", …" if len(words) > most else "")
+
+
+def escaped(text: str) -> str:
+    """Text without its quotes, where nothing marks where it begins and ends.
+
+    >>> escaped("a\\tb c")
+    'a\\\\tb c'
+    """
+    return "".join(map(_seen, text))
 
 
 def text_of(token: bytes) -> str | None:

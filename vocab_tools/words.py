@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Union
 
 from .notes import Note
-from .text import shorten
+from .text import quoted, shorten
 
 #: Where words come from: the path of a list, an open binary file, or lines.
 WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
@@ -80,14 +80,14 @@ def read_words(
         elif word.isspace() and keep_space:
             problem = "the word is all spaces"
         if problem:
-            bad.append(f"line {number}: {problem}: {shorten(line.strip())!r}")
+            bad.append(f"line {number}: {problem}: {quoted(shorten(line.strip()))}")
             continue
         if line[:1] == " " and not keep_space:
-            text = f"line {number}: the space before {shorten(word)!r} is stripped; "
+            text = f"line {number}: the space before {quoted(shorten(word))} is stripped; "
             hint = "give --keep-space to learn the form with the space"
             notes.append(Note("stripped space", text + hint))
         if word in words:
-            text = f"line {number}: {shorten(word)!r} is repeated; the frequencies add up"
+            text = f"line {number}: {quoted(shorten(word))} is repeated; the frequencies add up"
             notes.append(Note("repeated word", text))
         words[word] = words.get(word, 0) + frequency
     if bad:

@@ -121,7 +121,8 @@ def _rank_file(source: RankSource) -> RankFile:
 def _checked(context: Context, recognised: Recognised | None) -> CheckResult:
     """Asks every rule."""
     found = [finding for rule in RULES if (finding := rule.apply(context)) is not None]
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    # Of one severity, what the base has by itself comes last.
+    found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.new == 0))
     audit = context.audit if "tokens" in context.has else None
     sizes = {
         "ranks": len(context.loaded.base),

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
-import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from ..corpus.reading import ERRORS
-from ..files import STANDARD
 from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
 from ..report import check_ending
-from ..words import WordSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+#: A file that is read; ``-`` is none.
 FILE = click.Path(exists=True, dir_okay=False, readable=True)
 FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 
@@ -78,10 +71,10 @@ def corpus_options(command: Command) -> Command:
     return field_option(
         click.option(
             "--corpus",
-            type=FILE,
+            type=FILE_OR_STDIN,
             multiple=True,
             help="Compare base and extended vocabulary on this text; repeatable. "
-            ".jsonl, .parquet and .gz are understood.",
+            ".jsonl, .parquet and .gz are understood; - is standard input.",
         )(command)
     )
 
@@ -114,8 +107,8 @@ def learn_options(command: Command) -> Command:
             "--start-id",
             type=StartId(),
             default="auto",
-            help="Id of the first new token. [default: auto, which is 151851 for qwen, and else "
-            "the first free id]",
+            help="Id of the first new token. [default: auto, the first free id; with the pattern "
+            "and the special tokens of qwen it is 151851 or above]",
         ),
         click.option(
             "--whole-characters",
@@ -168,6 +161,8 @@ def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
     if pattern is not None and regex is not None:
         raise click.UsageError("--pattern and --pattern-regex exclude each other; give one")
     try:
+        if regex == "":
+            raise click.UsageError("--pattern-regex is empty, and would cut no text; give a regex")
         if regex is not None:
             regex_pattern(regex)
             return regex if is_regex(regex) else f"(?:{regex})"
@@ -193,34 +188,3 @@ def read_special_option(path: str | None) -> dict[str, int] | None:
 def special_inputs(path: str | None) -> list[str]:
     """The file that ``--special-tokens`` names, when it names one."""
     return [] if path in (None, "none") else [str(path)]
-
-
-def word_source(path: str) -> WordSource:
-    """A word list: a file, or standard input."""
-    return sys.stdin.buffer if path == STANDARD else path
-
-
-def refuse_swapped(base: str, words: str) -> None:
-    """Raises UsageError when BASE is a word list and WORDS a rank file."""
-    if words != STANDARD and _looks_like_ranks(words) and not _looks_like_ranks(base):
-        raise click.UsageError(
-            f"{words} is a rank file and {base} is none: BASE comes first, and then WORDS"
-        )
-
-
-def _looks_like_ranks(path: str) -> bool:
-    if not os.path.isfile(path):
-        # What is read from a pipe is gone.
-        return False
-    with open(path, "rb") as file:
-        start = file.read(4096)
-    if start[:2] == b"\x1f\x8b" or Path(path).suffix == ".tiktoken":
-        return True
-    first = re.match(rb"([A-Za-z0-9+/]+=*) \d+\r?(?:\n|$)", start)
-    if first is None:
-        return False
-    try:
-        base64.b64decode(first[1], validate=True)
-    except binascii.Error:
-        return False
-    return True

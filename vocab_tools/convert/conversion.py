@@ -11,7 +11,7 @@ from typing import Any
 from ..corpus.reading import read_texts
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource
-from ..text import few, plural, shorten, show
+from ..text import few, plural, quoted, shorten, show
 from . import rank_file, tokenizer_json
 from .battery import battery
 from .definition import Definition
@@ -41,7 +41,7 @@ class Difference:
         alike = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
         start = max((min(len(self.before), len(self.after)) if alike is None else alike) - 1, 0)
         before, after = (_ids(ids, start) for ids in (self.before, self.after))
-        return f"{shorten(repr(self.text))} is {before}, and would be {after}"
+        return f"{shorten(quoted(self.text))} is {before}, and would be {after}"
 
 
 def _ids(ids: Sequence[int], start: int, most: int = 6) -> str:
@@ -205,7 +205,7 @@ def _notes(definition: Definition, goal: Location) -> list[str]:
         if plain:
             notes.append(
                 f"{plural(len(plain), 'added token')} that are not special, such as "
-                f"{few([repr(name) for name in plain], 2)}: in an encoding they are found only "
+                f"{few([quoted(name) for name in plain], 2)}: in an encoding they are found only "
                 f"where special tokens are allowed"
             )
     return notes
@@ -253,7 +253,7 @@ def _compare_ids(conversion: Conversion, read: Definition) -> None:
     for before, after in rows:
         for token, number in before.items():
             if after.get(token) != number:
-                name = show(token) if isinstance(token, bytes) else repr(token)
+                name = show(token) if isinstance(token, bytes) else quoted(token)
                 other = after.get(token)
                 becomes = "is no token there" if other is None else f"would have the id {other}"
                 conversion.reasons.append(f"{name}, id {number}, {becomes}")

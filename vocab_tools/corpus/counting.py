@@ -12,7 +12,7 @@ from pathlib import Path
 from bpe_engine import vocabulary
 
 from ..patterns import Pattern
-from .reading import read_texts
+from .reading import STANDARD, read_texts
 
 #: The most distinct pieces that are kept. When there are more, the rarest are forgotten.
 MOST_PIECES = 4_000_000
@@ -63,7 +63,8 @@ def count_pieces(
     Raises what :func:`read_texts` raises.
     """
     paths = list(paths)
-    sizes = [Path(path).stat().st_size for path in paths]
+    # What is not known of standard input is not shown of the progress.
+    sizes = [0 if os.fspath(path) == STANDARD else Path(path).stat().st_size for path in paths]
     done = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, size in zip(paths, sizes):
