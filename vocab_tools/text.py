@@ -19,6 +19,9 @@ _OBEYED = re.compile(
 #: What joins letters and emoji, and is part of how they look.
 JOINERS = "\u200c\u200d"
 
+#: What stands for spaces where they are to be seen.
+_SIGNS = {" ": "\u2423", "\n": "\u23ce", "\t": "\u21e5"}
+
 #: What stands for a letter that a combining mark would sit on.
 MARK_BASE = "\u25cc"
 
@@ -39,11 +42,15 @@ def quoted(text: str) -> str:
     "it's" 'a\\nb' '👩‍💻'
     """
     quote = '"' if "'" in text and '"' not in text else "'"
-    return quote + "".join(map(_seen, text)) + quote
+    return quote + "".join(_seen(text, place) for place in range(len(text))) + quote
 
 
-def _seen(character: str) -> str:
-    if character == "\\" or not (character.isprintable() or character in JOINERS):
+def _seen(text: str, place: int) -> str:
+    """A character as it is, or escaped where it cannot be seen: what joins, too, with nothing to
+    join."""
+    character = text[place]
+    joins = character in JOINERS and 0 < place < len(text) - 1
+    if character == "\\" or not (character.isprintable() or joins):
         return character.encode("unicode_escape").decode()
     return character
 
@@ -78,10 +85,9 @@ def show(token: bytes, limit: int = 60) -> str:
     ("'一只'", "b' \\\\xe4'")
     """
     try:
-        text = quoted(token.decode())
+        return quoted(shorten(token.decode(), limit))
     except UnicodeDecodeError:
-        text = repr(token)
-    return shorten(text, limit)
+        return shorten(repr(token), limit)
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
@@ -113,13 +119,17 @@ def few(words: Sequence[str], most: int = 5) -> str:
     return ", ".join(map(shorten, words[:most])) + (", …" if len(words) > most else "")
 
 
-def escaped(text: str) -> str:
-    """Text without its quotes, where nothing marks where it begins and ends.
+def token_text(token: bytes) -> str:
+    """A token where its borders can be seen: without quotes, spaces as signs.
 
-    >>> escaped("a\\tb c")
-    'a\\\\tb c'
+    >>> token_text(b" it's\\n"), token_text("\u0e34\u0e19".encode()), token_text(b"\\xe4a")
+    ("\u2423it's\u23ce", '\u25cc\u0e34\u0e19', '\\\\xe4a')
     """
-    return "".join(map(_seen, text))
+    text = with_base(token.decode(errors="backslashreplace"))
+    return "".join(
+        _SIGNS.get(one) or (one if one == "\\" else _seen(text, place))
+        for place, one in enumerate(text)
+    )
 
 
 def text_of(token: bytes) -> str | None:

@@ -75,7 +75,7 @@ def run() -> int:
 
 def _show(error: click.ClickException) -> int:
     """Shows an error, with nothing in it that a terminal would obey."""
-    error.message = visible(error.message)
+    vars(error)["message"] = visible(error.message)
     with contextlib.suppress(OSError):
         error.show()
     return error.exit_code

@@ -48,7 +48,7 @@ _COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @click.command()
 @click.argument("base", type=FILE)
 @click.argument("extra", type=FILE, nargs=-1)
-@pattern_options
+@pattern_options()
 @special_tokens_option
 @click.option("--words", type=FILE_OR_STDIN, help="The words that were to become tokens.")
 @click.option("--keep-space", is_flag=True, help="Keep the space that a word begins with.")

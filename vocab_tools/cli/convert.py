@@ -12,13 +12,13 @@ from ..convert.formats import WRITABLE, locate_source, locate_target
 from ..files import OutputFiles, write_standard
 from ..text import plural
 from .console import console, progress_bar, readable_errors, say
+from .inputs import expect_ranks, expect_text, refuse_repeated, special_inputs
 from .options import (
     FILE,
     chosen_pattern,
     field_option,
     pattern_options,
     read_special_option,
-    special_inputs,
     special_tokens_option,
 )
 
@@ -35,7 +35,9 @@ EXAMPLES_SHOWN = 10
 @click.option(
     "--plan", metavar="FILE", help="Write what the rows of new tokens are made of, as JSON."
 )
-@pattern_options
+@pattern_options(
+    "[default: what IN says, else that of the published vocabulary that it has or begins with]"
+)
 @special_tokens_option
 @click.option("--corpus", type=FILE, multiple=True, help="Verify on this text, too; repeatable.")
 @field_option
@@ -84,6 +86,10 @@ def convert(
     if plan and not extra:
         raise click.UsageError("--plan tells of new tokens; give them with --extra")
     with readable_errors():
+        expect_ranks("IN", [source], "the words become tokens with `learn` first")
+        expect_ranks("--extra", extra, "the words become tokens with `learn` first")
+        expect_text("--corpus", corpus, "new tokens are given with --extra")
+        refuse_repeated([*extra, *corpus, *special_inputs(specials)])
         origin = locate_source(source, source_format)  # type: ignore[arg-type]
         goal = locate_target(target, target_format)  # type: ignore[arg-type]
         inputs = [*origin.files, *extra, *corpus, *special_inputs(specials)]

@@ -38,7 +38,7 @@ OF_LISTS = ("spaced form", "stripped space", "repeated word")
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @click.option("-w", "--words", "word_file", help="Write the proposed words to this file, too.")
 @propose_options
-@pattern_options
+@pattern_options()
 @special_tokens_option
 @learn_options
 @output_options

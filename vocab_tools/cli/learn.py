@@ -54,7 +54,7 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
 @click.argument("base", type=FILE)
 @click.argument("words", type=FILE_OR_STDIN)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
-@pattern_options
+@pattern_options()
 @special_tokens_option
 @click.option("--keep-space", is_flag=True, help="Keep the space that a word begins with.")
 @click.option("--lenient", is_flag=True, help="Take 1 for a frequency that is bad or not there.")

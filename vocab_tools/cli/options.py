@@ -19,23 +19,31 @@ FILE = click.Path(exists=True, dir_okay=False, readable=True)
 FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 
 
-def pattern_options(command: Command) -> Command:
-    """``--pattern`` and ``--pattern-regex``; :func:`chosen_pattern` puts them together."""
-    for option in (
-        click.option(
-            "--pattern-regex",
-            metavar="REGEX",
-            help="A regular expression: how text is cut into pieces before merging.",
-        ),
-        click.option(
-            "--pattern",
-            metavar="NAME",
-            help="Name of an encoding: text is cut into pieces as it does. "
-            "[default: the one whose published ranks BASE has or begins with, else qwen]",
-        ),
-    ):
-        command = option(command)
-    return command
+def pattern_options(
+    default: str = "[default: the one whose published ranks BASE has or begins with, else qwen]",
+) -> Callable[[Command], Command]:
+    """``--pattern`` and ``--pattern-regex``; :func:`chosen_pattern` puts them together.
+
+    ``default`` says for people what is taken without them.
+    """
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--pattern-regex",
+                metavar="REGEX",
+                help="A regular expression: how text is cut into pieces before merging.",
+            ),
+            click.option(
+                "--pattern",
+                metavar="NAME",
+                help=f"Name of an encoding: text is cut into pieces as it does. {default}",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
 
 
 def special_tokens_option(command: Command) -> Command:

@@ -76,7 +76,7 @@ def propose_options(command: Command) -> Command:
 @click.option("-o", "--output", required=True, help="The file for the words; - for stdout.")
 @propose_options
 @click.option("--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable.")
-@pattern_options
+@pattern_options()
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def propose(
@@ -115,6 +115,8 @@ def propose(
             files.write({output: proposal.dump()})
     to = console(stderr=output == STANDARD)
     if not quiet:
+        assert proposal.pattern is not None
+        say_base(to, proposal.pattern.label, proposal.recognised)
         print_proposal(proposal, to)
     if not proposal.words:
         raise click.ClickException(no_words(proposal, new_ids))
@@ -204,8 +206,6 @@ def steps_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 def print_proposal(proposal: Proposal, to: Console) -> None:
     """Prints what was proposed, with the first words."""
-    if proposal.pattern is not None:
-        say_base(to, proposal.pattern.label, proposal.recognised)
     say_wrapped(to, summary(proposal))
     table = Table(box=None, pad_edge=False)
     table.add_column("word", overflow="fold")

@@ -82,7 +82,8 @@ def _note_marks(refused: Mapping[str, list[str]], pattern: Pattern, notes: list[
     marked = [word for word in refused if any(unicodedata.category(c)[0] == "M" for c in word)]
     if not marked or not leaves_out_marks(pattern):
         return
-    parts = [piece for word in marked[:20] for piece in refused[word] if len(piece) > 1]
+    pieces = [piece for word in marked[:20] for piece in refused[word]]
+    parts = [piece for piece in pieces if len(piece) > 1 and piece[0].isalpha()]
     listed = ", ".join(quoted(part) for part in list(dict.fromkeys(parts))[:4])
     help_pieces = f", or list pieces, which do become tokens: {listed}" if listed else ""
     text = (

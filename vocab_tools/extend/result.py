@@ -173,7 +173,8 @@ def bare(token: bytes) -> str:
     """As :func:`show`, without the quotes when nothing in it needs them."""
     quoted = show(token)
     inner = quoted[1:-1]
-    return inner if quoted == f"'{inner}'" and inner.isprintable() and " " not in inner else quoted
+    is_plain = quoted == f"'{inner}'" and not {" ", "\\", "'"} & set(inner)
+    return inner if is_plain else quoted
 
 
 def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..check import CheckResult
 from ..corpus.effect import CorpusEffect
-from ..extend.result import LearnResult
+from ..extend.result import LearnResult, bare
 from ..text import few, id_range, plural, quoted, quoted_list, show
 
 #: Rows of a table in Markdown; HTML and JSON have all of them.
@@ -92,21 +92,25 @@ def _by_products(result: LearnResult, most_rows: int) -> Section:
 
 
 def _conflicts(result: LearnResult, most_rows: int) -> Section:
-    rows: list[tuple[str, ...]] = [
-        (word, f"would be pre-tokenized to {quoted_list(cut)}")
-        for word, cut in result.refused.items()
-    ]
-    rows += [(word, f"is already a token, {number}") for word, number in result.skipped.items()]
-    rows += [(path.word, path.reason or "") for path in result.not_one_token]
-    rows += [
-        (path.word, "is one token as a piece of its own only; merging takes another way")
+    why = {path.word: path.reason or "" for path in result.not_one_token}
+    why |= {
+        path.word: "is one token as a piece of its own only; merging takes another way"
         for path in result.words
         if path.id is not None and not path.reached
-    ]
+    }
+    why |= {
+        word: f"would be pre-tokenized to {quoted_list(cut)}"
+        for word, cut in result.refused.items()
+    }
+    rows: list[tuple[str, ...]] = [(bare(word.encode()), reason) for word, reason in why.items()]
     rows += [
         (show(step.token), f"was {step.novelty} when {show(step.left)} + {show(step.right)} merged")
         for step in result.steps
         if step.novelty in ("in base", "repeated")
+    ]
+    rows += [
+        (bare(word.encode()), f"is already a token, {number}")
+        for word, number in result.skipped.items()
     ]
     text = "Words and merges that gave no new token."
     return Section("Conflicts", text, ("what", "why"), rows[:most_rows], len(rows))
