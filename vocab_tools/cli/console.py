@@ -22,7 +22,7 @@ from ..text import plural, shorten, visible
 _NUMBER = re.compile(r"([\d,.]+%?( of [\d,.]+)?)?")
 
 #: The narrowest and the widest lines into which a long list is broken where nothing says the width.
-NARROWEST, WIDEST = 40, 100
+NARROWEST, WIDEST = 40, 120
 
 #: Rows of a table on the screen.
 ROWS_SHOWN = 20

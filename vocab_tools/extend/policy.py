@@ -175,8 +175,9 @@ def _collision(ids: Taken, start_id: int, count: int, free: int, auto: int) -> s
         reason = f"is taken by {taken[clash]}"
     else:
         reason = f"leads into id {clash}, taken by {taken[clash]} ({plural(count, 'new token')})"
-    takes = "it" if auto == free else str(auto)
-    return (
-        f"the start id {start_id} {reason}; the first free id is {free} "
-        f"(--start-id auto takes {takes})"
+    way_out = (
+        f"the first free id is {free} (--start-id auto takes it)"
+        if auto == free
+        else f"the first free id is {free} from there on (--start-id auto takes {auto})"
     )
+    return f"the start id {start_id} {reason}; {way_out}"
