@@ -111,12 +111,13 @@ def print_notes(notes: Sequence[Note], show_all: bool) -> None:
     for group in grouped(notes, None if show_all else 3):
         if group.hidden == 0:
             for note in group.shown:
-                say_wrapped(to, f"warning: {note.in_full}", WIDEST if note.words else None)
+                text = Text(visible(f"warning: {note.in_full}"))
+                print_indented(to, text, 2, WIDEST if note.words else None)
             continue
         hidden += group.hidden
         say(to, f"warning: {group.title}:")
         for note in group.shown:
-            say_wrapped(to, f"  {note}")
+            print_indented(to, Text(visible(f"  {note}")), 4)
         say(to, f"  and {group.hidden:,} more")
     if hidden:
         say(to, f"{plural(hidden, 'more warning')} can be shown with --all, or in a --report")
@@ -135,7 +136,7 @@ def _print_table(to: Console, part: Section) -> None:
         return
     table = Table(box=None, pad_edge=False)
     # A long text would leave no room for the columns behind it.
-    most = max(to.width // 3, 20)
+    most = max(to.width // (3 if len(part.columns) > 2 else 2), 20)
     for place, column in enumerate(part.columns):
         are_numbers = all(_NUMBER.fullmatch(row[place]) for row in part.rows)
         table.add_column(
@@ -146,7 +147,9 @@ def _print_table(to: Console, part: Section) -> None:
         )
     for row in part.rows:
         *texts, last = map(visible, row)
-        table.add_row(*(Text(shorten(text, most)) for text in texts), Text(last))
+        table.add_row(
+            *(Text(shorten(text, most)) for text in texts), Text(shorten(last, 2 * to.width))
+        )
     print_table(to, table)
     if part.total > len(part.rows):
         say(to, f"and {part.total - len(part.rows):,} more; --report has them")

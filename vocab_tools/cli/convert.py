@@ -11,7 +11,7 @@ from ..convert import Conversion, convert_tokenizer
 from ..convert.formats import WRITABLE, locate_source, locate_target
 from ..files import OutputFiles, write_standard
 from ..text import plural
-from .console import console, progress_bar, readable_errors, say
+from .console import console, progress_bar, readable_errors, say, say_wrapped
 from .inputs import expect_ranks, expect_text, refuse_repeated, special_inputs
 from .options import (
     FILE,
@@ -127,20 +127,20 @@ def _print(conversion: Conversion, files: list[str], to: Console) -> None:
     say(to, f"{tokens} and {special}; written: {', '.join(files)}")
     texts = plural(conversion.compared, "text")
     if conversion.differing:
-        say(to, f"{conversion.differing:,} of {texts} have other ids than before:")
+        say_wrapped(to, f"{conversion.differing:,} of {texts} have other ids than before:")
         for difference in conversion.differences[:EXAMPLES_SHOWN]:
-            say(to, f"  {difference}")
+            say_wrapped(to, f"  {difference}")
         if conversion.differing > EXAMPLES_SHOWN:
             say(to, f"  and {conversion.differing - EXAMPLES_SHOWN:,} more")
     else:
-        say(to, f"{texts} have the same ids before and after")
+        say_wrapped(to, f"{texts} have the same ids before and after")
     for reason in conversion.reasons:
-        say(to, f"difference: {reason}")
+        say_wrapped(to, f"difference: {reason}")
     for note in conversion.notes:
-        say(to, f"note: {note}")
+        say_wrapped(to, f"note: {note}")
     if conversion.plan is not None:
         sizes = conversion.plan.sizes
-        say(
+        say_wrapped(
             to,
             f"{plural(sizes['extra_ranks'], 'new token')}; the embedding table needs "
             f"{sizes['rows']:,} rows, {sizes['rows'] - sizes['base_max_id_plus_one']:,} more than "
