@@ -156,3 +156,19 @@ def test_a_start_id_says_what_auto_takes(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0].endswith(" 151665")
     done = run("learn", QWEN, words, "-o", "-", "--start-id", 151700, "-q")
     assert "the first free id is 151851 (--start-id auto takes it)" in done.stderr
+
+
+def test_the_way_out_of_text_that_is_no_utf8(tmp_path: Path, base: Path) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"low lower\xff low " * 9)
+    words = listed(tmp_path, "low\t1")
+    for command in (
+        ["learn", base, words, "-o", tmp_path / "1", "--corpus", text],
+        ["check", base, "--corpus", text],
+        ["propose", base, text, "-o", tmp_path / "2"],
+        ["extend", base, text, "-o", tmp_path / "3"],
+    ):
+        done = run(*command)
+        assert done.returncode == 1 and "or --errors replace" in done.stderr
+        done = run(*command, "--errors", "replace")
+        assert done.returncode == 0, done.stderr

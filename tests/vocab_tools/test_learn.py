@@ -416,4 +416,4 @@ def test_by_products_are_ranked_by_use() -> None:
 
     result = vocab_tools.learn_merges(BYTES, {"lower": 2, "low": 5, "xyz": 9}, start_id=300)
     part = next(part for part in sections(result) if part.title == "By-products")
-    assert [(row[0], row[2]) for row in part.rows] == [("'xy'", "9"), ("'lo'", "7"), ("'er'", "2")]
+    assert [(row[0], row[2]) for row in part.rows] == [("xy", "9"), ("lo", "7"), ("er", "2")]

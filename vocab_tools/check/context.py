@@ -111,6 +111,7 @@ class Context:
     corpus_paths: list[str | os.PathLike[str]] = dataclasses.field(default_factory=list)
     #: The field of JSON lines and Parquet that has the text of the corpus.
     field: str = "text"
+    errors: str = "strict"
     progress: Callable[[int, int], None] | None = None
 
     @property
@@ -256,4 +257,5 @@ class Context:
             self.new_words,
             nfc=self.pattern.nfc,
             field=self.field,
+            errors=self.errors,
         )

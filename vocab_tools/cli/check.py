@@ -67,6 +67,7 @@ def check(
     keep_space: bool,
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     as_json: bool,
     reports: tuple[str, ...],
     force: bool,
@@ -97,6 +98,7 @@ def check(
             keep_space=keep_space,
             corpus=corpus or None,
             field=field,
+            errors=errors,
             progress=update,
         )
         files.write({path: render(path, result).encode() for path in reports})

@@ -16,6 +16,7 @@ from .inputs import expect_ranks, expect_text, refuse_repeated, special_inputs
 from .options import (
     FILE,
     chosen_pattern,
+    errors_option,
     field_option,
     pattern_options,
     read_special_option,
@@ -41,6 +42,7 @@ EXAMPLES_SHOWN = 10
 @special_tokens_option
 @click.option("--corpus", type=FILE, multiple=True, help="Verify on this text, too; repeatable.")
 @field_option
+@errors_option
 @click.option(
     "--allow-differences",
     is_flag=True,
@@ -63,6 +65,7 @@ def convert(
     specials: str | None,
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     allow_differences: bool,
     source_format: str | None,
     target_format: str | None,
@@ -103,6 +106,7 @@ def convert(
                 special_tokens=read_special_option(specials),
                 corpus=corpus,
                 field=field,
+                errors=errors,
                 allow_differences=allow_differences,
                 source_format=source_format,
                 target_format=target_format,

@@ -61,6 +61,7 @@ def extend(
     whole_characters: bool,
     prune: bool,
     field: str,
+    errors: str,
     reports: tuple[str, ...],
     force: bool,
     show_all: bool,
@@ -88,7 +89,9 @@ def extend(
         special_tokens = read_special_option(specials)
         # It is read for the words, and again for what they gain.
         text = tuple(stack.enter_context(readable_again(corpus)))
-        proposal = proposed(ranks, text, new_ids, chosen, min_frequency, scripts, exclude, field)
+        proposal = proposed(
+            ranks, text, new_ids, chosen, min_frequency, scripts, exclude, field, errors
+        )
         if not proposal.words:
             raise click.ClickException(no_words(proposal, new_ids))
         with progress_bar("learning") as update:
@@ -103,7 +106,7 @@ def extend(
                 progress=update,
             )
         result.notes = [note for note in result.notes if note.kind not in OF_LISTS]
-        effect = effect_on(text, result, field, corpus)
+        effect = effect_on(text, result, field, errors, corpus)
         with progress_bar("checking") as update:
             checked = check_vocabulary(
                 ranks,

@@ -87,6 +87,7 @@ def learn(
     force: bool,
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     show_all: bool,
     quiet: bool,
     **limits: Any,
@@ -129,7 +130,7 @@ def learn(
                 **limits,
             )
         result.notes[:0] = notes
-        effect = effect_on(corpus, result, field) if corpus else None
+        effect = effect_on(corpus, result, field, errors) if corpus else None
         contents = {path: render(path, result, effect).encode() for path in reports}
         # A file without tokens would be taken for a result; what add_merges.py writes is kept.
         is_written = bool(result.tokens) or like_add_merges
@@ -144,7 +145,11 @@ def learn(
 
 
 def effect_on(
-    corpus: Sequence[str], result: LearnResult, field: str, names: Sequence[str] = ()
+    corpus: Sequence[str],
+    result: LearnResult,
+    field: str,
+    errors: str,
+    names: Sequence[str] = (),
 ) -> CorpusEffect:
     """What the new tokens do to a corpus; ``names`` are what its files are called."""
     base = result.pattern.encoding(result.base, {})
@@ -158,6 +163,7 @@ def effect_on(
             new_words,
             nfc=result.pattern.nfc,
             field=field,
+            errors=errors,
             progress=update,
         )
     files = [replace(file, name=name) for file, name in zip(effect.files, names or corpus)]

@@ -75,8 +75,8 @@ def output_options(command: Command) -> Command:
 
 
 def corpus_options(command: Command) -> Command:
-    """``--corpus``, and the field that has the text."""
-    return field_option(
+    """``--corpus``, and how it is read."""
+    return text_options(
         click.option(
             "--corpus",
             type=FILE_OR_STDIN,
@@ -95,6 +95,11 @@ def field_option(command: Command) -> Command:
         show_default=True,
         help="The field of .jsonl lines, or the column of .parquet files, that has the text.",
     )(command)
+
+
+def text_options(command: Command) -> Command:
+    """``--field`` and ``--errors``: how files of text are read."""
+    return errors_option(field_option(command))
 
 
 def errors_option(command: Command) -> Command:

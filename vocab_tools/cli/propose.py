@@ -33,8 +33,8 @@ from .options import (
     FILE_OR_STDIN,
     Command,
     chosen_pattern,
-    field_option,
     pattern_options,
+    text_options,
 )
 
 
@@ -67,7 +67,7 @@ def propose_options(command: Command) -> Command:
         ),
     ):
         command = option(command)
-    return field_option(command)
+    return text_options(command)
 
 
 @click.command()
@@ -91,6 +91,7 @@ def propose(
     pattern: str | None,
     pattern_regex: str | None,
     field: str,
+    errors: str,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -110,7 +111,9 @@ def propose(
         refuse_repeated(inputs)
         files = OutputFiles([output], inputs, force=force)
         ranks = load_ranks(base, *extra)
-        proposal = proposed(ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field)
+        proposal = proposed(
+            ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field, errors
+        )
         if proposal.words:
             files.write({output: proposal.dump()})
     to = console(stderr=output == STANDARD)
@@ -177,6 +180,7 @@ def proposed(
     scripts: str,
     exclude: str | None,
     field: str,
+    errors: str,
 ) -> Proposal:
     """The words that the options ask for, with a progress bar."""
     with steps_bar() as update:
@@ -189,6 +193,7 @@ def proposed(
             scripts=[name for name in scripts.split(",") if name.strip()],
             exclude=listed_words(exclude, keep_space=True) if exclude else (),
             field=field,
+            errors=errors,
             progress=update,
         )
 

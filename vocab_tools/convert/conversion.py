@@ -116,6 +116,7 @@ def convert_tokenizer(
     special_tokens: Mapping[str, int] | None = None,
     corpus: Iterable[str] = (),
     field: str = "text",
+    errors: str = "strict",
     allow_differences: bool = False,
     source_format: Any = None,
     target_format: Any = None,
@@ -135,6 +136,7 @@ def convert_tokenizer(
         special_tokens: names and ids, where the source does not say them.
         corpus: text files that are encoded both ways, too.
         field: the field of JSON lines and Parquet that has their text.
+        errors: "replace" puts U+FFFD where their bytes are no UTF-8.
         allow_differences: give back the result even where it does not tokenise alike.
         source_format: the format of the source, where its name does not say it.
         target_format: the same of the target.
@@ -164,7 +166,9 @@ def convert_tokenizer(
     conversion.notes += [*definition.notes, *_notes(definition, goal)]
     before = encoder_of(definition, origin, is_read=not extra)
     with tempfile.TemporaryDirectory() as folder:
-        _compare(conversion, before, Path(folder), _texts(definition, corpus, field), progress)
+        _compare(
+            conversion, before, Path(folder), _texts(definition, corpus, field, errors), progress
+        )
     if not conversion.is_exact and not allow_differences:
         raise NotAlikeError(conversion)
     return conversion
@@ -211,8 +215,10 @@ def _notes(definition: Definition, goal: Location) -> list[str]:
     return notes
 
 
-def _texts(definition: Definition, corpus: Iterable[str], field: str) -> Iterator[list[str]]:
-    blocks = (block for path in corpus for block in read_texts(path, field))
+def _texts(
+    definition: Definition, corpus: Iterable[str], field: str, errors: str
+) -> Iterator[list[str]]:
+    blocks = (block for path in corpus for block in read_texts(path, field, errors))
     return battery(definition.tokens, definition.special_tokens, blocks)
 
 

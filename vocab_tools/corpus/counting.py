@@ -48,6 +48,7 @@ def count_pieces(
     pattern: Pattern,
     *,
     field: str = "text",
+    errors: str = "strict",
     progress: ProgressFunction | None = None,
     most: int = MOST_PIECES,
 ) -> Iterator[tuple[str, PieceCounts]]:
@@ -57,6 +58,7 @@ def count_pieces(
         paths: files as :func:`read_texts` takes them.
         pattern: how text is cut; text is normalised first where the encoding does that.
         field: the field of JSON lines and Parquet that has the text.
+        errors: "replace" puts U+FFFD where bytes are no UTF-8.
         progress: called now and then with the part of the work that is done.
         most: the most distinct pieces to keep for each file.
 
@@ -71,7 +73,7 @@ def count_pieces(
             counts = PieceCounts()
             waiting: deque[Future[list[tuple[str, int]]]] = deque()
             read = 0
-            for texts in read_texts(path, field):
+            for texts in read_texts(path, field, errors):
                 waiting.append(pool.submit(_count, pattern, texts))
                 # Few blocks are in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):

@@ -76,6 +76,7 @@ def propose_words(
     scripts: Collection[str] = (),
     exclude: Collection[str] = (),
     field: str = "text",
+    errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Proposal:
     """The words of a corpus that save most tokens, for a number of new ids.
@@ -90,6 +91,7 @@ def propose_words(
             "devanagari"; "other" is what has no letters. By default any.
         exclude: words not to propose, with their space.
         field: the field of JSON lines and Parquet that has the text.
+        errors: "replace" puts U+FFFD where bytes are no UTF-8.
         progress: called with the name of a step, what is done of it and all of it.
 
     Returns:
@@ -117,7 +119,7 @@ def propose_words(
     ranks = load_ranks(base)
     encoding = base if isinstance(base, bpe_engine.Encoding) else None
     found = identify(ranks, encoding, pattern)
-    counts = _counted(corpus, found.pattern, field, progress)
+    counts = _counted(corpus, found.pattern, field, errors, progress)
     wanted = frozenset(map(script_named, scripts))
     chosen = _candidates(
         counts.counts, ranks, found.pattern, min_frequency, wanted, frozenset(exclude)
@@ -143,6 +145,7 @@ def _counted(
     corpus: Iterable[str | os.PathLike[str]],
     pattern: Pattern,
     field: str,
+    errors: str,
     progress: ProgressFunction | None,
 ) -> PieceCounts:
     """The pieces of all files together."""
@@ -152,7 +155,8 @@ def _counted(
             progress("reading", done, total)
 
     all_counts = PieceCounts()
-    for _, counts in count_pieces(corpus, pattern, field=field, progress=update):
+    reading = count_pieces(corpus, pattern, field=field, errors=errors, progress=update)
+    for _, counts in reading:
         all_counts.add(counts.counts.items())
         all_counts.forgotten_up_to = max(all_counts.forgotten_up_to, counts.forgotten_up_to)
     return all_counts

@@ -78,10 +78,10 @@ def _by_products(result: LearnResult, most_rows: int) -> Section:
     by_products = sorted(result.by_products(), key=lambda made: -made.use)
     rows: list[tuple[str, ...]] = [
         (
-            show(made.token),
+            bare(made.token),
             str(made.id),
             f"{made.use:,}",
-            f"{show(made.left)} + {show(made.right)}",
+            f"{bare(made.left)} + {bare(made.right)}",
             few(made.words),
         )
         for made in by_products[:most_rows]
