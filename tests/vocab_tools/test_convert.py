@@ -13,7 +13,7 @@ import pytest
 import tiktoken
 from hf_oracle import FILES, SHARED, tokenizer_path
 from seeds import seeded
-from vocab_bases import BYTES
+from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
 import bpe_engine

@@ -53,7 +53,8 @@ def special_tokens_option(command: Command) -> Command:
         "specials",
         metavar="FILE",
         help="Names and ids that are taken: JSON, or 'name id' a line; 'none' for none. "
-        "[default: those of the encoding that BASE is, else of the named encoding]",
+        "[default: those of the vocabulary, as the file says or as it is recognised; else those of "
+        "the named encoding]",
     )(command)
 
 
@@ -119,6 +120,7 @@ def learn_options(command: Command) -> Command:
         click.option(
             "--start-id",
             type=StartId(),
+            metavar="ID|auto",
             default="auto",
             help="Id of the first new token. [default: auto, the first free id; with the pattern "
             "and the special tokens of qwen it is 151851 or above]",
