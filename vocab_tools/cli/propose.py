@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
-
 import click
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +11,7 @@ from ..files import STANDARD, OutputFiles
 from ..ranks import load_ranks
 from ..text import plural
 from ..words import listed_words
-from .console import ROWS_SHOWN, console, readable_errors, say
+from .console import ROWS_SHOWN, console, readable_errors, say, steps_bar
 from .options import FILE, Command, chosen_pattern, field_option, pattern_options
 
 
@@ -122,17 +117,6 @@ def proposed(
             exclude=listed_words(exclude, keep_space=True) if exclude else (),
             field=field,
             progress=update,
-        )
-
-
-@contextlib.contextmanager
-def steps_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar for work in several steps; nothing in a pipe."""
-    to = console(stderr=True)
-    with Progress(console=to, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda step, done, total: bar.update(
-            task, description=step, completed=done, total=total
         )
 
 

@@ -23,7 +23,7 @@ from ..train.counting import CorpusCounts
 from ..train.cutting import cutting
 from ..train.superwords import MAX_WORDS
 from ..train.training import TIES, UNITS, base_cutting
-from .console import console, readable_errors, say
+from .console import console, readable_errors, say, steps_bar
 from .counting import (
     checkpoint_paths,
     checkpointed,
@@ -32,7 +32,6 @@ from .counting import (
     print_repeated,
 )
 from .options import FILE, Command, chosen_pattern
-from .propose import steps_bar
 
 #: The last tokens that were learned, on the screen.
 TOKENS_SHOWN = 8
@@ -161,7 +160,7 @@ def train(
                 superwords=options["superwords_from"] is not None,
             )
         with checkpointed(paths, inputs, all_outputs, resume=resume, force=force):
-            with steps_bar() as update:
+            with steps_bar("counting") as update:
                 result = train_vocabulary(
                     source,
                     vocab_size,

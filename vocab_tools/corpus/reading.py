@@ -345,11 +345,11 @@ def _parquet_rows(path: str | os.PathLike[str], field: str) -> Iterator[str]:
 
 def _rows_at_a_time(metadata: Any, field: str) -> int:
     """So many rows that they have about as much text as a block."""
-    size = 0
+    size, row_count = 0, int(metadata.num_rows)
     for group in range(metadata.num_row_groups):
         columns = (
             metadata.row_group(group).column(number) for number in range(metadata.num_columns)
         )
-        size += sum(c.total_uncompressed_size for c in columns if c.path_in_schema == field)
-    average = size // max(metadata.num_rows, 1)
+        size += sum(int(c.total_uncompressed_size) for c in columns if c.path_in_schema == field)
+    average = size // max(row_count, 1)
     return max(1, min(_MOST_ROWS, BLOCK_CHARACTERS // max(average, 1)))

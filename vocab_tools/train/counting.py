@@ -297,8 +297,10 @@ class _Run:
         if self.progress is not None:
             self.bytes_read += sum(len(text.encode()) for text in texts)
             # Packed files have more text than bytes: never more than the file.
-            done = sum(self.sizes[: place[0]]) + min(self.bytes_read, self.sizes[place[0]])
-            self.progress(done, sum(self.sizes))
+            # What comes through pipes has no size.
+            size, total = self.sizes[place[0]], sum(self.sizes)
+            done = sum(self.sizes[: place[0]]) + min(self.bytes_read, size)
+            self.progress(done if total else self.bytes_read, total)
 
     def _settle(self) -> None:
         """Waits for all blocks."""

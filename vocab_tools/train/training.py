@@ -136,7 +136,7 @@ def train_vocabulary(
     cut = cutting(found, [*old_special, *special_tokens], nfc)
     special = len(cut.special_tokens)
     if not isinstance(corpus, (str, os.PathLike, Mapping, CorpusCounts)):
-        corpus = list(corpus)  # type: ignore[arg-type]
+        corpus = list(corpus)
     elif balance in UNITS:
         raise ValueError("balance needs several corpora; give a list of them")
     if superwords_from is not None and not can_be_read_twice(corpus):
@@ -144,7 +144,7 @@ def train_vocabulary(
             "superwords are learned from text files, which are read twice; counts have no lines, "
             "and pipes and standard input are read once"
         )
-    if balance == "lines" and not all(map(can_be_read_twice, corpus)):
+    if balance == "lines" and not all(map(can_be_read_twice, corpus)):  # type: ignore[arg-type]
         raise ValueError(
             "balance by lines needs text files, which are read twice; balance by bytes or characters"
         )
