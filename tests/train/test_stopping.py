@@ -26,11 +26,11 @@ CUT = cutting("gpt2")
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Text of eight blocks or so, of many words."""
+    """Text of fourteen blocks or so, of many words."""
     chooser = seeded("stopping")
     path = tmp_path / "text.txt"
     words = [f"word{number}" for number in range(5000)]
-    path.write_text("".join(" ".join(chooser.choices(words, k=20)) + "\n" for _ in range(10_000)))
+    path.write_text("".join(" ".join(chooser.choices(words, k=20)) + "\n" for _ in range(20_000)))
     return path
 
 
@@ -65,9 +65,14 @@ def while_waited_for(work: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    "method, press", [("spill", behind), ("count", while_waited_for)], ids=["spill", "count"]
+    "method, press, call",
+    [
+        ("spill", behind, 1),
+        ("spill", behind, 2),
+        ("count", while_waited_for, 1),
+        ("count", while_waited_for, 4),
+    ],
 )
-@pytest.mark.parametrize("call", [1, 2, 4])
 def test_ctrl_c_at_a_bad_moment(
     corpus: Path,
     tmp_path: Path,
