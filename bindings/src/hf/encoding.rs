@@ -13,7 +13,7 @@ use pyo3::types::PyList;
 use super::OrRaise;
 use super::input::GivenInput;
 use super::tokenizer::aside;
-use crate::{buffer_pool, int_cache};
+use crate::int_cache;
 
 /// What an encoding was made of: enough to make it again with tokens, offsets and words.
 pub struct Source {
@@ -97,15 +97,6 @@ impl HfEncoding {
 
     pub fn to_core(&self, py: Python<'_>) -> PyResult<Encoding> {
         Ok(self.with_details(py)?.encoding.clone())
-    }
-}
-
-impl Drop for HfEncoding {
-    fn drop(&mut self) {
-        let place = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(state) = Arc::get_mut(place) {
-            buffer_pool::IDS.give(std::mem::take(&mut state.encoding.ids));
-        }
     }
 }
 
