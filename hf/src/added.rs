@@ -304,8 +304,10 @@ impl AddedTokens {
 
     /// Whether a token that was found in a text counts there.
     fn counts(&self, token: &AddedToken, text: &str, found: &Range<usize>) -> bool {
-        let is_text = self.encode_special && self.is_special(&token.content);
-        !is_text && !(token.single_word && touches_word(&text[..found.start], &text[found.end..]))
+        if self.encode_special && self.is_special(&token.content) {
+            return false;
+        }
+        !(token.single_word && touches_word(&text[..found.start], &text[found.end..]))
     }
 }
 
