@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import jinja2
@@ -17,7 +18,9 @@ from jinja2.utils import concat as jinja_concat
 from markupsafe import Markup
 
 from .filters import guarded_tests, string_filters
+from .formatting import check_format, formatted
 from .language import (
+    COMPARISONS,
     GenerationBlocks,
     TemplateDict,
     TemplateNamespace,
@@ -30,21 +33,27 @@ from .language import (
     power,
     raise_exception,
     strftime_now,
+    subtract,
 )
-from .limits import check_expanded, check_product, check_size, sized, tick, ticking
-from .origin import (
-    Traced,
-    check_widths,
-    concat,
-    formatted,
-    runs_of,
-    text_of,
-    traced,
-    trusted,
+from .limits import (
+    SMALL,
+    TemplateLimitError,
+    charge,
+    check_expanded,
+    check_product,
+    check_size,
+    expanded,
+    listed,
+    sized,
+    tick,
+    ticking,
 )
+from .origin import LINES, Traced, check_split, concat, runs_of, text_of, traced, trusted
 
 __all__ = ["TracingEnvironment"]
 
+# Compiling takes long for more of Jinja's tokens. The longest published templates have some 5,000.
+_MOST_TOKENS = 20_000
 # Characters of source from which on the clock is looked at outside of loops as well.
 _LONG_SOURCE = 1 << 15
 
@@ -52,6 +61,7 @@ _LONG_SOURCE = 1 << 15
 _STRING_METHODS = frozenset(
     ["center", "expandtabs", "join", "ljust", "replace", "rjust", "translate", "zfill"]
 )
+_SPLITS = frozenset(["rsplit", "split", "splitlines"])
 # Those that strip look for each character among those that they are called with.
 _SEARCHES = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip"])
 _CODECS = frozenset(
@@ -92,18 +102,35 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         del self.globals["lipsum"]
 
     def compiled(self, source: str) -> jinja2.Template:
-        """A template whose literal strings are trusted."""
+        """A template whose literal strings are trusted.
+
+        Raises:
+            TemplateLimitError: Python cannot compile it, or it has too much to compile.
+        """
+        if next(islice(self.lex(source), _MOST_TOKENS, None), None) is not None:
+            raise TemplateLimitError(
+                f"the template has more than {_MOST_TOKENS} words and signs of Jinja's language; "
+                "simplify it, and hand over data as variables"
+            )
         tree = self.parse(source)
         generator = TracingGenerator(self, None, None, optimized=False)
         generator.has_many_statements = len(source) > _LONG_SOURCE
         generator.splits_output = tree.find(nodes.Block) is None
         generator.visit(tree)
-        code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
+        try:
+            code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
+        except SyntaxError as error:
+            raise TemplateLimitError(
+                f"the template nests too deeply for Python, which says: {error.msg}; move inner "
+                "loops, conditions or lists into macros or variables"
+            ) from None
         namespace = {
             "environment": self,
             "__file__": "<template>",
             "traced_add": add,
             "traced_compared": compared,
+            **{f"traced_{name}": compare for name, compare in COMPARISONS.items()},
+            "traced_sub": subtract,
             "traced_key": key,
             "traced_sized": sized,
             "traced_mul": multiply,
@@ -137,7 +164,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
                 return getattr(obj, attribute)
             except AttributeError:
                 return self.undefined(obj=obj, name=attribute)
-        if type(obj) is Markup:
+        if isinstance(obj, Markup):
             return self._markup_attribute(obj, attribute)
         if attribute == "decode" and isinstance(obj, bytes):
             return _closed(_coded, obj.decode)
@@ -156,7 +183,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(argument, str):
             if type(obj) in (str, Traced):
                 return self._string_attribute(obj, str.__str__(argument))
-            if type(obj) is Markup:
+            if isinstance(obj, Markup):
                 return self._markup_attribute(obj, str.__str__(argument))
             if argument == "decode" and isinstance(obj, bytes):
                 return _closed(_coded, obj.decode)
@@ -171,6 +198,8 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             return _closed(self._format, text, name == "format_map")
         if name in _SEARCHES:
             return _closed(_search, getattr(text, name))
+        if name in _SPLITS and type(text) is str and len(text) > SMALL:
+            return _closed(_split, getattr(text, name))
         if name == "encode":
             return _closed(_coded, text.encode)
         return super().getattr(text, name)
@@ -179,10 +208,10 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         """The methods of escaped text are Markup's own, with the bounds of those of plain text."""
         method = super().getattr(text, name)
         if name in ("format", "format_map"):
-            check_widths(text)
-        elif name == "join":
+            return _closed(_markup_format, text, method)
+        if name == "join":
             return _closed(_markup_join, text)
-        elif name in _STRING_METHODS or name in _SEARCHES or name == "encode":
+        if name == "encode" or name in _STRING_METHODS | _SEARCHES | _SPLITS:
             return _closed(_bounded, self._string_attribute(str(text), name), method)
         return method
 
@@ -200,13 +229,30 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
         tick()
         if not isinstance(__obj, Macro):
-            for value in (*args, *kwargs.values()):
-                check_expanded(value)
+            _charge_call(__obj, (*args, *kwargs.values()) if kwargs else args)
         return sized(super().call(__context, __obj, *args, **kwargs))
 
     def call_filter(self, *args: Any, **kwargs: Any) -> Any:
         tick()
         return sized(super().call_filter(*args, **kwargs))
+
+
+def _charge_call(function: Any, values: Sequence[Any]) -> None:
+    """Bounds for a call: what it is given, and what it is a method of, it may have to walk over."""
+    size = 0
+    for value in values:
+        if isinstance(value, str):
+            size += len(value)
+        else:
+            check_expanded(value)
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, str):
+        size += len(owner)
+    elif isinstance(owner, (list, tuple)) and values:
+        # `count` and `index` compare with each item.
+        size += min(len(owner) * expanded(values[0], {})[0], expanded(owner, {})[0])
+    if size > SMALL:
+        charge(size)
 
 
 def _closed(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
@@ -221,15 +267,34 @@ def _bounded(checked: Callable[..., Any], method: Callable[..., Any], *args: Any
 
 
 def _markup_join(text: Markup, parts: Any) -> Markup:
-    parts = list(parts)
+    parts = listed(parts)
     check_expanded(parts)
     check_size(len(text) * len(parts))
     return text.join(parts)
 
 
+def _markup_format(text: Markup, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    check_format(text, (*args, *kwargs.values()))
+    return method(*args, **kwargs)
+
+
+def _split(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`split`, `rsplit` and `splitlines` of long texts."""
+    own: str = method.__self__  # type: ignore[attr-defined]
+    if method.__name__ == "splitlines":
+        check_split(own, LINES)
+    else:
+        separator = kwargs.get("sep", args[0] if args else None)
+        most = kwargs.get("maxsplit", args[1] if len(args) > 1 else -1)
+        if isinstance(most, int) and isinstance(separator, (str, type(None))):
+            check_split(own, separator, most)
+    return method(*args, **kwargs)
+
+
 def _search(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A method of str whose worst time is the product of the lengths."""
     own: str = method.__self__  # type: ignore[attr-defined]
+    charge(len(own))
     for text in (*args, *kwargs.values()):
         if isinstance(text, str):
             check_product(len(own), len(text))
@@ -315,14 +380,28 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
-        # Literals cannot hold much.
         sides = [node.expr, *(operand.expr for operand in node.ops)]
-        is_harmless = len(sides) == 2 and any(isinstance(side, nodes.Const) for side in sides)
-        self.write("(" if is_harmless else "(traced_compared(")
-        self._visit_plain(node.expr, frame)
-        self.write("" if is_harmless else ")")
-        for operand in node.ops:
-            self.visit(operand, frame)
+        op = node.ops[0].op
+        if len(sides) == 2 and not (
+            op not in ("in", "notin") and any(isinstance(side, nodes.Const) for side in sides)
+        ):
+            self._compare(f"traced_{op}", sides, frame)
+            return
+        # To compare with a literal takes no time.
+        is_harmless = len(sides) == 2
+        self.write("(")
+        for place, side in enumerate(sides):
+            self.write(f" {_OPERATORS[node.ops[place - 1].op]} " if place else "")
+            self.write("" if is_harmless else "traced_compared(")
+            self._visit_plain(side, frame)
+            self.write("" if is_harmless else ")")
+        self.write(")")
+
+    def _compare(self, function: str, sides: list[nodes.Expr], frame: Frame) -> None:
+        self.write(f"{function}(")
+        for side in sides:
+            self._visit_plain(side, frame)
+            self.write(", ")
         self.write(")")
 
     def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
@@ -343,13 +422,6 @@ class TracingGenerator(CodeGenerator):
         self.write("traced_sized(")
         super().visit_Filter(node, frame)
         self.write(")")
-
-    def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:
-        if isinstance(node.expr, nodes.Const):
-            value = node.expr.value
-            self.write(f" {_OPERATORS[node.op]} {value!r}")
-        else:
-            super().visit_Operand(node, frame)
 
     # ---- Operators ----
 
@@ -382,6 +454,9 @@ class TracingGenerator(CodeGenerator):
 
     def visit_Mod(self, node: nodes.BinExpr, frame: Frame) -> None:
         self._call("traced_mod", node, frame)
+
+    def visit_Sub(self, node: nodes.BinExpr, frame: Frame) -> None:
+        self._call("traced_sub", node, frame)
 
     def visit_Pow(self, node: nodes.BinExpr, frame: Frame) -> None:
         self._call("traced_pow", node, frame)
