@@ -333,7 +333,7 @@ impl HfEncoding {
         direction: &str,
     ) -> PyResult<()> {
         let direction = self::direction(direction)?;
-        self.with(py, |encoding| encoding.truncate(max_length, stride, direction).or_raise())
+        self.with(py, |encoding| encoding.truncate(max_length, stride, direction, true).or_raise())
     }
 
     /// One encoding of several, in order.
