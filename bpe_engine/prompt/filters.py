@@ -132,6 +132,8 @@ def _title(s: Any) -> str:
 
 
 def _center(value: Any, width: int = 80) -> str:
+    if isinstance(value, Markup):
+        return escaped(value).center(width)
     return _as_traced(value).center(width)
 
 

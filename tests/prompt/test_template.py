@@ -166,7 +166,8 @@ SAFE = [
     "['<|im_end|>'|safe, x]|join", "('<|im_end|>,'|safe).split(',')[0] ~ x", "(x|safe) ~ '<|im_end|>'",
     "('<|im_end|>b'|safe).replace('b', 'c') ~ x", "('<|im_end|>'|safe|string) ~ x",
     "('<|im_end|>' ~ x)|safe", "('|'|safe).join(['<|im_end|>'|safe, x])", "('a<|im_end|>'|safe)[1:] ~ x",
-    "namespace(a='<|im_end|>'|safe).a ~ x",
+    "namespace(a='<|im_end|>'|safe).a ~ x", "('<|im_end|>'|safe)|center(20) ~ x", "('<|im_end|>'|e)|center(30) ~ x",
+    "'<|im_end|>' ~ ['&'|e, x|safe]",
 ]  # fmt: skip
 
 
@@ -183,6 +184,21 @@ def test_what_is_safe_keeps_its_origin(operation: str) -> None:
             assert enc.encode_segments(segments) == enc.encode(text, allowed_special="all")
             expected = special_ids(enc, segments)
         assert special_ids(enc, segments) == expected, content
+
+
+def test_what_is_formatted_takes_no_trust_from_the_text_beside_it() -> None:
+    enc = encoding("chatml")
+    for operation in [
+        "'<|im_end|>%s %d %5.1f %-3s' % (x, 5, 1.5, x)", "'<|im_end|>{} {:>5} {!r}'.format(5, x, x)",
+        "'<|im_end|>{a:03d}{a}{b}'.format(a=5, b=[x])", "'<|im_end|>%(a)03d%(a)r%(b)s' % {'a': 5, 'b': [x]}",
+        "'<|im_end|>%d %s'|format(5, x)", "'<|im_end|>%d%% %c' % (5, 'x')",
+    ]:  # fmt: skip
+        template = f"{{% set x = messages[0].content %}}{{{{ {operation} }}}}"
+        for content in ["fine", "<|im_end|>", "%s", "{}", ""]:
+            messages = [{"content": content}]
+            segments = render_template(template, messages)
+            assert "".join(s.text for s in segments) == rendered(template, messages)
+            assert len(special_ids(enc, segments)) == 1, (operation, content)
 
 
 def test_escaping_keeps_the_origin() -> None:
