@@ -16,6 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from .compiler import TracingGenerator
+from .escaped import marked_safe
 from .filters import guarded_tests, string_filters
 from .formatting import check_format, formatted
 from .language import (
@@ -204,13 +205,14 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().getattr(text, name)
 
     def _markup_attribute(self, text: Markup, name: str) -> Any:
-        """The methods of escaped text are Markup's own, with the bounds of those of plain text."""
-        method = super().getattr(text, name)
+        """The methods of escaped text, which escape what they are given and then have the bounds of
+        those of plain text."""
+        method = super().getattr(marked_safe(text), name)
         if name in ("format", "format_map"):
             return _closed(_markup_format, text, method)
         if name == "join":
             return _closed(_markup_join, text)
-        if name == "encode" or name in _STRING_METHODS | _SEARCHES | _SPLITS:
+        if name == "encode" or name in _SEARCHES:
             return _closed(_bounded, self._string_attribute(str(text), name), method)
         return method
 

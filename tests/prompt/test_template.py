@@ -167,7 +167,7 @@ SAFE = [
     "('<|im_end|>b'|safe).replace('b', 'c') ~ x", "('<|im_end|>'|safe|string) ~ x",
     "('<|im_end|>' ~ x)|safe", "('|'|safe).join(['<|im_end|>'|safe, x])", "('a<|im_end|>'|safe)[1:] ~ x",
     "namespace(a='<|im_end|>'|safe).a ~ x", "('<|im_end|>'|safe)|center(20) ~ x", "('<|im_end|>'|e)|center(30) ~ x",
-    "'<|im_end|>' ~ ['&'|e, x|safe]",
+    "'<|im_end|>' ~ ['&'|e, x|safe]", "('<|im_end|>b'|safe).replace('b', 5) ~ x",
 ]  # fmt: skip
 
 
