@@ -509,11 +509,12 @@ BOMBS = [
             "{{ [ns.x, ns.y]|sort }}", "{{ [ns.x, ns.y]|max }}", "{{ ns.x|pprint }}", "{{ ns.x|wordcount }}",
             "{{ [ns.x, ns.y]|map('string')|list }}", "{{ [ns.x]|map('tojson')|join }}", "{{ [ns.y].index(ns.x) }}",
             "{{ raise_exception(ns.x) }}", "{{ ns.x|safe }}", "{{ ('%s'|safe) % ns.x }}", "{{ 'a'.format(a=ns.x) }}",
-            "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
+            "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items().mapping }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
         ]
     ),
     "{% macro f() %}{% set ns.x = varargs %}{% endmacro %}{% set ns = namespace(x=(1,)) %}"
     "{% for i in range(40) %}{{ f(ns.x, ns.x) }}{% endfor %}{{ {}[ns.x] }}{{ {ns.x: 1} }}",
+    "{{ ([dict.fromkeys(range(90000)).keys() - []] * 60000)|string|length }}",
     "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}"
     "{{ [ns.x]|unique|list }}",
     "{{ ([messages * 1000] * 1000 * 100)|string }}",
