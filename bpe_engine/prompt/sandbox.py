@@ -25,6 +25,7 @@ from .language import (
     TemplateDict,
     TemplateNamespace,
     add,
+    bounded,
     compared,
     join,
     key,
@@ -128,6 +129,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "environment": self,
             "__file__": "<template>",
             "traced_add": add,
+            "traced_bounded": bounded,
             "traced_compared": compared,
             **{f"traced_{name}": compare for name, compare in COMPARISONS.items()},
             "traced_sub": subtract,
@@ -233,9 +235,12 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             _charge_call(__obj, (*args, *kwargs.values()) if kwargs else args)
         return sized(super().call(__context, __obj, *args, **kwargs))
 
-    def call_filter(self, *args: Any, **kwargs: Any) -> Any:
+    def call_filter(self, name: str, *args: Any, **kwargs: Any) -> Any:
         tick()
-        return sized(super().call_filter(*args, **kwargs))
+        return sized(super().call_filter(key(name), *args, **kwargs))
+
+    def call_test(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return super().call_test(key(name), *args, **kwargs)
 
 
 def _charge_call(function: Any, values: Sequence[Any]) -> None:

@@ -509,6 +509,9 @@ BOMBS = [
             "{{ [ns.x, ns.y]|sort }}", "{{ [ns.x, ns.y]|max }}", "{{ ns.x|pprint }}", "{{ ns.x|wordcount }}",
             "{{ [ns.x, ns.y]|map('string')|list }}", "{{ [ns.x]|map('tojson')|join }}", "{{ [ns.y].index(ns.x) }}",
             "{{ raise_exception(ns.x) }}", "{{ ns.x|safe }}", "{{ ('%s'|safe) % ns.x }}", "{{ 'a'.format(a=ns.x) }}",
+            "{{ {}[ns.x].foo }}", "{{ messages[ns.x].foo }}", "{{ [{}]|map(attribute=ns.x)|sum }}", "{{ [1]|map(ns.x)|list }}",
+            "{% autoescape true %}{{ ns.x }}{% endautoescape %}", "{% autoescape true %}{{ ns.x ~ 'a' }}{% endautoescape %}",
+            "{% autoescape true %}{{ [ns.x]|join }}{% endautoescape %}", "{% autoescape true %}{{ 'a'|replace('a', ns.x) }}{% endautoescape %}",
             "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items().mapping }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
         ]
     ),
