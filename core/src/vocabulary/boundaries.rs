@@ -235,13 +235,24 @@ mod tests {
         found
     }
 
-    /// Whether some token may reach across the border of two characters.
+    /// Whether some token may reach across the border of two characters. Of a character that a
+    /// token holds in part, what stands before the border may be any, and what stands behind it
+    /// any if the one before is whole.
     fn is_crossed(tokens: &[Vec<u8>], before: &[u8], after: &[u8]) -> bool {
+        let continues = |byte: &u8| byte & 0xc0 == 0x80;
         tokens.iter().any(|token| {
             (1..token.len()).any(|border| {
                 let (left, right) = token.split_at(border);
-                (left.ends_with(before) || before.ends_with(left))
-                    && (right.starts_with(after) || after.starts_with(right))
+                match (left.len(), right.len()) {
+                    (3.., 3..) => left.ends_with(before) && right.starts_with(after),
+                    (3.., _) => {
+                        left.ends_with(before)
+                            && right[0] & 0xf0 == 0xe0
+                            && right[1..].iter().all(continues)
+                    }
+                    (_, 3..) => left.iter().all(continues) && right.starts_with(after),
+                    _ => left.iter().all(continues) && after.starts_with(right),
+                }
             })
         })
     }
