@@ -43,6 +43,7 @@ test-tiers:  ## compare ids on each instruction set, with caches and without
 lint:  ## check formatting, lints and types of Rust and Python
 	cargo fmt --all -- --check
 	cargo clippy --profile checked --all-targets $(CARGO_FLAGS) -- -D warnings
+	cargo clippy --profile checked -p bpe-core --features ablation --examples $(CARGO_FLAGS) -- -D warnings
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(MAKE) --no-print-directory types

@@ -12,9 +12,9 @@ the two that ran next to each other. Above 1 the mechanism pays.
 
 The rows: ``fresh`` is a text that is the first for the encoding; ``first`` one that is new, after
 other text of the kind; ``again`` the same text once more; ``documents`` new text in documents of
-4 KB, one call each; ``threads`` the same on two threads, and ``threads-again`` those documents once
-more, each as likely as not on the other thread. Texts are the odd lines of a corpus, and
-what comes before are its even lines.
+4 KB, one call each; ``words`` what stands between spaces, one call each; ``threads`` documents on
+two threads, and ``threads-again`` those documents once more, each as likely as not on the other
+thread. Texts are the odd lines of a corpus, and what comes before are its even lines.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ MECHANISMS = (
     Mechanism("prefetch", ("fresh", "first", "again", "documents")),
     Mechanism("huge-pages", ("fresh", "first", "again")),
     Mechanism("int-cache", ("first", "again"), lists=True),
-    Mechanism("buffer-pool", ("first", "again"), lists=True),
     Mechanism("lanes", ("fresh", "first", "documents")),
     Mechanism("boundaries", ("fresh", "first", "again")),
     Mechanism("first-parts", ("fresh", "first", "documents")),
-    Mechanism("scan", ("fresh", "first")),
+    Mechanism("scan", ("first", "words")),
     Mechanism("vectors", ("fresh", "first", "again")),
 )
 
@@ -68,9 +67,12 @@ MECHANISMS = (
 class Worker:
     """A process that times rows: all mechanisms in use but one, or all of them."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, command: list[str], environment: dict[str, str], folder: Path | None = None
+    ) -> None:
         self._process = subprocess.Popen(
             command,
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -131,6 +133,8 @@ def serve_lists(encoding: str) -> None:
     """The worker for lists: answers ``ROW FILE`` as core/examples/ablation.rs does."""
     import bpe_engine
 
+    if Path(bpe_engine.__file__).parents[1] != Path.cwd():
+        raise RuntimeError(f"{bpe_engine.__file__} is not the build in {Path.cwd()}")
     enc = bpe_engine.get_encoding(encoding)
     texts: dict[str, tuple[str, str]] = {}
     for line in sys.stdin:
@@ -179,7 +183,7 @@ def measure(
                 else:
                     command = [str(program), name, str(spec.ranks), spec.pattern]
                     environment = {}
-                workers[name] = Worker(command, environment)
+                workers[name] = Worker(command, environment, package if lists else None)
             figures |= _in_turn(workers, chosen, encoding, corpora, rounds)
             for worker in workers.values():
                 worker.stop()

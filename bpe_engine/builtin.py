@@ -7,8 +7,7 @@ vocabulary inside the native module; the registry, the command line and the test
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import patterns, qwen
 from ._core import CoreBPE
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["BUILTIN", "RANK_FILE_SHA256", "BuiltIn"]
 
 
-@dataclass(frozen=True)
-class BuiltIn:
+class BuiltIn(NamedTuple):
     """What an encoding inside the package is made of.
 
     Called, it returns the arguments of `Encoding`, as a constructor in a plugin does; `encoding`

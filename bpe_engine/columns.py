@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = ["parts_of"]
@@ -23,6 +23,8 @@ def parts_of(texts: Any) -> list[Any]:
     if isinstance(texts, (list, tuple)):
         return [list(texts)]
     is_column = _is_arrow(texts)
+    if isinstance(texts, Mapping):
+        raise TypeError('texts must be one column, not a mapping; pick one, as in batch["text"]')
     if isinstance(texts, (str, bytes)) or not (is_column or isinstance(texts, Iterable)):
         hint = "; for one text pass [text]" if isinstance(texts, str) else ""
         raise TypeError(
@@ -41,6 +43,8 @@ def parts_of(texts: Any) -> list[Any]:
 def _of_numpy(array: Any) -> list[Any]:
     if array.ndim != 1:
         raise TypeError(f"an array of texts must have one dimension, not {array.ndim}")
+    if array.size == 0:
+        return []
     if array.dtype.kind not in "UOT":
         hint = "; decode it first, as with numpy.char.decode" if array.dtype.kind == "S" else ""
         raise TypeError(f"an array of texts must hold str, not {array.dtype}{hint}")
@@ -66,8 +70,16 @@ def _chunks(column: Any) -> list[Any] | None:
         make = pa.chunked_array if hasattr(column, "__arrow_c_stream__") else pa.array
         column = make(column)
     types = pa.types
-    if types.is_dictionary(column.type) and _is_text(pa, column.type.value_type):
+    if types.is_struct(column.type):
+        raise TypeError('texts must be one column, not a table; pick one, as in table["text"]')
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    elif types.is_run_end_encoded(column.type):
+        import pyarrow.compute
+
+        column = pyarrow.compute.run_end_decode(column)
     if not _is_text(pa, column.type) and not types.is_null(column.type):
         hint = (
             "; cast it first: column.cast(pyarrow.string())" if _is_bytes(pa, column.type) else ""

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import tempfile
-import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
@@ -184,7 +183,7 @@ def _cache_directory() -> tuple[str, bool]:
 
 def _write_at_once(path: str, contents: bytes) -> None:
     """Writes a file so that nobody ever sees half of it."""
-    unfinished = f"{path}.{uuid.uuid4()}.tmp"
+    unfinished = f"{path}.{os.urandom(8).hex()}.tmp"
     try:
         with open(unfinished, "wb") as file:
             file.write(contents)

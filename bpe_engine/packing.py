@@ -50,7 +50,7 @@ def pack_inputs(
     Raises:
         ValueError: There are no segments, their rows differ in number, `seq_length` has no room
             for the special tokens, or an id does not fit into int32.
-        TypeError: A segment is something else.
+        TypeError: A segment is something else, or an id is no int.
         ImportError: numpy is missing.
 
     >>> from bpe_engine.packing import pack_inputs
@@ -64,6 +64,8 @@ def pack_inputs(
     """
     import numpy as np
 
+    if isinstance(segments, TokenBatch):
+        raise TypeError("segments must be a list of them; for one segment pass [batch]")
     batches = [_batch(segment, place) for place, segment in enumerate(segments)]
     if not batches:
         raise ValueError("there are no segments; pass a list of one or more")
@@ -75,6 +77,8 @@ def pack_inputs(
                 "segment needs one for each row of the result"
             )
     width = operator.index(seq_length)
+    if width > _LARGEST:
+        raise ValueError(f"seq_length is {width}, more than {_LARGEST}")
     budget = width - (len(batches) + 1)
     if budget < 0:
         raise ValueError(
@@ -149,13 +153,19 @@ _TRUNCATORS = {"round_robin": _round_robin, "waterfall": _waterfall}
 
 
 def _known(truncator: str) -> str:
-    if truncator not in _TRUNCATORS:
+    if not (isinstance(truncator, str) and truncator in _TRUNCATORS):
         raise ValueError(f'truncator must be "round_robin" or "waterfall", not {truncator!r}')
     return truncator
 
 
 def _id(name: str, id: SupportsIndex) -> int:
-    number = operator.index(id)
+    try:
+        number = operator.index(id)
+    except TypeError:
+        raise TypeError(
+            f'{name} must be an int, as encoding.encode_single_token("<|name|>") gives it, not '
+            f"{type(id).__name__}"
+        ) from None
     if not 0 <= number <= _LARGEST:
         raise ValueError(f"{name} is {number}, which is no id of int32: 0 to {_LARGEST}")
     return number

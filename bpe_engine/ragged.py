@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["TokenBatch"]
 
 _LARGEST_ID = 2**32 - 1
+_LARGEST_INT64 = 2**63 - 1
 
 
 class TokenBatch:
@@ -148,7 +149,9 @@ class TokenBatch:
         [[1, 2], [4]]
         """
         np = _numpy()
-        lengths = np.minimum(self.lengths, _count("max_length", max_length))
+        # No row is longer than all of them.
+        most = min(_count("max_length", max_length), len(self._values))
+        lengths = np.minimum(self.lengths, most)
         is_left = _is_left(side)
         return self._gather(
             self._row_splits[1:] - lengths if is_left else self._row_splits[:-1], lengths
@@ -172,7 +175,7 @@ class TokenBatch:
             length]`` both.
 
         Raises:
-            ValueError: A row is longer than `length`.
+            ValueError: A row is longer than `length`, or `id` does not fit into int64.
 
         >>> matrix, mask = TokenBatch.from_lists([[1, 2, 3], [4]]).pad(id=9, side="left")
         >>> matrix.tolist(), mask.tolist()
@@ -188,12 +191,17 @@ class TokenBatch:
                 f"row {row} has {longest} ids, which is more than {columns}; cut it first: "
                 f"batch.truncate({columns})"
             )
+        filler = operator.index(id)
+        if not -_LARGEST_INT64 <= filler <= _LARGEST_INT64:
+            raise ValueError(f"the id {filler} to fill in does not fit into int64")
+        if columns > _LARGEST_INT64:
+            raise MemoryError(f"there is no memory for rows of {columns} ids")
         places = np.arange(columns)
         if _is_left(side):
             is_id = places >= (columns - lengths)[:, None]
         else:
             is_id = places < lengths[:, None]
-        matrix = np.full((len(self), columns), operator.index(id), np.int64)
+        matrix = np.full((len(self), columns), filler, np.int64)
         matrix[is_id] = self._values
         return matrix, is_id.astype(np.int64)
 
@@ -201,12 +209,21 @@ class TokenBatch:
     def concat(cls, batches: Iterable[TokenBatch]) -> TokenBatch:
         """The rows of several batches, one batch after the other.
 
+        Raises:
+            TypeError: One of them is no `TokenBatch`.
+
         >>> one, two = TokenBatch.from_lists([[1, 2]]), TokenBatch.from_lists([[], [3]])
         >>> TokenBatch.concat([one, two]).to_lists()
         [[1, 2], [], [3]]
         """
         np = _numpy()
         batches = list(batches)
+        for place, batch in enumerate(batches):
+            if not isinstance(batch, TokenBatch):
+                raise TypeError(
+                    f"batch {place} must be a TokenBatch, not {type(batch).__name__}; of lists, "
+                    "TokenBatch.from_lists makes one"
+                )
         if not batches:
             return cls.from_lists([])
         values = np.concatenate([batch._values for batch in batches])
@@ -249,25 +266,42 @@ class TokenBatch:
 
     @classmethod
     def from_arrow(cls, array: Any) -> TokenBatch:
-        """Of a pyarrow array of lists of integers: ``ListArray``, ``LargeListArray``, or chunks of
-        them. Ids that are uint32 already are not copied.
+        """Of lists of integers in an array or a column of pyarrow, or of whatever else gives out
+        Arrow data, such as a column of polars. Ids of a ``ListArray`` or ``LargeListArray`` that are
+        uint32 already are not copied, unless they are in several chunks.
 
         Raises:
             TypeError: It is something else.
             ValueError: A row or an id is null, or a number is no id.
             ImportError: pyarrow is missing (the extra ``arrow``).
+
+        >>> import pyarrow
+        >>> TokenBatch.from_arrow(pyarrow.array([[1, 2], []])).to_lists()
+        [[1, 2], []]
         """
         pa, np = _pyarrow("TokenBatch.from_arrow"), _numpy()
         if isinstance(array, pa.ChunkedArray):
-            return cls.concat(cls.from_arrow(chunk) for chunk in array.chunks)
-        if not isinstance(array, (pa.ListArray, pa.LargeListArray)):
-            kind = array.type if isinstance(array, pa.Array) else type(array).__name__
-            raise TypeError(f"expected a pyarrow array of lists of integers, not {kind}")
+            if array.num_chunks != 1:
+                return cls.concat(cls.from_arrow(chunk) for chunk in array.chunks)
+            array = array.chunk(0)
+        elif hasattr(array, "__arrow_c_stream__"):
+            return cls.from_arrow(pa.chunked_array(array))
+        elif not isinstance(array, pa.Array):
+            raise TypeError(
+                f"expected an Arrow array of lists of integers, not {type(array).__name__}"
+            )
         array.validate(full=True)
         if array.null_count:
             raise ValueError("a row is null; put an empty list in its place first, or drop it")
+        kind = array.type
+        if pa.types.is_fixed_size_list(kind):
+            array = array.cast(pa.large_list(kind.value_type))
+        if not isinstance(array, (pa.ListArray, pa.LargeListArray)):
+            raise TypeError(f"expected an Arrow array of lists of integers, not {kind}")
         splits = array.offsets.to_numpy().astype(np.int64)
         values = array.values.slice(int(splits[0]), int(splits[-1] - splits[0]))
+        if pa.types.is_null(values.type):
+            values = values.cast(pa.uint32())  # What pyarrow makes of lists that are all empty.
         if values.null_count:
             raise ValueError("an id is null; drop it first")
         if not pa.types.is_integer(values.type):

@@ -12,10 +12,13 @@ True
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+# As in `typing`, which would take a while to import: until the command sees to Ctrl-C there should
+# be as little to interrupt as possible.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .check import CheckResult, Finding, check_vocabulary
     from .compare import Comparison, compare_tokenizers, load_subject
     from .convert import Conversion, NotAlikeError, convert_tokenizer
@@ -100,6 +103,8 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
     globals()[name] = value
     return value

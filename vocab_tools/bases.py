@@ -119,22 +119,11 @@ def identify(
 
 def pattern_note(base: Base, pattern: str | None) -> tuple[str, str] | None:
     """What people should know about the choice: the kind of the note, and its text."""
-    if base.name is None:
-        return None
-    named = str(base.recognised or base.name)
-    if base.own_pattern and pattern is None:
-        if base.pattern.name == DEFAULT_PATTERN and not (base.recognised and base.recognised.more):
-            return None
-        return (
-            "base",
-            f"the base is {named}, so its pattern and its special tokens are used; give "
-            f"--pattern for another pattern",
-        )
-    if base.own_pattern:
+    if base.name is None or base.own_pattern:
         return None
     return (
         "other pattern",
-        f"the base is {named}, and the pattern {shorten(pattern or DEFAULT_PATTERN)} is not the "
-        f"one of {base.name}: words that are one piece here may be several there; its special "
-        f"tokens are kept",
+        f"the base is {base.recognised or base.name}, and the pattern "
+        f"{shorten(pattern or DEFAULT_PATTERN)} is not the one of {base.name}: words that are one "
+        f"piece here may be several there; its special tokens are kept",
     )

@@ -52,18 +52,20 @@ class OutputFiles:
                 _try(output, force)
 
     def write(self, contents: Mapping[str, bytes]) -> None:
-        """Writes every output at once: when one cannot be written, none is changed."""
-        assert contents.keys() == set(self.outputs)
+        """Writes outputs at once: when one cannot be written, none is changed."""
+        assert contents.keys() <= set(self.outputs)
+        outputs = [output for output in self.outputs if output in contents]
         with contextlib.ExitStack() as undo:
             ready = {}
-            for output in self.outputs:
+            for output in outputs:
                 if output != STANDARD and not _is_special(output):
                     ready[output] = _write_beside(output, contents[output], undo)
-            for output in self.outputs:
+            for output in outputs:
                 if output == STANDARD:
                     write_standard(contents[output])
                 elif output not in ready:
-                    Path(output).write_bytes(contents[output])
+                    with _named(output):
+                        Path(output).write_bytes(contents[output])
             for output, written in ready.items():
                 _put_in_place(output, written, undo)
             undo.pop_all()
@@ -86,13 +88,17 @@ class OutputFiles:
 
 
 def write_standard(contents: bytes) -> None:
-    """Writes all of the contents to standard output. Raises BrokenPipeError when it is closed."""
-    sys.stdout.flush()
-    rest = memoryview(contents)
-    while rest:
-        # Under PYTHONUNBUFFERED a write may take only a part.
-        rest = rest[sys.stdout.buffer.write(rest) :]
-    sys.stdout.buffer.flush()
+    """Writes all of the contents to standard output.
+
+    Raises BrokenPipeError when it is closed, and OSError, which names it, when it takes no more.
+    """
+    with _named("standard output"):
+        sys.stdout.flush()
+        rest = memoryview(contents)
+        while rest:
+            # Under PYTHONUNBUFFERED a write may take only a part.
+            rest = rest[sys.stdout.buffer.write(rest) :]
+        sys.stdout.buffer.flush()
 
 
 def _is_same(one: str, output: str, *, standard: TextIO | None) -> bool:
@@ -138,7 +144,9 @@ def _backup(path: str) -> Path:
 
 def _try(path: str, force: bool) -> None:
     """Raises OSError, naming the path as given, unless it can be written."""
-    if os.path.isdir(path):
+    if not path:
+        raise ValueError("the name of an output is empty; give the name of a file, or -")
+    if os.path.isdir(path) or path.endswith(("/", os.sep)):
         raise IsADirectoryError(21, "is a directory; give the name of a file", path)
     if _is_special(path):
         return
@@ -159,6 +167,8 @@ def _named(path: str) -> Iterator[None]:
     """Errors name the file that the person gave, not the one beside it."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), path) from error
 
@@ -196,7 +206,15 @@ def _put_in_place(path: str, written: str, undo: contextlib.ExitStack) -> None:
                 os.link(target, backup)
             except OSError:  # A file system without hard links.
                 shutil.copy2(target, backup)
-            undo.callback(os.replace, backup, target)
+            undo.callback(_restore, backup, target)
         else:
             undo.callback(target.unlink, missing_ok=True)
         os.replace(written, target)
+
+
+def _restore(backup: Path, target: Path) -> None:
+    """Puts the backup back. While both are names of one file, renaming does nothing at all."""
+    if os.path.exists(target) and os.path.samefile(backup, target):
+        backup.unlink()
+    else:
+        os.replace(backup, target)

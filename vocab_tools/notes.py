@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from .text import few
 
 #: The kinds of notes, the grave and rare ones first, and what several of one kind are called.
 KINDS = {
@@ -16,7 +18,6 @@ KINDS = {
     "marks": "words have combining marks that the pattern cuts off",
     "split": "words would be several pieces, and cannot become tokens",
     "spaced form": "hints about words with a space before them",
-    "base": "remarks about the base",
     "pruned": "remarks about by-products",
     "stripped space": "lines begin with a space, which is stripped",
     "repeated word": "words are repeated; their frequencies add up",
@@ -39,16 +40,25 @@ class Note(str):
     """
 
     kind: str
+    #: The words that it is about, when it lists them; as a text it has the first of them only.
+    words: tuple[str, ...]
+    #: The text without them.
+    head: str
 
-    def __new__(cls, kind: str, text: str) -> Note:
+    def __new__(cls, kind: str, text: str, words: Sequence[str] = ()) -> Note:
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is no kind of note")
-        note = super().__new__(cls, text)
-        note.kind = kind
+        note = super().__new__(cls, f"{text}: {few(words)}" if words else text)
+        note.kind, note.words, note.head = kind, tuple(words), text
         return note
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return self.kind, str(self)
+    @property
+    def in_full(self) -> str:
+        """The text with every word."""
+        return f"{self.head}: {', '.join(self.words)}" if self.words else self.head
+
+    def __getnewargs__(self) -> tuple[str, str, tuple[str, ...]]:  # type: ignore[override]
+        return self.kind, self.head, self.words
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import bpe_engine
 from bpe_engine import vocabulary
+from bpe_engine.model import MODEL_TO_ENCODING
 
 from .text import shorten
 
@@ -92,19 +93,26 @@ def unknown_encoding(name: str) -> str:
 def _near_names(name: str) -> list[str]:
     """Names of encodings that may be meant: that of the model with this name, or alike ones.
 
-    >>> _near_names("gpt-4"), _near_names("Qwen"), _near_names("cl100k"), _near_names("xyz")
-    (['cl100k_base'], ['qwen'], ['cl100k_base'], [])
+    >>> _near_names("gpt-4"), _near_names("gpt4o"), _near_names("Qwen"), _near_names("xyz")
+    (['cl100k_base'], ['o200k_base'], ['qwen'], [])
     """
     known = bpe_engine.list_encoding_names()
     wanted = name.lower()
     if wanted in known:
         return [wanted]
+    plain = _letters(wanted)
+    models = [name for name in MODEL_TO_ENCODING if _letters(name) == plain]
     try:
-        return [bpe_engine.encoding_name_for_model(wanted)]
+        return [bpe_engine.encoding_name_for_model(models[0] if models else wanted)]
     except KeyError:
         pass
     begins = [other for other in known if other.startswith(wanted) or wanted.startswith(other)]
     return begins[:2] or difflib.get_close_matches(wanted, known, n=2, cutoff=0.5)
+
+
+def _letters(name: str) -> str:
+    """A name without the marks between its words."""
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def regex_pattern(regex: str) -> Pattern:

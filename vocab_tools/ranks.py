@@ -130,6 +130,11 @@ def load_ranks(*sources: RankSource) -> dict[bytes, int]:
     tokens: dict[int, bytes] = {}
     for source in sources:
         for token, number, where in _rows(source):
+            if ids.get(token) == number:
+                raise ValueError(
+                    f"{where}: the token {show(token)} is there already, with the same id {number}; "
+                    f"is a file given twice?"
+                )
             if token in ids:
                 raise ValueError(
                     f"{where}: the token {show(token)} has two ids, {ids[token]} and {number}; "

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Union
 
 from .notes import Note
-from .text import shorten
+from .text import quoted, shorten
 
 #: Where words come from: the path of a list, an open binary file, or lines.
 WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
@@ -80,14 +80,14 @@ def read_words(
         elif word.isspace() and keep_space:
             problem = "the word is all spaces"
         if problem:
-            bad.append(f"line {number}: {problem}: {shorten(line.strip())!r}")
+            bad.append(f"line {number}: {problem}: {quoted(shorten(line.strip()))}")
             continue
         if line[:1] == " " and not keep_space:
-            text = f"line {number}: the space before {shorten(word)!r} is stripped; "
+            text = f"line {number}: the space before {quoted(shorten(word))} is stripped; "
             hint = "give --keep-space to learn the form with the space"
             notes.append(Note("stripped space", text + hint))
         if word in words:
-            text = f"line {number}: {shorten(word)!r} is repeated; the frequencies add up"
+            text = f"line {number}: {quoted(shorten(word))} is repeated; the frequencies add up"
             notes.append(Note("repeated word", text))
         words[word] = words.get(word, 0) + frequency
     if bad:
@@ -113,6 +113,10 @@ def _lines(source: WordSource, like_add_merges: bool, notes: list[Note]) -> Iter
     if contents.startswith(codecs.BOM_UTF8) and not like_add_merges:
         notes.append(Note("encoding of the list", "line 1: the byte order mark is left out"))
         contents = contents[len(codecs.BOM_UTF8) :]
+    if contents[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or 0 in contents[:256]:
+        raise WordListError(
+            f"{name} has zero bytes or a mark of UTF-16, and so is no UTF-8; save the list as UTF-8"
+        )
     try:
         text = contents.decode()
     except UnicodeDecodeError as error:
@@ -134,15 +138,19 @@ def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
         return 1, None if lenient and not like_add_merges else problem
-    text = fields[1]
+    text = fields[1].strip()
     if not like_add_merges:
         # Spreadsheets write whole numbers like this.
-        text = re.sub(r"^(\s*\d+)\.0*\s*$", r"\1", text)
+        text = re.sub(r"^([0-9]+)\.0*$", r"\1", text)
+        if re.fullmatch(r"[0-9]{1,3}([,_. '\u00a0\u2019\u202f][0-9]{3})+", text):
+            digits = "".join(filter(str.isdigit, text))
+            return 1, None if lenient else f"the frequency is no plain number; write {digits}"
+        if not re.fullmatch(r"[+-]?[0-9]+", text):
+            return 1, None if lenient else "the frequency is no positive integer"
     try:
         frequency = int(text)
     except ValueError:
-        lenient = lenient or like_add_merges
-        return 1, None if lenient else "the frequency is no positive integer"
+        return 1, None
     if frequency.bit_length() > 63:
         return 1, None if lenient else "the frequency is above 2**63"
     if frequency < 1 and not like_add_merges:

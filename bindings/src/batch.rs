@@ -13,12 +13,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
-use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::{OrRaise, to_python};
 use crate::hf::input::GivenInput;
 use crate::hf::{self, HfEncoding, HfTokenizer, OrRaise as _};
-use crate::objects::{collected, list_of_spans, new_bytearray, new_list, push};
+use crate::objects::{collected, list_of_spans, new_list, push};
 use crate::{gil, ids, int_cache, rows};
 
 /// How long rows may be, how their parts overlap, which of a pair is cut, and on which side.
@@ -145,7 +144,7 @@ pub fn encode_rows(
     let threads = rows::threads(num_threads)?;
     let inputs = inputs.try_iter()?.map(|item| GivenInput::read(&item?, is_pretokenized));
     let inputs = collected(py, inputs)?;
-    let truncation = truncation.map(read_cut).transpose()?;
+    let truncation = truncation.map(|cut| read_cut(cut, overflow)).transpose()?;
     let encodings = if let Ok(core) = source.cast::<CoreBpe>() {
         let core = core.get();
         let plain = Plain {
@@ -190,7 +189,7 @@ pub fn encode_rows(
     } else {
         return Err(PyTypeError::new_err("the source must be a CoreBPE or an HfTokenizer"));
     };
-    let mut rows = EncodedRows::new(encodings, overflow);
+    let mut rows = EncodedRows::new(py, encodings, overflow)?;
     if let Some(fill) = padding {
         rows.fill(py, read_fill(fill)?)?;
     }
@@ -236,12 +235,12 @@ pub fn arrange_rows(
     set(&mut encodings, "token_type_ids", token_type_ids)?;
     set(&mut encodings, "attention_mask", attention_mask)?;
     set(&mut encodings, "special_tokens_mask", special_tokens_mask)?;
-    if let Some(cut) = truncation.map(read_cut).transpose()? {
+    if let Some(cut) = truncation.map(|cut| read_cut(cut, false)).transpose()? {
         for encoding in &mut encodings {
-            encoding.truncate(cut.max_length, cut.stride, cut.direction).or_raise()?;
+            encoding.truncate(cut.max_length, cut.stride, cut.direction, false).or_raise()?;
         }
     }
-    let mut rows = EncodedRows::new(encodings, false);
+    let mut rows = EncodedRows::new(py, encodings, false)?;
     if let Some(fill) = padding {
         rows.fill(py, read_fill(fill)?)?;
     }
@@ -256,9 +255,11 @@ fn flags(name: &str, values: &[u32]) -> PyResult<Runs<u8>> {
     values.iter().map(flag).collect()
 }
 
-fn read_cut((max_length, stride, strategy, direction): Cut) -> PyResult<Truncation> {
+fn read_cut(cut: Cut, keeps_overflow: bool) -> PyResult<Truncation> {
+    let (max_length, stride, strategy, direction) = cut;
     let (direction, strategy) = (hf::direction(&direction)?, hf::truncation_strategy(&strategy)?);
-    Ok(Truncation { direction, max_length, strategy, stride })
+    let discards_overflow = !keeps_overflow;
+    Ok(Truncation { direction, max_length, strategy, stride, discards_overflow })
 }
 
 fn read_fill(fill: Fill) -> PyResult<Padding> {
@@ -275,17 +276,21 @@ fn read_fill(fill: Fill) -> PyResult<Padding> {
 
 impl EncodedRows {
     /// One row for each encoding, and with `overflow` one for each part that was cut off.
-    fn new(encodings: Vec<Encoding>, overflow: bool) -> Self {
-        let (mut rows, mut samples) = (Vec::with_capacity(encodings.len()), Vec::new());
+    fn new(py: Python<'_>, encodings: Vec<Encoding>, overflow: bool) -> PyResult<Self> {
+        if !overflow {
+            return Ok(Self { rows: encodings, samples: Vec::new() });
+        }
+        let (mut rows, mut samples) = (Vec::new(), Vec::new());
+        let count = encodings.iter().map(|encoding| 1 + encoding.overflowing.len()).sum();
+        reserve(&mut rows, count).or_raise(py)?;
+        reserve(&mut samples, count).or_raise(py)?;
         for (sample, mut encoding) in encodings.into_iter().enumerate() {
             let parts = std::mem::take(&mut encoding.overflowing);
             rows.push(encoding);
-            if overflow {
-                rows.extend(parts);
-                samples.resize(rows.len(), sample);
-            }
+            rows.extend(parts);
+            samples.resize(rows.len(), sample);
         }
-        Self { rows, samples }
+        Ok(Self { rows, samples })
     }
 
     fn fill(&mut self, py: Python<'_>, padding: Padding) -> PyResult<()> {
@@ -364,7 +369,7 @@ impl EncodedRows {
 
     /// How many ids each row has.
     fn lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let lengths: Vec<usize> = self.rows.iter().map(Encoding::len).collect();
+        let lengths = collected(py, self.rows.iter().map(|row| Ok(row.len())))?;
         int_cache::positions(py, &lengths)
     }
 
@@ -377,8 +382,10 @@ impl EncodedRows {
     fn lists<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let field = self.field(name)?;
         let (mut numbers, mut lists) = (Vec::new(), Vec::new());
+        reserve(&mut lists, self.rows.len()).or_raise(py)?;
         for row in &self.rows {
             numbers.clear();
+            reserve(&mut numbers, row.len()).or_raise(py)?;
             field(row).append_to(&mut numbers);
             int_cache::append_lists(py, std::iter::once(&numbers[..]), &mut lists)?;
         }
@@ -407,23 +414,6 @@ impl EncodedRows {
             Ok(())
         })?;
         Ok(Some((bytes, length)))
-    }
-
-    /// A field as one array, and the bytes of 64-bit numbers that say where each row begins and the
-    /// last one ends.
-    fn ragged<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-    ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
-        let field = self.field(name)?;
-        let (mut numbers, mut splits) = (Vec::new(), 0i64.to_ne_bytes().to_vec());
-        reserve(&mut numbers, self.rows.iter().map(Encoding::len).sum()).or_raise(py)?;
-        for row in &self.rows {
-            field(row).append_to(&mut numbers);
-            splits.extend_from_slice(&(numbers.len() as i64).to_ne_bytes());
-        }
-        Ok((TokenBuffer::new(numbers), new_bytearray(py, &splits)?))
     }
 
     /// Where in its text each token stands, in characters; of detailed rows.

@@ -101,20 +101,22 @@ impl<'a> ColumnText<'a> {
         self.memory.bytes.len()
     }
 
-    /// The text, if it is UTF-8: where it is if that memory is read-only, else a copy, which
-    /// nobody can change after it was checked.
-    pub fn utf8(self) -> bpe_core::Result<Result<&'a str, String>> {
-        let not_utf8 = |error: std::str::Utf8Error| Error::NotUtf8 {
-            row: self.row,
-            position: error.valid_up_to(),
-        };
-        if self.is_read_only {
+    /// The text, if it is UTF-8: where it is if that memory is read-only, else a copy in
+    /// `scratch`, which nobody can change after it was checked. (pyarrow says of most of its memory
+    /// that it may be written to.)
+    pub fn utf8<'b>(self, scratch: &'b mut Vec<u8>) -> bpe_core::Result<&'b str>
+    where
+        'a: 'b,
+    {
+        let bytes = if self.is_read_only {
             // SAFETY: the memory is there for `'a`, and its exporter says that nobody writes to it.
-            let bytes = unsafe { self.memory.bytes.as_ref() };
-            return std::str::from_utf8(bytes).map(Ok).map_err(not_utf8);
-        }
-        let copy = self.memory.copy()?;
-        String::from_utf8(copy).map(Err).map_err(|error| not_utf8(error.utf8_error()))
+            unsafe { self.memory.bytes.as_ref() }
+        } else {
+            self.memory.copy_to(scratch)?;
+            scratch
+        };
+        simdutf8::compat::from_utf8(bytes)
+            .map_err(|error| Error::NotUtf8 { row: self.row, position: error.valid_up_to() })
     }
 }
 
@@ -153,17 +155,18 @@ impl<'a> Memory<'a> {
         Some(Self { bytes, export: PhantomData })
     }
 
-    fn copy(self) -> bpe_core::Result<Vec<u8>> {
+    /// Puts the bytes in the place of what `copy` holds.
+    fn copy_to(self, copy: &mut Vec<u8>) -> bpe_core::Result<()> {
         let length = self.bytes.len();
-        let mut copy = Vec::new();
-        reserve(&mut copy, length)?;
-        // SAFETY: both pointers are good for this many bytes, the second is to new memory, and
-        // all of them are written.
+        copy.clear();
+        reserve(copy, length)?;
+        // SAFETY: both pointers are good for this many bytes, the second is to memory of our own,
+        // and all of them are written.
         unsafe {
             ptr::copy_nonoverlapping(self.bytes.cast().as_ptr(), copy.as_mut_ptr(), length);
             copy.set_len(length);
         }
-        Ok(copy)
+        Ok(())
     }
 
     /// The `index`-th group of `N` bytes.

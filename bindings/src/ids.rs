@@ -10,7 +10,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 
-use crate::buffer_pool;
 use crate::errors::OrRaise;
 
 /// The ids in a list, a tuple, a one-dimensional array of integers, or any other sequence of
@@ -120,7 +119,7 @@ fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
         return Ok(None);
     }
     let known = one_digit_is_known(list.py());
-    let mut ids = buffer_pool::IDS.take(list.len());
+    let mut ids = Vec::new();
     reserve(&mut ids, list.len()).or_raise(list.py())?;
     for index in 0..list.len() {
         if index + AHEAD < list.len() {
@@ -236,14 +235,26 @@ fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
             ))
         })
     };
+    let (py, count) = (ids.py(), buffer.item_count());
+    let mut found = Vec::new();
+    reserve(&mut found, count).or_raise(py)?;
+    found.resize(count, 0);
+    if let Some(elements) = buffer.as_slice_ptr().filter(|_| count > 0) {
+        let first = elements.cast::<T>();
+        for (index, id) in found.iter_mut().enumerate() {
+            // SAFETY: the exporter keeps `count` elements of this type, whose every bit
+            // pattern is a number, in place while `buffer` lives, and `index` is below `count`.
+            *id = read(unsafe { first.add(index).read_unaligned() })?;
+        }
+        return Ok(Some(found));
+    }
     // Not `to_vec`, which aborts where there is no memory.
-    let (mut values, mut found) = (Vec::new(), Vec::new());
-    reserve(&mut values, buffer.item_count()).or_raise(ids.py())?;
-    reserve(&mut found, buffer.item_count()).or_raise(ids.py())?;
-    values.resize(buffer.item_count(), T::default());
-    buffer.copy_to_slice(ids.py(), &mut values)?;
-    for id in values {
-        found.push(read(id)?);
+    let mut elements = Vec::new();
+    reserve(&mut elements, count).or_raise(py)?;
+    elements.resize(count, T::default());
+    buffer.copy_to_slice(py, &mut elements)?;
+    for (id, element) in found.iter_mut().zip(elements) {
+        *id = read(element)?;
     }
     Ok(Some(found))
 }

@@ -44,17 +44,18 @@ pub fn repeated<'py>(
 /// A list of positions in a text.
 pub fn positions<'py>(py: Python<'py>, positions: &[usize]) -> PyResult<Bound<'py, PyList>> {
     filled(py, positions.len(), |index| {
-        // SAFETY: attached; the call returns a new reference, or null with an exception set.
-        owned(py, unsafe { ffi::PyLong_FromSize_t(positions[index]) })
+        // SAFETY: attached.
+        unsafe { ffi::PyLong_FromSize_t(positions[index]) }
     })
 }
 
-/// A list of `count` items. `item` returns a reference that the list takes over.
+/// A list of `count` items. `item` returns a reference that the list takes over, or null with an
+/// exception set (a `Result` of that size would go through memory for each item).
 #[inline(always)]
 fn filled<'py>(
     py: Python<'py>,
     count: usize,
-    mut item: impl FnMut(usize) -> PyResult<*mut ffi::PyObject>,
+    mut item: impl FnMut(usize) -> *mut ffi::PyObject,
 ) -> PyResult<Bound<'py, PyList>> {
     let length = ffi::Py_ssize_t::try_from(count)?;
     // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`
@@ -64,7 +65,10 @@ fn filled<'py>(
     let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
     advise_huge_pages(ptr::slice_from_raw_parts(items, count));
     for index in 0..count {
-        let item = item(index)?;
+        let item = item(index);
+        if item.is_null() {
+            return Err(PyErr::fetch(py));
+        }
         // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
         // length and its item there is null; it takes over our reference. If a later item fails,
         // the list is dropped with null items, which lists allow for.
@@ -133,36 +137,45 @@ fn prefetch_ints(ids: &[u32], index: usize) {
     }
 }
 
-/// The `int` of `id`, as a reference that the caller owns.
-fn int(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
+/// The `int` of `id`, as a reference that the caller owns, or null with an exception set.
+#[inline(always)]
+fn int(py: Python<'_>, id: u32) -> *mut ffi::PyObject {
     let slot = INTS.get(id as usize).filter(|_| Mechanism::IntCache.is_used());
     let Some(slot) = slot else { return make(py, id) };
-    let mut int = slot.load(Ordering::Acquire);
+    let int = slot.load(Ordering::Acquire);
     if int.is_null() {
-        let made = make(py, id)?;
-        match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-            // The table keeps the reference that `make` returned.
-            Ok(_) => int = made,
-            Err(other) => {
-                // SAFETY: attached; we own the one reference to `made` and nobody else saw it.
-                unsafe { ffi::Py_DECREF(made) };
-                int = other;
-            }
-        }
+        return make_first(py, id, slot);
     }
     // SAFETY: attached; a pointer in the table is an `int` that the table holds a reference to
     // until the process ends, so it is alive.
     unsafe { ffi::Py_INCREF(int) };
-    Ok(int)
+    int
 }
 
-fn make(py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
-    // SAFETY: attached; the call returns a new reference, or null with an exception set.
-    owned(py, unsafe { ffi::PyLong_FromUnsignedLong(id.into()) })
+/// The same for an id whose place in the table is empty.
+#[cold]
+fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut ffi::PyObject {
+    let made = make(py, id);
+    if made.is_null() {
+        return made;
+    }
+    // The table keeps the reference that `make` returned, unless another thread was faster.
+    let int =
+        match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => made,
+            Err(other) => {
+                // SAFETY: attached; we own the one reference to `made` and nobody else saw it.
+                unsafe { ffi::Py_DECREF(made) };
+                other
+            }
+        };
+    // SAFETY: as in `int`.
+    unsafe { ffi::Py_INCREF(int) };
+    int
 }
 
-/// What a call of the interpreter returned: null says that an exception is set.
-#[inline(always)]
-fn owned(py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
-    if object.is_null() { Err(PyErr::fetch(py)) } else { Ok(object) }
+/// A new `int`, or null with an exception set.
+fn make(_: Python<'_>, id: u32) -> *mut ffi::PyObject {
+    // SAFETY: attached.
+    unsafe { ffi::PyLong_FromUnsignedLong(id.into()) }
 }

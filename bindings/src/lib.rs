@@ -13,7 +13,7 @@
 //! | `int_cache` | token ids into Python lists |
 //! | `buffer` | token ids into numpy |
 //! | `objects` | Python objects of which a call makes many |
-//! | `buffer_pool` | memory that is used again |
+//! | `room` | memory for what a call is likely to make |
 //! | `rows` | many texts on many threads |
 //! | `gil` | work without the interpreter, and signals meanwhile |
 //! | `ranks` | vocabularies out of dicts and rank files |
@@ -29,7 +29,6 @@
 
 mod batch;
 mod buffer;
-mod buffer_pool;
 mod builtin;
 mod caches;
 mod columns;
@@ -49,6 +48,7 @@ mod progress;
 mod prompt;
 mod ranks;
 mod request;
+mod room;
 mod rows;
 mod strings;
 mod template;

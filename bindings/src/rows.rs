@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-use crate::columns::Column;
+use crate::columns::{Column, ColumnText};
 use crate::core_bpe::CoreBpe;
 use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, push};
@@ -28,13 +28,15 @@ pub struct Rows<T> {
     pub items: Vec<T>,
     /// Where each row ends.
     pub ends: Vec<usize>,
+    /// Memory for the inputs of rows.
+    scratch: Vec<u8>,
     /// What stopped the row after the last.
     error: Option<Error>,
 }
 
 impl<T> Default for Rows<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), ends: Vec::new(), error: None }
+        Self { items: Vec::new(), ends: Vec::new(), scratch: Vec::new(), error: None }
     }
 }
 
@@ -45,12 +47,12 @@ impl<T> Rows<T> {
     }
 
     /// Makes rows with `row`, up to the first error.
-    fn fill<I>(&mut self, inputs: &[I], row: impl Fn(&I, &mut Vec<T>) -> bpe_core::Result<()>) {
+    fn fill<I>(&mut self, inputs: &[I], row: impl RowOf<I, T>) {
         self.items.clear();
         self.ends.clear();
         self.error = None;
         for input in inputs {
-            if let Err(error) = row(input, &mut self.items) {
+            if let Err(error) = row(input, &mut self.items, &mut self.scratch) {
                 self.error = Some(error);
                 return;
             }
@@ -62,6 +64,11 @@ impl<T> Rows<T> {
         }
     }
 }
+
+/// Appends the row of an input. The last argument is memory for what it needs meanwhile.
+trait RowOf<I, T>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> bpe_core::Result<()> {}
+
+impl<I, T, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> bpe_core::Result<()>> RowOf<I, T> for F {}
 
 /// `take` gets the ids share by share, and the size of all texts.
 pub fn encode_each(
@@ -104,6 +111,22 @@ impl<'py> Part<'py> {
     }
 }
 
+/// One text of a batch.
+enum RowText<'a> {
+    Str(Text<'a>),
+    Column(ColumnText<'a>),
+}
+
+impl RowText<'_> {
+    /// A measure of the work.
+    fn size(&self) -> usize {
+        match self {
+            Self::Str(text) => text.size(),
+            Self::Column(text) => text.size(),
+        }
+    }
+}
+
 /// [`encode_each`] for parts.
 pub fn encode_parts<'py>(
     core: &CoreBpe,
@@ -114,26 +137,35 @@ pub fn encode_parts<'py>(
 ) -> PyResult<()> {
     let py = num_threads.py();
     let threads = threads(num_threads)?;
-    let mut texts: Vec<Text<'_>> = Vec::new();
+    let mut texts: Vec<RowText<'_>> = Vec::new();
     for part in parts {
         match part {
             Part::Objects(objects) => {
                 reserve(&mut texts, objects.len()).or_raise(py)?;
                 for object in objects {
-                    texts.push(text::read(object)?);
+                    let read = text::read(object).map_err(|error| in_row(py, texts.len(), error));
+                    texts.push(RowText::Str(read?));
                 }
             }
             Part::Column(column) => {
                 reserve(&mut texts, column.len()).or_raise(py)?;
-                texts.extend(column.texts()?.map(Text::Column));
+                texts.extend(column.texts()?.map(RowText::Column));
             }
         }
     }
     let size = texts.iter().map(|text| text.size()).sum();
     core.prefault_vocabulary(size);
-    let row =
-        |text: &Text<'_>, ids: &mut Vec<u32>| core.encoding().encode(&text.utf8()?, request, ids);
+    let encoding = core.encoding();
+    let row = |text: &RowText<'_>, ids: &mut Vec<u32>, scratch: &mut Vec<u8>| match text {
+        RowText::Str(text) => encoding.encode(&text.utf8()?, request, ids),
+        RowText::Column(text) => encoding.encode(text.utf8(scratch)?, request, ids),
+    };
     map(py, &texts, |text| text.size(), threads, row, |rows| take(rows, size))
+}
+
+/// The error of a row, which says which one it is.
+fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
+    PyTypeError::new_err(format!("row {row}: {}", error.value(py)))
 }
 
 /// `take` gets the bytes of each sequence of ids.
@@ -156,7 +188,9 @@ pub fn decode_rows(
     mut take: impl FnMut(&[u8]) -> PyResult<()>,
 ) -> PyResult<()> {
     let threads = threads(num_threads)?;
-    let row = |ids: &&[u32], bytes: &mut Vec<u8>| core.encoding().append_bytes(ids, bytes);
+    let row = |ids: &&[u32], bytes: &mut Vec<u8>, _: &mut Vec<u8>| {
+        core.encoding().append_bytes(ids, bytes)
+    };
     let take = |rows: &Rows<u8>| rows.rows().try_for_each(&mut take);
     map(num_threads.py(), rows, |ids| ids.len(), threads, row, take)
 }
@@ -168,7 +202,7 @@ fn map<I: Sync, T: Send>(
     inputs: &[I],
     size: impl Fn(&I) -> usize,
     threads: usize,
-    row: impl Fn(&I, &mut Vec<T>) -> bpe_core::Result<()> + Sync,
+    row: impl RowOf<I, T> + Sync,
     mut take: impl FnMut(&Rows<T>) -> PyResult<()>,
 ) -> PyResult<()> {
     let total: usize = inputs.iter().map(&size).sum();

@@ -11,10 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
-use crate::buffer_pool;
-use crate::columns::ColumnText;
+use crate::room;
 
-/// What a `str` holds, or a row of a column. May be read on any thread, whoever holds the interpreter.
+/// What a `str` holds. May be read on any thread, whoever holds the interpreter.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
     /// There as UTF-8 already.
@@ -22,8 +21,6 @@ pub enum Text<'a> {
     /// Not there as UTF-8. The interpreter could make it, but holds on to it for as long as the
     /// `str` lives, and takes fresh memory every time.
     CodePoints(CodePoints<'a>),
-    /// No `str`, but bytes that are looked at when the text is encoded.
-    Column(ColumnText<'a>),
 }
 
 /// The text of a `str`.
@@ -75,7 +72,6 @@ impl<'a> Text<'a> {
         match self {
             Self::Utf8(text) => text.len(),
             Self::CodePoints(code_points) => code_points.len(),
-            Self::Column(text) => text.size(),
         }
     }
 
@@ -86,15 +82,11 @@ impl<'a> Text<'a> {
         Ok(match self {
             Self::Utf8(text) => Utf8::Borrowed(text),
             Self::CodePoints(code_points) => {
-                let buffer = buffer_pool::TEXT.take(code_points.likely_utf8_length());
+                let buffer = room::if_there_is(code_points.likely_utf8_length());
                 let mut text = String::from_utf8(buffer).unwrap_or_default();
                 let is_repaired = code_points.append_to(&mut text)?;
                 Utf8::Made { text, is_repaired }
             }
-            Self::Column(text) => match text.utf8()? {
-                Ok(text) => Utf8::Borrowed(text),
-                Err(text) => Utf8::Made { text, is_repaired: false },
-            },
         })
     }
 }
@@ -120,14 +112,6 @@ impl Deref for Utf8<'_> {
         match self {
             Self::Borrowed(text) => text,
             Self::Made { text, .. } => text,
-        }
-    }
-}
-
-impl Drop for Utf8<'_> {
-    fn drop(&mut self) {
-        if let Self::Made { text, .. } = self {
-            buffer_pool::TEXT.give(std::mem::take(text).into_bytes());
         }
     }
 }

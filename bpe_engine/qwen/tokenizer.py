@@ -16,7 +16,13 @@ from ..load import dump_tiktoken_bpe, load_tiktoken_bpe, read_file
 from ..registry import get_encoding
 from ..tokenizer.backend import Backend, Token
 from ..tokenizer.encoding_backend import EncodingBackend
-from ..tokenizer.files import CONFIG, existing_folder, read_json, settings_of, write_config
+from ..tokenizer.files import (
+    check_stale_files,
+    located,
+    read_config,
+    settings_of,
+    write_config,
+)
 from ..tokenizer.tokenizer import Tokenizer
 from .names import NORMALIZATION, PATTERN, SPECIAL_TOKENS
 
@@ -92,17 +98,18 @@ class QwenTokenizer(Tokenizer):
 
         Args:
             folder: The folder. Nothing is downloaded.
-            kwargs: Arguments of the class, before those of the files.
+            kwargs: Arguments of the class, before those of the files; those of
+                `bpe_engine.Tokenizer.from_pretrained` besides.
 
         Raises:
             OSError: There is no such folder.
             ValueError: As the class does.
         """
-        path = existing_folder(folder)
-        settings = settings_of(path, read_json(path / CONFIG))
+        path, arguments = located(folder, kwargs)
+        settings = settings_of(path, read_config(path))
         if (path / _VOCAB_FILE).is_file():
             settings["vocab_file"] = path / _VOCAB_FILE
-        return cls(**{**settings, "name_or_path": os.fspath(folder), **kwargs})
+        return cls(**{**settings, "name_or_path": os.fspath(folder), **arguments})
 
     def save_vocabulary(self, save_directory: _Path, **kwargs: Any) -> tuple[str]:
         """Writes ``qwen.tiktoken``, extra tokens among the others. Returns its path."""
@@ -111,13 +118,30 @@ class QwenTokenizer(Tokenizer):
         return (path,)
 
     def save_pretrained(self, folder: _Path) -> tuple[str, ...]:
-        """Writes a folder that `from_pretrained` reads as this tokenizer. Returns its files."""
+        """Writes a folder that `from_pretrained` reads as this tokenizer. Returns its files.
+
+        Raises:
+            FileExistsError: The folder holds a file that would be read in their place, or along with
+                them.
+        """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
+        check_stale_files(self, path, has_tokenizer_file=False)
         return (
             *write_config(self, path, {"tokenizer_class": "QWenTokenizer"}),
             *self.save_vocabulary(path),
         )
+
+    def tokenize(  # type: ignore[override]
+        self,
+        text: Any,
+        allowed_special: Any = "all",
+        disallowed_special: Any = (),
+        **kwargs: Any,
+    ) -> list[Any]:
+        """The tokens of a text. The other arguments are those of a call."""
+        names = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
+        return super().tokenize(text, **names, **kwargs)
 
     # ---- The vocabulary ----
 
@@ -135,6 +159,12 @@ class QwenTokenizer(Tokenizer):
     def special_tokens(self) -> dict[str, int]:
         """The special tokens and their ids."""
         return dict(self.tokenizer._special_tokens)
+
+    @property
+    def decoder(self) -> dict[int, bytes | str]:
+        """The tokens by their ids, special ones among them."""
+        ranks: dict[int, bytes | str] = {id: token for token, id in self.mergeable_ranks.items()}
+        return {**ranks, **{id: name for name, id in self.special_tokens.items()}}
 
     @property
     def eod_id(self) -> int:

@@ -105,6 +105,10 @@ class Backend(ABC):
         """Adds tokens; returns how many are new."""
 
     @abstractmethod
+    def check_token(self, token: AddedToken) -> None:
+        """Raises ValueError if the token asks for what cannot be done."""
+
+    @abstractmethod
     def num_added(self, is_pair: bool) -> int:
         """How many tokens are added to a text or a pair."""
 

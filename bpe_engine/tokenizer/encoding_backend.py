@@ -141,11 +141,7 @@ class EncodingBackend(Backend):
         next_id = self.encoding.n_vocab
         for token in tokens:
             name = token.content
-            for flag in ("single_word", "lstrip", "rstrip"):
-                if getattr(token, flag):
-                    raise ValueError(
-                        f"the token {name!r} asks for {flag}, which only a tokenizer.json can do"
-                    )
+            self.check_token(token)
             if name not in special:
                 if self._rank(name.encode()) is not None:
                     raise ValueError(
@@ -161,6 +157,13 @@ class EncodingBackend(Backend):
             self.encoding = with_special_tokens(self._base, special)
         self._ordinary = frozenset(ordinary)
         return count
+
+    def check_token(self, token: AddedToken) -> None:
+        for flag in ("single_word", "lstrip", "rstrip"):
+            if getattr(token, flag):
+                raise ValueError(
+                    f"the token {token.content!r} asks for {flag}, which only a tokenizer.json can do"
+                )
 
     def num_added(self, is_pair: bool) -> int:
         return self._num_added * (2 if is_pair else 1)

@@ -121,6 +121,9 @@ class FileBackend(Backend):
     def add_tokens(self, tokens: Sequence[AddedToken]) -> int:
         return self.tokenizer.add_tokens(tokens)
 
+    def check_token(self, token: AddedToken) -> None:
+        """There is nothing that a file cannot do."""
+
     def num_added(self, is_pair: bool) -> int:
         return self.tokenizer.num_special_tokens_to_add(is_pair)
 

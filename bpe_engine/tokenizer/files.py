@@ -14,9 +14,21 @@ from .options import NO_LIMIT
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
 
-__all__ = ["CONFIG", "FLAGS", "existing_folder", "read_json", "settings_of", "write_config"]
+__all__ = [
+    "CONFIG",
+    "FLAGS",
+    "TOKENIZER",
+    "check_stale_files",
+    "existing_folder",
+    "located",
+    "read_config",
+    "read_json",
+    "settings_of",
+    "write_config",
+]
 
 CONFIG = "tokenizer_config.json"
+TOKENIZER = "tokenizer.json"
 #: The flags of an added token, as files name them.
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
@@ -46,6 +58,41 @@ def existing_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
+# Arguments of transformers' `from_pretrained` that say how files are fetched, or which class is made.
+_OF_NO_EFFECT = frozenset(
+    """cache_dir force_download local_files_only proxies resume_download revision token
+    trust_remote_code use_auth_token use_fast user_agent""".split()
+)
+
+
+def located(
+    folder: str | os.PathLike[str], arguments: Mapping[str, Any]
+) -> tuple[Path, dict[str, Any]]:
+    """The folder that the arguments of `from_pretrained` mean, and those that are left for a
+    constructor.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+    """
+    left = {name: value for name, value in arguments.items() if name not in _OF_NO_EFFECT}
+    return existing_folder(Path(folder, left.pop("subfolder", None) or "")), left
+
+
+def check_stale_files(tokenizer: Tokenizer, path: Path, has_tokenizer_file: bool) -> None:
+    """Raises FileExistsError if the folder holds a file that would be read along with those that
+    are to be written, or in their place."""
+    template = tokenizer.chat_template
+    names = {"default"} if isinstance(template, str) else set(template or ())
+    stale = [file for file in _template_files(path) if _name_of_template(file) not in names]
+    if not has_tokenizer_file and (path / TOKENIZER).is_file():
+        stale.insert(0, path / TOKENIZER)
+    if stale:
+        raise FileExistsError(
+            f"{stale[0]} is of another tokenizer, and would be read as a part of this one; remove "
+            "it, or save into another folder"
+        )
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file; an empty one if there is no such file.
 
@@ -61,6 +108,54 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(contents, dict):
         raise ValueError(f"{path} must hold a JSON object, not a {type(contents).__name__}")
     return contents
+
+
+# What a configuration holds under a name, where it holds it.
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("padding_side", "truncation_side", "errors", "tokenizer_class"), (str,)),
+    "model_max_length": (int, float),
+    "model_input_names": (list,),
+    "added_tokens_decoder": (dict,),
+    "chat_template": (str, list, dict),
+    "extra_special_tokens": (list, dict),
+    "additional_special_tokens": (list,),
+}
+_TOKEN_LISTS = ("extra_special_tokens", "additional_special_tokens")
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The configuration of a folder; an empty one if it has none.
+
+    Raises:
+        ValueError: It is no JSON object, or something in it is not of its kind.
+    """
+    file = path / CONFIG
+    config = read_json(file)
+
+    def check(name: str, value: Any, *kinds: type) -> None:
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"{file}: {name} must be {names}, not {type(value).__name__}")
+
+    for name, kinds in _KINDS.items():
+        check(name, config.get(name), *kinds)
+    for name in _TOKEN_LISTS:
+        for token in config.get(name) or ():
+            check(f"a token in {name}", token, str, dict)
+    for name in config.get("model_input_names") or ():
+        check("a name in model_input_names", name, str)
+    if isinstance(templates := config.get("chat_template"), list):
+        for entry in templates:
+            check("an item of chat_template", entry, dict)
+            if not {"name", "template"} <= set(entry):
+                raise ValueError(f"{file}: an item of chat_template needs a name and a template")
+    for id, token in (config.get("added_tokens_decoder") or {}).items():
+        check(f"token {id} of added_tokens_decoder", token, dict)
+        if not (id.isdecimal() and isinstance((token or {}).get("content"), str)):
+            raise ValueError(
+                f"{file}: token {id} of added_tokens_decoder needs an id and its content, a str"
+            )
+    return config
 
 
 def settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,14 +191,20 @@ def _token(value: Any) -> Any:
 
 def _chat_templates(path: Path, config: Mapping[str, Any]) -> Any:
     """The template, or several by name; files come before the configuration."""
-    found = {}
-    if (path / _TEMPLATE).is_file():
-        found["default"] = (path / _TEMPLATE).read_text(encoding="utf-8")
-    for file in sorted((path / _MORE_TEMPLATES).glob("*.jinja")):
-        found[file.stem] = file.read_text(encoding="utf-8")
+    files = _template_files(path)
+    found = {_name_of_template(file): file.read_text(encoding="utf-8") for file in files}
     if list(found) == ["default"]:
         return found["default"]
     return found or config.get("chat_template")
+
+
+def _template_files(path: Path) -> list[Path]:
+    main = path / _TEMPLATE
+    return [*([main] if main.is_file() else ()), *sorted((path / _MORE_TEMPLATES).glob("*.jinja"))]
+
+
+def _name_of_template(file: Path) -> str:
+    return "default" if file.name == _TEMPLATE else file.stem
 
 
 def write_config(tokenizer: Tokenizer, path: Path, more: Mapping[str, Any]) -> list[str]:

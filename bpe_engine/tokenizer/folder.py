@@ -11,7 +11,16 @@ from ..hf.components import AddedToken
 from ..hf.tokenizer import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe
 from .file_backend import FileBackend
-from .files import CONFIG, FLAGS, existing_folder, read_json, settings_of, write_config
+from .files import (
+    CONFIG,
+    FLAGS,
+    TOKENIZER,
+    check_stale_files,
+    located,
+    read_config,
+    settings_of,
+    write_config,
+)
 from .vocabularies import of_merges, of_ranks
 
 if TYPE_CHECKING:
@@ -19,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-_TOKENIZER = "tokenizer.json"
 #: The key under which a configuration says what only this package knows.
 _OWN = "bpe_engine"
 _RANKS = "tokenizer.tiktoken"
@@ -29,8 +37,8 @@ def load(
     cls: type[Tokenizer], folder: str | os.PathLike[str], arguments: dict[str, Any]
 ) -> Tokenizer:
     """See `Tokenizer.from_pretrained`."""
-    path = existing_folder(folder)
-    config = read_json(path / CONFIG)
+    path, arguments = located(folder, arguments)
+    config = read_config(path)
     if _is_qwen(path, config):
         from ..qwen.tokenizer import QwenTokenizer
 
@@ -38,12 +46,12 @@ def load(
     added = _added_tokens(config)
     settings = {**settings_of(path, config), "name_or_path": os.fspath(folder), **arguments}
     pattern = settings.pop("pattern", None)
-    if (path / _TOKENIZER).is_file():
+    if (path / TOKENIZER).is_file():
         # What is added to a text is the post-processor's business.
         for name in ("add_bos_token", "add_eos_token"):
             if name not in arguments:
                 settings.pop(name, None)
-        backend = FileBackend(_tokenizer_file(path / _TOKENIZER))
+        backend = FileBackend(_tokenizer_file(path / TOKENIZER))
         backend.add_tokens(list(added.values()))
         return cls(backend.tokenizer, **settings)
     if _OWN in config:
@@ -61,6 +69,8 @@ def load(
 
 def _with_flags(tokenizer: Tokenizer, added: Mapping[int, AddedToken]) -> Tokenizer:
     """The same; added tokens that are not special stay in decoded text."""
+    for token in added.values():
+        tokenizer._backend.check_token(token)
     ordinary = [token for token in added.values() if not token.special]
     if ordinary:
         tokenizer._backend.add_tokens(ordinary)
@@ -96,7 +106,7 @@ def _rank_file(path: Path) -> Path | None:
 
 
 def _is_qwen(path: Path, config: Mapping[str, Any]) -> bool:
-    if (path / _TOKENIZER).is_file():
+    if (path / TOKENIZER).is_file():
         return False
     return config.get("tokenizer_class") == "QWenTokenizer" or (
         not config and (path / "qwen.tiktoken").is_file()
@@ -112,9 +122,10 @@ def save(tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> tuple[str, ...
     path.mkdir(parents=True, exist_ok=True)
     more: dict[str, Any] = {}
     backend = tokenizer._backend
+    check_stale_files(tokenizer, path, isinstance(backend, FileBackend))
     if isinstance(backend, FileBackend):
         more["tokenizer_class"] = "PreTrainedTokenizerFast"
-        vocabulary = path / _TOKENIZER
+        vocabulary = path / TOKENIZER
         backend.tokenizer.save(vocabulary)
     else:
         encoding = backend.source

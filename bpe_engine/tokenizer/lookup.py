@@ -34,7 +34,8 @@ class Lookup(SpecialTokens):
         """The text of ids, or of one id; of a batch of rows, a list of texts.
 
         Args:
-            token_ids: An int, a list or array of ids, or several of them; or the result of a call.
+            token_ids: An int, a list or array of ids, or several of them; a `TokenBatch`; or the
+                result of a call.
             skip_special_tokens: Whether special tokens are left out.
             clean_up_tokenization_spaces: Of no effect: byte-level tokens hold their spaces.
             errors: As in the class, for this call.
@@ -62,8 +63,8 @@ class Lookup(SpecialTokens):
 
     def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
         """The token of an id, or a list of those of ids."""
-        if isinstance(ids, int):
-            return self._backend.id_to_token(ids)
+        if hasattr(ids, "__index__") and not getattr(ids, "ndim", 0):
+            return self._backend.id_to_token(operator.index(ids))
         skipped = set(self.all_special_ids) if skip_special_tokens else set()
         return [
             self._backend.id_to_token(id) for id in map(operator.index, ids) if id not in skipped
@@ -71,6 +72,8 @@ class Lookup(SpecialTokens):
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
         """The id of a token, or a list of those of tokens; that of `unk_token` for others."""
+        if tokens is None:
+            return None
         if isinstance(tokens, (str, bytes)):
             id = self._backend.token_to_id(tokens)
             return self.unk_token_id if id is None else id

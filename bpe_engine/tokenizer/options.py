@@ -6,10 +6,12 @@ import operator
 import warnings
 from typing import Any, NamedTuple
 
-__all__ = ["NO_LIMIT", "Strategies", "resolve"]
+__all__ = ["LARGEST", "NO_LIMIT", "Strategies", "resolve"]
 
 #: The `model_max_length` of a tokenizer that has none.
 NO_LIMIT = int(1e30)
+#: What native code takes as a length. No row is longer.
+LARGEST = 2**63 - 1
 # Above this, a length is none.
 _LARGE = int(1e20)
 
@@ -100,4 +102,4 @@ def _length(name: str, value: Any) -> int | None:
         raise TypeError(f"{name} must be an int or None, not {type(value).__name__}") from None
     if length < 0:
         raise ValueError(f"{name} must be at least 0, but is {length}")
-    return length
+    return min(length, LARGEST)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._core import EncodedRows, HfEncoding, arrange_rows
+from ..ragged import TokenBatch
 from .backend import Layout
 from .batch_encoding import BatchEncoding
 from .tensors import framework, matrix_as_tensor
@@ -119,7 +120,10 @@ def padded(
 ) -> BatchEncoding:
     """See `Tokenizer.pad`."""
     if isinstance(encoded, (list, tuple)) and encoded and isinstance(encoded[0], Mapping):
-        encoded = {name: [row[name] for row in encoded] for name in encoded[0]}
+        encoded = {
+            name: [_field(row, number, name) for number, row in enumerate(encoded)]
+            for name in encoded[0]
+        }
     if not isinstance(encoded, Mapping) or "input_ids" not in encoded:
         given = list(encoded) if isinstance(encoded, Mapping) else type(encoded).__name__
         raise ValueError(
@@ -145,6 +149,12 @@ def padded(
         fields.pop("attention_mask")
     made = result(arranged(fields, layout), None, names, None, is_batch)
     return BatchEncoding({**data, **made.data}, None, tensor_type)
+
+
+def _field(row: Mapping[str, Any], number: int, name: str) -> Any:
+    if name not in row:
+        raise ValueError(f"row {number} has no {name!r}, which row 0 has")
+    return row[name]
 
 
 def _framework_of(ids: Any) -> str | None:
@@ -174,6 +184,8 @@ def plain_ids(ids: Any) -> list[Any]:
         ids = ids["input_ids"]
     if isinstance(ids, int):
         return [ids]
+    if isinstance(ids, TokenBatch):
+        return ids.to_lists()
     plain = _plain(ids)
     if not isinstance(plain, (list, tuple)):
         try:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from .._core import encode_rows
 from ..hf.tokenizer import Tokenizer as FileTokenizer
@@ -44,8 +45,9 @@ def encode_segments(
     added = {id: token.content for id, token in tokenizer.get_added_tokens_decoder().items()}
     text = "".join(segment.text for segment in segments)
     whole = _encoded(tokenizer, text)
-    allowed = list(_trusted_spans(segments))
-    if all(_is_inside(text, token, allowed) for token in whole if token.id in added):
+    spans = list(_trusted_spans(segments))
+    starts = [span.start for span in spans]
+    if all(_is_inside(text, token, spans, starts) for token in whole if token.id in added):
         return whole
     return _encoded_apart(tokenizer, segments, added, bare())
 
@@ -65,24 +67,33 @@ def _encoded(tokenizer: FileTokenizer, text: str) -> list[Placed]:
     return [Placed(id, *span) for id, span in zip(rows.lists("input_ids")[0], rows.offsets()[0])]
 
 
-def _trusted_spans(segments: Sequence[Segment]) -> Any:
+class _Trusted(NamedTuple):
+    """A trusted segment: its characters, and the special tokens that it allows."""
+
+    start: int
+    end: int
+    allowed: bool | frozenset[str]
+
+
+def _trusted_spans(segments: Sequence[Segment]) -> Iterator[_Trusted]:
     position = 0
     for segment in segments:
-        if segment.allow_special:
-            yield position, position + len(segment.text), segment.allow_special
-        position += len(segment.text)
+        end = position + len(segment.text)
+        if segment.allow_special and segment.text:
+            yield _Trusted(position, end, segment.allow_special)
+        position = end
 
 
-def _is_inside(text: str, token: Placed, spans: Sequence[tuple[int, int, Any]]) -> bool:
+def _is_inside(text: str, token: Placed, spans: Sequence[_Trusted], starts: Sequence[int]) -> bool:
     """Whether the name of an added token stands in one trusted segment that allows it. The
     white space around it that some added tokens take along may be anybody's."""
     found = text[token.start : token.end]
     name = found.strip() or found
     start = token.start + found.index(name)
-    end = start + len(name)
-    return any(
-        first <= start and end <= last and _allows(allowed, name) for first, last, allowed in spans
-    )
+    place = bisect_right(starts, start) - 1
+    if place < 0 or spans[place].end < start + len(name):
+        return False
+    return _allows(spans[place].allowed, name)
 
 
 def _allows(allowed: bool | frozenset[str], name: str) -> bool:
@@ -138,12 +149,11 @@ def assistant_mask(placed: Sequence[Placed], segments: Sequence[Segment]) -> lis
     """1 for each id from the first to the last that stands for a character of one of the
     assistant's messages."""
     mask = [0] * len(placed)
+    # Both ascend, since tokens are in the order of the text.
+    starts, ends = [token.start for token in placed], [token.end for token in placed]
     for first, last in _assistant_spans(segments):
-        ids = [
-            index for index, (_, start, end) in enumerate(placed) if start < last and first < end
-        ]
-        if ids:
-            mask[ids[0] : ids[-1] + 1] = [1] * (ids[-1] + 1 - ids[0])
+        begin, end = bisect_right(ends, first), bisect_left(starts, last)
+        mask[begin:end] = [1] * (end - begin)
     return mask
 
 

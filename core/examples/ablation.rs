@@ -4,8 +4,9 @@
 //! ablation MECHANISM RANKS PATTERN
 //! ```
 //!
-//! MECHANISM is left out, nothing if it is empty. Each line of the standard input, `ROW FILE`, is answered by one line: the CPU time of the row on
-//! the text of the file, in microseconds. The process stays, so that the vocabulary is built once.
+//! MECHANISM is left out, nothing if it is empty. Each line of the standard input, `ROW FILE`, is
+//! answered by one line: the CPU time of the row on the text of the file, in microseconds. The
+//! process stays, so that the vocabulary is built once.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -13,9 +14,8 @@ use std::io::{BufRead, Write};
 use std::time::Duration;
 
 use bpe_core::ablation::leave_out;
-use bpe_core::special_tokens::Selection;
 use bpe_core::threads::in_order;
-use bpe_core::{Encoding, SpecialTokens, Splitter, Vocabulary, rank_file};
+use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -72,14 +72,17 @@ fn timed(work: impl FnOnce()) -> Duration {
 fn encode(encoding: &Encoding, documents: &[&str], threads: usize) {
     let work = |i: usize, ids: &mut Vec<u32>| {
         ids.clear();
-        encoding.encode(documents[i], &Selection::None, ids).expect("ids of a document");
+        encoding.encode(documents[i], &Request::ORDINARY, ids).expect("ids of a document");
         black_box(ids);
     };
     let Ok(()) = in_order(
         documents.len(),
         threads,
         work,
-        |job| job(),
+        |job| {
+            job();
+            Ok(())
+        },
         |_| Ok::<_, std::convert::Infallible>(()),
     );
 }
@@ -108,6 +111,11 @@ fn time(
             encode(encoding, &documents(even), 1);
             let documents = documents(odd);
             timed(|| encode(encoding, &documents, 1))
+        }
+        // What stands between spaces, one call each.
+        "words" => {
+            let words: Vec<&str> = odd.split_whitespace().collect();
+            timed(|| encode(encoding, &words, 1))
         }
         // Documents on two threads.
         "threads" => {

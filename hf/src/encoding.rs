@@ -128,13 +128,14 @@ impl Encoding {
         }
     }
 
-    /// Keeps at most `max_length` tokens; the rest becomes overflow, in parts of as many that
-    /// overlap by `stride`.
+    /// Keeps at most `max_length` tokens. With `keeps_overflow` the rest becomes overflow, in parts
+    /// of as many that overlap by `stride`.
     pub fn truncate(
         &mut self,
         max_length: usize,
         stride: usize,
         direction: Direction,
+        keeps_overflow: bool,
     ) -> Result<()> {
         let length = self.len();
         if max_length >= length {
@@ -143,7 +144,9 @@ impl Encoding {
         if max_length == 0 {
             let whole = std::mem::take(self);
             self.details = whole.details.is_some().then(Box::default);
-            self.overflowing.push(whole);
+            if keeps_overflow {
+                self.overflowing.push(whole);
+            }
             return Ok(());
         }
         if stride >= max_length {
@@ -152,6 +155,14 @@ impl Encoding {
                  without the tokens that the post-processor adds; it is {stride}"
             )));
         }
+        if !keeps_overflow {
+            *self = match direction {
+                Direction::Right => self.slice(0..max_length),
+                Direction::Left => self.slice(length - max_length..length),
+            };
+            return Ok(());
+        }
+        check_overflow(length.div_ceil(max_length - stride), max_length, length)?;
         let mut parts = Vec::new();
         let mut done = 0;
         loop {
@@ -246,6 +257,22 @@ impl Encoding {
             }
         }
     }
+}
+
+/// Fails if `parts` of `max_length` tokens are far more than the `length` tokens that they are of:
+/// parts that overlap nearly wholly, or each part of a text with each of another one.
+pub(crate) fn check_overflow(parts: usize, max_length: usize, length: usize) -> Result<()> {
+    /// How many tokens overflow may have in any case, and for each token of the texts.
+    const ALWAYS: usize = 1 << 24;
+    const EACH: usize = 64;
+    let tokens = parts.saturating_mul(max_length);
+    if tokens <= ALWAYS.max(length.saturating_mul(EACH)) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "what truncation cuts off of {length} tokens would be {parts} parts of up to {max_length}; \
+         take a smaller stride, or cut one text of a pair only: \"only_first\" or \"only_second\""
+    )))
 }
 
 fn fill<T: Clone>(items: &mut Vec<T>, missing: usize, item: T, direction: Direction) {

@@ -1,7 +1,7 @@
 //! What is done with ids after they were found: truncation, post-processors, padding.
 
 use crate::bytes::CHAR_OF;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, check_overflow};
 use crate::error::{Error, Result};
 use crate::spec::{
     Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, Truncation,
@@ -216,8 +216,10 @@ fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
 
 /// Cuts one or two sequences to size.
 fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
-    let Truncation { direction, max_length, strategy, stride } = *params;
-    let cut = |encoding: &mut Encoding, length| encoding.truncate(length, stride, direction);
+    let Truncation { direction, max_length, strategy, stride, discards_overflow } = *params;
+    let cut = |encoding: &mut Encoding, length| {
+        encoding.truncate(length, stride, direction, !discards_overflow)
+    };
     if max_length == 0 {
         return sequences.iter_mut().try_for_each(|encoding| cut(encoding, 0));
     }
@@ -241,7 +243,10 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
                 lengths.reverse();
             }
             cut(first, lengths[0])?;
-            cut(second, lengths[1])
+            cut(second, lengths[1])?;
+            // Each part of one text comes with each of the other.
+            let parts = (first.overflowing.len() + 1).saturating_mul(second.overflowing.len() + 1);
+            check_overflow(parts, max_length, total)
         }
         (TruncationStrategy::OnlyFirst, [target, ..])
         | (TruncationStrategy::OnlySecond, [_, target]) => match target.len().checked_sub(excess) {

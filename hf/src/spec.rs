@@ -192,6 +192,9 @@ pub struct Truncation {
     pub max_length: usize,
     pub strategy: TruncationStrategy,
     pub stride: usize,
+    /// Whether what is cut off is thrown away. No part of the file.
+    #[serde(skip)]
+    pub discards_overflow: bool,
 }
 
 /// To which length texts are filled up.

@@ -14,6 +14,7 @@ import bpe_engine
 from bpe_engine import Tokenizer
 from bpe_engine.byte_level import text_of
 from bpe_engine.load import dump_tiktoken_bpe
+from bpe_engine.qwen import QwenTokenizer
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("numpy")
@@ -268,6 +269,43 @@ def test_saving(tmp_path: Path, kind: str) -> None:
         assert theirs.encode("a<image><word>") == loaded.encode("a<image><word>")
 
 
+def test_what_would_be_read_in_its_place(tmp_path: Path) -> None:
+    """Nothing is saved beside the files of another tokenizer, which would be read instead."""
+    file = Tokenizer(bpe_engine.hf.Tokenizer.from_file(tokenizer_path("roberta-base")))
+    plain = Tokenizer(GPT2, chat_template={"default": "one", "rag": "two"})
+    file.save_pretrained(tmp_path / "model")
+    for other in (plain, QwenTokenizer()):
+        with pytest.raises(FileExistsError, match="tokenizer.json is of another tokenizer"):
+            other.save_pretrained(tmp_path / "model")
+        assert Tokenizer.from_pretrained(tmp_path / "model").encode("a") == file.encode("a")
+    plain.save_pretrained(tmp_path / "plain")
+    plain.save_pretrained(tmp_path / "plain")  # The same files again.
+    for template, name in (("one", "rag"), ({"rag": "two"}, "chat_template"), (None, "chat_temp")):
+        other = Tokenizer(GPT2, chat_template=template)
+        with pytest.raises(FileExistsError, match=rf"{name}.*\.jinja is of another tokenizer"):
+            other.save_pretrained(tmp_path / "plain")
+    loaded = Tokenizer.from_pretrained(tmp_path / "plain")
+    assert loaded.chat_template == plain.chat_template
+
+
+def test_arguments_of_transformers(tmp_path: Path) -> None:
+    """What is about downloading or classes is of no effect, and never a special token."""
+    Tokenizer(GPT2).save_pretrained(tmp_path / "model" / "inner")
+    options = {
+        "cache_dir": None, "revision": "main", "token": "secret", "use_auth_token": "secret",
+        "trust_remote_code": True, "use_fast": False, "local_files_only": True,
+    }  # fmt: skip
+    tokenizer = Tokenizer.from_pretrained(tmp_path / "model", subfolder="inner", **options)
+    assert tokenizer.encode("a") == [64] and tokenizer.special_tokens_map == {}
+    assert len(tokenizer) == GPT2.n_vocab
+    qwen = QwenTokenizer.from_pretrained(tmp_path, trust_remote_code=True, use_auth_token="secret")
+    assert qwen.special_tokens_map == {}
+    with pytest.raises(FileNotFoundError):
+        Tokenizer.from_pretrained(tmp_path / "model", subfolder="other")
+    with pytest.raises(TypeError, match="no argument 'trust'"):
+        Tokenizer.from_pretrained(tmp_path / "model" / "inner", trust=True)
+
+
 def test_what_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no folder on this machine"):
         Tokenizer.from_pretrained("openai-community/gpt2")
@@ -296,9 +334,44 @@ def test_what_is_no_folder(tmp_path: Path) -> None:
             },
             "99999999 of an added token is far beyond",
         ),
+        (
+            {
+                "tokenizer_config__json": {
+                    "added_tokens_decoder": {"1": {"content": "<x>", "lstrip": True}}
+                },
+                "tokenizer__model": base64.b64encode(b"a").decode() + " 0\n",
+            },
+            "'<x>' asks for lstrip",
+        ),
     ]:
         path = write(tmp_path / f"wrong {len(list(tmp_path.iterdir()))}", **files)
         with pytest.raises(ValueError, match=message):
+            Tokenizer.from_pretrained(path)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"padding_side": 5},
+        {"model_max_length": "9"},
+        {"model_input_names": [1]},
+        {"errors": []},
+        {"chat_template": 5},
+        {"chat_template": [{"name": "default"}]},
+        {"extra_special_tokens": [1]},
+        {"additional_special_tokens": "<x>"},
+        {"added_tokens_decoder": [1]},
+        {"added_tokens_decoder": {"1": 5}},
+        {"added_tokens_decoder": {"x": {"content": "<x>"}}},
+        {"added_tokens_decoder": {"1": {}}},
+    ],
+)
+def test_configurations_that_are_malformed(tmp_path: Path, config: dict[str, Any]) -> None:
+    for kind in ("PreTrainedTokenizerFast", "QWenTokenizer"):
+        path = write(tmp_path / kind, tokenizer_config__json={"tokenizer_class": kind, **config})
+        if kind != "QWenTokenizer":
+            (path / "tokenizer.json").symlink_to(tokenizer_path("gpt2"))
+        with pytest.raises(ValueError, match=r"tokenizer_config.json: .*" + next(iter(config))):
             Tokenizer.from_pretrained(path)
 
 

@@ -132,11 +132,17 @@ def test_errors() -> None:
         ([[[-1]]], 8, {}, "-1 is out of range"),
         ([one], 8, {"pad_id": -1}, "pad_id is -1"),
         ([one], 8, {"end_id": 2**31}, "end_id is 2147483648"),
+        ([one], 10**30, {}, "more than 2147483647"),
     ]:
         with pytest.raises(ValueError, match=message):
             pack_inputs(segments, length, **{**IDS, **ids})
-    with pytest.raises(ValueError, match="truncator must be"):
-        pack_inputs([one], 8, truncator="random", **IDS)  # type: ignore[arg-type]
+    for truncator in ("random", ["waterfall"]):
+        with pytest.raises(ValueError, match="truncator must be"):
+            pack_inputs([one], 8, truncator=truncator, **IDS)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="start_id must be an int, as encoding.encode_single_token"):
+        pack_inputs([one], 8, **{**IDS, "start_id": None})
+    with pytest.raises(TypeError, match=r"for one segment pass \[batch\]"):
+        pack_inputs(TokenBatch.from_lists(one), 8, **IDS)
     for segments in ([[1, 2]], ["text"], [["text"]], [3], [[[1.5]]]):
         with pytest.raises(TypeError):
             pack_inputs(segments, 8, **IDS)

@@ -106,7 +106,13 @@ def test_tokens() -> None:
         ids = TOKENIZER.convert_tokens_to_ids(tokens)
         assert ids == TOKENIZER.encode(text)
         assert TOKENIZER.convert_ids_to_tokens(ids) == tokens
+    assert TOKENIZER.tokenize("<|im_end|>", set()) == TOKENIZER.tokenize(
+        "<|im_end|>", allowed_special=()
+    )
+    with pytest.raises(ValueError, match="disallowed special token"):
+        TOKENIZER.tokenize("<|im_end|>", set(), "all")
     assert TOKENIZER.convert_tokens_to_ids(b"P") == 47
+    assert TOKENIZER.convert_tokens_to_ids([None]) == [None]
     # Ranks are bytes: a str is the name of a special token or nothing.
     assert TOKENIZER.convert_tokens_to_ids(["P", b"no such token"]) == [None, None]
     assert TOKENIZER.convert_tokens_to_ids(b"<|endoftext|>") is None
@@ -123,6 +129,8 @@ def test_the_vocabulary() -> None:
     special = TOKENIZER.special_tokens
     assert special == SPECIAL_TOKENS and len(special) == 208
     assert [special[f"<|extra_{i}|>"] for i in (0, 204)] == [151646, 151850]
+    decoder = TOKENIZER.decoder
+    assert len(decoder) == 151851 and decoder[47] == b"P" and decoder[151643] == "<|endoftext|>"
     ids = (TOKENIZER.eod_id, TOKENIZER.im_start_id, TOKENIZER.im_end_id)
     assert ids == (151643, 151644, 151645)
 

@@ -72,6 +72,17 @@ def test_every_column_gives_the_same(columns: Any) -> None:
         assert batch.values.dtype == np.uint32 and batch.row_splits.dtype == np.int64, name
 
 
+def test_columns_that_are_laid_out_otherwise() -> None:
+    pa = pytest.importorskip("pyarrow")
+    ends = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3]), pa.array(["a", "b c"]))
+    for column in (ends, pa.chunked_array([ends])):
+        assert GPT2.encode_batch_ragged(column).to_lists() == [[64], [64], [65, 269]]
+    assert GPT2.encode_batch_ragged(pa.array(["[1]"], pa.json_())).to_lists() == [
+        GPT2.encode("[1]")
+    ]
+    assert len(GPT2.encode_batch_ragged(np.array([]))) == 0
+
+
 def test_polars() -> None:
     polars = pytest.importorskip("polars")
     assert GPT2.encode_batch_ragged(polars.Series(TEXTS)).to_lists() == [
@@ -115,13 +126,19 @@ def test_what_is_no_column_of_text() -> None:
         ("text", r"for one text pass \[text\]"),
         (b"bytes", "not bytes"),
         (3, "not int"),
-        ([1], "not int"),
+        ([1], "row 0: text must be a str, not int"),
+        (["a", None], "row 1: text must be a str, not NoneType"),
+        (np.array(["a", None], dtype=object), "row 1: text must be a str, not NoneType"),
+        ({"text": ["a"]}, r'batch\["text"\]'),
         (np.array([b"a"]), "numpy.char.decode"),
         (np.array([["a"]]), "one dimension"),
         (np.array([1]), "must hold str"),
         (pa.array([b"a"]), r"cast it first"),
         (pa.array([1]), "not int64"),
+        (pa.array([1]).dictionary_encode(), "not int64"),
         (pa.table({"text": ["a"]}), r'table\["text"\]'),
+        (pa.array([{"text": "a"}]), r'table\["text"\]'),
+        (pytest.importorskip("pandas").DataFrame({"text": ["a"]}), r'table\["text"\]'),
     ]:
         with pytest.raises(TypeError, match=message):
             GPT2.encode_batch_ragged(wrong)
@@ -286,10 +303,12 @@ def test_arrow_that_is_no_batch() -> None:
         (pa.array([[1, None]]), "an id is null"),
         (pa.array([[-1]]), "-1 is out of range"),
         (pa.array([[2**32]]), "4294967296 is out of range"),
+        (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), "a row is null"),
     ]:
         with pytest.raises(ValueError, match=message):
             TokenBatch.from_arrow(wrong)
-    for wrong in (pa.array([1]), pa.array([[1.5]]), pa.array([["a"]]), [[1]]):
+    views = pa.array([[1]], pa.list_view(pa.int32()))
+    for wrong in (pa.array([1]), pa.array([[1.5]]), pa.array([["a"]]), views, [[1]]):
         with pytest.raises(TypeError):
             TokenBatch.from_arrow(wrong)
     damaged = pa.Array.from_buffers(
@@ -300,6 +319,22 @@ def test_arrow_that_is_no_batch() -> None:
     )
     with pytest.raises(ValueError):
         TokenBatch.from_arrow(damaged)
+
+
+def test_other_arrow_data() -> None:
+    pa = pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    lists = [[1, 2], [3, 4]]
+    fixed = pa.array(lists, pa.list_(pa.int32(), 2))
+    column = pd.Series(lists, dtype=pd.ArrowDtype(pa.list_(pa.int64())))
+    for array in (fixed, pa.chunked_array([fixed]), column):
+        assert TokenBatch.from_arrow(array).to_lists() == lists
+    assert TokenBatch.from_arrow(fixed[1:]).to_lists() == lists[1:]
+    # pyarrow gives lists that are all empty the type null.
+    assert TokenBatch.from_arrow(pa.array([[], []])).to_lists() == [[], []]
+    batch = TokenBatch.from_lists(lists)
+    shared = TokenBatch.from_arrow(pa.chunked_array([batch.to_arrow()]))
+    assert np.shares_memory(shared.values, batch.values)
 
 
 def test_what_is_no_batch() -> None:
@@ -322,6 +357,13 @@ def test_what_is_no_batch() -> None:
         batch.pad(side="middle")
     with pytest.raises(ValueError, match="max_length must be at least 0"):
         batch.truncate(-1)
+    assert batch.truncate(10**30) == batch
+    with pytest.raises(MemoryError):
+        batch.pad(10**30)
+    with pytest.raises(ValueError, match="does not fit into int64"):
+        batch.pad(3, 2**63)
+    with pytest.raises(TypeError, match="batch 1 must be a TokenBatch, not list"):
+        TokenBatch.concat([batch, [[1]]])  # type: ignore[list-item]
     with pytest.raises(IndexError):
         batch[[2]]
     with pytest.raises(IndexError):

@@ -231,6 +231,9 @@ def test_what_an_encoding_cannot_add() -> None:
     tokenizer = Tokenizer(GPT2)
     with pytest.raises(ValueError, match="lstrip"):
         tokenizer.add_tokens(AddedToken("<x>", lstrip=True))
+    # Nor of a token that is there already, where it would be left out silently.
+    with pytest.raises(ValueError, match="rstrip"):
+        Tokenizer(GPT2, mask_token=AddedToken(END, rstrip=True))
     with pytest.raises(ValueError, match="a token of the vocabulary already"):
         tokenizer.add_tokens("hello")
     assert len(tokenizer) == 50257
@@ -357,6 +360,17 @@ def test_errors() -> None:
         (lambda: PLAIN("a", max_length="9"), TypeError, "max_length must be an int"),
         (lambda: PLAIN("a", max_length=9, stride=-1), ValueError, "stride"),
         (lambda: PLAIN("a", padding="max_length", max_length=10**15), MemoryError, "no memory"),
+        (lambda: PLAIN("a", padding="max_length", max_length=10**30), MemoryError, "no memory"),
+        (lambda: PLAIN("a", padding=True, pad_to_multiple_of=10**30), MemoryError, "no memory"),
+        (lambda: PLAIN("a b", max_length=1, stride=10**30), ValueError, "stride"),
+        (lambda: Tokenizer(GPT2, model_max_length=-1), ValueError, "model_max_length .* is -1"),
+        (lambda: Tokenizer(GPT2, errors="no such"), LookupError, "no such"),
+        (lambda: PLAIN.get_special_tokens_mask([1]), ValueError, "already_has_special_tokens"),
+        (
+            lambda: PLAIN.pad([{"input_ids": [1], "length": 1}, {"input_ids": [2]}]),
+            ValueError,
+            "row 1 has no 'length', which row 0 has",
+        ),
         (lambda: PLAIN.decode([50257]), KeyError, "50257"),
         (lambda: PLAIN.decode([-1]), OverflowError, "-1"),
         (lambda: PLAIN.decode(["a"]), TypeError, "str"),
@@ -365,9 +379,17 @@ def test_errors() -> None:
     ]:
         with pytest.raises(error, match=message):
             call()
+    assert PLAIN("a b", truncation=True, max_length=10**30).input_ids == PLAIN.encode("a b")
     # Names that a program may have misspelt raise, as those of any object.
     with pytest.raises(AttributeError):
         _ = PLAIN.no_such_name
+
+
+def test_batches_of_tokens_are_decoded(tokenizer: Tokenizer) -> None:
+    batch = TokenBatch.from_lists([GPT2.encode("a b"), [], GPT2.encode("c")])
+    assert tokenizer.decode(batch) == tokenizer.batch_decode(batch) == ["a b", "", "c"]
+    assert tokenizer.convert_ids_to_tokens(batch[0][0]) == "a"
+    assert tokenizer.convert_ids_to_tokens(batch[0]) == ["a", "Ġb"]
 
 
 def test_errors_of_decoding(tokenizer: Tokenizer) -> None:

@@ -216,8 +216,15 @@ def test_special_tokens(both: tuple[Any, Any]) -> None:
         if getattr(theirs, name) is not None:
             suffix = "_ids" if name.endswith("s") else "_id"
             assert getattr(ours, name + suffix) == getattr(theirs, name + suffix)
-    for name in ("padding_side", "truncation_side", "model_max_length", "model_input_names"):
+    for name in (
+        "padding_side", "truncation_side", "model_max_length", "model_input_names",
+        "max_len_single_sentence", "max_len_sentences_pair",
+    ):  # fmt: skip
         assert getattr(ours, name) == getattr(theirs, name)
+    ids = [5, *theirs.all_special_ids, 6]
+    assert ours.get_special_tokens_mask(
+        ids, already_has_special_tokens=True
+    ) == theirs.get_special_tokens_mask(ids, already_has_special_tokens=True)
     for pair in (False, True):
         assert ours.num_special_tokens_to_add(pair) == theirs.num_special_tokens_to_add(pair)
 

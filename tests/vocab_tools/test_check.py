@@ -15,9 +15,10 @@ import vocab_oracle
 from hypothesis import given
 from seeds import seeded
 from vocab_bases import BYTES, DATA, EXAMPLE_EXTRA, EXAMPLE_WORDS, QWEN, bases, word_lists
+from vocab_command import run
 
 import bpe_engine
-from vocab_tools import CheckResult, check_vocabulary, learn_merges, read_words
+from vocab_tools import CheckResult, check_vocabulary, dump_ranks, learn_merges, read_words
 from vocab_tools.check import ROUND_TRIP_CLASSES, RULES
 
 
@@ -182,7 +183,7 @@ def test_an_id_far_off_costs_no_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert peak < 50_000_000
     assert codes(result)["ID_GAP"] == codes(extended)["EXTRA_GAP"] == far - 256
-    assert examples(result, "ID_GAP") == f"256 to {far - 1} ({far - 256} ids)"
+    assert examples(result, "ID_GAP") == f"256 to {far - 1} ({far - 256:,} ids)"
     assert result.sizes["unused_ids"] == far - 256
     row = {"first": 256, "last": far - 1, "count": far - 256}
     assert extended.to_plain()["unused_ids"] == [row]
@@ -358,3 +359,30 @@ def test_nothing_at_all(tmp_path: Path) -> None:
 def test_the_twin_reads_what_is_checked() -> None:
     ranks = dict(BYTES)
     assert vocab_oracle.apply_ranks(b"ab", {**ranks, b"ab": 256}) == (b"ab",)
+
+
+def test_what_is_new_comes_first(tmp_path: Path) -> None:
+    extra = tmp_path / "extra.tiktoken"
+    extra.write_bytes(dump_ranks({b"zq\xff": 151851, "e\u0301q".encode(): 151852}))
+    result = check_vocabulary(QWEN, extra)
+    finding = result.finding("NOT_UTF8")
+    assert finding is not None and finding.counted == "1,449, 1 of them new"
+    assert finding.examples[0].startswith("151851 ")
+    warnings = [finding for finding in result.findings if finding.severity == "warning"]
+    new = [finding.new == 0 for finding in warnings]
+    assert new == sorted(new)
+    shown = run("check", QWEN, extra).stdout
+    assert "NOT_NFC (249, 1 of them new)" in shown
+    assert "special tokens 208, max id plus one 151,853" in shown
+
+
+def test_the_count_of_a_corpus_is_that_of_changes(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("ab ab cd")
+    result = check_vocabulary(BYTES, {b"ab": 256}, special_tokens={}, corpus=corpus)
+    finding = result.finding("CORPUS")
+    # " ab" changes with "ab".
+    assert finding is not None and finding.count == 2 and "of 3" in finding.message
+    same = check_vocabulary(BYTES, {b"xy": 256}, special_tokens={}, corpus=corpus)
+    finding = same.finding("CORPUS")
+    assert finding is not None and finding.count == 0

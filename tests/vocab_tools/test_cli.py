@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import pty
+import re
 import signal
+import struct
 import subprocess
+import sys
+import termios
 import time
 import unicodedata
 from html.parser import HTMLParser
@@ -100,7 +105,8 @@ def test_limits(tmp_path: Path, base: Path) -> None:
     path = listed(tmp_path, "low\t5", "lower\t2", "xy\t1")
     done = run("learn", base, path, "-o", "-", "--max-merges", "2")
     assert len(done.stdout.splitlines()) == 2
-    assert "2 words do not become one token: lower, xy" in done.stderr
+    reason = "since the limit of 2 merges was reached (--max-merges)"
+    assert f"2 words do not become one token, {reason}: lower, xy" in done.stderr
     assert len(run("learn", base, path, "-o", "-", "--min-frequency", 2).stdout.splitlines()) == 4
 
 
@@ -124,7 +130,9 @@ def test_learn_on_another_published_base(tmp_path: Path) -> None:
     path = listed(tmp_path, "qwertzuiopasdf\t3")
     output = tmp_path / "extra.tiktoken"
     done = run("learn", DATA / "o200k_base.tiktoken", path, "-o", output)
-    assert done.returncode == 0 and "the base is o200k_base" in done.stderr
+    assert done.returncode == 0 and "base: recognised as o200k_base\n" in done.stdout
+    # It is no reason for a warning.
+    assert "o200k_base" not in done.stderr
     assert run("check", DATA / "o200k_base.tiktoken", output).returncode == 0
 
 
@@ -215,7 +223,7 @@ def test_reports(tmp_path: Path, words: Path) -> None:
 
 def test_reports_escape_what_they_show(tmp_path: Path, base: Path) -> None:
     report = tmp_path / "r.html"
-    path = listed(tmp_path, "<script>\t1", "a|b\t1")
+    path = listed(tmp_path, "<script>\t1", "a|b\t1", "plain\t1")
     assert run("learn", base, path, "-o", "-", "--report", report).returncode == 0
     page = report.read_text(encoding="utf-8")
     # One script is the page's own; the word stands in its cell and in its data, escaped.
@@ -357,3 +365,71 @@ def test_the_check_of_o200k_base_takes_two_seconds() -> None:
 
     # Processor time: it does not count what other programs take.
     assert min(timed() for _ in range(3)) < 2
+
+
+def on_a_terminal(width: int, *arguments: object) -> list[str]:
+    """The lines that the command writes on a terminal, without what moves the cursor."""
+    reader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    environment = {**os.environ, "TERM": "dumb"}
+    environment.pop("COLUMNS", None)
+    command = [*COMMAND, *map(str, arguments)]
+    process = subprocess.Popen(command, stderr=terminal, stdout=terminal, env=environment)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            block = os.read(reader, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        shown += block
+    os.close(reader)
+    process.wait()
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_lines_end_where_the_terminal_ends(tmp_path: Path, base: Path, width: int) -> None:
+    words = listed(tmp_path, "z" * 120 + "\t3", "getElementByIdAndClassName\t1234567", "a b\t2")
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("getElementByIdAndClassName of zebras\n" * 9)
+    extra = tmp_path / "e"
+    lines = on_a_terminal(width, "learn", base, words, "-o", extra, "--corpus", corpus)
+    lines += on_a_terminal(width, "check", base, extra, "--words", words, "--corpus", corpus)
+    lines += on_a_terminal(width, "propose", base, corpus, "-o", tmp_path / "w", "-n", 30)
+    assert len(lines) > 50
+    # A command to copy is one line, however long.
+    long = [line for line in lines if len(line) > width and "Learn them with" not in line]
+    assert long == []
+    assert any("1,234,567" in line for line in lines)
+
+
+def test_tables_in_a_pipe_end_with_their_text(tmp_path: Path, base: Path) -> None:
+    done = run("learn", base, listed(tmp_path, "ab\t1234", "a c\t1"), "-o", tmp_path / "e")
+    assert "1,234" in done.stdout and "1 of 2" in done.stdout
+    lines = (done.stdout + done.stderr).splitlines()
+    assert all(line == line.rstrip() for line in lines)
+    # Numbers end where their heading ends.
+    heading = next(line for line in lines if line.endswith("how many"))
+    assert all(len(line) == len(heading) for line in lines if line.startswith("words that"))
+
+
+def test_little_is_imported_before_ctrl_c_is_seen_to() -> None:
+    code = (
+        "import sys; old = set(sys.modules); import vocab_tools.cli; print(*set(sys.modules) - old)"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, cwd=root
+    )
+    found = set(done.stdout.split())
+    assert "vocab_tools.cli" in found and not {"typing", "importlib", "re", "click"} & found
+
+
+def test_python_runs_the_package() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "vocab_tools", "-h"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "propose" in done.stdout

@@ -13,7 +13,7 @@ import pytest
 import tiktoken
 from hf_oracle import FILES, SHARED, tokenizer_path
 from seeds import seeded
-from vocab_bases import BYTES
+from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
 import bpe_engine
@@ -529,3 +529,12 @@ def test_tokenizer_files_there_and_back_on_the_corpora(
     tmp_path: Path, name: str, corpora: list[str]
 ) -> None:
     _there_and_back(tmp_path, tokenizer_path(name), corpora)
+
+
+def test_the_note_says_what_is_used() -> None:
+    from vocab_tools.convert import rank_file
+
+    assert rank_file.load(QWEN).notes[0].endswith("its pattern and special tokens are used")
+    given = rank_file.load(QWEN, special_tokens={"<|end|>": 151643})
+    assert given.special_tokens == {"<|end|>": 151643}
+    assert given.notes[0].endswith("recognised as qwen: its pattern is used")

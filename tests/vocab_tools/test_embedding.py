@@ -314,3 +314,13 @@ class TestLayers:
         first, second = (extend_embeddings(old, plan, "covariance", seed=1) for _ in range(2))
         assert torch.equal(first.weight, second.weight)
         assert torch.allclose(first.weight[256], old.weight.mean(0), atol=1e-3)
+
+
+def test_a_table_without_the_rows_of_special_tokens_is_refused() -> None:
+    numpy = pytest.importorskip("numpy")
+    plan = embedding_plan({**BYTES}, {b"ab": 300}, special_tokens={"<x>": 256, "<y>": 257})
+    with pytest.raises(ValueError, match="has 256 rows.*special tokens.*up to the id 257"):
+        extend_embeddings(numpy.ones((256, 2)), plan)
+    with pytest.raises(ValueError, match="special_tokens="):
+        extend_embeddings(numpy.ones((257, 2)), plan)
+    assert extend_embeddings(numpy.ones((258, 2)), plan).shape == (301, 2)

@@ -146,3 +146,47 @@ def test_a_closed_pipe_ends_every_command_alike(tmp_path: Path, base: Path) -> N
             )
             assert done.stdout.endswith("141\n"), (arguments, done.stdout)
             assert done.stderr == "", arguments
+
+
+def test_no_backup_is_left_when_replacing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    target.write_text("old")
+    files = OutputFiles([str(target)], force=True)
+
+    def failing(source: object, target: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="Operation not permitted.*target"):
+        files.write({str(target): b"new"})
+    assert contents(tmp_path) == {"target": b"old"}
+
+
+def test_every_error_names_its_file(tmp_path: Path, base: Path) -> None:
+    words = listed(tmp_path, "ab\t1")
+    for output, message in [
+        ("/dev/full", "/dev/full: No space left on device"),
+        ("", "the name of an output is empty"),
+        (f"{tmp_path}/folder/", f"{tmp_path}/folder/: is a directory"),
+    ]:
+        done = run("learn", base, words, "-o", output, "-q")
+        assert done.returncode == 1 and f"Error: {message}" in done.stderr, output
+    assert not (tmp_path / "folder").exists()
+    for arguments in (f"check {base}", f"check {base} --json", f"learn {base} {words} -o - -q"):
+        shell = f"{' '.join(COMMAND)} {arguments} > /dev/full"
+        done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+        assert done.returncode == 1, arguments
+        assert done.stderr == "Error: standard output: No space left on device\n", arguments
+
+
+def test_no_new_tokens_is_no_success(tmp_path: Path, base: Path) -> None:
+    words = listed(tmp_path, "a\t1")
+    output, report = tmp_path / "extra.tiktoken", tmp_path / "report.md"
+    done = run("learn", base, words, "-o", output, "--report", report)
+    assert done.returncode == 1 and "there are no new tokens" in done.stderr
+    assert not output.exists() and "already a token" in report.read_text()
+    # What add_merges.py writes is kept.
+    done = run("learn", base, words, "-o", output, "--like-add-merges")
+    assert done.returncode == 0 and output.read_bytes() == b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,16 @@ def test_words_that_do_not_become_tokens_are_never_cut(tmp_path: Path) -> None:
     words = [f"{first}{second}xy" for first in "abcdefghijkl" for second in "mnopqrstuvw"]
     path = listed(tmp_path, *(f"{word}\t3" for word in words), *(f"a b{n}\t1" for n in range(150)))
     done = run("learn", QWEN, path, "-o", tmp_path / "e", "-q", "--max-merges", 0)
-    line = next(line for line in done.stderr.splitlines() if "not become one token" in line)
-    assert all(word in line for word in words)
+    start = done.stderr.index("132 words do not become one token, since the limit of 0 merges was")
+    assert "(--max-merges)" in done.stderr[start:]
+    assert set(words) <= set(re.findall(r"\w+", done.stderr[start:]))
+    lines = done.stderr[start:].partition("\nwarning: ")[0].splitlines()
+    assert max(map(len, lines)) <= 120
+    # A list of thousands, too.
+    many = [f"q{first}{word}" for first in "abcdefghijklmnop" for word in words]
+    path = listed(tmp_path, *(f"{word}\t3" for word in many))
+    done = run("learn", QWEN, path, "-o", tmp_path / "e", "-q", "--max-merges", 1, "--force")
+    assert len(set(many) & set(re.findall(r"\w+", done.stderr))) >= len(many) - 1
 
 
 def test_grave_kinds_come_first() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 from seeds import seeded
 from vocab_bases import BYTES, QWEN
-from vocab_command import run
+from vocab_command import COMMAND, run
 
 import bpe_engine
 from vocab_tools import (
@@ -22,6 +26,7 @@ from vocab_tools import (
 )
 from vocab_tools.corpus import count_pieces, read_texts
 from vocab_tools.corpus.reading import BLOCK_CHARACTERS
+from vocab_tools.extend.selection import learned_tokens, tokens_of
 from vocab_tools.patterns import named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
@@ -34,6 +39,14 @@ DOMAIN = "myocarditis and pericarditis, no endocarditis: the pericardium; " * 20
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus.txt"
     path.write_text(TEXT + "猫と犬 " * 30 + "rareword\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A small base: single bytes."""
+    path = tmp_path / "base.tiktoken"
+    path.write_bytes(dump_ranks(BYTES))
     return path
 
 
@@ -166,9 +179,8 @@ def test_extend_does_it_in_one_go(tmp_path: Path, corpus: Path) -> None:
     assert again.returncode == 1 and "exists already" in again.stderr
 
 
-def test_an_extended_base_is_extended_again(tmp_path: Path, corpus: Path) -> None:
-    base, first = tmp_path / "base.tiktoken", tmp_path / "first.tiktoken"
-    base.write_bytes(dump_ranks(BYTES))
+def test_an_extended_base_is_extended_again(tmp_path: Path, base: Path, corpus: Path) -> None:
+    first = tmp_path / "first.tiktoken"
     assert run("extend", base, corpus, "-n", 6, "-o", first, "-q").returncode == 0
     second = tmp_path / "second.tiktoken"
     options = ["-n", 6, "-o", second, "--extra", first, "-q"]
@@ -176,3 +188,105 @@ def test_an_extended_base_is_extended_again(tmp_path: Path, corpus: Path) -> Non
     assert load_ranks(first).keys().isdisjoint(load_ranks(second))
     checked = run("check", base, first, second)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_words_are_chosen_by_what_they_save(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text(DOMAIN.replace("; ", ";\n"))
+    saved = []
+    ranks = load_ranks(QWEN)
+    for new_ids in (3, 4, 5, 7):
+        proposal = propose_words(ranks, [path], new_ids)
+        assert proposal.new_ids <= new_ids
+        assert sum(word.new_ids for word in proposal.words) == proposal.new_ids
+        saved.append(proposal.saved // 20)
+        if new_ids == 4:
+            assert {word.word for word in proposal.words} == {" pericarditis", " pericardium"}
+    assert saved == [5, 6, 7, 10]
+
+
+def test_the_choice_is_near_the_best(tmp_path: Path) -> None:
+    chooser = seeded("proposals")
+    pattern = named_pattern("qwen")
+    current = pattern.encoding(BYTES, {})
+    stems = ["card", "peri", "endo", "itis", "um", "my", "lo", "wer"]
+    path = tmp_path / "corpus.txt"
+    ratios = []
+    for _ in range(6):
+        words: dict[str, int] = {}
+        while len(words) < 6:
+            word = " " + "".join(chooser.sample(stems, chooser.randint(1, 2)))
+            words[word] = chooser.randint(5, 60)
+        path.write_text("".join(word * count for word, count in words.items()))
+        worth = []
+        for size in range(1, 7):
+            for some in itertools.combinations(words.items(), size):
+                tokens = learned_tokens(some, BYTES)
+                before, after = tokens_of(words, current, pattern, BYTES, tokens)
+                worth.append((len(tokens), before - after))
+        for new_ids in (6, 10, 14):
+            best = max((saved for count, saved in worth if count <= new_ids), default=0)
+            proposal = propose_words(BYTES, [path], new_ids, pattern="qwen")
+            assert proposal.new_ids <= new_ids
+            ratios += [proposal.saved / best] if best else []
+    assert sum(ratios) / len(ratios) > 0.93
+
+
+def test_a_pipe_is_read_once(tmp_path: Path, base: Path) -> None:
+    path = tmp_path / "domain.txt"
+    path.write_text(DOMAIN)
+    reports = []
+    for name in ("file", "standard", "fifo"):
+        report = tmp_path / f"{name}.json"
+        options = ["-n", 40, "-o", tmp_path / f"{name}.tiktoken", "--report", report]
+        if name == "standard":
+            done = run("extend", base, "-", *options, input=DOMAIN)
+        elif name == "fifo":
+            fifo = tmp_path / "fifo.txt"
+            os.mkfifo(fifo)
+            with subprocess.Popen(["cp", str(path), str(fifo)]):
+                done = run("extend", base, fifo, *options)
+        else:
+            done = run("extend", base, path, *options)
+        assert done.returncode == 0, done.stderr
+        reports.append(json.loads(report.read_text(encoding="utf-8"))["corpus"])
+    names = [report.pop("files")[0]["name"] for report in reports]
+    assert names == [str(path), "-", str(tmp_path / "fifo.txt")]
+    assert reports[0]["tokens_before"] == len(DOMAIN)
+    assert reports[0] == reports[1] == reports[2]
+    done = run("propose", base, "-", "-n", 40, "-o", "-", "-q", input=DOMAIN)
+    assert done.stdout == run("propose", base, path, "-n", 40, "-o", "-", "-q").stdout != ""
+    done = run("extend", base, "-", "-", "-o", "-", input=DOMAIN)
+    assert done.returncode == 2 and "standard input (-) is given twice" in done.stderr
+
+
+def test_the_printed_command_learns_the_words(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "it's.txt").write_text(DOMAIN)
+    options = ["-n", 8, "-o", folder / "the words.txt", "--pattern-regex", r"\s?\S+"]
+    done = run("propose", QWEN, folder / "it's.txt", *options)
+    assert done.returncode == 0, done.stderr
+    command = done.stdout.rpartition("Learn them with: ")[2].strip()
+    assert "--pattern-regex" in command
+    ours = " ".join(shlex.quote(part) for part in COMMAND)
+    shell = command.replace("vocab-tools", ours, 1)
+    learned = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
+    assert learned.returncode == 0 and "several pieces" not in learned.stderr
+    assert 0 < len(load_ranks(tmp_path / "extra.tiktoken")) <= 8
+
+
+def test_no_words_is_no_success(tmp_path: Path, base: Path) -> None:
+    corpus, words = tmp_path / "corpus.txt", tmp_path / "words.txt"
+    corpus.write_text("rare words\n")
+    for command in ("propose", "extend"):
+        done = run(command, base, corpus, "-o", words)
+        assert done.returncode == 1 and "nothing is written" in done.stderr
+        assert "Learn them with" not in done.stdout and not words.exists()
+
+
+def test_extend_gives_no_hints_about_a_list(tmp_path: Path, base: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("myocarditis\n" * 20)
+    done = run("extend", base, corpus, "-n", 20, "-o", tmp_path / "e")
+    assert done.returncode == 0 and "--keep-space" not in done.stdout + done.stderr

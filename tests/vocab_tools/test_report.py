@@ -25,6 +25,7 @@ WORDS = {
     "مرحباكتاب": 1234567,
     " getElementByNameAndClass": 40,
     "<&></": 4000,
+    "zq" * 60: 777_777,
     **{f"zq{first}{second}x": 5 for first in "abcdefghijklmnop" for second in "abcdefghijklmnop"},
 }
 
@@ -69,6 +70,35 @@ def test_rows_are_data_that_cannot_end_its_element(page: Path) -> None:
     # By frequency: number, tokens before and after, id, and the path.
     assert words[0][:2] == ["我是一只猫", 20_000_000] and words[0][3] == 1
     assert words[0][5][-1] == ["我是一只猫"]
+
+
+def test_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
+    words = {
+        "it's": 1,
+        " the zebra": 2,
+        "ภาษาไทย": 3,
+        "ที่": 4,
+        "\U0001f469\u200d\U0001f4bb": 5,
+        "a'\"": 6,
+    }
+    path = tmp_path / "r.html"
+    write_report(path, learn_merges(BYTES, words, pattern="gpt2"))
+    text = path.read_text(encoding="utf-8")
+    cells = html.unescape(text)
+    assert "\\'" not in cells and "\u2423the" in cells and "\U0001f469\u200d\U0001f4bb" in cells
+    # A mark at the beginning of a piece has something to sit on.
+    assert '<bdi class="chip">\u25cc\u0e35' in text or '<bdi class="chip">\u25cc\u0e34' in text
+    # Words that are cut stand in the table, and not among the remarks as well.
+    rows = re.findall(r'<section id="conflicts">(.*?)<script', text, re.DOTALL)[0]
+    assert rows.count("<bdi>it&#39;s</bdi>") == 1
+
+
+def test_charts_have_numbers() -> None:
+    chart = bar_chart(
+        "t", "tokens", "words", {"before": dict.fromkeys(range(1, 13), 9), "after": {1: 90}}
+    )
+    assert chart is not None and all(bar.label for bar in chart.bars)
+    assert all(bar.y > 20 for bar in chart.bars)
 
 
 def test_a_check_has_the_same_look(tmp_path: Path) -> None:
@@ -121,6 +151,13 @@ document.querySelectorAll("td.number, td.id").forEach((cell) => {
     seen.narrow.push(cell.textContent);
   }
 });
+const letters = [...document.querySelectorAll("svg.bars text")]
+  .filter((text) => getComputedStyle(text).display !== "none");
+const scale = (text) => text.getScreenCTM().a;
+seen.smallest = Math.min(...letters.map((text) => parseFloat(getComputedStyle(text).fontSize) * scale(text)));
+seen.numbers = letters.filter((text) => !text.classList.contains("under")).length;
+const long = [...wordTable.tBodies[0].rows].find((row) => row.cells[0].textContent.startsWith("zqzq"));
+seen.highest = long.getBoundingClientRect().height;
 seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 seen.rows = wordTable.tBodies[0].rows.length;
 seen.before = column(0).slice(0, 3);
@@ -176,6 +213,9 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert seen["errors"] == [] and seen["narrow"] == []
     # The page does not scroll sideways.
     assert seen["overflow"] <= 0
+    # The letters and numbers of the charts can be read, and no word fills the screen.
+    assert seen["smallest"] >= 11 and seen["numbers"] >= 3
+    assert seen["highest"] < 700
     assert seen["rows"] == 100 and seen["before"][0] == "我是一只猫"
     assert seen["descending"] == sorted(WORDS.values(), reverse=True)[:100]
     assert seen["ascending"] == sorted(WORDS.values())[:100]

@@ -46,6 +46,7 @@ def check_vocabulary(
     keep_space: bool = False,
     corpus: Corpus | None = None,
     field: str = "text",
+    errors: str = "strict",
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckResult:
     """Looks for what is wrong with a vocabulary, or with what extends it.
@@ -63,6 +64,7 @@ def check_vocabulary(
         keep_space: keep the spaces that a line of ``words`` begins with.
         corpus: a text file, or several, to compare base and extended vocabulary on.
         field: the field of JSON lines and Parquet that has the text of ``corpus``.
+        errors: "replace" puts U+FFFD where bytes of ``corpus`` are no UTF-8.
         progress: called now and then with tokens done and tokens in all.
 
     Raises:
@@ -96,6 +98,7 @@ def check_vocabulary(
         listed=None if words is None else listed_words(words, keep_space=keep_space),
         corpus_paths=_paths(corpus),
         field=field,
+        errors=errors,
         progress=progress,
     )
     return _checked(context, found.recognised)
@@ -121,7 +124,8 @@ def _rank_file(source: RankSource) -> RankFile:
 def _checked(context: Context, recognised: Recognised | None) -> CheckResult:
     """Asks every rule."""
     found = [finding for rule in RULES if (finding := rule.apply(context)) is not None]
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    # Of one severity, what the base has by itself comes last.
+    found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.new == 0))
     audit = context.audit if "tokens" in context.has else None
     sizes = {
         "ranks": len(context.loaded.base),

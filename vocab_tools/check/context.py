@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bpe_engine import vocabulary
@@ -111,6 +111,7 @@ class Context:
     corpus_paths: list[str | os.PathLike[str]] = dataclasses.field(default_factory=list)
     #: The field of JSON lines and Parquet that has the text of the corpus.
     field: str = "text"
+    errors: str = "strict"
     progress: Callable[[int, int], None] | None = None
 
     @property
@@ -127,6 +128,20 @@ class Context:
     def named(self, number: int) -> str:
         """An id and its token, for people."""
         return f"{number} {show(self.loaded.by_id[number])}"
+
+    def new_first(self, numbers: Iterable[int]) -> tuple[list[int], int | None]:
+        """Ids with those of the new tokens first, and how many these are; None without an
+        extension."""
+        listed = list(numbers)
+        if "extra" not in self.has:
+            return listed, None
+        new = [number for number in listed if number in self.new_ids]
+        return [*new, *(number for number in listed if number not in self.new_ids)], len(new)
+
+    @functools.cached_property
+    def new_ids(self) -> frozenset[int]:
+        """The ids of what extends the base."""
+        return frozenset(self.loaded.extra.values())
 
     @functools.cached_property
     def splitter(self) -> Callable[[str], list[str]]:
@@ -242,4 +257,5 @@ class Context:
             self.new_words,
             nfc=self.pattern.nfc,
             field=self.field,
+            errors=self.errors,
         )

@@ -35,6 +35,17 @@ class Finding:
     count: int
     message: str
     examples: list[str]
+    #: How many of them are of what extends the base; None where that is not asked.
+    new: int | None = None
+
+    @property
+    def counted(self) -> str:
+        """How many there are, for people.
+
+        >>> Finding("NOT_UTF8", "info", 1448, "", [], 2).counted
+        '1,448, 2 of them new'
+        """
+        return f"{self.count:,}" + (f", {self.new:,} of them new" if self.new else "")
 
 
 @dataclass(frozen=True)
@@ -42,10 +53,12 @@ class Found:
     """What a rule returns when its examples alone do not say it."""
 
     examples: Sequence[str]
-    #: How many there are; 0 for as many as examples.
-    count: int = 0
+    #: How many there are; None for as many as examples.
+    count: int | None = None
     #: In place of the rule's own message.
     message: str = ""
+    #: How many of them are of what extends the base.
+    new: int | None = None
 
 
 #: What a rule may return: examples, one for each thing found, or :class:`Found`.
@@ -77,9 +90,10 @@ class Rule:
         return Finding(
             self.code,
             self.severity,
-            found.count or len(found.examples),
+            len(found.examples) if found.count is None else found.count,
             found.message or self.message,
             list(found.examples[:MOST_EXAMPLES]),
+            found.new,
         )
 
 

@@ -6,9 +6,12 @@ Nothing is imported before :func:`main` has seen to Ctrl-C.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 #: The exit status after Ctrl-C: 128 + SIGINT.
 INTERRUPTED = 130
@@ -21,6 +24,12 @@ def _end_now(_signal: int = 0, _frame: FrameType | None = None) -> None:
     """Ends the process with one line. Before and after the work there is nothing to put right."""
     os.write(2, b"vocab-tools: interrupted\n")
     os._exit(INTERRUPTED)
+
+
+try:
+    import signal
+except KeyboardInterrupt:
+    _end_now()
 
 
 def main() -> None:

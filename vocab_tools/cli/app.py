@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from ..text import visible
 from . import PIPE_CLOSED
 from .check import check
 from .compare import compare, stats
@@ -59,20 +60,33 @@ def run() -> int:
         sys.stdout.flush()
         return ended.exit_code
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _show(error)
     except click.Abort:
         raise KeyboardInterrupt from None
     except BrokenPipeError:
         _drop_output()
         return PIPE_CLOSED
+    except OSError as error:
+        # What is left is printing: everything else is done by now.
+        _drop_output()
+        where = error.filename or "standard output"
+        return _show(click.ClickException(f"{where}: {error.strerror or error}"))
+
+
+def _show(error: click.ClickException) -> int:
+    """Shows an error, with nothing in it that a terminal would obey."""
+    vars(error)["message"] = visible(error.message)
+    with contextlib.suppress(OSError):
+        error.show()
+    return error.exit_code
 
 
 def _drop_output() -> None:
-    """Nobody reads a closed pipe: keeps the interpreter from failing on it again at exit."""
+    """What takes no more, such as a closed pipe: keeps the interpreter from failing on it again
+    at exit."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             try:
                 stream.flush()
-            except BrokenPipeError:
+            except OSError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

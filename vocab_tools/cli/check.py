@@ -10,7 +10,24 @@ from ..check import CheckResult, check_vocabulary
 from ..files import OutputFiles, write_standard
 from ..report import render
 from ..report.plain import check_json
-from .console import console, progress_bar, readable_errors, say
+from ..text import visible
+from .console import (
+    console,
+    print_indented,
+    progress_bar,
+    readable_errors,
+    say,
+    say_base,
+    say_wrapped,
+)
+from .inputs import (
+    expect_ranks,
+    expect_text,
+    expect_words,
+    refuse_repeated,
+    special_inputs,
+    word_source,
+)
 from .options import (
     FILE,
     FILE_OR_STDIN,
@@ -19,9 +36,7 @@ from .options import (
     output_options,
     pattern_options,
     read_special_option,
-    special_inputs,
     special_tokens_option,
-    word_source,
 )
 
 #: Examples of a finding on the screen.
@@ -33,7 +48,7 @@ _COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @click.command()
 @click.argument("base", type=FILE)
 @click.argument("extra", type=FILE, nargs=-1)
-@pattern_options
+@pattern_options()
 @special_tokens_option
 @click.option("--words", type=FILE_OR_STDIN, help="The words that were to become tokens.")
 @click.option("--keep-space", is_flag=True, help="Keep the space that a word begins with.")
@@ -52,6 +67,7 @@ def check(
     keep_space: bool,
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     as_json: bool,
     reports: tuple[str, ...],
     force: bool,
@@ -66,7 +82,12 @@ def check(
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     with readable_errors(), progress_bar("checking") as update:
+        expect_ranks("BASE", [base], "check BASE [EXTRA...] --words WORDS")
+        expect_ranks("EXTRA", extra, "a word list is given with --words")
+        expect_words("--words", words, "new tokens come behind BASE: check BASE EXTRA")
+        expect_text("--corpus", corpus, "new tokens come behind BASE: check BASE EXTRA")
         inputs = [base, *extra, *corpus, *special_inputs(specials), *([words] if words else [])]
+        refuse_repeated(inputs)
         files = OutputFiles(reports, inputs, force=force)
         result = check_vocabulary(
             base,
@@ -77,6 +98,7 @@ def check(
             keep_space=keep_space,
             corpus=corpus or None,
             field=field,
+            errors=errors,
             progress=update,
         )
         files.write({path: render(path, result).encode() for path in reports})
@@ -90,17 +112,15 @@ def check(
 
 def print_findings(result: CheckResult, to: Console) -> None:
     """Prints what was found, with a few examples."""
-    sizes = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in result.sizes.items())
-    say(to, f"pattern: {result.pattern}")
-    if result.recognised:
-        say(to, f"base: recognised as {result.recognised}")
-    say(to, sizes)
+    sizes = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in result.sizes.items())
+    say_base(to, result.pattern, result.recognised)
+    say_wrapped(to, sizes)
     for finding in result.findings:
         line = Text(f"{finding.severity:<8}", style=_COLOURS[finding.severity])
-        line.append(f"{finding.code} ({finding.count}): {finding.message}", style="default")
-        to.print(line, soft_wrap=True)
+        line.append(f"{finding.code} ({finding.counted}): {finding.message}", style="default")
+        print_indented(to, line, 8)
         for example in finding.examples[:EXAMPLES_SHOWN]:
-            say(to, f"          {example}")
-    counts = ", ".join(f"{name} {count}" for name, count in result.round_trip_counts.items())
-    say(to, f"round trip: {counts}")
+            print_indented(to, Text(" " * 10 + visible(example)), 12)
+    counts = ", ".join(f"{name} {count:,}" for name, count in result.round_trip_counts.items())
+    say_wrapped(to, f"round trip: {counts}")
     say(to, "no errors" if result.ok else "there are errors")

@@ -13,12 +13,16 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from ..bases import Recognised
 from ..notes import Note, grouped
 from ..report.sections import Section
-from ..text import plural
+from ..text import plural, shorten, visible
 
 #: What stands at the right of its column, and is never wrapped.
-_NUMBER = re.compile(r"[\d,.]+%?")
+_NUMBER = re.compile(r"([\d,.]+%?( of [\d,.]+)?)?")
+
+#: The narrowest and the widest lines into which a long list is broken where nothing says the width.
+NARROWEST, WIDEST = 40, 120
 
 #: Rows of a table on the screen.
 ROWS_SHOWN = 20
@@ -39,8 +43,38 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(to: Console, text: str) -> None:
-    """Prints a line as it is."""
-    to.print(Text(text), soft_wrap=True)
+    """Prints a line as it is, however long: people may want to copy it."""
+    to.print(Text(visible(text)), soft_wrap=True)
+
+
+def say_wrapped(to: Console, text: str, most: int | None = None) -> None:
+    """Prints a sentence, broken between its words where the terminal ends, or after ``most``."""
+    print_indented(to, Text(visible(text)), 0, most)
+
+
+def say_base(to: Console, pattern: str, recognised: Recognised | None) -> None:
+    """Prints what the base was taken for."""
+    say(to, f"pattern: {shorten(pattern, 200)}")
+    say(to, f"base: recognised as {recognised}" if recognised else "base: no published vocabulary")
+
+
+def print_indented(to: Console, text: Text, indent: int, most: int | None = None) -> None:
+    """The same for text with colours; lines that go on are indented."""
+    width = to.width if most is None else max(min(to.width, most), NARROWEST)
+    for paragraph in text.split("\n", allow_blank=True):
+        first = paragraph.wrap(to, width, overflow="fold")[0]
+        rest = paragraph[len(first) :].wrap(to, width - indent, overflow="fold")
+        others = [Text(" " * indent) + line for line in rest if line]
+        for line in (first, *others):
+            line.rstrip()
+            to.print(line, soft_wrap=True)
+
+
+def print_table(to: Console, table: Table) -> None:
+    """Prints a table, without spaces at the ends of its lines."""
+    with to.capture() as captured:
+        to.print(table)
+    to.file.write(re.sub(r" +$", "", captured.get(), flags=re.MULTILINE))
 
 
 @contextlib.contextmanager
@@ -77,12 +111,13 @@ def print_notes(notes: Sequence[Note], show_all: bool) -> None:
     for group in grouped(notes, None if show_all else 3):
         if group.hidden == 0:
             for note in group.shown:
-                say(to, f"warning: {note}")
+                text = Text(visible(f"warning: {note.in_full}"))
+                print_indented(to, text, 2, WIDEST if note.words else None)
             continue
         hidden += group.hidden
         say(to, f"warning: {group.title}:")
         for note in group.shown:
-            say(to, f"  {note}")
+            print_indented(to, Text(visible(f"  {note}")), 4)
         say(to, f"  and {group.hidden:,} more")
     if hidden:
         say(to, f"{plural(hidden, 'more warning')} can be shown with --all, or in a --report")
@@ -92,7 +127,7 @@ def print_sections(to: Console, parts: Sequence[Section], optional: Sequence[str
     """Prints sections; those named ``optional`` only when they have rows."""
     for part in parts:
         if part.rows or part.title not in optional:
-            say(to, f"\n{part.title}: {part.text}")
+            say_wrapped(to, f"\n{part.title}: {part.text}")
             _print_table(to, part)
 
 
@@ -100,6 +135,8 @@ def _print_table(to: Console, part: Section) -> None:
     if not part.rows:
         return
     table = Table(box=None, pad_edge=False)
+    # A long text would leave no room for the columns behind it.
+    most = max(to.width // (3 if len(part.columns) > 2 else 2), 20)
     for place, column in enumerate(part.columns):
         are_numbers = all(_NUMBER.fullmatch(row[place]) for row in part.rows)
         table.add_column(
@@ -109,7 +146,10 @@ def _print_table(to: Console, part: Section) -> None:
             no_wrap=are_numbers,
         )
     for row in part.rows:
-        table.add_row(*(Text(text) for text in row))
-    to.print(table)
+        *texts, last = map(visible, row)
+        table.add_row(
+            *(Text(shorten(text, most)) for text in texts), Text(shorten(last, 2 * to.width))
+        )
+    print_table(to, table)
     if part.total > len(part.rows):
-        say(to, f"and {part.total - len(part.rows)} more; --report has them")
+        say(to, f"and {part.total - len(part.rows):,} more; --report has them")

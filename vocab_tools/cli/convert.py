@@ -11,14 +11,15 @@ from ..convert import Conversion, convert_tokenizer
 from ..convert.formats import WRITABLE, locate_source, locate_target
 from ..files import OutputFiles, write_standard
 from ..text import plural
-from .console import console, progress_bar, readable_errors, say
+from .console import console, progress_bar, readable_errors, say, say_wrapped
+from .inputs import expect_ranks, expect_text, refuse_repeated, special_inputs
 from .options import (
     FILE,
     chosen_pattern,
+    errors_option,
     field_option,
     pattern_options,
     read_special_option,
-    special_inputs,
     special_tokens_option,
 )
 
@@ -35,10 +36,13 @@ EXAMPLES_SHOWN = 10
 @click.option(
     "--plan", metavar="FILE", help="Write what the rows of new tokens are made of, as JSON."
 )
-@pattern_options
+@pattern_options(
+    "[default: what IN says, else that of the published vocabulary that it has or begins with]"
+)
 @special_tokens_option
 @click.option("--corpus", type=FILE, multiple=True, help="Verify on this text, too; repeatable.")
 @field_option
+@errors_option
 @click.option(
     "--allow-differences",
     is_flag=True,
@@ -61,6 +65,7 @@ def convert(
     specials: str | None,
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     allow_differences: bool,
     source_format: str | None,
     target_format: str | None,
@@ -84,6 +89,10 @@ def convert(
     if plan and not extra:
         raise click.UsageError("--plan tells of new tokens; give them with --extra")
     with readable_errors():
+        expect_ranks("IN", [source], "the words become tokens with `learn` first")
+        expect_ranks("--extra", extra, "the words become tokens with `learn` first")
+        expect_text("--corpus", corpus, "new tokens are given with --extra")
+        refuse_repeated([*extra, *corpus, *special_inputs(specials)])
         origin = locate_source(source, source_format)  # type: ignore[arg-type]
         goal = locate_target(target, target_format)  # type: ignore[arg-type]
         inputs = [*origin.files, *extra, *corpus, *special_inputs(specials)]
@@ -97,6 +106,7 @@ def convert(
                 special_tokens=read_special_option(specials),
                 corpus=corpus,
                 field=field,
+                errors=errors,
                 allow_differences=allow_differences,
                 source_format=source_format,
                 target_format=target_format,
@@ -121,20 +131,20 @@ def _print(conversion: Conversion, files: list[str], to: Console) -> None:
     say(to, f"{tokens} and {special}; written: {', '.join(files)}")
     texts = plural(conversion.compared, "text")
     if conversion.differing:
-        say(to, f"{conversion.differing:,} of {texts} have other ids than before:")
+        say_wrapped(to, f"{conversion.differing:,} of {texts} have other ids than before:")
         for difference in conversion.differences[:EXAMPLES_SHOWN]:
-            say(to, f"  {difference}")
+            say_wrapped(to, f"  {difference}")
         if conversion.differing > EXAMPLES_SHOWN:
             say(to, f"  and {conversion.differing - EXAMPLES_SHOWN:,} more")
     else:
-        say(to, f"{texts} have the same ids before and after")
+        say_wrapped(to, f"{texts} have the same ids before and after")
     for reason in conversion.reasons:
-        say(to, f"difference: {reason}")
+        say_wrapped(to, f"difference: {reason}")
     for note in conversion.notes:
-        say(to, f"note: {note}")
+        say_wrapped(to, f"note: {note}")
     if conversion.plan is not None:
         sizes = conversion.plan.sizes
-        say(
+        say_wrapped(
             to,
             f"{plural(sizes['extra_ranks'], 'new token')}; the embedding table needs "
             f"{sizes['rows']:,} rows, {sizes['rows'] - sizes['base_max_id_plus_one']:,} more than "

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import click
 
 from ..check import check_vocabulary
+from ..corpus.reading import readable_again
 from ..extend import learn_merges
 from ..files import STANDARD, OutputFiles
 from ..ranks import load_ranks
 from ..report import render
 from .check import print_findings
 from .console import console, print_notes, progress_bar, readable_errors, say
+from .inputs import refuse_repeated, special_inputs
 from .learn import effect_on, explain
 from .options import (
     FILE,
+    FILE_OR_STDIN,
     chosen_pattern,
     learn_options,
     output_options,
     pattern_options,
     read_special_option,
-    special_inputs,
     special_tokens_option,
 )
-from .propose import print_proposal, propose_options, proposed
+from .propose import check_corpus, no_words, print_proposal, propose_options, proposed
+
+#: Kinds of notes about how a list of words is written, which nobody wrote here.
+OF_LISTS = ("spaced form", "stripped space", "repeated word")
 
 
 @click.command()
 @click.argument("base", type=FILE)
-@click.argument("corpus", type=FILE, nargs=-1, required=True)
+@click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @click.option("-w", "--words", "word_file", help="Write the proposed words to this file, too.")
 @propose_options
-@pattern_options
+@pattern_options()
 @special_tokens_option
 @learn_options
 @output_options
@@ -54,12 +61,15 @@ def extend(
     whole_characters: bool,
     prune: bool,
     field: str,
+    errors: str,
     reports: tuple[str, ...],
     force: bool,
     show_all: bool,
     quiet: bool,
 ) -> None:
     """Extend BASE with the words of CORPUS that save most tokens: propose, learn and check.
+
+    CORPUS is text, .jsonl or .parquet, packed with gzip or not; - is standard input.
 
     The report tells what was gained on the corpus. The exit status is 1 when the check finds
     errors; the tokens are then not written.
@@ -68,14 +78,22 @@ def extend(
       vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken --report r.html
     """
     chosen = chosen_pattern(pattern, pattern_regex)
-    with readable_errors():
+    with readable_errors(), contextlib.ExitStack() as stack:
+        check_corpus(base, corpus, extra, exclude)
         inputs = [base, *corpus, *extra, *special_inputs(specials)]
         inputs += [exclude] if exclude else []
+        refuse_repeated(inputs)
         outputs = [output, *([word_file] if word_file else []), *reports]
         files = OutputFiles(outputs, inputs, force=force)
         ranks = load_ranks(base, *extra)
         special_tokens = read_special_option(specials)
-        proposal = proposed(ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field)
+        # It is read for the words, and again for what they gain.
+        text = tuple(stack.enter_context(readable_again(corpus)))
+        proposal = proposed(
+            ranks, text, new_ids, chosen, min_frequency, scripts, exclude, field, errors
+        )
+        if not proposal.words:
+            raise click.ClickException(no_words(proposal, new_ids))
         with progress_bar("learning") as update:
             result = learn_merges(
                 ranks,
@@ -87,7 +105,8 @@ def extend(
                 prune=prune,
                 progress=update,
             )
-        effect = effect_on(corpus, result, field)
+        result.notes = [note for note in result.notes if note.kind not in OF_LISTS]
+        effect = effect_on(text, result, field, errors, corpus)
         with progress_bar("checking") as update:
             checked = check_vocabulary(
                 ranks,
@@ -106,7 +125,7 @@ def extend(
     to = console(stderr=output == STANDARD)
     print_notes(result.notes, show_all)
     if not quiet:
-        print_proposal(proposal, output)
+        print_proposal(proposal, to)
         explain(result, effect, to, output if checked.ok else STANDARD)
         say(to, "\nCheck of the extended vocabulary:")
         print_findings(checked, to)

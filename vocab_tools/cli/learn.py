@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,15 @@ from .console import (
     print_sections,
     progress_bar,
     readable_errors,
+    say_base,
+)
+from .inputs import (
+    expect_ranks,
+    expect_text,
+    expect_words,
+    refuse_repeated,
+    special_inputs,
+    word_source,
 )
 from .options import (
     FILE,
@@ -33,10 +43,7 @@ from .options import (
     output_options,
     pattern_options,
     read_special_option,
-    refuse_swapped,
-    special_inputs,
     special_tokens_option,
-    word_source,
 )
 
 #: Sections that are not printed when they have no rows.
@@ -47,7 +54,7 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
 @click.argument("base", type=FILE)
 @click.argument("words", type=FILE_OR_STDIN)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
-@pattern_options
+@pattern_options()
 @special_tokens_option
 @click.option("--keep-space", is_flag=True, help="Keep the space that a word begins with.")
 @click.option("--lenient", is_flag=True, help="Take 1 for a frequency that is bad or not there.")
@@ -80,6 +87,7 @@ def learn(
     force: bool,
     corpus: tuple[str, ...],
     field: str,
+    errors: str,
     show_all: bool,
     quiet: bool,
     **limits: Any,
@@ -96,8 +104,12 @@ def learn(
     chosen = chosen_pattern(pattern, pattern_regex)
     notes: list[Note] = []
     with readable_errors():
-        refuse_swapped(base, words)
+        expect_ranks("BASE", [base], "BASE comes first, and then WORDS")
+        expect_words("WORDS", words, "BASE comes first, and then WORDS")
+        expect_ranks("--extra", extra, "words come behind BASE")
+        expect_text("--corpus", corpus, "more ranks of the base are given with --extra")
         inputs = [base, words, *extra, *corpus, *special_inputs(specials)]
+        refuse_repeated(inputs)
         files = OutputFiles([output, *reports], inputs, force=force)
         listed = read_words(
             word_source(words),
@@ -118,36 +130,50 @@ def learn(
                 **limits,
             )
         result.notes[:0] = notes
-        effect = effect_on(corpus, result, field) if corpus else None
-        contents = {output: result.dump()}
-        contents.update({path: render(path, result, effect).encode() for path in reports})
+        effect = effect_on(corpus, result, field, errors) if corpus else None
+        contents = {path: render(path, result, effect).encode() for path in reports}
+        # A file without tokens would be taken for a result; what add_merges.py writes is kept.
+        is_written = bool(result.tokens) or like_add_merges
+        if is_written:
+            contents[output] = result.dump()
         files.write(contents)
     print_notes(result.notes, show_all)
     if not quiet:
         explain(result, effect, console(stderr=output == STANDARD), output)
+    if not is_written:
+        raise click.ClickException(f"there are no new tokens; {output} is not written")
 
 
-def effect_on(corpus: tuple[str, ...], result: LearnResult, field: str) -> CorpusEffect:
-    """What the new tokens do to a corpus."""
+def effect_on(
+    corpus: Sequence[str],
+    result: LearnResult,
+    field: str,
+    errors: str,
+    names: Sequence[str] = (),
+) -> CorpusEffect:
+    """What the new tokens do to a corpus; ``names`` are what its files are called."""
     base = result.pattern.encoding(result.base, {})
     extended = result.pattern.encoding(result.extended, {})
     new_words = [word.word for word in result.words if word.id is not None]
     with progress_bar("reading the corpus") as update:
-        return corpus_effect(
+        effect = corpus_effect(
             corpus,
             base,
             extended,
             new_words,
             nfc=result.pattern.nfc,
             field=field,
+            errors=errors,
             progress=update,
         )
+    files = [replace(file, name=name) for file, name in zip(effect.files, names or corpus)]
+    return replace(effect, files=files)
 
 
 def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, output: str) -> None:
     """Prints what was learned."""
-    has = "has the new tokens" if result.tokens else "is empty"
-    where = "" if output == STANDARD else f" {output} {has}."
+    where = f" They are in {output}." if result.tokens and output != STANDARD else ""
+    say_base(to, result.pattern.label, result.recognised)
     parts = sections(result, effect, ROWS_SHOWN)
     summary, *others = (part for part in parts if part.title != "Remarks")
     print_sections(to, [replace(summary, text=summary.text + where), *others], OPTIONAL)

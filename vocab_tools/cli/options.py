@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
-import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from ..corpus.reading import ERRORS
-from ..files import STANDARD
 from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
 from ..report import check_ending
-from ..words import WordSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+#: A file that is read; ``-`` is none.
 FILE = click.Path(exists=True, dir_okay=False, readable=True)
 FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 
 
-def pattern_options(command: Command) -> Command:
-    """``--pattern`` and ``--pattern-regex``; :func:`chosen_pattern` puts them together."""
-    for option in (
-        click.option(
-            "--pattern-regex",
-            metavar="REGEX",
-            help="A regular expression: how text is cut into pieces before merging.",
-        ),
-        click.option(
-            "--pattern",
-            metavar="NAME",
-            help="Name of an encoding: text is cut into pieces as it does. "
-            "[default: the one whose published ranks BASE has or begins with, else qwen]",
-        ),
-    ):
-        command = option(command)
-    return command
+def pattern_options(
+    default: str = "[default: the one whose published ranks BASE has or begins with, else qwen]",
+) -> Callable[[Command], Command]:
+    """``--pattern`` and ``--pattern-regex``; :func:`chosen_pattern` puts them together.
+
+    ``default`` says for people what is taken without them.
+    """
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--pattern-regex",
+                metavar="REGEX",
+                help="A regular expression: how text is cut into pieces before merging.",
+            ),
+            click.option(
+                "--pattern",
+                metavar="NAME",
+                help=f"Name of an encoding: text is cut into pieces as it does. {default}",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
 
 
 def special_tokens_option(command: Command) -> Command:
@@ -52,7 +53,8 @@ def special_tokens_option(command: Command) -> Command:
         "specials",
         metavar="FILE",
         help="Names and ids that are taken: JSON, or 'name id' a line; 'none' for none. "
-        "[default: those of the encoding that BASE is, else of the named encoding]",
+        "[default: those of the vocabulary, as the file says or as it is recognised; else those of "
+        "the named encoding]",
     )(command)
 
 
@@ -74,14 +76,14 @@ def output_options(command: Command) -> Command:
 
 
 def corpus_options(command: Command) -> Command:
-    """``--corpus``, and the field that has the text."""
-    return field_option(
+    """``--corpus``, and how it is read."""
+    return text_options(
         click.option(
             "--corpus",
-            type=FILE,
+            type=FILE_OR_STDIN,
             multiple=True,
             help="Compare base and extended vocabulary on this text; repeatable. "
-            ".jsonl, .parquet and .gz are understood.",
+            ".jsonl, .parquet and .gz are understood; - is standard input.",
         )(command)
     )
 
@@ -94,6 +96,11 @@ def field_option(command: Command) -> Command:
         show_default=True,
         help="The field of .jsonl lines, or the column of .parquet files, that has the text.",
     )(command)
+
+
+def text_options(command: Command) -> Command:
+    """``--field`` and ``--errors``: how files of text are read."""
+    return errors_option(field_option(command))
 
 
 def errors_option(command: Command) -> Command:
@@ -113,9 +120,10 @@ def learn_options(command: Command) -> Command:
         click.option(
             "--start-id",
             type=StartId(),
+            metavar="ID|auto",
             default="auto",
-            help="Id of the first new token. [default: auto, which is 151851 for qwen, and else "
-            "the first free id]",
+            help="Id of the first new token. [default: auto, the first free id; with the pattern "
+            "and the special tokens of qwen it is 151851 or above]",
         ),
         click.option(
             "--whole-characters",
@@ -168,6 +176,8 @@ def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
     if pattern is not None and regex is not None:
         raise click.UsageError("--pattern and --pattern-regex exclude each other; give one")
     try:
+        if regex == "":
+            raise click.UsageError("--pattern-regex is empty, and would cut no text; give a regex")
         if regex is not None:
             regex_pattern(regex)
             return regex if is_regex(regex) else f"(?:{regex})"
@@ -193,34 +203,3 @@ def read_special_option(path: str | None) -> dict[str, int] | None:
 def special_inputs(path: str | None) -> list[str]:
     """The file that ``--special-tokens`` names, when it names one."""
     return [] if path in (None, "none") else [str(path)]
-
-
-def word_source(path: str) -> WordSource:
-    """A word list: a file, or standard input."""
-    return sys.stdin.buffer if path == STANDARD else path
-
-
-def refuse_swapped(base: str, words: str) -> None:
-    """Raises UsageError when BASE is a word list and WORDS a rank file."""
-    if words != STANDARD and _looks_like_ranks(words) and not _looks_like_ranks(base):
-        raise click.UsageError(
-            f"{words} is a rank file and {base} is none: BASE comes first, and then WORDS"
-        )
-
-
-def _looks_like_ranks(path: str) -> bool:
-    if not os.path.isfile(path):
-        # What is read from a pipe is gone.
-        return False
-    with open(path, "rb") as file:
-        start = file.read(4096)
-    if start[:2] == b"\x1f\x8b" or Path(path).suffix == ".tiktoken":
-        return True
-    first = re.match(rb"([A-Za-z0-9+/]+=*) \d+\r?(?:\n|$)", start)
-    if first is None:
-        return False
-    try:
-        base64.b64decode(first[1], validate=True)
-    except binascii.Error:
-        return False
-    return True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import click
+from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
@@ -14,10 +16,26 @@ from rich.text import Text
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
 from ..files import STANDARD, OutputFiles
 from ..ranks import load_ranks
-from ..text import plural
+from ..text import plural, quoted, shorten
 from ..words import listed_words
-from .console import ROWS_SHOWN, console, readable_errors, say
-from .options import FILE, Command, chosen_pattern, field_option, pattern_options
+from .console import (
+    ROWS_SHOWN,
+    console,
+    print_table,
+    readable_errors,
+    say,
+    say_base,
+    say_wrapped,
+)
+from .inputs import expect_ranks, expect_text, expect_words, refuse_repeated
+from .options import (
+    FILE,
+    FILE_OR_STDIN,
+    Command,
+    chosen_pattern,
+    pattern_options,
+    text_options,
+)
 
 
 def propose_options(command: Command) -> Command:
@@ -49,16 +67,16 @@ def propose_options(command: Command) -> Command:
         ),
     ):
         command = option(command)
-    return field_option(command)
+    return text_options(command)
 
 
 @click.command()
 @click.argument("base", type=FILE)
-@click.argument("corpus", type=FILE, nargs=-1, required=True)
+@click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the words; - for stdout.")
 @propose_options
 @click.option("--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable.")
-@pattern_options
+@pattern_options()
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def propose(
@@ -73,12 +91,13 @@ def propose(
     pattern: str | None,
     pattern_regex: str | None,
     field: str,
+    errors: str,
     force: bool,
     quiet: bool,
 ) -> None:
     """Find the words of CORPUS that save most tokens when they become tokens of BASE.
 
-    CORPUS is text, .jsonl or .parquet, packed with gzip or not. The words are written with their
+    CORPUS is text, .jsonl or .parquet, packed with gzip or not; - is standard input. The words are written with their
     frequencies, those that save most for an id first, as `learn --keep-space` reads them.
 
     \b
@@ -87,17 +106,69 @@ def propose(
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     with readable_errors():
+        check_corpus(base, corpus, extra, exclude)
         inputs = [base, *corpus, *extra, *([exclude] if exclude else [])]
+        refuse_repeated(inputs)
         files = OutputFiles([output], inputs, force=force)
         ranks = load_ranks(base, *extra)
-        proposal = proposed(ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field)
-        files.write({output: proposal.dump()})
+        proposal = proposed(
+            ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field, errors
+        )
+        if proposal.words:
+            files.write({output: proposal.dump()})
+    to = console(stderr=output == STANDARD)
     if not quiet:
-        print_proposal(proposal, output)
-        extras = "".join(f" --extra {path}" for path in extra)
-        to = console(stderr=output == STANDARD)
-        command = f"vocab-tools learn {base} {output}{extras} --keep-space -o extra.tiktoken"
-        say(to, f"\nLearn them with: {command}")
+        assert proposal.pattern is not None
+        say_base(to, proposal.pattern.label, proposal.recognised)
+        print_proposal(proposal, to)
+    if not proposal.words:
+        raise click.ClickException(no_words(proposal, new_ids))
+    if not quiet:
+        cut = {"--pattern": pattern, "--pattern-regex": pattern_regex}
+        say(to, f"\nLearn them with: {learn_command(base, output, extra, cut)}")
+
+
+def check_corpus(
+    base: str, corpus: Sequence[str], extra: Sequence[str], exclude: str | None
+) -> None:
+    """Raises UsageError for files that were taken for each other."""
+    expect_ranks("BASE", [base], "BASE comes first, and then CORPUS")
+    expect_text("CORPUS", corpus, "BASE comes first, and then CORPUS; --extra has more ranks")
+    expect_ranks("--extra", extra, "words that are not to be proposed are given with --exclude")
+    expect_words("--exclude", exclude, "more ranks of the base are given with --extra")
+
+
+def no_words(proposal: Proposal, new_ids: int) -> str:
+    """Why nothing was written."""
+    if proposal.tokens_before == 0:
+        return "the corpus is empty; nothing is written"
+    ids = plural(new_ids, "new id")
+    return (
+        f"no word is worth {ids} or fewer; nothing is written. Give more text, more ids (-n), or "
+        f"a lower --min-frequency"
+    )
+
+
+def learn_command(
+    base: str, words: str, extra: Sequence[str], options: Mapping[str, str | None]
+) -> str:
+    """What learns the proposed words, as a shell takes it.
+
+    >>> learn_command("b.tiktoken", "my words.txt", [], {"--pattern": "gpt2"})
+    "vocab-tools learn b.tiktoken 'my words.txt' --pattern gpt2 --keep-space -o extra.tiktoken"
+    """
+    parts = ["vocab-tools", "learn", _as_path(base), _as_path(words)]
+    for path in extra:
+        parts += ["--extra", _as_path(path)]
+    for name, value in options.items():
+        if value is not None:
+            # As one word, since what begins with a dash would be taken for an option.
+            parts += [f"{name}={value}"] if value.startswith("-") else [name, value]
+    return shlex.join([*parts, "--keep-space", "-o", "extra.tiktoken"])
+
+
+def _as_path(path: str) -> str:
+    return f"./{path}" if path.startswith("-") and path != STANDARD else path
 
 
 def proposed(
@@ -109,6 +180,7 @@ def proposed(
     scripts: str,
     exclude: str | None,
     field: str,
+    errors: str,
 ) -> Proposal:
     """The words that the options ask for, with a progress bar."""
     with steps_bar() as update:
@@ -121,6 +193,7 @@ def proposed(
             scripts=[name for name in scripts.split(",") if name.strip()],
             exclude=listed_words(exclude, keep_space=True) if exclude else (),
             field=field,
+            errors=errors,
             progress=update,
         )
 
@@ -136,24 +209,26 @@ def steps_bar() -> Iterator[Callable[[str, int, int], None]]:
         )
 
 
-def print_proposal(proposal: Proposal, output: str) -> None:
+def print_proposal(proposal: Proposal, to: Console) -> None:
     """Prints what was proposed, with the first words."""
-    to = console(stderr=output == STANDARD)
-    say(to, summary(proposal))
+    say_wrapped(to, summary(proposal))
     table = Table(box=None, pad_edge=False)
     table.add_column("word", overflow="fold")
     for column in ("frequency", "tokens now", "new ids", "saved", "saved per id"):
         table.add_column(column, justify="right", no_wrap=True)
+    most = max(to.width // 3, 20)
     for word in proposal.words[:ROWS_SHOWN]:
         numbers = (word.frequency, word.tokens_now, word.new_ids, word.saved)
         row = [*(f"{number:,}" for number in numbers), f"{word.saved_per_id:,.0f}"]
-        table.add_row(Text(repr(word.word)), *row)
+        table.add_row(Text(shorten(quoted(word.word), most)), *row)
     if proposal.words:
-        to.print(table)
+        print_table(to, table)
     if len(proposal.words) > ROWS_SHOWN:
         say(to, f"and {len(proposal.words) - ROWS_SHOWN:,} more")
     for reason, count in sorted(proposal.left_out.items()):
-        say(to, f"left out: {plural(count, 'piece')}, {reason}")
+        say_wrapped(to, f"left out: {plural(count, 'piece')}, {reason}")
     if proposal.forgotten_up_to:
         times = proposal.forgotten_up_to
-        say(to, f"pieces that occur {times} times or less may be missing, to bound memory")
+        say_wrapped(
+            to, f"pieces that occur {times:,} times or less may be missing, to bound memory"
+        )

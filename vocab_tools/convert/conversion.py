@@ -11,7 +11,7 @@ from typing import Any
 from ..corpus.reading import read_texts
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource
-from ..text import few, plural, shorten, show
+from ..text import few, plural, quoted, shorten, show
 from . import rank_file, tokenizer_json
 from .battery import battery
 from .definition import Definition
@@ -41,7 +41,7 @@ class Difference:
         alike = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
         start = max((min(len(self.before), len(self.after)) if alike is None else alike) - 1, 0)
         before, after = (_ids(ids, start) for ids in (self.before, self.after))
-        return f"{shorten(repr(self.text))} is {before}, and would be {after}"
+        return f"{shorten(quoted(self.text))} is {before}, and would be {after}"
 
 
 def _ids(ids: Sequence[int], start: int, most: int = 6) -> str:
@@ -116,6 +116,7 @@ def convert_tokenizer(
     special_tokens: Mapping[str, int] | None = None,
     corpus: Iterable[str] = (),
     field: str = "text",
+    errors: str = "strict",
     allow_differences: bool = False,
     source_format: Any = None,
     target_format: Any = None,
@@ -135,6 +136,7 @@ def convert_tokenizer(
         special_tokens: names and ids, where the source does not say them.
         corpus: text files that are encoded both ways, too.
         field: the field of JSON lines and Parquet that has their text.
+        errors: "replace" puts U+FFFD where their bytes are no UTF-8.
         allow_differences: give back the result even where it does not tokenise alike.
         source_format: the format of the source, where its name does not say it.
         target_format: the same of the target.
@@ -164,7 +166,9 @@ def convert_tokenizer(
     conversion.notes += [*definition.notes, *_notes(definition, goal)]
     before = encoder_of(definition, origin, is_read=not extra)
     with tempfile.TemporaryDirectory() as folder:
-        _compare(conversion, before, Path(folder), _texts(definition, corpus, field), progress)
+        _compare(
+            conversion, before, Path(folder), _texts(definition, corpus, field, errors), progress
+        )
     if not conversion.is_exact and not allow_differences:
         raise NotAlikeError(conversion)
     return conversion
@@ -205,14 +209,16 @@ def _notes(definition: Definition, goal: Location) -> list[str]:
         if plain:
             notes.append(
                 f"{plural(len(plain), 'added token')} that are not special, such as "
-                f"{few([repr(name) for name in plain], 2)}: in an encoding they are found only "
+                f"{few([quoted(name) for name in plain], 2)}: in an encoding they are found only "
                 f"where special tokens are allowed"
             )
     return notes
 
 
-def _texts(definition: Definition, corpus: Iterable[str], field: str) -> Iterator[list[str]]:
-    blocks = (block for path in corpus for block in read_texts(path, field))
+def _texts(
+    definition: Definition, corpus: Iterable[str], field: str, errors: str
+) -> Iterator[list[str]]:
+    blocks = (block for path in corpus for block in read_texts(path, field, errors))
     return battery(definition.tokens, definition.special_tokens, blocks)
 
 
@@ -253,7 +259,7 @@ def _compare_ids(conversion: Conversion, read: Definition) -> None:
     for before, after in rows:
         for token, number in before.items():
             if after.get(token) != number:
-                name = show(token) if isinstance(token, bytes) else repr(token)
+                name = show(token) if isinstance(token, bytes) else quoted(token)
                 other = after.get(token)
                 becomes = "is no token there" if other is None else f"would have the id {other}"
                 conversion.reasons.append(f"{name}, id {number}, {becomes}")

@@ -59,6 +59,8 @@ def locate_source(path: str, format: Format | None = None) -> Location:
         raise FileNotFoundError(2, "no such file, and no encoding of this name", path)
     if Path(path).is_dir():
         path = _in_folder(Path(path))
+    if not Path(path).is_file():
+        raise ValueError(f"{path} is a pipe or a device, and is read more than once; give a file")
     found = format or _format_by_name(path)
     if found in ("tokenizer.json", "tekken", None):
         found = format or _format_by_contents(path)

@@ -47,10 +47,11 @@ def load(
                 f"and there is no {beside(path).name} beside it; give --pattern or --pattern-regex"
             )
         own = named_pattern(known.name)
-        note = f"{path} is recognised as {known}: its pattern and special tokens are used"
-        definition = _definition(
-            ranks, own, own.special_tokens if special_tokens is None else special_tokens
-        )
+        used = "its pattern is used"
+        if special_tokens is None:
+            special_tokens, used = own.special_tokens, "its pattern and special tokens are used"
+        note = f"{path} is recognised as {known}: {used}"
+        definition = _definition(ranks, own, special_tokens)
         return dataclasses.replace(definition, notes=[note])
     own = find_pattern(pattern)
     if special_tokens is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from bpe_engine import vocabulary
 
 from ..patterns import Pattern
-from .reading import read_texts
+from .reading import STANDARD, read_texts
 
 #: The most distinct pieces that are kept. When there are more, the rarest are forgotten.
 MOST_PIECES = 4_000_000
@@ -48,6 +48,7 @@ def count_pieces(
     pattern: Pattern,
     *,
     field: str = "text",
+    errors: str = "strict",
     progress: ProgressFunction | None = None,
     most: int = MOST_PIECES,
 ) -> Iterator[tuple[str, PieceCounts]]:
@@ -57,20 +58,22 @@ def count_pieces(
         paths: files as :func:`read_texts` takes them.
         pattern: how text is cut; text is normalised first where the encoding does that.
         field: the field of JSON lines and Parquet that has the text.
+        errors: "replace" puts U+FFFD where bytes are no UTF-8.
         progress: called now and then with the part of the work that is done.
         most: the most distinct pieces to keep for each file.
 
     Raises what :func:`read_texts` raises.
     """
     paths = list(paths)
-    sizes = [Path(path).stat().st_size for path in paths]
+    # What is not known of standard input is not shown of the progress.
+    sizes = [0 if os.fspath(path) == STANDARD else Path(path).stat().st_size for path in paths]
     done = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, size in zip(paths, sizes):
             counts = PieceCounts()
             waiting: deque[Future[list[tuple[str, int]]]] = deque()
             read = 0
-            for texts in read_texts(path, field):
+            for texts in read_texts(path, field, errors):
                 waiting.append(pool.submit(_count, pattern, texts))
                 # Few blocks are in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):

@@ -70,6 +70,7 @@ def corpus_effect(
     *,
     nfc: bool = False,
     field: str = "text",
+    errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> CorpusEffect:
     """Encodes files with two vocabularies that share a pattern, and compares piece by piece.
@@ -81,6 +82,7 @@ def corpus_effect(
         new_words: the words that became tokens.
         nfc: bring the text into Unicode normalization form C first, as Qwen's encoding does.
         field: the field of JSON lines and Parquet that has the text.
+        errors: "replace" puts U+FFFD where bytes are no UTF-8.
         progress: called now and then with bytes done and bytes in all.
 
     Raises:
@@ -91,7 +93,8 @@ def corpus_effect(
     pattern = Pattern(None, vocabulary.pattern(base), {}, nfc=nfc)
     comparison = _Comparison(base, extended, new_words)
     files = []
-    for name, counted in count_pieces(paths, pattern, field=field, progress=progress):
+    reading = count_pieces(paths, pattern, field=field, errors=errors, progress=progress)
+    for name, counted in reading:
         files.append(TokenCounts(name, *comparison.add(counted.counts)))
     return comparison.effect(files)
 

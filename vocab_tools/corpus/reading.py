@@ -10,7 +10,9 @@ import importlib
 import io
 import json
 import os
+import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -86,6 +88,31 @@ def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
             raise FileNotFoundError(2, "there is no such file", path)
         files += found
     return files
+
+
+@contextlib.contextmanager
+def readable_again(paths: Iterable[str]) -> Iterator[list[str]]:
+    """Paths that can be read more than once: what comes out of a pipe goes to a file first.
+
+    They are in the order of ``paths``, and end as these do. Raises ValueError for a pipe that is
+    given twice, and OSError where there is no room for what it holds.
+    """
+    with contextlib.ExitStack() as stack:
+        found: list[str] = []
+        folder = ""
+        for number, path in enumerate(paths):
+            if os.path.isfile(path):
+                found.append(path)
+                continue
+            folder = folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="corpus-"))
+            kept = os.path.join(folder, f"{number}-{Path(path).name}")
+            with contextlib.ExitStack() as files:
+                standard = path == STANDARD
+                given = sys.stdin.buffer if standard else files.enter_context(open(path, "rb"))
+                with open(kept, "xb") as file:
+                    shutil.copyfileobj(given, file, BLOCK_CHARACTERS)
+            found.append(kept)
+        yield found
 
 
 def _files_below(folder: str) -> Iterator[str]:

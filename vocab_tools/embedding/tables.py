@@ -34,8 +34,8 @@ def extend_embeddings(
         table: numpy array or torch tensor of shape (rows, width), with floating-point numbers; or
             ``torch.nn.Parameter``, ``torch.nn.Embedding`` or, for the head of a model,
             ``torch.nn.Linear``, whose weight it is; or a tuple of these, such as ``(embedding,
-            head)``. The rows of the base's tokens must be there; rows behind them that were only
-            padding are filled in where the plan has ids for them.
+            head)``. The rows of the base's tokens and special tokens must be there; rows behind
+            them that were only padding are filled in where the plan has ids for them.
         plan: from :func:`embedding_plan`.
         method: ``mean``, the mean of the rows that made the token up, scaled to the mean norm of
             the base's rows; ``mean-raw``, the same without scaling (a mean is shorter than what it
@@ -55,7 +55,7 @@ def extend_embeddings(
 
     Raises:
         ValueError: the method is none of these, the table has not two dimensions, or it lacks
-            rows of the base; or ids far above the others would append more than 2**20 rows
+            rows of the base or of its special tokens; or ids far above the others would append more than 2**20 rows
             that stand for no token.
         TypeError: the table does not hold floating-point numbers, or the plan is none.
 
@@ -152,6 +152,13 @@ class _Maker:
             raise ValueError(
                 f"the table has {rows} rows, and the base has the id {max(plan.base_ids)}; give "
                 f"the table that belongs to the base"
+            )
+        if plan.sizes["base_max_id_plus_one"] > rows:
+            raise ValueError(
+                f"the table has {rows} rows, and the special tokens of the base go up to the id "
+                f"{plan.sizes['base_max_id_plus_one'] - 1}: their rows, which are trained, would be "
+                f"made up; give the table that belongs to the base, or make the plan with the "
+                f"special tokens that it has, embedding_plan(..., special_tokens=...)"
             )
         size = max(rows, plan.sizes["rows"])
         unused = free_ranges(plan, rows, size)

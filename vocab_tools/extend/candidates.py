@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..notes import Note
 from ..patterns import Pattern, leaves_out_marks
-from ..text import plural, shorten
+from ..text import plural, quoted, quoted_list, shorten
 
 #: How many characters a warning shows of the pieces of a word.
 MOST_PIECES = 200
@@ -46,7 +46,7 @@ def sort_words(
         pieces = splitter.split(word)
         if pieces != [word]:
             if word not in found.refused:
-                cut = shorten(str(pieces), MOST_PIECES)
+                cut = shorten(quoted_list(pieces), MOST_PIECES)
                 text = f"{shorten(word)} would be pre-tokenized to {cut}; it cannot become a token"
                 notes.append(Note("split", text))
             found.refused[word] = pieces
@@ -82,8 +82,9 @@ def _note_marks(refused: Mapping[str, list[str]], pattern: Pattern, notes: list[
     marked = [word for word in refused if any(unicodedata.category(c)[0] == "M" for c in word)]
     if not marked or not leaves_out_marks(pattern):
         return
-    parts = [piece for word in marked[:20] for piece in refused[word] if len(piece) > 1]
-    listed = ", ".join(repr(part) for part in list(dict.fromkeys(parts))[:4])
+    pieces = [piece for word in marked[:20] for piece in refused[word]]
+    parts = [piece for piece in pieces if len(piece) > 1 and piece[0].isalpha()]
+    listed = ", ".join(quoted(part) for part in list(dict.fromkeys(parts))[:4])
     help_pieces = f", or list pieces, which do become tokens: {listed}" if listed else ""
     text = (
         f"{plural(len(marked), 'word')} with combining marks (vowel signs of Hindi or Thai, accents "

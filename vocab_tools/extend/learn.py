@@ -10,7 +10,7 @@ from bpe_engine import vocabulary
 from ..bases import identify, pattern_note
 from ..notes import Note
 from ..ranks import RankSource, check_special_tokens
-from ..text import few, plural, shorten, show
+from ..text import few, plural, quoted, shorten, show
 from ..words import is_spaced
 from .candidates import sort_words
 from .policy import LikeAddMerges, Merge, SoundPolicy, Taken, number_merges
@@ -20,9 +20,6 @@ from .result import LearnResult, Step, WordPath, distinct_ids
 #: The most words that are learned without a limit to the merges: each needs a token, and those on
 #: its way, and what comes of more is no vocabulary any more.
 MOST_WORDS = 500_000
-
-#: Words that a warning names one by one.
-MOST_NAMED = 1000
 
 #: Called with how much is done and how much there is.
 ProgressFunction = Callable[[int, int], None]
@@ -56,9 +53,9 @@ def learn_merges(
             and else ``qwen``.
         special_tokens: names and ids that are taken; by default those of the encoding that
             ``base`` is, or else those of the named encoding.
-        start_id: the id of the first new token. By default 151851 for the pattern ``qwen``, and
-            otherwise, or when that is taken, the first id behind all ranks from which on enough
-            ids are free of special tokens.
+        start_id: the id of the first new token. By default the first one behind all ranks from
+            which on enough ids are free of special tokens; but from 151851 on with the pattern
+            and the special tokens of ``qwen``, as add_merges.py does.
         max_merges: the most tokens to learn; what was learned until then is the result.
         min_frequency: pairs with a lower frequency are not merged.
         whole_characters: learn no token that cuts a character or crosses into one; pairs that
@@ -112,7 +109,9 @@ def learn_merges(
         raise ValueError(_too_many(len(ranks), len(kept), room))
     if prune:
         merges = _pruned(merges, ranks, kept, notes)
-    taken = Taken(ranks, specials, start_id, found.is_qwen)
+    # Qwen's default belongs to its own special tokens: with others there may be a gap before it.
+    is_qwen = found.is_qwen and (like_add_merges or specials == found.special_tokens)
+    taken = Taken(ranks, specials, start_id, is_qwen)
     steps = number_merges(merges, policy, taken, notes)
     result = LearnResult(
         tokens=_tokens(steps),
@@ -226,7 +225,7 @@ def _note_results(result: LearnResult) -> None:
     if spaced:
         text = (
             f"running text has {few(spaced)} with a space before it, and that form is another "
-            f"piece, which stays several tokens; list {shorten(' ' + spaced[0])!r} too, with "
+            f"piece, which stays several tokens; list {quoted(shorten(' ' + spaced[0]))} too, with "
             f"--keep-space ({plural(len(spaced), 'such word')})"
         )
         result.notes.append(Note("spaced form", text))
@@ -237,11 +236,14 @@ def _note_results(result: LearnResult) -> None:
             f"own, since merging their bytes takes another way: {few(unreached)}"
         )
         result.notes.append(Note("own piece only", text))
-    failed = [path.word for path in result.not_one_token]
-    if failed:
-        what = plural(len(failed), "word does", "words do")
-        text = f"{what} not become one token: {few(failed, MOST_NAMED)}"
-        result.notes.append(Note("not one token", text))
+    failed: dict[str, list[str]] = {}
+    for path in result.not_one_token:
+        failed.setdefault(path.reason or "", []).append(path.word)
+    for reason, words in failed.items():
+        what = plural(len(words), "word does", "words do")
+        result.notes.append(
+            Note("not one token", f"{what} not become one token, since {reason}", words)
+        )
 
 
 def _words_without_spaced_form(result: LearnResult) -> list[str]:

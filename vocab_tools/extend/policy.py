@@ -36,13 +36,17 @@ class Taken(NamedTuple):
     special_tokens: Mapping[str, int]
     #: As people gave it; None for the default.
     start_id: int | None
+    #: Whether the pattern and the special tokens are those of ``qwen``.
     is_qwen: bool
 
     @property
     def asked(self) -> int:
         """The first id that is asked for, by people or by default."""
-        if self.start_id is not None:
-            return self.start_id
+        return self.default if self.start_id is None else self.start_id
+
+    @property
+    def default(self) -> int:
+        """The first id that is asked for by default."""
         return QWEN_START_ID if self.is_qwen else 0
 
 
@@ -71,7 +75,8 @@ class SoundPolicy:
         ranks, special_tokens, start_id, is_qwen = taken
         first = first_free_id(ranks, special_tokens, taken.asked, count)
         if start_id is not None and first != start_id:
-            raise ValueError(_collision(ranks, special_tokens, start_id, count, first))
+            auto = first_free_id(ranks, special_tokens, taken.default, count)
+            raise ValueError(_collision(taken, start_id, count, first, auto))
         if start_id is None and is_qwen and first != QWEN_START_ID:
             text = f"the ids from {QWEN_START_ID} are taken; the new tokens start at {first}"
             notes.append(Note("start id", text))
@@ -154,15 +159,12 @@ def first_free_id(
     return first
 
 
-def _collision(
-    ranks: Mapping[bytes, int],
-    special_tokens: Mapping[str, int],
-    start_id: int,
-    count: int,
-    free: int,
-) -> str:
+def _collision(ids: Taken, start_id: int, count: int, free: int, auto: int) -> str:
+    """Why a start id will not do; ``free`` is the first one from there on that will."""
+    ranks = ids.ranks
     taken = {number: f"the token {show(token)}" for token, number in ranks.items()}
-    taken.update({number: f"the special token {name}" for name, number in special_tokens.items()})
+    specials = ids.special_tokens.items()
+    taken.update({number: f"the special token {name}" for name, number in specials})
     used = range(start_id, start_id + max(count, 1))
     clash = next((number for number in used if number in taken), None)
     if clash is None:
@@ -173,6 +175,9 @@ def _collision(
         reason = f"is taken by {taken[clash]}"
     else:
         reason = f"leads into id {clash}, taken by {taken[clash]} ({plural(count, 'new token')})"
-    return (
-        f"the start id {start_id} {reason}; the first free id is {free} (--start-id auto takes it)"
+    way_out = (
+        f"the first free id is {free} (--start-id auto takes it)"
+        if auto == free
+        else f"the first free id is {free} from there on (--start-id auto takes {auto})"
     )
+    return f"the start id {start_id} {reason}; {way_out}"

@@ -1,29 +1,27 @@
 """Which words of a corpus are worth a token.
 
-All candidates, the pieces that the pre-tokeniser makes of the corpus, learn together: the pair of
-tokens that stands side by side most often is merged first, since that saves most tokens for one new
-id, whether the merge ends in a word or is only a step on the way to several. A word is paid for
-when the last of its merges is. So merges that words share count once, and a rare word comes in
-early when common words have already made its parts.
+The candidates are the pieces that the pre-tokeniser makes of the corpus; which of them are chosen
+is in :mod:`~vocab_tools.extend.selection`.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import bpe_engine
-from bpe_engine import vocabulary
 
-from ..bases import identify
+from ..bases import Recognised, identify
 from ..corpus.counting import PieceCounts, count_pieces
 from ..corpus.scripts import script_named, scripts_of
 from ..patterns import Pattern
 from ..ranks import RankSource, load_ranks
 from ..text import plural
 from .learn import MOST_WORDS
+from .selection import ProposedWord, learned_tokens, select, tokens_of
 
 #: Candidates that occur less often are not looked at, by default.
 MIN_FREQUENCY = 5
@@ -32,29 +30,6 @@ MIN_FREQUENCY = 5
 LONGEST_CANDIDATE = 64
 
 ProgressFunction = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class ProposedWord:
-    """A word, and what it is worth."""
-
-    word: str
-    #: How often it occurs in the corpus.
-    frequency: int
-    #: How many tokens it is now.
-    tokens_now: int
-    #: New ids that it needs beside those that words before it have made.
-    new_ids: int
-
-    @property
-    def saved(self) -> int:
-        """Tokens of the corpus that are saved when this word is one token."""
-        return self.frequency * (self.tokens_now - 1)
-
-    @property
-    def saved_per_id(self) -> float:
-        """Tokens saved for each id that it needs for itself."""
-        return self.saved / max(self.new_ids, 1)
 
 
 @dataclass
@@ -72,6 +47,9 @@ class Proposal:
     left_out: dict[str, int] = field(default_factory=dict)
     #: Pieces that occurred at most this often may have been forgotten to bound memory.
     forgotten_up_to: int = 0
+    #: How the text was cut, and the published vocabulary that the base is or begins with.
+    pattern: Pattern | None = None
+    recognised: Recognised | None = None
 
     @property
     def saved(self) -> int:
@@ -98,6 +76,7 @@ def propose_words(
     scripts: Collection[str] = (),
     exclude: Collection[str] = (),
     field: str = "text",
+    errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Proposal:
     """The words of a corpus that save most tokens, for a number of new ids.
@@ -112,6 +91,7 @@ def propose_words(
             "devanagari"; "other" is what has no letters. By default any.
         exclude: words not to propose, with their space.
         field: the field of JSON lines and Parquet that has the text.
+        errors: "replace" puts U+FFFD where bytes are no UTF-8.
         progress: called with the name of a step, what is done of it and all of it.
 
     Returns:
@@ -138,21 +118,34 @@ def propose_words(
             raise ValueError(f"{name} is {number}; it must be 1 or more")
     ranks = load_ranks(base)
     encoding = base if isinstance(base, bpe_engine.Encoding) else None
-    found = identify(ranks, encoding, pattern).pattern
-    counts = _counted(corpus, found, field, progress)
+    found = identify(ranks, encoding, pattern)
+    counts = _counted(corpus, found.pattern, field, errors, progress)
     wanted = frozenset(map(script_named, scripts))
-    chosen = _candidates(counts.counts, ranks, found, min_frequency, wanted, frozenset(exclude))
-    current = found.encoding(ranks, {})
-    words = _select(chosen.words, ranks, current, new_ids, progress)
-    tokens = _learned_tokens(words, ranks)
-    before, after = _tokens_of(counts.counts, current, found, ranks, tokens)
-    return Proposal(words, len(tokens), before, after, chosen.left_out, counts.forgotten_up_to)
+    chosen = _candidates(
+        counts.counts, ranks, found.pattern, min_frequency, wanted, frozenset(exclude)
+    )
+    current = found.pattern.encoding(ranks, {})
+    update = None if progress is None else functools.partial(progress, "choosing")
+    words = select(chosen.words, ranks, current, found.pattern, new_ids, update)
+    tokens = learned_tokens(((word.word, word.frequency) for word in words), ranks)
+    before, after = tokens_of(counts.counts, current, found.pattern, ranks, tokens)
+    return Proposal(
+        words,
+        len(tokens),
+        before,
+        after,
+        chosen.left_out,
+        counts.forgotten_up_to,
+        found.pattern,
+        found.recognised,
+    )
 
 
 def _counted(
     corpus: Iterable[str | os.PathLike[str]],
     pattern: Pattern,
     field: str,
+    errors: str,
     progress: ProgressFunction | None,
 ) -> PieceCounts:
     """The pieces of all files together."""
@@ -162,7 +155,8 @@ def _counted(
             progress("reading", done, total)
 
     all_counts = PieceCounts()
-    for _, counts in count_pieces(corpus, pattern, field=field, progress=update):
+    reading = count_pieces(corpus, pattern, field=field, errors=errors, progress=update)
+    for _, counts in reading:
         all_counts.add(counts.counts.items())
         all_counts.forgotten_up_to = max(all_counts.forgotten_up_to, counts.forgotten_up_to)
     return all_counts
@@ -218,95 +212,6 @@ def _unfit(
     if piece in exclude:
         return "excluded"
     return None
-
-
-def _select(
-    words: Mapping[str, int],
-    ranks: dict[bytes, int],
-    current: bpe_engine.Encoding,
-    new_ids: int,
-    progress: ProgressFunction | None,
-) -> list[ProposedWord]:
-    """The words that are paid for with ``new_ids`` merges.
-
-    Merges that lead to no word of the list are made in vain, so more are learned than there are
-    ids, and the words are taken in the order in which they are complete, as long as the merges on
-    their ways are no more than the ids.
-    """
-    rows = [(word.encode(), count) for word, count in words.items()]
-    if not rows:
-        return []
-
-    def update(done: int, total: int) -> None:
-        if progress is not None:
-            progress("choosing", done, total)
-
-    limit = new_ids
-    while True:
-        merges, paths = vocabulary.learn_merges(
-            ranks, rows, max_tokens=limit, progress=update if progress else None
-        )
-        complete = [
-            (steps[-1], number)
-            for number, (_, last, steps, _) in enumerate(paths)
-            if len(last) == 1 and steps
-        ]
-        made: set[int] = set()
-        chosen: list[tuple[int, int]] = []
-        for _, number in sorted(complete):
-            steps = set(paths[number][2])
-            if len(made | steps) > new_ids:
-                continue  # A later word may need fewer.
-            chosen.append((number, len(steps - made)))
-            made |= steps
-        # Enough when the ids are used up, or when there is nothing more to learn.
-        if len(chosen) < len(complete) or len(merges) < limit:
-            break
-        limit *= 2
-    listed = list(words.items())
-    proposed = []
-    for number, added in chosen:
-        word, count = listed[number]
-        now = len(vocabulary.encode_piece(current, word))
-        proposed.append(ProposedWord(word, count, now, added))
-    return _trimmed(proposed, ranks, new_ids)
-
-
-def _trimmed(
-    words: list[ProposedWord], ranks: dict[bytes, int], new_ids: int
-) -> list[ProposedWord]:
-    """As many of the words as really need no more than ``new_ids``.
-
-    Learned without the other candidates, pairs have other frequencies, and by-products may differ.
-    """
-    while words and (extra := len(_learned_tokens(words, ranks)) - new_ids) > 0:
-        del words[-extra:]
-    return words
-
-
-def _learned_tokens(words: Sequence[ProposedWord], ranks: dict[bytes, int]) -> list[bytes]:
-    """The new tokens that the words need."""
-    rows = [(word.word.encode(), word.frequency) for word in words]
-    merges, _ = vocabulary.learn_merges(ranks, rows)
-    return [left + right for left, right, novelty, _, _ in merges if novelty == "new"]
-
-
-def _tokens_of(
-    counts: Mapping[str, int],
-    current: bpe_engine.Encoding,
-    pattern: Pattern,
-    ranks: Mapping[bytes, int],
-    tokens: Iterable[bytes],
-) -> tuple[int, int]:
-    """The tokens of the corpus, now and with the new tokens."""
-    first = max(ranks.values()) + 1
-    added = {token: first + number for number, token in enumerate(tokens)}
-    extended = pattern.encoding({**ranks, **added}, {})
-    before = after = 0
-    for piece, count in counts.items():
-        before += count * len(vocabulary.encode_piece(current, piece))
-        after += count * len(vocabulary.encode_piece(extended, piece))
-    return before, after
 
 
 def summary(proposal: Proposal) -> str:

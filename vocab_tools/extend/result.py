@@ -10,7 +10,7 @@ from ..bases import Recognised
 from ..notes import Note
 from ..patterns import Pattern
 from ..ranks import dump_ranks
-from ..text import few, show
+from ..text import few, show, text_of
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class ByProduct:
         """One sentence for people."""
         return (
             f"{show(self.left)} + {show(self.right)} was the most frequent pair left, with "
-            f"{self.frequency}; it is a step on the way to {few(self.words)}"
+            f"{self.frequency:,}; it is a step on the way to {few(self.words)}"
         )
 
 
@@ -109,6 +109,11 @@ class LearnResult:
     def extended(self) -> dict[bytes, int]:
         """Base and new tokens together; where both have a token, the base has its id."""
         return {**self.tokens, **self.base}
+
+    @property
+    def listed(self) -> int:
+        """How many words were to become tokens and were none yet, refused ones included."""
+        return len(self.words) + len(self.refused)
 
     @property
     def not_one_token(self) -> list[WordPath]:
@@ -168,7 +173,8 @@ def bare(token: bytes) -> str:
     """As :func:`show`, without the quotes when nothing in it needs them."""
     quoted = show(token)
     inner = quoted[1:-1]
-    return inner if quoted == f"'{inner}'" and inner.isprintable() and " " not in inner else quoted
+    is_plain = quoted == f"'{inner}'" and not {" ", "\\", "'"} & set(inner)
+    return inner if is_plain else quoted
 
 
 def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:
@@ -186,10 +192,10 @@ def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:
 
 
 def to_plain(result: LearnResult) -> dict[str, Any]:
-    """The result as plain types, for JSON; tokens are text, or ``\\\\xNN`` where they are none."""
+    """The result as plain types, for JSON; tokens are literals of Python, of text or of bytes."""
     return {
         "tokens": [
-            {"token": show(token, 10**6), "id": number} for token, number in result.tokens.items()
+            {"token": _literal(token), "id": number} for token, number in result.tokens.items()
         ],
         "words": [
             {
@@ -204,21 +210,27 @@ def to_plain(result: LearnResult) -> dict[str, Any]:
         ],
         "by_products": [
             {
-                "token": show(by_product.token, 10**6),
+                "token": _literal(by_product.token),
                 "id": by_product.id,
                 "why": by_product.why,
                 "words": by_product.words,
-                "makes": [show(token, 10**6) for token in by_product.makes],
+                "makes": [_literal(token) for token in by_product.makes],
                 "use": by_product.use,
             }
             for by_product in result.by_products()
         ],
-        "pruned": [show(step.token, 10**6) for step in result.pruned],
+        "pruned": [_literal(step.token) for step in result.pruned],
         "refused": result.refused,
         "skipped": result.skipped,
         "not_one_token": [path.word for path in result.not_one_token],
         "notes": list(map(str, result.notes)),
     }
+
+
+def _literal(token: bytes) -> str:
+    """A token as Python writes it: its text, or its bytes where they are none."""
+    text = text_of(token)
+    return repr(token if text is None else text)
 
 
 def distinct_ids(ranks: Mapping[bytes, int]) -> dict[bytes, int]:

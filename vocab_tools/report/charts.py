@@ -9,10 +9,10 @@ from dataclasses import dataclass
 MOST_BARS = 12
 
 #: The size of a chart in its own units; the page scales it to its width.
-WIDTH, HEIGHT, BASELINE = 640, 220, 180
+WIDTH, HEIGHT, BASELINE = 640, 216, 180
 
-#: Bars that are narrower have no number above them.
-ROOM_FOR_A_NUMBER = 30
+#: The width of a digit above a bar, and what a number may take of the gaps beside its bar.
+DIGIT, GAPS = 8, 8
 
 
 def short(count: int) -> str:
@@ -38,8 +38,9 @@ class Bar:
     #: "before" or "after": its colour.
     kind: str
     title: str
-    #: Its number, short, where there is room for it.
+    #: Its number, short, where there is room for it; and whether there still is in large letters.
     label: str = ""
+    is_roomy: bool = True
 
     @property
     def y(self) -> float:
@@ -59,8 +60,6 @@ class Chart:
     """Groups of bars with names under them."""
 
     title: str
-    #: What stands under the axis.
-    axis: str
     bars: list[Bar]
     labels: list[Label]
     #: The series that have a colour of their own, for the legend.
@@ -97,12 +96,16 @@ def bar_chart(
         for rank, (kind, counts) in enumerate(folded.items()):
             if count := counts.get(number, 0):
                 x = place * step + step * 0.1 + rank * width
-                height = max(count / highest * (BASELINE - 20), 1.5)
+                height = max(count / highest * (BASELINE - 32), 1.5)
                 suffix = f", {kind}" if len(folded) > 1 else ""
                 what = f"{count:,} {noun}, {name} {axis}{suffix}"
-                label = short(count) if width >= ROOM_FOR_A_NUMBER else ""
-                bars.append(Bar(round(x, 1), round(width, 1), round(height, 1), kind, what, label))
-    return Chart(title, axis, bars, labels, list(folded) if len(folded) > 1 else [])
+                label, room = short(count), width + GAPS * (len(folded) == 1)
+                if len(label) * DIGIT > room:
+                    label = ""
+                roomy = 2 * len(label) * DIGIT <= room
+                sizes = (round(x, 1), round(width, 1), round(height, 1))
+                bars.append(Bar(*sizes, kind, what, label, roomy))
+    return Chart(title, bars, labels, list(folded) if len(folded) > 1 else [])
 
 
 def _folded(counts: Mapping[int, int]) -> dict[int, int]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..check import CheckResult
 from ..corpus.effect import CorpusEffect
-from ..extend.result import LearnResult, WordPath, bare
-from ..notes import grouped
-from ..text import id_range, plural, show
+from ..extend.result import LearnResult, WordPath
+from ..notes import NoteGroup, grouped
+from ..text import id_range, plural, shorten, token_text
 from .charts import Chart, bar_chart
 from .page import Cell, Column, Page, Part, Remark, TableView, Tile, percent, rendered
 
 #: Examples of a kind of notes.
 MOST_NOTES = 50
+
+#: Characters of a token or word that are shown, and pieces of a word that is cut.
+LONGEST_TOKEN, MOST_PIECES = 48, 12
+
+#: Stages on the way of a word that are shown, and how many of them from its beginning.
+MOST_STAGES, FIRST_STAGES = 6, 1
 
 
 def learn_page(result: LearnResult, effect: CorpusEffect | None = None) -> str:
@@ -34,12 +40,12 @@ def learn_page(result: LearnResult, effect: CorpusEffect | None = None) -> str:
 def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
     ids = list(result.tokens.values())
     one = sum(path.id is not None for path in result.words)
-    failed = len(result.words) - one
+    failed = result.listed - one
     tiles = [
         Tile(f"{len(ids):,}", f"new token{'' if len(ids) == 1 else 's'}, {id_range(ids)}"),
         Tile(
             f"{one:,}",
-            f"of {plural(len(result.words), 'word')} are one token",
+            f"of {plural(result.listed, 'word')} became one token",
             "bad" if failed else "good",
         ),
     ]
@@ -69,7 +75,10 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
         },
     )
     characters = bar_chart(
-        "Length of the new tokens", "characters", "tokens", {"tokens": _lengths(result.tokens)}
+        "Length of the new tokens, in characters",
+        "characters",
+        "tokens",
+        {"tokens": _lengths(result.tokens)},
     )
     charts = [chart for chart in (lengths, characters) if chart is not None]
     return Part("summary", "Summary", tiles=tiles, charts=charts)
@@ -81,47 +90,41 @@ def _lengths(tokens: Iterable[bytes]) -> Counter[int]:
 
 
 def _conflicts(result: LearnResult) -> Part | None:
-    remarks = [
-        Remark(
-            group.title if group.total > 1 else str(group.shown[0]),
-            "error" if group.kind == "not one token" else "warning",
-            [] if group.total == 1 else list(map(str, group.shown)),
-            group.hidden,
-        )
-        for group in grouped(result.notes, MOST_NOTES)
-    ]
+    remarks = [_remark(group) for group in grouped(result.notes, MOST_NOTES)]
     rows: list[list[Cell]] = []
     rows += [
-        [bare(path.word.encode()), path.reason or "does not become one token"]
+        [_chip(path.word.encode()), path.reason or "does not become one token", []]
         for path in result.not_one_token
     ]
     rows += [
-        [
-            bare(path.word.encode()),
-            "is one token as a piece of its own only; merging takes another way",
-        ]
+        [_chip(path.word.encode()), "is one token as a piece of its own only", []]
         for path in result.words
         if path.id is not None and not path.reached
     ]
     rows += [
-        [show(step.token), f"was {step.novelty} when {show(step.left)} + {show(step.right)} merged"]
-        for step in result.steps
-        if step.novelty in ("in base", "repeated")
-    ]
-    rows += [
         [
-            bare(word.encode()),
-            "would be pre-tokenized to " + " | ".join(bare(piece.encode()) for piece in cut),
+            _chip(word.encode()),
+            "is cut into",
+            _chips([piece.encode() for piece in cut]),
         ]
         for word, cut in result.refused.items()
     ]
     rows += [
-        [bare(word.encode()), f"is a token already, {number}"]
+        [
+            token_text(step.token),
+            f"was {step.novelty}, and is made of",
+            [token_text(step.left), token_text(step.right)],
+        ]
+        for step in result.steps
+        if step.novelty in ("in base", "repeated")
+    ]
+    rows += [
+        [_chip(word.encode()), f"is a token already, with id {number}", []]
         for word, number in result.skipped.items()
     ]
     tables = []
     if rows:
-        columns = [Column("word or token", "token"), Column("why")]
+        columns = [Column("word or token", "token"), Column("what"), Column("pieces", "tokens")]
         tables.append(TableView("conflicts-table", columns, rows, leaf=10))
     if not remarks and not rows:
         return None
@@ -129,12 +132,42 @@ def _conflicts(result: LearnResult) -> Part | None:
     return Part("conflicts", "Conflicts and remarks", text, remarks=remarks, tables=tables)
 
 
+#: Kinds of notes whose words the table of conflicts has, each with what became of it.
+_IN_TABLE = frozenset(
+    ["not one token", "own piece only", "repeated merge", "split", "already a token"]
+)
+
+
+def _remark(group: NoteGroup) -> Remark:
+    severity = "error" if group.kind == "not one token" else "warning"
+    heads = [note.head for note in group.shown if note.words]
+    if heads:
+        return Remark("; ".join(heads), severity)
+    if group.total == 1:
+        return Remark(str(group.shown[0]), severity)
+    if group.kind in _IN_TABLE:
+        return Remark(group.title, severity)
+    return Remark(group.title, severity, list(map(str, group.shown)), group.hidden)
+
+
+def _chip(token: bytes) -> str:
+    return shorten(token_text(token), LONGEST_TOKEN)
+
+
+def _chips(tokens: Sequence[bytes]) -> list[str]:
+    """The tokens of a word, or its first ones."""
+    shown = [_chip(token) for token in tokens[:MOST_PIECES]]
+    return shown if len(tokens) <= MOST_PIECES else [*shown[:-1], "…"]
+
+
 def _words(result: LearnResult) -> Part:
     def row(path: WordPath) -> list[Cell]:
-        stages = [[bare(piece) for piece in stage] for stage in result.stages(path)]
+        stages = [_chips(stage) for stage in result.stages(path)]
+        if len(stages) > MOST_STAGES:
+            stages[FIRST_STAGES : 1 - MOST_STAGES + FIRST_STAGES] = [["…"]]
         after = 1 if path.id is not None else len(path.pieces)
         return [
-            bare(path.word.encode()),
+            _chip(path.word.encode()),
             path.frequency,
             len(path.base_pieces),
             after,
@@ -162,12 +195,12 @@ def _by_products(result: LearnResult) -> Part | None:
         return None
     rows: list[list[Cell]] = [
         [
-            bare(by_product.token),
+            _chip(by_product.token),
             by_product.id,
             by_product.use,
             len(by_product.words),
-            [bare(by_product.left), bare(by_product.right)],
-            [bare(word.encode()) for word in by_product.words[:8]],
+            [_chip(by_product.left), _chip(by_product.right)],
+            [_chip(word.encode()) for word in by_product.words[:8]],
         ]
         for by_product in made
     ]
@@ -225,7 +258,7 @@ def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[T
     if effect.unexpected:
         changed: list[list[Cell]] = [
             [
-                bare(change.text.encode()),
+                _chip(change.text.encode()),
                 change.count,
                 _named_tokens(change.before, token),
                 _named_tokens(change.after, token),
@@ -244,7 +277,7 @@ def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[T
 
 def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes]) -> list[list[Cell]]:
     """Token texts, with their ids for those who want them."""
-    return [[bare(token(number)) if token(number) else str(number), number] for number in ids]
+    return [[token_text(token(number)) if token(number) else str(number), number] for number in ids]
 
 
 def check_page(result: CheckResult) -> str:
@@ -264,11 +297,11 @@ def check_page(result: CheckResult) -> str:
     tiles += [Tile(f"{size:,}", name.replace("_", " ")) for name, size in result.sizes.items()]
     counts_by_length = _lengths(result.tokens.values())
     lengths = bar_chart(
-        "Length of the tokens", "characters", "tokens", {"tokens": counts_by_length}
+        "Length of the tokens, in characters", "characters", "tokens", {"tokens": counts_by_length}
     )
     remarks = [
         Remark(
-            f"{finding.message} ({finding.count:,})",
+            f"{finding.message} ({finding.counted})",
             finding.severity,
             finding.examples,
             max(finding.count - len(finding.examples), 0) if len(finding.examples) > 1 else 0,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..check import CheckResult
 from ..corpus.effect import CorpusEffect
-from ..extend.result import LearnResult
-from ..text import id_range, plural, show
+from ..extend.result import LearnResult, bare
+from ..text import few, id_range, plural, quoted, quoted_list, show
 
 #: Rows of a table in Markdown; HTML and JSON have all of them.
 MOST_ROWS = 1000
@@ -48,11 +48,11 @@ def _summary(result: LearnResult) -> Section:
     ids = list(result.tokens.values())
     learned = sum(path.id is not None for path in result.words)
     rows: list[tuple[str, ...]] = [
-        ("ranks of the base", str(len(result.base))),
-        ("special tokens", str(len(result.special_tokens))),
-        ("words that became one token", f"{learned} of {len(result.words)}"),
-        ("words that were tokens already", str(len(result.skipped))),
-        ("words that the pre-tokeniser would split", str(len(result.refused))),
+        ("ranks of the base", f"{len(result.base):,}"),
+        ("special tokens", f"{len(result.special_tokens):,}"),
+        ("words that became one token", f"{learned:,} of {result.listed:,}"),
+        ("words that were tokens already", f"{len(result.skipped):,}"),
+        ("words that the pre-tokeniser would split", f"{len(result.refused):,}"),
     ]
     text = f"{plural(len(ids), 'new token')}, {id_range(ids)}."
     return Section("Summary", text, ("what", "how many"), rows, len(rows))
@@ -62,7 +62,7 @@ def _words(result: LearnResult, most_rows: int) -> Section:
     rows: list[tuple[str, ...]] = [
         (
             path.word,
-            str(path.frequency),
+            f"{path.frequency:,}",
             "" if path.id is None else str(path.id),
             result.path_text(path),
         )
@@ -78,34 +78,39 @@ def _by_products(result: LearnResult, most_rows: int) -> Section:
     by_products = sorted(result.by_products(), key=lambda made: -made.use)
     rows: list[tuple[str, ...]] = [
         (
-            show(made.token),
+            bare(made.token),
             str(made.id),
-            str(made.use),
-            made.why,
-            ", ".join(show(token) for token in made.makes),
+            f"{made.use:,}",
+            f"{bare(made.left)} + {bare(made.right)}",
+            few(made.words),
         )
         for made in by_products[:most_rows]
     ]
     text = "Tokens that are none of the words. Other text that holds them changes, too."
-    columns = ("token", "id", "use", "why", "makes")
+    columns = ("token", "id", "use", "made of", "on the way to")
     return Section("By-products", text, columns, rows, len(by_products))
 
 
 def _conflicts(result: LearnResult, most_rows: int) -> Section:
-    rows: list[tuple[str, ...]] = [
-        (word, f"would be pre-tokenized to {cut}") for word, cut in result.refused.items()
-    ]
-    rows += [(word, f"is already a token, {number}") for word, number in result.skipped.items()]
-    rows += [(path.word, path.reason or "") for path in result.not_one_token]
-    rows += [
-        (path.word, "is one token as a piece of its own only; merging takes another way")
+    why = {path.word: path.reason or "" for path in result.not_one_token}
+    why |= {
+        path.word: "is one token as a piece of its own only; merging takes another way"
         for path in result.words
         if path.id is not None and not path.reached
-    ]
+    }
+    why |= {
+        word: f"would be pre-tokenized to {quoted_list(cut)}"
+        for word, cut in result.refused.items()
+    }
+    rows: list[tuple[str, ...]] = [(bare(word.encode()), reason) for word, reason in why.items()]
     rows += [
         (show(step.token), f"was {step.novelty} when {show(step.left)} + {show(step.right)} merged")
         for step in result.steps
         if step.novelty in ("in base", "repeated")
+    ]
+    rows += [
+        (bare(word.encode()), f"is already a token, {number}")
+        for word, number in result.skipped.items()
     ]
     text = "Words and merges that gave no new token."
     return Section("Conflicts", text, ("what", "why"), rows[:most_rows], len(rows))
@@ -115,13 +120,13 @@ def _corpus(effect: CorpusEffect, most_rows: int) -> Section:
     saved = effect.tokens_before - effect.tokens_after
     share = saved / effect.tokens_before if effect.tokens_before else 0
     rows: list[tuple[str, ...]] = [
-        (change.text, str(change.count), str(change.before), str(change.after))
+        (quoted(change.text), f"{change.count:,}", str(change.before), str(change.after))
         for change in effect.unexpected[:most_rows]
     ]
     text = (
-        f"{effect.tokens_before} tokens before, {effect.tokens_after} after "
-        f"({share:.2%} fewer). {effect.changed} of {effect.pieces} pieces changed; the table has "
-        f"those that hold none of the new words."
+        f"{effect.tokens_before:,} tokens before, {effect.tokens_after:,} after "
+        f"({share:.2%} fewer). {effect.changed:,} of {plural(effect.pieces, 'piece')} changed"
+        + ("; the table has those that hold none of the new words." if rows else ".")
     )
     columns = ("piece", "times", "before", "after")
     return Section("Corpus", text, columns, rows, len(effect.unexpected))
@@ -130,16 +135,16 @@ def _corpus(effect: CorpusEffect, most_rows: int) -> Section:
 def check_sections(result: CheckResult, most_rows: int = MOST_ROWS) -> list[Section]:
     """The findings of a check, as sections: a summary, and one section for each finding."""
     rows: list[tuple[str, ...]] = [
-        (name.replace("_", " "), str(size)) for name, size in result.sizes.items()
+        (name.replace("_", " "), f"{size:,}") for name, size in result.sizes.items()
     ]
-    rows += [(name, str(count)) for name, count in result.round_trip_counts.items()]
+    rows += [(name, f"{count:,}") for name, count in result.round_trip_counts.items()]
     known = f", recognised as {result.recognised}" if result.recognised else ""
     verdict = "no errors" if result.ok else "there are errors"
     text = f"Pattern {result.pattern}{known}: {verdict}."
     parts = [Section("Summary", text, ("what", "how many"), rows, len(rows))]
     for finding in result.findings:
         examples: list[tuple[str, ...]] = [(example,) for example in finding.examples[:most_rows]]
-        title = f"{finding.severity}: {finding.code} ({finding.count})"
+        title = f"{finding.severity}: {finding.code} ({finding.counted})"
         text = finding.message
         parts.append(Section(title, text, ("example",), examples, finding.count))
     return parts

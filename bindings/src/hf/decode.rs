@@ -1,11 +1,14 @@
 //! Ids to text.
 
+use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
 use pyo3::prelude::*;
 
 use super::OrRaise;
 use super::tokenizer::{HfTokenizer, SHARE, aside};
-use crate::rows;
+use crate::errors::OrRaise as _;
+use crate::objects::collected;
+use crate::{ids, rows};
 
 #[pymethods]
 impl HfTokenizer {
@@ -15,7 +18,13 @@ impl HfTokenizer {
     ///     ids: The ids.
     ///     skip_special_tokens: Whether special tokens are left out.
     #[pyo3(signature = (ids, skip_special_tokens=true))]
-    fn decode(&self, py: Python<'_>, ids: Vec<u32>, skip_special_tokens: bool) -> PyResult<String> {
+    fn decode(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        skip_special_tokens: bool,
+    ) -> PyResult<String> {
+        let ids = ids::read_iterable(ids)?;
         let tokenizer = self.current();
         aside(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?.or_raise()
     }
@@ -25,16 +34,19 @@ impl HfTokenizer {
     fn decode_batch(
         &self,
         py: Python<'_>,
-        sequences: Vec<Vec<u32>>,
+        sequences: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<String>> {
+        let sequences = sequences.try_iter()?.map(|ids| ids::read_iterable(&ids?));
+        let sequences = collected(py, sequences)?;
         let tokenizer = self.current();
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let total: usize = sequences.iter().map(Vec::len).sum();
         let share = 256;
         let shares = sequences.len().div_ceil(share);
-        let mut texts = Vec::with_capacity(sequences.len());
+        let mut texts = Vec::new();
+        reserve(&mut texts, sequences.len()).or_raise(py)?;
         let decode = |index: usize, made: &mut Vec<bpe_hf::Result<String>>| {
             made.clear();
             let part = sequences.iter().skip(index * share).take(share);

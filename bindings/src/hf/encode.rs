@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
 use bpe_hf::{Encoding, Input, Tokenizer};
 use pyo3::exceptions::PyTypeError;
@@ -12,8 +13,9 @@ use super::OrRaise;
 use super::encoding::{HfEncoding, Source};
 use super::input::{Given, GivenInput};
 use super::tokenizer::{HfTokenizer, SHARE, aside};
-use crate::buffer_pool::{self, likely_ids};
-use crate::objects::collected;
+use crate::errors::OrRaise as _;
+use crate::objects::{collected, push};
+use crate::room;
 use crate::rows;
 
 /// Encodings of a share, and what stopped the next one. The lock is for taking them out.
@@ -28,14 +30,14 @@ pub fn encode_each<E: Send>(
     raise: impl Fn(E) -> PyErr,
 ) -> PyResult<Vec<Encoding>> {
     let read = collected(py, given.iter().map(|given| given.utf8(py)))?;
-    let inputs: Vec<_> = read.iter().map(|read| read.input()).collect();
+    let inputs = collected(py, read.iter().map(|read| Ok(read.input())))?;
     let total: usize = inputs.iter().map(|input| input.size()).sum();
-    let mut shares = vec![];
+    let mut shares = Vec::new();
     let (mut start, mut sum) = (0, 0);
     for (index, input) in inputs.iter().enumerate() {
         sum += input.size() + 16;
         if sum >= SHARE || index + 1 == inputs.len() {
-            shares.push(start..index + 1);
+            push(py, &mut shares, start..index + 1)?;
             (start, sum) = (index + 1, 0);
         }
     }
@@ -52,7 +54,8 @@ pub fn encode_each<E: Send>(
             }
         }
     };
-    let mut encodings = Vec::with_capacity(given.len());
+    let mut encodings = Vec::new();
+    reserve(&mut encodings, given.len()).or_raise(py)?;
     let take = |part: &Part<E>| {
         let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
         encodings.append(made);
@@ -112,7 +115,7 @@ impl HfTokenizer {
             let read = given.utf8(py)?;
             let input = read.input();
             let size = input.size();
-            let ids = buffer_pool::IDS.take(likely_ids(size));
+            let ids = room::for_ids(size);
             let work = || tokenizer.encode_unpadded(input, add_special_tokens, false, ids);
             [aside(py, size, work)?.or_raise()?]
         };

@@ -44,7 +44,8 @@ impl HfTokenizer {
     ) -> PyResult<()> {
         let direction = self::direction(direction)?;
         let strategy = truncation_strategy(strategy)?;
-        let truncation = Truncation { direction, max_length, strategy, stride };
+        let truncation =
+            Truncation { direction, max_length, strategy, stride, discards_overflow: false };
         self.change(|tokenizer| tokenizer.set_truncation(Some(truncation)))
     }
 

@@ -32,10 +32,9 @@ impl Vocabulary {
         let mut end = bytes.len();
         let mut done = 0;
         for block in ids.chunks(IDS_AT_ONCE) {
-            let (copied, complete) =
-                self.tokens.copy_block(block, &ids[done..], bytes, &mut end)?;
+            let copied = self.tokens.copy_block(block, &ids[done..], bytes, &mut end)?;
             done += copied;
-            if !complete {
+            if copied < block.len() {
                 break;
             }
         }
@@ -47,39 +46,43 @@ impl Vocabulary {
 impl Tokens {
     /// Copies the tokens of a block of ranks to `bytes[end..]` and moves `end`; `bytes` is made as
     /// long as it has to be, and longer. `ahead` are the ids from the block on. Returns how many
-    /// were copied, and whether it was all of them.
+    /// were copied: all up to the first that is no token.
     fn copy_block(
         &self,
         block: &[u32],
         ahead: &[u32],
         bytes: &mut Vec<u8>,
         end: &mut usize,
-    ) -> Result<(usize, bool)> {
+    ) -> Result<usize> {
         let (arena, starts) = (&*self.arena, &*self.starts);
         make_room(bytes, *end, block.len())?;
+        let mut copied = 0;
+        let mut at = *end;
         for (index, &rank) in block.iter().enumerate() {
             prefetch_token(arena, starts, ahead, index);
             let rank = rank as usize;
             let Some(&[start, stop]) = starts.get(rank..).and_then(<[u32]>::first_chunk::<2>)
             else {
-                return Ok((index, false));
+                break;
             };
             let (start, stop) = (start as usize, stop as usize);
             let length = stop - start;
             let source = arena.get(start..).and_then(<[u8]>::first_chunk::<WIDE>);
-            let target = bytes.get_mut(*end..).and_then(<[u8]>::first_chunk_mut::<WIDE>);
+            let target = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<WIDE>);
             match (source, target) {
                 (Some(source), Some(target)) if length <= WIDE => *target = *source,
                 _ => {
-                    bytes.truncate(*end);
+                    bytes.truncate(at);
                     reserve(bytes, length)?;
                     bytes.extend_from_slice(&arena[start..stop]);
-                    make_room(bytes, stop - start + *end, block.len() - index)?;
+                    make_room(bytes, at + length, block.len() - index)?;
                 }
             }
-            *end += length;
+            at += length;
+            copied = index + 1;
         }
-        Ok((block.len(), true))
+        *end = at;
+        Ok(copied)
     }
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bpe_engine.vocabulary import merge_bytes
 
-from ...text import shorten, show, text_of
+from ...text import quoted, shorten, show, text_of
 from ..context import Context
 from ..findings import MOST_LIST, Found, Outcome, rule
 
@@ -41,18 +41,18 @@ def other_text_changes(context: Context) -> Outcome:
 def corpus_changes(context: Context) -> Outcome:
     assert context.corpus is not None
     return [
-        f"{shorten(change.text)!r}: {shorten(str(change.before), MOST_LIST)} becomes "
-        f"{shorten(str(change.after), MOST_LIST)}, {change.count} times"
+        f"{quoted(shorten(change.text))}: {shorten(str(change.before), MOST_LIST)} becomes "
+        f"{shorten(str(change.after), MOST_LIST)}, {change.count:,} times"
         for change in context.corpus.unexpected
     ]
 
 
-@rule("CORPUS", "info", "tokens of the corpus", needs=["corpus"])
+@rule("CORPUS", "info", "pieces of the corpus that change", needs=["corpus"])
 def corpus(context: Context) -> Outcome:
     effect = context.corpus
     assert effect is not None
     return Found(
-        [f"{effect.tokens_before} tokens before, {effect.tokens_after} after"],
-        effect.tokens_after,
-        f"tokens of the corpus: {effect.changed} of its {effect.pieces} pieces change",
+        [f"{effect.tokens_before:,} tokens before, {effect.tokens_after:,} after"],
+        effect.changed,
+        f"pieces of the corpus that change, of {effect.pieces:,}",
     )

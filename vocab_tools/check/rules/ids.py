@@ -48,6 +48,6 @@ def named_ranges(ranges: list[tuple[int, int]]) -> list[str]:
     ['1 to 3 (3 ids)', '7']
     """
     return [
-        str(first) if first == last else f"{first} to {last} ({last - first + 1} ids)"
+        str(first) if first == last else f"{first} to {last} ({last - first + 1:,} ids)"
         for first, last in ranges
     ]

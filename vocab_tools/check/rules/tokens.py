@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 
-from ...text import shorten, show, text_of
+from ...text import quoted, quoted_list, shorten, show, text_of
 from ..context import Context
 from ..findings import MOST_EXAMPLES, Found, Outcome, rule
 from ..result import ROUND_TRIP_CLASSES
@@ -19,12 +20,14 @@ from ..result import ROUND_TRIP_CLASSES
 )
 def unreachable_by_merging(context: Context) -> Outcome:
     by_id = context.loaded.by_id
+    numbers, new = context.new_first(context.audit.unreached)
     examples = []
-    for number, (why, stops) in context.audit.unreached.items():
+    for number in numbers[:MOST_EXAMPLES]:
+        why, stops = context.audit.unreached[number]
         pieces = " ".join(show(by_id[part]) for part in stops)
         stop = f"; merging stops at {pieces}" if pieces else ""
         examples.append(f"{context.named(number)}: {why}{stop}")
-    return examples
+    return Found(examples, len(numbers), new=new)
 
 
 @rule(
@@ -36,15 +39,16 @@ def unreachable_by_merging(context: Context) -> Outcome:
 def never_whole(context: Context) -> Outcome:
     found = context.audit.never_whole
     by_id = context.loaded.by_id
+    numbers, new = context.new_first(found)
     examples = [
-        f"{context.named(number)}: cut into {context.splitter(by_id[number].decode())}"
-        for number in list(found)[:MOST_EXAMPLES]
+        f"{context.named(number)}: cut into {quoted_list(context.splitter(by_id[number].decode()))}"
+        for number in numbers[:MOST_EXAMPLES]
     ]
     message = "tokens that the pre-tokeniser never hands over as one piece"
     inside = sum(how == "only inside" for how in found.values())
     if inside:
-        message += f"; at least {inside} of them still come up inside a longer piece"
-    return Found(examples, len(found), message)
+        message += f"; at least {inside:,} of them still come up inside a longer piece"
+    return Found(examples, len(found), message, new)
 
 
 @rule(
@@ -56,7 +60,7 @@ def never_whole(context: Context) -> Outcome:
 def nonsense_bytes(context: Context) -> Outcome:
     by_id = context.loaded.by_id
     nonsense = context.ids_by_utf8.get("nonsense", [])
-    return [context.named(number) for number in nonsense if len(by_id[number]) > 1]
+    return _named(context, (number for number in nonsense if len(by_id[number]) > 1))
 
 
 @rule(
@@ -69,17 +73,23 @@ def not_nfc(context: Context) -> Outcome:
     """Words, and tokens that normalised text never holds; those of the base only where text is
     normalised."""
     examples = [
-        f"{shorten(word.listed)!r}: NFC is {shorten(word.word)!r}"
+        f"{quoted(shorten(word.listed))}: NFC is {quoted(shorten(word.word))}"
         for word in (context.words if "words" in context.has else [])
         if word.listed != word.word
     ]
     looked_at = context.loaded.ranks if context.pattern.nfc else context.loaded.extra
-    for token, number in looked_at.items():
-        text = None if token.isascii() else text_of(token)
-        if text is not None and not unicodedata.is_normalized("NFC", text):
-            normal = unicodedata.normalize("NFC", text)
-            examples.append(f"{number} {show(token)}: NFC is {show(normal.encode())}")
-    return examples
+    texts = {
+        number: text
+        for token, number in looked_at.items()
+        if not token.isascii()
+        and (text := text_of(token)) is not None
+        and not unicodedata.is_normalized("NFC", text)
+    }
+    numbers, new = context.new_first(texts)
+    for number in numbers:
+        normal = unicodedata.normalize("NFC", texts[number])
+        examples.append(f"{context.named(number)}: NFC is {show(normal.encode())}")
+    return Found(examples, new=None if new is None else new + len(examples) - len(numbers))
 
 
 @rule("NOT_UTF8", "info", "tokens that are no text of their own", needs=["tokens"])
@@ -89,9 +99,9 @@ def not_utf8(context: Context) -> Outcome:
     single = sum(len(context.loaded.by_id[number]) == 1 for number in every)
     message = (
         f"tokens that are no valid UTF-8: {len(every) / len(context.audit.ids):.2%} of all, "
-        f"{single} of them single bytes"
+        f"{single:,} of them single bytes"
     )
-    return Found([context.named(number) for number in every], message=message)
+    return _named(context, every, message)
 
 
 @rule(
@@ -104,11 +114,11 @@ def incomplete_character(context: Context) -> Outcome:
     kinds = {kind: ids for kind, ids in context.ids_by_utf8.items() if kind != "nonsense"}
     counts = {kind: len(kinds.get(kind, [])) for kind in ("prefix", "suffix", "middle")}
     message = (
-        f"tokens that the next or the last token completes: {counts['prefix']} end inside a "
-        f"character, {counts['suffix']} begin inside one, {counts['middle']} do both"
+        f"tokens that the next or the last token completes: {counts['prefix']:,} end inside "
+        f"a character, {counts['suffix']:,} begin inside one, {counts['middle']:,} do both"
     )
     parts = [number for numbers in kinds.values() for number in numbers]
-    return Found([context.named(number) for number in parts], message=message)
+    return _named(context, parts, message)
 
 
 @rule(
@@ -119,7 +129,7 @@ def incomplete_character(context: Context) -> Outcome:
 )
 def crosses_character(context: Context) -> Outcome:
     audit = context.audit
-    return [context.named(number) for number, flag in zip(audit.ids, audit.crosses) if flag]
+    return _named(context, (number for number, flag in zip(audit.ids, audit.crosses) if flag))
 
 
 @rule("ROUND_TRIP", "info", "tokens whose text is not encoded as the token", needs=["tokens"])
@@ -128,7 +138,8 @@ def round_trip(context: Context) -> Outcome:
     lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]
     examples = []
     # Tokens that are text come first: that the others are not is no news.
-    for number in sorted(lost, key=lambda number: number not in encoded)[:MOST_EXAMPLES]:
+    numbers, new = context.new_first(sorted(lost, key=lambda number: number not in encoded))
+    for number in numbers[:MOST_EXAMPLES]:
         name = classes[number]
         if number in encoded:
             examples.append(f"{context.named(number)}: {name}, encoded as {encoded[number]}")
@@ -137,5 +148,11 @@ def round_trip(context: Context) -> Outcome:
         else:
             examples.append(f"{number}: {name}")
     counts = Counter(classes.values())
-    message = ", ".join(f"{counts[name]} {name}" for name in ROUND_TRIP_CLASSES)
-    return Found(examples, len(lost), message)
+    message = ", ".join(f"{counts[name]:,} {name}" for name in ROUND_TRIP_CLASSES)
+    return Found(examples, len(lost), message, new)
+
+
+def _named(context: Context, numbers: Iterable[int], message: str = "") -> Found:
+    """Tokens by name, those of the extension first."""
+    listed, new = context.new_first(numbers)
+    return Found([context.named(number) for number in listed], message=message, new=new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...text import shorten
+from ...text import quoted, quoted_list, shorten
 from ..context import Context, ListedWord
 from ..findings import MOST_LIST, Outcome, rule
 
@@ -10,7 +10,7 @@ from ..findings import MOST_LIST, Outcome, rule
 @rule("WORD_SPLIT", "warning", "words that the pre-tokeniser cuts", needs=["words"])
 def word_split(context: Context) -> Outcome:
     return [
-        f"{shorten(word.word)!r} is cut into {shorten(str(word.pieces), MOST_LIST)}"
+        f"{quoted(shorten(word.word))} is cut into {shorten(quoted_list(word.pieces), MOST_LIST)}"
         for word in context.words
         if _is_split(word)
     ]
@@ -22,7 +22,7 @@ def word_not_one_token(context: Context) -> Outcome:
     for word in context.words:
         if not _is_split(word) and word.word.encode() not in context.loaded.ranks:
             ids = "a byte is no token" if word.ids is None else shorten(str(word.ids), MOST_LIST)
-            examples.append(f"{shorten(word.word)!r}: {ids}")
+            examples.append(f"{quoted(shorten(word.word))}: {ids}")
     return examples
 
 

@@ -109,8 +109,9 @@ function prepare(box) {
 
   function find() {
     const wanted = filter.value.trim().toLowerCase();
+    // Spaces in tokens are signs.
     shown = wanted
-      ? rows.filter((row) => JSON.stringify(row).toLowerCase().includes(wanted))
+      ? rows.filter((row) => JSON.stringify(row).toLowerCase().replaceAll("\u2423", " ").includes(wanted))
       : rows;
     show();
   }

@@ -1,0 +1,112 @@
+"""What a call costs, and what it does where there is no memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hf_oracle import tokenizer_path
+
+import bpe_engine
+from bpe_engine import Tokenizer
+from bpe_engine.hf import Tokenizer as FileTokenizer
+
+GPT2 = bpe_engine.get_encoding("gpt2")
+
+SCARCE = """
+import resource, sys
+import bpe_engine
+from bpe_engine.hf import Tokenizer as FileTokenizer
+source = FileTokenizer.from_file(sys.argv[1]) if sys.argv[1] else bpe_engine.get_encoding("gpt2")
+tokenizer = bpe_engine.Tokenizer(source, pad_token="<|endoftext|>")
+text = "a b c " * 20_000
+texts = ["a b"] * 300_000
+tokenizer([text, "b"], padding=True)
+with open("/proc/self/statm") as statm:
+    used = int(statm.read().split()[0]) * resource.getpagesize()
+limit = used + (int(sys.argv[2]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    result = CALL
+except MemoryError:
+    print("MemoryError")
+else:
+    print("done")
+"""
+
+CALLS = {
+    "a batch": "tokenizer(texts)",
+    "a file's batch": "source.encode_batch(texts)",
+    "rows that are decoded": "source.decode_batch([[64]] * 3_000_000)",
+}
+
+
+def ended(program: str, *arguments: str) -> str:
+    """What a program prints that must not crash."""
+    command = [sys.executable, "-c", program, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert run.returncode == 0, (arguments, run.returncode, run.stderr[-500:])
+    return run.stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are those of Linux")
+@pytest.mark.parametrize("call", CALLS)
+def test_rows_for_which_there_is_no_memory(call: str) -> None:
+    files = [str(tokenizer_path("gpt2"))] if "source." in CALLS[call] else [""]
+    ends = [ended(SCARCE.replace("CALL", CALLS[call]), file, "24") for file in files]
+    assert ends == ["MemoryError\n"] * len(files)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are those of Linux")
+@pytest.mark.parametrize("kind", ["encoding", "file"])
+def test_pairs_that_are_cut_take_the_room_of_their_texts(kind: str) -> None:
+    """What is cut off of each text is not put together with what is cut off of the other."""
+    file = "" if kind == "encoding" else str(tokenizer_path("gpt2"))
+    call = "tokenizer(text, text, truncation=True, max_length=64, stride=20)"
+    assert ended(SCARCE.replace("CALL", call), file, "200") == "done\n"
+
+
+def test_overflow_that_would_be_far_more_than_the_texts() -> None:
+    text = "a b c " * 20_000
+    for source in (GPT2, FileTokenizer.from_file(tokenizer_path("gpt2"))):
+        tokenizer = Tokenizer(source)
+        options = {"truncation": True, "max_length": 64, "return_overflowing_tokens": True}
+        with pytest.raises(ValueError, match='cut one text of a pair only: "only_first"'):
+            tokenizer(text, text, **options)
+        with pytest.raises(ValueError, match="take a smaller stride"):
+            tokenizer(text * 8, **{**options, "max_length": 4000}, stride=3999)
+        rows = tokenizer(text, "b", **{**options, "truncation": "only_first"})
+        assert len(rows.input_ids) == -(-60_001 // 63)
+        short = tokenizer("a b c d", "e f g h", **{**options, "max_length": 4})
+        assert len(short.input_ids) == 4
+
+
+TEMPLATE = (
+    "{% for m in messages %}{{ '<|endoftext|>' }}{{ m.role }}:{% if m.role == 'assistant' %}"
+    "{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}"
+    "{% endfor %}"
+)
+TURN = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": " Nobody."}]
+
+
+def test_long_conversations_take_linear_time() -> None:
+    source = FileTokenizer.from_file(tokenizer_path("gpt2"))
+    file = Tokenizer(source, chat_template=TEMPLATE)
+
+    def rendered(turns: int) -> tuple[float, Any]:
+        start = time.process_time()
+        result = file.apply_chat_template(TURN * turns, return_assistant_tokens_mask=True)
+        return time.process_time() - start, result
+
+    rendered(2)
+    short = min(rendered(250)[0] for _ in range(2))
+    long, result = min((rendered(2000) for _ in range(2)), key=lambda timed: timed[0])
+    # Of eight times the turns.
+    assert long < 24 * short, (short, long)
+    plain = Tokenizer(GPT2, chat_template=TEMPLATE)
+    expected = plain.apply_chat_template(TURN * 2000, return_assistant_tokens_mask=True)
+    assert dict(result) == dict(expected)

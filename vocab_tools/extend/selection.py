@@ -1,0 +1,231 @@
+"""Which candidates are worth the ids that they need, when merges that they share count once.
+
+All candidates learn together: the pair of tokens that stands side by side most often is merged
+first, in every word that has it. A merge saves as many tokens as its pair is frequent, whether it
+ends in a word or is only a step on the way to several; and a word is worth what the merges on its
+way save that no word before it has made. Taken again and again, the word that saves most for each
+new id makes a good list, though not always the best one: what `learn` makes of the list alone may be
+other merges, since pairs are rarer there. So the list is learned, and what it really saves counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import bpe_engine
+from bpe_engine import vocabulary
+
+from ..patterns import Pattern
+
+#: How many merges all candidates learn together, for each id that may be used, and at least. Words
+#: that are complete later are not looked at.
+MERGES_PER_ID, LEAST_MERGES = 8, 5000
+
+#: How many further words are tried for ids that are left.
+MOST_TRIES = 12
+
+ProgressFunction = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ProposedWord:
+    """A word, and what it is worth."""
+
+    word: str
+    #: How often it occurs in the corpus.
+    frequency: int
+    #: How many tokens it is now.
+    tokens_now: int
+    #: New ids that it needs beside those that words before it have made.
+    new_ids: int
+
+    @property
+    def saved(self) -> int:
+        """Tokens of the corpus that are saved when this word is one token."""
+        return self.frequency * (self.tokens_now - 1)
+
+    @property
+    def saved_per_id(self) -> float:
+        """Tokens saved for each id that it needs for itself."""
+        return self.saved / max(self.new_ids, 1)
+
+
+@dataclass
+class _Candidates:
+    """The candidates after they have learned together."""
+
+    words: list[tuple[str, int]]
+    #: The frequency of the pair of each merge: how many tokens it saves.
+    saved: list[int]
+    #: The merges of each word that became one token, by its place in ``words``.
+    steps: dict[int, frozenset[int]]
+    #: The words that each merge is a step of.
+    users: dict[int, list[int]] = field(default_factory=dict)
+
+    def worth(self, word: int, made: set[int]) -> float:
+        """Tokens that the missing merges of a word save, for each of them."""
+        missing = self.steps[word] - made
+        return sum(self.saved[step] for step in missing) / len(missing) if missing else 0.0
+
+
+def select(
+    words: Mapping[str, int],
+    ranks: dict[bytes, int],
+    current: bpe_engine.Encoding,
+    pattern: Pattern,
+    new_ids: int,
+    progress: ProgressFunction | None = None,
+) -> list[ProposedWord]:
+    """The words that save most when they are learned with at most ``new_ids`` new tokens.
+
+    Args:
+        words: the candidates and their frequencies.
+        ranks: the base.
+        current: an encoding of the base.
+        pattern: its pattern.
+        new_ids: the most new tokens, by-products included.
+        progress: called with merges done and merges in all.
+    """
+    if not words:
+        return []
+    found = _learned_together(words, ranks, new_ids, progress)
+    listed = list(words.items())
+    best: tuple[int, list[int]] = (-1, [])
+    for order in (_by_worth(found, new_ids), _by_completion(found, new_ids)):
+        chosen = _fitting(found, order, ranks, new_ids)
+        tokens = learned_tokens([listed[number] for number in chosen], ranks)
+        _, after = tokens_of(words, current, pattern, ranks, tokens)
+        saved = -after
+        if not best[1] or saved > best[0]:
+            best = (saved, chosen)
+    return _priced([listed[number] for number in best[1]], ranks, current)
+
+
+def _learned_together(
+    words: Mapping[str, int],
+    ranks: dict[bytes, int],
+    new_ids: int,
+    progress: ProgressFunction | None,
+) -> _Candidates:
+    merges, paths = vocabulary.learn_merges(
+        ranks,
+        [(word.encode(), count) for word, count in words.items()],
+        max_tokens=max(MERGES_PER_ID * new_ids, LEAST_MERGES),
+        progress=progress,
+    )
+    steps = {
+        number: frozenset(steps)
+        for number, (_, last, steps, _) in enumerate(paths)
+        if len(last) == 1 and steps
+    }
+    users: dict[int, list[int]] = {}
+    for number, path in steps.items():
+        for step in path:
+            users.setdefault(step, []).append(number)
+    return _Candidates(list(words.items()), [merge[3] for merge in merges], steps, users)
+
+
+def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
+    """Words by what they save for each new id, as long as there are ids."""
+    made: set[int] = set()
+    worth = {number: found.worth(number, made) for number in found.steps}
+    heap = [(-value, number) for number, value in worth.items()]
+    heapq.heapify(heap)
+    chosen: list[int] = []
+    while heap and len(made) < new_ids:
+        value, number = heapq.heappop(heap)
+        if worth.get(number) != -value:
+            continue  # It is chosen already, or has another worth by now.
+        missing = found.steps[number] - made
+        del worth[number]
+        if len(made) + len(missing) > new_ids:
+            continue  # A later word may need fewer.
+        chosen.append(number)
+        made |= missing
+        for other in {user for step in missing for user in found.users[step]} & worth.keys():
+            worth[other] = found.worth(other, made)
+            heapq.heappush(heap, (-worth[other], other))
+    return chosen
+
+
+def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
+    """Words in the order in which learning completes them, as long as there are ids."""
+    made: set[int] = set()
+    chosen = []
+    for number in sorted(found.steps, key=lambda number: (max(found.steps[number]), number)):
+        steps = found.steps[number]
+        if len(made | steps) <= new_ids:
+            chosen.append(number)
+            made |= steps
+    return chosen
+
+
+def _fitting(
+    found: _Candidates, order: Sequence[int], ranks: dict[bytes, int], new_ids: int
+) -> list[int]:
+    """As many of the words as need no more than ``new_ids`` when they are learned alone, and more
+    words where ids are left."""
+    chosen = list(order)
+    while (left := new_ids - _cost(found, chosen, ranks)) < 0:
+        del chosen[left:]
+    made = {step for number in chosen for step in found.steps[number]}
+    others = [number for number in found.steps if number not in set(chosen)]
+    others.sort(key=lambda number: -found.worth(number, made))
+    tries = MOST_TRIES
+    for number in others:
+        if left == 0 or tries == 0:
+            break
+        if len(found.steps[number] - made) <= left:
+            tries -= 1
+            rest = new_ids - _cost(found, [*chosen, number], ranks)
+            if rest >= 0:
+                chosen.append(number)
+                made |= found.steps[number]
+                left = rest
+    return chosen
+
+
+def _cost(found: _Candidates, chosen: Sequence[int], ranks: dict[bytes, int]) -> int:
+    return len(learned_tokens([found.words[number] for number in chosen], ranks))
+
+
+def learned_tokens(words: Iterable[tuple[str, int]], ranks: dict[bytes, int]) -> list[bytes]:
+    """The new tokens that words need, which are given with their frequencies."""
+    rows = [(word.encode(), count) for word, count in words]
+    merges, _ = vocabulary.learn_merges(ranks, rows)
+    return [left + right for left, right, novelty, _, _ in merges if novelty == "new"]
+
+
+def _priced(
+    words: Sequence[tuple[str, int]], ranks: dict[bytes, int], current: bpe_engine.Encoding
+) -> list[ProposedWord]:
+    """The words with what each of them needs, when only they are learned."""
+    merges, paths = vocabulary.learn_merges(ranks, [(word.encode(), n) for word, n in words])
+    made: set[int] = set()
+    proposed = []
+    for (word, count), (_, _, steps, _) in zip(words, paths):
+        new = {step for step in steps if merges[step][2] == "new"} - made
+        made |= new
+        now = len(vocabulary.encode_piece(current, word))
+        proposed.append(ProposedWord(word, count, now, len(new)))
+    return proposed
+
+
+def tokens_of(
+    counts: Mapping[str, int],
+    current: bpe_engine.Encoding,
+    pattern: Pattern,
+    ranks: Mapping[bytes, int],
+    tokens: Iterable[bytes],
+) -> tuple[int, int]:
+    """The tokens of pieces, now and with the new tokens."""
+    first = max(ranks.values()) + 1
+    added = {token: first + number for number, token in enumerate(tokens)}
+    extended = pattern.encoding({**ranks, **added}, {})
+    before = after = 0
+    for piece, count in counts.items():
+        before += count * len(vocabulary.encode_piece(current, piece))
+        after += count * len(vocabulary.encode_piece(extended, piece))
+    return before, after
