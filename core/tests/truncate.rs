@@ -89,7 +89,7 @@ fn suffix(encoding: &Encoding, text: &str, limit: usize, request: &Request) -> u
 }
 
 proptest! {
-    #![proptest_config(support::config(400))]
+    #![proptest_config(support::config(200))]
 
     #[test]
     fn what_is_kept_is_the_longest_that_fits(

@@ -106,12 +106,15 @@ mod tests {
         ways
     }
 
+    /// Tokens, a piece, and its parts.
+    type Case<'a> = (&'a [&'a [u8]], &'a [u8], &'a [u32]);
+
     /// What is certain to merge is merged at once, and nothing that a lower rank takes a part of.
     #[test]
     fn parts_that_a_lower_rank_takes_are_left_to_it() {
         let character = ["\u{4e00}".as_bytes(), b"bc"].concat();
         let [start, character, more] = [&character[..2], &character[..3], &character[..4]];
-        let cases: [(&[&[u8]], &[u8], &[u32]); 6] = [
+        let cases: [Case<'_>; 6] = [
             // The character takes "b" before "c" does, or after it.
             (&[start, character, more, b"bc"], b"\xe4\xb8\x80bc", &[258, 99]),
             (&[start, character, b"bc", more], b"\xe4\xb8\x80bc", &[257, 258]),
