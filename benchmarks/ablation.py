@@ -56,6 +56,7 @@ MECHANISMS = (
     Mechanism("prefetch", ("fresh", "first", "again", "documents")),
     Mechanism("huge-pages", ("fresh", "first", "again")),
     Mechanism("int-cache", ("first", "again"), lists=True),
+    Mechanism("buffer-pool", ("first", "again"), lists=True),
     Mechanism("lanes", ("fresh", "first", "documents")),
     Mechanism("boundaries", ("fresh", "first", "again")),
     Mechanism("first-parts", ("fresh", "first", "documents")),
@@ -65,36 +66,49 @@ MECHANISMS = (
 
 
 class Worker:
-    """A process that times rows: all mechanisms in use but one, or all of them."""
+    """A process that times rows: all mechanisms in use but one, or all of them.
+
+    With a ``folder`` to run in, each figure comes from a process of its own: how fast memory comes
+    from Python's allocator depends on what was freed before.
+    """
 
     def __init__(
         self, command: list[str], environment: dict[str, str], folder: Path | None = None
     ) -> None:
-        self._process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
-        )
+        self._command = command
+        self._environment = environment
+        self._folder = folder
+        self._process: subprocess.Popen[str] | None = None
 
     def time(self, row: str, path: Path) -> float:
         """Microseconds of CPU time; RuntimeError when the process has ended."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin and stdout
+        process = self._process = self._process or self._start()
+        assert process.stdin and process.stdout
         try:
-            stdin.write(f"{row} {path}\n")
-            stdin.flush()
-            return float(stdout.readline())
+            process.stdin.write(f"{row} {path}\n")
+            process.stdin.flush()
+            return float(process.stdout.readline())
         except (OSError, ValueError):
-            raise RuntimeError(f"{self._process.args!r} ended on {row} {path}") from None
+            raise RuntimeError(f"{self._command!r} ended on {row} {path}") from None
+        finally:
+            if self._folder is not None:
+                self.stop()
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._command,
+            cwd=self._folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **self._environment},
+        )
 
     def stop(self) -> None:
         """Ends the process."""
-        if self._process.stdin:
-            self._process.stdin.close()
-        self._process.wait()
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
 
 
 class Builds:

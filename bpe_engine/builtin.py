@@ -7,7 +7,7 @@ vocabulary inside the native module; the registry, the command line and the test
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import patterns, qwen
 from ._core import CoreBPE
@@ -18,19 +18,29 @@ if TYPE_CHECKING:
 __all__ = ["BUILTIN", "RANK_FILE_SHA256", "BuiltIn"]
 
 
-class BuiltIn(NamedTuple):
+class BuiltIn:
     """What an encoding inside the package is made of.
 
     Called, it returns the arguments of `Encoding`, as a constructor in a plugin does; `encoding`
     is the faster way to the same encoding, since it makes no dict of the ranks.
     """
 
-    name: str
-    vocabulary: str  # the rank file in data/, without .tiktoken
-    pattern: str
-    special_tokens: dict[str, int]
-    normalization: str | None = None
-    explicit_n_vocab: int | None = None
+    # Not a dataclass: importing those takes a third of the time that importing this package takes.
+    def __init__(
+        self,
+        name: str,
+        vocabulary: str,
+        pattern: str,
+        special_tokens: dict[str, int],
+        normalization: str | None = None,
+        explicit_n_vocab: int | None = None,
+    ) -> None:
+        self.name = name
+        self.vocabulary = vocabulary  # the rank file in data/, without .tiktoken
+        self.pattern = pattern
+        self.special_tokens = special_tokens
+        self.normalization = normalization
+        self.explicit_n_vocab = explicit_n_vocab
 
     def __call__(self) -> dict[str, Any]:
         arguments: dict[str, Any] = {

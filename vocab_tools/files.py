@@ -58,7 +58,7 @@ class OutputFiles:
         with contextlib.ExitStack() as undo:
             ready = {}
             for output in outputs:
-                if output != STANDARD and not _is_special(output):
+                if output != STANDARD and not is_special(output):
                     ready[output] = _write_beside(output, contents[output], undo)
             for output in outputs:
                 if output == STANDARD:
@@ -76,7 +76,7 @@ class OutputFiles:
         """Has ``writer`` write the only output, under the name that it is given: for contents that
         memory may have no room for. Returns what it returns."""
         assert self.outputs == [output]
-        if _is_special(output):
+        if is_special(output):
             return writer(output)
         with contextlib.ExitStack() as undo:
             name = _write_beside(output, b"", undo)
@@ -127,7 +127,7 @@ def _opened(path: str, standard: TextIO | None) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
-def _is_special(path: str) -> bool:
+def is_special(path: str) -> bool:
     """Whether it is a device or a pipe, which is written to as it stands."""
     return os.path.exists(path) and not os.path.isfile(path)
 
@@ -148,7 +148,7 @@ def _try(path: str, force: bool) -> None:
         raise ValueError("the name of an output is empty; give the name of a file, or -")
     if os.path.isdir(path) or path.endswith(("/", os.sep)):
         raise IsADirectoryError(21, "is a directory; give the name of a file", path)
-    if _is_special(path):
+    if is_special(path):
         return
     if os.path.lexists(path) and not force:
         raise FileExistsError(17, "exists already; --force overwrites it", path)

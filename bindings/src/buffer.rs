@@ -7,6 +7,8 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::buffer_pool;
+
 /// How many ids are many.
 const LARGE: usize = 1 << 16;
 
@@ -32,7 +34,7 @@ unsafe impl Sync for TokenBuffer {}
 
 impl TokenBuffer {
     pub fn new(mut ids: Vec<u32>) -> Self {
-        // Of large memory only what was written to counts.
+        // Of large memory only what was touched counts, and it is used again.
         if ids.capacity() > 2 * ids.len() && ids.capacity() < LARGE {
             ids.shrink_to_fit();
         }
@@ -45,7 +47,7 @@ impl Drop for TokenBuffer {
     fn drop(&mut self) {
         // SAFETY: `new` took pointer, length and capacity from a vector, and nobody else frees
         // it. Exports hold a reference to this object, so none is left.
-        drop(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
+        buffer_pool::IDS.give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
     }
 }
 

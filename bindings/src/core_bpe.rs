@@ -11,7 +11,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::errors::OrRaise;
-use crate::{builtin, environment, gil, ranks, request, room, text};
+use crate::{buffer_pool, builtin, environment, gil, ranks, request, text};
 
 /// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
@@ -94,10 +94,10 @@ impl CoreBpe {
         })
     }
 
-    /// The ids of a text.
+    /// The ids of a text, in memory that is to be given to [`buffer_pool::IDS`] in the end.
     pub fn ids(&self, text: &Bound<'_, PyAny>, request: &Request) -> PyResult<Vec<u32>> {
         self.run(text, |encoding, text| {
-            let mut ids = room::for_ids(text.len());
+            let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
             encoding.encode(text, request, &mut ids)?;
             Ok(ids)
         })

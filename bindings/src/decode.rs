@@ -12,7 +12,7 @@ use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
 use crate::objects::{new_bytes, new_list, push};
 use crate::strings::decode_utf8;
-use crate::{gil, ids, int_cache, room, rows};
+use crate::{buffer_pool, gil, ids, int_cache, rows};
 
 impl CoreBpe {
     /// What `make` makes of the bytes that ids stand for.
@@ -22,10 +22,13 @@ impl CoreBpe {
         make: impl FnOnce(&[u8]) -> PyResult<T>,
     ) -> PyResult<T> {
         let ids = ids::read(tokens)?;
-        let mut bytes = room::for_bytes(ids.len());
+        let mut bytes = buffer_pool::TEXT.take(buffer_pool::likely_bytes(ids.len()));
         let append = || self.encoding().append_bytes(&ids, &mut bytes);
         gil::run(tokens.py(), ids.len(), append)?;
-        make(&bytes)
+        buffer_pool::IDS.give(ids);
+        let made = make(&bytes);
+        buffer_pool::TEXT.give(bytes);
+        made
     }
 }
 

@@ -12,7 +12,7 @@ use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
 use crate::objects::{new_bytearray, new_list, new_span};
-use crate::{gil, int_cache, room, rows, text};
+use crate::{buffer_pool, gil, int_cache, rows, text};
 
 /// Each id's place as `(start, end)` in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
@@ -34,7 +34,7 @@ impl Ragged {
     /// Appends rows of texts that have `size` bytes in all.
     fn append(&mut self, py: Python<'_>, rows: &rows::Rows<u32>, size: usize) -> PyResult<()> {
         if self.ids.capacity() == 0 {
-            self.ids = room::for_ids(size);
+            self.ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
         }
         reserve(&mut self.splits, size_of::<i64>() * rows.ends.len()).or_raise(py)?;
         for &end in &rows.ends {
@@ -57,7 +57,10 @@ impl CoreBpe {
         text: &Bound<'py, PyAny>,
         request: &Request,
     ) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(text.py(), &self.ids(text, request)?)
+        let ids = self.ids(text, request)?;
+        let list = int_cache::list(text.py(), &ids);
+        buffer_pool::IDS.give(ids);
+        list
     }
 }
 
@@ -101,7 +104,7 @@ impl CoreBpe {
         let threads = rows::threads(num_threads)?;
         let request = self.request(allowed_special, disallowed_special)?;
         let ids = self.run(text, |encoding, text| {
-            let mut ids = room::for_ids(text.len());
+            let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
             encoding.encode_on_threads(text, &request, threads, &mut ids)?;
             Ok(ids)
         })?;

@@ -10,6 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 
+use crate::buffer_pool;
 use crate::errors::OrRaise;
 
 /// The ids in a list, a tuple, a one-dimensional array of integers, or any other sequence of
@@ -119,7 +120,7 @@ fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
         return Ok(None);
     }
     let known = one_digit_is_known(list.py());
-    let mut ids = Vec::new();
+    let mut ids = buffer_pool::IDS.take(list.len());
     reserve(&mut ids, list.len()).or_raise(list.py())?;
     for index in 0..list.len() {
         if index + AHEAD < list.len() {
@@ -236,7 +237,7 @@ fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
         })
     };
     let (py, count) = (ids.py(), buffer.item_count());
-    let mut found = Vec::new();
+    let mut found = buffer_pool::IDS.take(count);
     reserve(&mut found, count).or_raise(py)?;
     found.resize(count, 0);
     if let Some(elements) = buffer.as_slice_ptr().filter(|_| count > 0) {

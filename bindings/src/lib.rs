@@ -13,7 +13,7 @@
 //! | `int_cache` | token ids into Python lists |
 //! | `buffer` | token ids into numpy |
 //! | `objects` | Python objects of which a call makes many |
-//! | `room` | memory for what a call is likely to make |
+//! | `buffer_pool` | memory that is used again |
 //! | `rows` | many texts on many threads |
 //! | `gil` | work without the interpreter, and signals meanwhile |
 //! | `ranks` | vocabularies out of dicts and rank files |
@@ -29,6 +29,7 @@
 
 mod batch;
 mod buffer;
+mod buffer_pool;
 mod builtin;
 mod caches;
 mod columns;
@@ -48,7 +49,6 @@ mod progress;
 mod prompt;
 mod ranks;
 mod request;
-mod room;
 mod rows;
 mod strings;
 mod template;

@@ -16,7 +16,7 @@ use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
 use crate::objects::{collected, list_of_spans, new_bytearray};
-use crate::{gil, ids, int_cache, room, text};
+use crate::{buffer_pool, gil, ids, int_cache, text};
 
 // ---- Segments ----
 
@@ -27,7 +27,10 @@ pub fn encode_segments<'py>(
     segments: &Bound<'py, PyAny>,
     is_joined: bool,
 ) -> PyResult<Bound<'py, PyList>> {
-    int_cache::list(core.py(), &segment_ids(core, segments, is_joined)?)
+    let ids = segment_ids(core, segments, is_joined)?;
+    let list = int_cache::list(core.py(), &ids);
+    buffer_pool::IDS.give(ids);
+    list
 }
 
 /// The same for numpy.
@@ -48,7 +51,7 @@ fn segment_ids(
     let py = core.py();
     let core = core.get();
     let prompt = read(core, segments)?;
-    let mut ids = room::for_ids(prompt.size());
+    let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
     gil::run(py, prompt.size(), || {
         core.prefault_vocabulary(prompt.size());
         prompt.encode(core.encoding(), is_joined, &mut ids)

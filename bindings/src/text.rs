@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
-use crate::room;
+use crate::buffer_pool;
 
 /// What a `str` holds. May be read on any thread, whoever holds the interpreter.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ impl<'a> Text<'a> {
         Ok(match self {
             Self::Utf8(text) => Utf8::Borrowed(text),
             Self::CodePoints(code_points) => {
-                let buffer = room::if_there_is(code_points.likely_utf8_length());
+                let buffer = buffer_pool::TEXT.take(code_points.likely_utf8_length());
                 let mut text = String::from_utf8(buffer).unwrap_or_default();
                 let is_repaired = code_points.append_to(&mut text)?;
                 Utf8::Made { text, is_repaired }
@@ -112,6 +112,14 @@ impl Deref for Utf8<'_> {
         match self {
             Self::Borrowed(text) => text,
             Self::Made { text, .. } => text,
+        }
+    }
+}
+
+impl Drop for Utf8<'_> {
+    fn drop(&mut self) {
+        if let Self::Made { text, .. } = self {
+            buffer_pool::TEXT.give(std::mem::take(text).into_bytes());
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bpe_core::polling::poll;
@@ -29,7 +30,10 @@ use crate::progress::ProgressReporter;
 pub struct PieceCounts {
     /// Boxed: Python gives objects less alignment than it may need.
     counter: Box<PieceCounter>,
+    /// Those that no thread works on.
     tables: Mutex<Vec<PieceTable>>,
+    /// Bytes of the others, when they were taken.
+    taken: AtomicUsize,
 }
 
 impl PieceCounts {
@@ -40,9 +44,15 @@ impl PieceCounts {
 
     /// Runs `work` on a table that no other thread has.
     fn with_table<T>(&self, work: impl FnOnce(&mut PieceTable) -> T) -> T {
-        let mut table = self.lock().pop().unwrap_or_default();
+        let mut tables = self.lock();
+        let mut table = tables.pop().unwrap_or_default();
+        let memory = table.memory();
+        self.taken.fetch_add(memory, Ordering::Relaxed);
+        drop(tables);
         let result = work(&mut table);
-        self.lock().push(table);
+        let mut tables = self.lock();
+        tables.push(table);
+        self.taken.fetch_sub(memory, Ordering::Relaxed);
         result
     }
 
@@ -52,7 +62,11 @@ impl PieceCounts {
         tables.sort_by_key(PieceTable::len);
         let mut whole = tables.pop().unwrap_or_default();
         while let Some(table) = tables.pop() {
-            poll(table.memory())?;
+            if let Err(interrupted) = poll(table.memory()) {
+                // Nothing that was counted is lost.
+                self.lock().extend(tables.into_iter().chain([table, whole]));
+                return Err(interrupted);
+            }
             whole.merge(&table)?;
         }
         Ok(whole)
@@ -84,7 +98,7 @@ impl PieceCounts {
         let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
         let splitter = Splitter::new(pattern).or_raise(py)?;
         let counter = Box::new(PieceCounter::new(splitter, normalization, special));
-        Ok(Self { counter, tables: Mutex::default() })
+        Ok(Self { counter, tables: Mutex::default(), taken: AtomicUsize::new(0) })
     }
 
     /// Counts the pieces of texts, each on its own.
@@ -115,9 +129,11 @@ impl PieceCounts {
         added.or_raise(py)
     }
 
-    /// Bytes of memory in use.
+    /// Bytes of memory in use; of tables that a thread works on, what they had before.
     fn memory(&self) -> usize {
-        self.lock().iter().map(PieceTable::memory).sum()
+        let tables = self.lock();
+        let taken = self.taken.load(Ordering::Relaxed);
+        tables.iter().map(PieceTable::memory).sum::<usize>() + taken
     }
 
     /// `(distinct pieces, how often they occur together, their bytes together, their characters

@@ -26,6 +26,8 @@ pub enum Mechanism {
     Pool,
     /// Without: each id becomes a new Python `int`.
     IntCache,
+    /// Without: each long text gets new memory for its ids.
+    BufferPool,
     /// Without: short pieces are merged one after the other.
     Lanes,
     /// Without: pieces in Chinese and the like are not cut apart before they are merged.
@@ -50,6 +52,7 @@ impl Mechanism {
         ("huge-pages", Mechanism::HugePages),
         ("pool", Mechanism::Pool),
         ("int-cache", Mechanism::IntCache),
+        ("buffer-pool", Mechanism::BufferPool),
         ("lanes", Mechanism::Lanes),
         ("boundaries", Mechanism::Boundaries),
         ("first-parts", Mechanism::FirstParts),

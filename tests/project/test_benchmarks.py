@@ -20,7 +20,7 @@ TEXT = (
     * 40
 )
 MODULES = (
-    "cases.collisions", "cases.corpora", "cases.hostile", "harness.render", "peers.digest",
+    "cases.collisions", "cases.corpora", "cases.hostile", "harness.render", "peers.digest", "train",
 )  # fmt: skip
 
 
@@ -301,3 +301,40 @@ def test_bad_arguments_get_an_answer(capsys):
     assert run.main(["--cases", "no-such-case"]) == 2
     assert run.main(["--encodings", "no-such-encoding", "--cases", "load"]) == 2
     assert "choose from o200k_base" in capsys.readouterr().err
+
+
+def test_training_texts_begin_alike(tmp_path):
+    from benchmarks.cases.training_texts import text_file
+
+    (tmp_path / "en.txt").write_text(TEXT * 10, encoding="utf-8")
+    found = {}
+    for folder, sizes in (("up", (1, 2)), ("down", (2, 1))):
+        for size in sizes:
+            path = text_file("en", size, tmp_path, tmp_path / folder)
+            found[folder, size] = path.read_bytes()
+            assert size * 10**6 - 4 < len(found[folder, size]) <= size * 10**6
+    assert found["up", 1] == found["down", 1] and found["up", 2] == found["down", 2]
+    assert found["up", 2].startswith(found["up", 1][:-4])
+
+
+def test_a_trainer_that_does_not_end(tmp_path, monkeypatch):
+    """It is stopped, not run again, and its row says so; one that is missing has no row."""
+    from benchmarks import train
+
+    calls = []
+
+    def run(command, timeout, **_):
+        calls.append(command[4])
+        if command[4] == "slow":
+            raise train.subprocess.TimeoutExpired(command, timeout)
+        result = {"wall": 2.0, "cpu": 3.0, "memory": 50.0, "merges": "a"}
+        output = "" if command[4] == "missing" else "\n@" + json.dumps(result)
+        return train.subprocess.CompletedProcess(command, not output, output, "no module")
+
+    monkeypatch.setattr(train.subprocess, "run", run)
+    found = train.measure(tmp_path, ["bpe_engine", "slow", "missing"], 300, 3, 5)
+    assert calls == ["bpe_engine", "slow", "missing", "bpe_engine", "bpe_engine"]
+    assert train.table(found, 5).splitlines()[2:] == [
+        "| bpe_engine | 2.00 | 3.00 | 1.0 | 1.0 | 50 | |",
+        "| slow | did not end in 5 s | | over 2.5 | | | |",
+    ]

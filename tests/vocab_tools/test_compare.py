@@ -139,6 +139,18 @@ def test_methods_trained_on_the_same_text(lines: Path) -> None:
         compare_trained(["bpe"], [lines], 200)
 
 
+def test_no_vocabulary_is_larger_than_asked_for(tmp_path: Path) -> None:
+    """Of many characters, WordPiece took two tokens each, whatever the size."""
+    pytest.importorskip("tokenizers")
+    path = tmp_path / "text.txt"
+    letters = [chr(code) for code in range(0x4E00, 0x4E00 + 600)]
+    chooser = seeded("letters")
+    path.write_text("".join(" ".join(chooser.choices(letters, k=20)) + "\n" for _ in range(300)))
+    # A folder is a corpus, too.
+    found = compare_trained(["bpe", "wordpiece"], [tmp_path], 400)
+    assert [row.subject.size <= 400 for row in found.rows] == [True, True]
+
+
 def test_too_little_text_to_train(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one line\n")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 from rich.console import Console
-from rich.progress import Progress
+from rich.filesize import decimal
+from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -80,11 +81,41 @@ def print_table(to: Console, table: Table) -> None:
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal, and nothing anywhere else."""
-    with Progress(
-        console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-    ) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with steps_bar(what) as update:
+        yield lambda done, total: update(what, done, total)
+
+
+@contextlib.contextmanager
+def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for work in several steps, each with a pace of its own."""
+    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[amount]}"))
+    to = console(stderr=True)
+    with Progress(*columns, console=to, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(first, total=None, amount="")
+        current = first
+
+        def update(step: str, done: int, total: int) -> None:
+            nonlocal current
+            if step != current:
+                current = step
+                bar.reset(task, description=step)
+            # What comes through a pipe has no size.
+            bar.update(task, completed=done, total=total or None, amount=_amount(step, done, total))
+
+        yield update
+
+
+def _amount(step: str, done: int, total: int) -> str:
+    """What is done and what there is, where a step counts what people know.
+
+    >>> _amount("counting", 1_500_000, 2_000_000), _amount("merging", 300, 32_000)
+    ('1.5 MB of 2.0 MB', '300 of 32,000 tokens')
+    """
+    if step == "merging":
+        return f"{done:,} of {total:,} tokens"
+    if step == "counting":
+        return f"{decimal(done)} of {decimal(total)}" if total else decimal(done)
+    return ""
 
 
 @contextlib.contextmanager

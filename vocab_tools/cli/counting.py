@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
 
 from ..corpus.reading import STANDARD, corpus_files
-from ..files import OutputFiles
+from ..files import OutputFiles, is_special
 from ..text import plural
 from ..train import count_corpus
 from ..train.arrow import write_counts
-from ..train.counting import dropped_note
+from ..train.checkpoint import checkpoint_of, read_state
+from ..train.counting import TooLittleMemory, dropped_note
 from ..train.cutting import DEFAULT_PATTERN, cutting
 from .console import console, progress_bar, readable_errors, say
 from .options import Command, chosen_pattern, errors_option, field_option
@@ -51,7 +53,8 @@ def counting_options(command: Command) -> Command:
         click.option(
             "--checkpoint",
             metavar="FILE",
-            help="Where the counts so far go. [default: the output's name and .checkpoint]",
+            help="Where the counts so far go. [default: the output's name and .checkpoint; none for "
+            "standard input]",
         ),
         click.option(
             "--threads", type=click.IntRange(1), help="How many threads count. [default: all]"
@@ -66,7 +69,8 @@ def counting_options(command: Command) -> Command:
         click.option(
             "--max-memory",
             type=MemorySize(),
-            help="Memory for counts, such as 4G; beyond it they go to files.",
+            help="Memory for counts, such as 4G; beyond it they go to files. The text that is being read "
+            "comes on top, some megabytes for each thread.",
         ),
         errors_option,
         click.option(
@@ -99,49 +103,87 @@ def counting_options(command: Command) -> Command:
 
 
 @contextlib.contextmanager
-def checkpointed(path: str | None, *, resume: bool, force: bool) -> Iterator[str | None]:
-    """The file for the counts so far: refused when another run left it; gone when the work is
-    done; and when it is stopped, people are told what to do with it.
+def checkpointed(
+    paths: Sequence[str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    resume: bool,
+    force: bool,
+) -> Iterator[None]:
+    """The files for the counts so far: refused when another run left them; gone when the work is
+    done; and when it is stopped, people are told what to do with them.
 
-    Raises FileExistsError when it is there, and neither ``resume`` nor ``force`` is given.
+    Raises ValueError when one is an input, an output or anything but a checkpoint, and
+    FileExistsError when it is there, and neither ``resume`` nor ``force`` is given.
     """
-    if path is not None and os.path.exists(path) and not (resume or force):
-        raise FileExistsError(
-            17, "is there already: --resume goes on from it, --force begins anew", path
+    OutputFiles([*outputs, *paths], inputs, force=True)
+    there = [path for path in paths if os.path.lexists(path)]
+    for path in there:
+        if not (resume or force):
+            reason = "is there already: --resume goes on from it, --force begins anew"
+            raise FileExistsError(17, reason, path)
+        read_state(path)
+    if resume and paths and not there:
+        say(
+            console(stderr=True),
+            f"note: there is no checkpoint {paths[0]}; counting from the start",
         )
-    was_there = path is not None and os.path.exists(path)
     try:
-        yield path
-    except KeyboardInterrupt:
-        if path is not None and os.path.exists(path):
-            say(
-                console(stderr=True), f"the counts so far are in {path}; --resume goes on from them"
-            )
+        yield
+    except (KeyboardInterrupt, TooLittleMemory):
+        if any(map(os.path.exists, paths)):
+            text = f"the counts so far are in {paths[0]}; --resume goes on from them"
+            say(console(stderr=True), text)
         raise
     except ValueError:
         # What was counted will not do.
-        if not was_there:
-            _remove(path)
+        _remove(path for path in paths if path not in there)
         raise
-    _remove(path)
+    _remove(paths)
 
 
-def _remove(path: str | None) -> None:
-    """Deletes a checkpoint, and those of further corpora and of a second stage, which have an
-    ending."""
-    if path is None:
-        return
-    folder, name = os.path.split(path)
-    for other in os.listdir(folder or "."):
-        if re.fullmatch(re.escape(name) + r"(\.lines)?(-\d+)?", other):
-            os.unlink(os.path.join(folder, other))
+def _remove(paths: Iterable[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
 
-def checkpoint_path(given: str | None, outputs: Sequence[str]) -> str | None:
-    """The file that is given, or one beside the first output; None for standard output."""
-    if given is not None or outputs[0] == STANDARD:
-        return given
-    return f"{outputs[0]}.checkpoint"
+def checkpoint_paths(
+    given: str | None, outputs: Sequence[str], corpus: Sequence[str], *, resume: bool, parts: int = 1,
+    superwords: bool = False,
+) -> list[str]:  # fmt: skip
+    """The files for the counts so far: the one that is given, or one beside the first output, and
+    more of its name for ``parts`` corpora and for a second stage; none where there is no such
+    output, or where standard input is read.
+
+    Raises ValueError when a checkpoint is asked for that cannot be.
+    """
+    first = next((path for path in outputs if path != STANDARD and not is_special(path)), None)
+    if STANDARD in corpus:
+        if given is not None or resume:
+            raise ValueError("standard input cannot be read again: --resume needs files")
+        return []
+    if given is None and first is None:
+        if resume:
+            raise ValueError("--resume needs --checkpoint FILE where no output is a file")
+        return []
+    path = given if given is not None else f"{first}.checkpoint"
+    return [
+        checkpoint_of(path, number, stage)
+        for stage in range(1 + superwords)
+        for number in range(parts)
+    ]
+
+
+def print_repeated(corpus: Sequence[str]) -> None:
+    """Names the files of a corpus that are given more than once: they count as often."""
+    given = [path for path in expanded(corpus) if not is_special(path)]
+    names = {os.path.realpath(path): path for path in given}
+    for path, times in Counter(map(os.path.realpath, given)).items():
+        if times > 1:
+            text = f"note: {names[path]} is given {times} times, and counted as often"
+            say(console(stderr=True), text)
 
 
 def expanded(corpus: Sequence[str]) -> list[str]:
@@ -183,15 +225,22 @@ def count(
     with readable_errors():
         if output == STANDARD:
             raise ValueError("counts are Parquet, which cannot go to standard output; name a file")
-        files = OutputFiles([output], expanded(corpus), force=force)
+        inputs = expanded(corpus)
+        files = OutputFiles([output], inputs, force=force)
         cut = cutting(chosen, special_tokens, nfc)
-        path = checkpoint_path(checkpoint, [output])
+        print_repeated(corpus)
+        paths = checkpoint_paths(checkpoint, [output], corpus, resume=resume)
         with (
-            checkpointed(path, resume=resume, force=force) as path,
+            checkpointed(paths, inputs, [output], resume=resume, force=force),
             progress_bar("counting") as update,
         ):
             counts = count_corpus(
-                corpus, cut, checkpoint=path, resume=resume, progress=update, **reading
+                corpus,
+                cut,
+                checkpoint=paths[0] if paths else None,
+                resume=resume,
+                progress=update,
+                **reading,
             )
             with counts:
                 written = files.write_by(output, lambda name: write_counts(counts, name, drop_rare))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +23,7 @@ from .console import (
     say,
     say_base,
     say_wrapped,
+    steps_bar,
 )
 from .inputs import expect_ranks, expect_text, expect_words, refuse_repeated
 from .options import (
@@ -195,17 +193,6 @@ def proposed(
             field=field,
             errors=errors,
             progress=update,
-        )
-
-
-@contextlib.contextmanager
-def steps_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar for work in several steps; nothing in a pipe."""
-    to = console(stderr=True)
-    with Progress(console=to, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda step, done, total: bar.update(
-            task, description=step, completed=done, total=total
         )
 
 

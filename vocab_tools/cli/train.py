@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -12,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..convert.sidecar import beside
-from ..corpus.reading import read_texts
-from ..files import STANDARD, OutputFiles
+from ..corpus.reading import corpus_files, read_texts
+from ..files import STANDARD, OutputFiles, is_special
 from ..ranks import load_ranks
 from ..text import plural, show
 from ..train import TrainResult, train_vocabulary
@@ -22,15 +23,15 @@ from ..train.counting import CorpusCounts
 from ..train.cutting import cutting
 from ..train.superwords import MAX_WORDS
 from ..train.training import TIES, UNITS, base_cutting
-from .console import console, readable_errors, say
+from .console import console, readable_errors, say, steps_bar
 from .counting import (
-    checkpoint_path,
+    checkpoint_paths,
     checkpointed,
     counting_options,
     expanded,
+    print_repeated,
 )
 from .options import FILE, Command, chosen_pattern
-from .propose import steps_bar
 
 #: The last tokens that were learned, on the screen.
 TOKENS_SHOWN = 8
@@ -140,27 +141,39 @@ def train(
     start = time.perf_counter()
     with readable_errors():
         inputs = [*expanded(corpus), *expanded(held_out), *([base] if base else [])]
-        files = OutputFiles(_all_outputs(outputs), inputs, force=force)
+        all_outputs = _all_outputs(outputs)
+        files = OutputFiles(all_outputs, inputs, force=force)
+        _check_held_out(held_out, options)
+        print_repeated(corpus)
         ranks = None if base is None else load_ranks(base)
         source: Any = corpus
+        paths: list[str] = []
         if as_counts:
             source = _read_counts(corpus, ranks, chosen, special_tokens, options)
-        path = checkpoint_path(checkpoint, outputs)
-        with checkpointed(path, resume=resume, force=force) as path:
-            with steps_bar() as update:
+        else:
+            paths = checkpoint_paths(
+                checkpoint,
+                outputs,
+                corpus,
+                resume=resume,
+                parts=len(corpus) if options["balance"] else 1,
+                superwords=options["superwords_from"] is not None,
+            )
+        with checkpointed(paths, inputs, all_outputs, resume=resume, force=force):
+            with steps_bar("counting") as update:
                 result = train_vocabulary(
                     source,
                     vocab_size,
                     pattern=chosen,
                     special_tokens=special_tokens,
                     base=ranks,
-                    checkpoint=path,
+                    checkpoint=paths[0] if paths else None,
                     resume=resume,
                     progress=update,
                     **options,
                 )
-            measured = _measured(result, held_out, options)
             files.write(_contents(result, outputs))
+        measured = _measured(result, held_out, options)
     for note in result.notes:
         say(console(stderr=True), f"note: {note}")
     if not quiet:
@@ -170,8 +183,12 @@ def train(
 
 def _all_outputs(outputs: Sequence[str]) -> list[str]:
     """The outputs, and what stands beside them."""
-    besides = [str(beside(path)) for path in outputs if path != STANDARD and not _is_json(path)]
-    return [*outputs, *besides]
+    return [*outputs, *(str(beside(path)) for path in outputs if _has_sidecar(path))]
+
+
+def _has_sidecar(path: str) -> bool:
+    """Whether it is a rank file, and no pipe or device."""
+    return path not in (STANDARD, "") and not _is_json(path) and not is_special(path)
 
 
 def _is_json(path: str) -> bool:
@@ -182,7 +199,7 @@ def _contents(result: TrainResult, outputs: Sequence[str]) -> dict[str, bytes]:
     contents = {}
     for path in outputs:
         contents[path] = result.tokenizer_json() if _is_json(path) else result.dump()
-        if path != STANDARD and not _is_json(path):
+        if _has_sidecar(path):
             contents[str(beside(path))] = result.dump_sidecar()
     return contents
 
@@ -211,14 +228,28 @@ def _measured(
         return None
     encoding = result.encoding()
     size = tokens = 0
-    for path in expanded(held_out):
-        for texts in read_texts(path, options["field"], options["errors"]):
-            for text in texts:
-                size += len(text.encode())
-                tokens += encoding.count(text, disallowed_special=())
-    if not tokens:
-        raise ValueError("the held-out text is empty; give more")
+    for text in _held_out_texts(held_out, options):
+        size += len(text.encode())
+        tokens += encoding.count(text, disallowed_special=())
     return size, tokens
+
+
+def _held_out_texts(held_out: Sequence[str], options: dict[str, Any]) -> Iterator[str]:
+    for path in corpus_files(held_out):
+        for texts in read_texts(path, options["field"], options["errors"]):
+            yield from texts
+
+
+def _check_held_out(held_out: Sequence[str], options: dict[str, Any]) -> None:
+    """Reads it before hours are spent. Raises ValueError when there is no text, or none that can be
+    read again."""
+    for path in corpus_files(held_out):
+        if not os.path.isfile(path):
+            raise ValueError(f"{path}: held-out text is read twice; give files")
+    # All of it is read, for errors.
+    sizes = [len(text) for text in _held_out_texts(held_out, options)]
+    if held_out and not any(sizes):
+        raise ValueError("the held-out text is empty; give more")
 
 
 def print_summary(

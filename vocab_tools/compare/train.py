@@ -8,7 +8,7 @@ from typing import Any
 
 from bpe_engine import vocabulary
 
-from ..corpus.reading import read_texts
+from ..corpus.reading import corpus_files, read_texts
 from ..patterns import named_pattern
 from ..text import plural
 from ..train import train_vocabulary
@@ -35,8 +35,9 @@ BPE_PATTERN = "gpt2"
 #: The token for what a vocabulary cannot write.
 UNKNOWN = "[UNK]"
 
-#: How WordPiece marks what goes on with a word.
-CONTINUING = "##"
+#: The most characters that WordPiece has tokens for, the most frequent ones, as for BERT; or a
+#: quarter of a small vocabulary.
+MOST_CHARACTERS = 1000
 
 
 def compare_trained(
@@ -52,12 +53,13 @@ def compare_trained(
     """Trains subword methods on nine lines of ten, and compares them on the tenth.
 
     Byte-level BPE is cut by GPT-2's pattern and can write every byte. WordPiece is cut at white
-    space and punctuation, as BERT cuts; what it cannot write is ``[UNK]``. Unigram keeps its
-    spaces as part of words, as SentencePiece does; characters that it never saw are unknown.
+    space and punctuation, as BERT cuts; it has the thousand most frequent characters at most, and
+    a word with another is ``[UNK]``. Unigram keeps its spaces as part of words, as SentencePiece
+    does; characters that it never saw are unknown.
 
     Args:
         methods: of :data:`METHODS`.
-        corpus: files as :func:`vocab_tools.corpus.read_texts` takes them, folders and globs.
+        corpus: files, folders and globs: text, JSON lines or Parquet, packed or not.
         vocab_size: how many tokens each vocabulary is to have.
         others: tokenizers that are compared, too.
         field: the field of JSON lines and Parquet that has the text.
@@ -82,7 +84,7 @@ def compare_trained(
         )
     lines = [
         line
-        for path in corpus
+        for path in corpus_files(corpus)
         for block in read_texts(path, field, errors)
         for line in segments_of(block)
     ]
@@ -146,8 +148,12 @@ def _batches(lines: list[str]) -> Iterator[list[str]]:
 def _wordpiece(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    # Each character may be two tokens, at the start of a word and within.
     trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=vocab_size, special_tokens=[UNKNOWN], show_progress=False
+        vocab_size=vocab_size,
+        limit_alphabet=min(MOST_CHARACTERS, vocab_size // 4),
+        special_tokens=[UNKNOWN],
+        show_progress=False,
     )
     return tokenizer, trainer
 
@@ -166,8 +172,8 @@ ABOUT = {
     "byte-level BPE": "joins the most frequent pair of neighbours again and again, starting from "
     "bytes, and writes any text, spaces and line ends included",
     "WordPiece": "joins pairs that are more frequent together than apart, and then takes the longest "
-    "token that fits, from the left; spaces are lost, and a word with a character that it never saw "
-    "is unknown as a whole",
+    "token that fits, from the left; spaces are lost, and a word with a rare character is "
+    "unknown as a whole",
     "Unigram": "starts from many tokens and drops those that cost least; of all ways to cut a word "
     "it takes the most probable one; a character that it never saw is unknown",
 }

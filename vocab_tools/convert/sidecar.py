@@ -19,11 +19,12 @@ ENDING = ".encoding.json"
 def beside(path: str | Path) -> Path:
     """The file beside a file.
 
-    >>> beside("a/qwen.tiktoken").name, beside("vocab.json").name
-    ('qwen.encoding.json', 'vocab.encoding.json')
+    >>> beside("a/qwen.tiktoken").name, beside("vocab.json").name, beside("qwen").name
+    ('qwen.encoding.json', 'vocab.encoding.json', 'qwen.encoding.json')
     """
     path = Path(path)
-    return path.with_name(path.name.removesuffix(".gz").rpartition(".")[0] + ENDING)
+    name = path.name.removesuffix(".gz")
+    return path.with_name((name.rpartition(".")[0] or name) + ENDING)
 
 
 def read_sidecar(path: str | Path) -> dict[str, Any] | None:

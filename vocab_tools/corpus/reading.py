@@ -10,7 +10,9 @@ import importlib
 import io
 import json
 import os
+import re
 import shutil
+import stat
 import sys
 import tempfile
 import zlib
@@ -30,18 +32,36 @@ STANDARD = "-"
 #: What to do with bytes that are no UTF-8.
 ERRORS = ("strict", "replace")
 
+#: How a file of counts begins, which a checkpoint is.
+COUNTS_MAGIC = b"bperuns1"
+
+#: The most rows of a Parquet file at a time.
+_MOST_ROWS = 1024
+
+#: Packed bytes that are unpacked at once: 2 KB of Zstandard may hold 64 MB.
+_PACKED_BYTES = 1 << 11
+
+#: The characters that decide whether a text is cut at a line end, and those round it.
+_CONTEXT = 4
+
+#: Letters and digits that every published pattern, of any version of Unicode, takes for such.
+_IN_WORD = re.compile(
+    "[0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0410-\u044f\u3041-\u3096\u4e00-\u9fa5]"
+)
+
 
 def read_texts(
     path: str | os.PathLike[str], field: str = "text", errors: str = "strict"
 ) -> Iterator[list[str]]:
     """The texts of a file, in blocks of some 250,000 characters.
 
-    A plain file is one text; it is cut where every published pattern cuts: between a newline that
-    stands behind text and a letter. In ``.jsonl`` and ``.parquet`` files every row is a text.
+    A plain file is one text; it is cut where every published pattern cuts, at most line ends; a
+    stretch without such a place is one block. In ``.jsonl`` and ``.parquet`` files every row is a
+    text, and rows that are null have none.
 
     Args:
         path: a file in UTF-8; one that is packed with gzip or Zstandard is known by its first
-            bytes. ``-`` is standard input, plain text.
+            bytes. ``-`` is standard input, which is plain text, packed or not.
         field: the name of the JSON field or the Parquet column that has the text.
         errors: "replace" puts U+FFFD where bytes are no UTF-8.
 
@@ -63,8 +83,8 @@ def read_texts(
 def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     """The files that paths stand for, in a fixed order.
 
-    A folder stands for all files in it and below it, but for those whose names begin with a dot;
-    a path that does not exist and has ``*``, ``?`` or ``[`` for the files that it matches, ``**``
+    A folder stands for all files in it and below it, but for checkpoints and those whose names
+    begin with a dot; a path that does not exist and has ``*``, ``?`` or ``[`` for the files that it matches, ``**``
     for any folders.
 
     Raises:
@@ -75,7 +95,7 @@ def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     for given in paths:
         path = os.fspath(given)
         if path != STANDARD and not os.path.exists(path) and glob.has_magic(path):
-            found = sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
+            found = sorted(filter(_is_text_file, glob.glob(path, recursive=True)))
             if not found:
                 raise FileNotFoundError(2, "matches no file", path)
         elif os.path.isdir(path):
@@ -118,18 +138,29 @@ def readable_again(paths: Iterable[str]) -> Iterator[list[str]]:
 def _files_below(folder: str) -> Iterator[str]:
     for where, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (os.path.join(where, name) for name in names if not name.startswith("."))
+        paths = (os.path.join(where, name) for name in names if not name.startswith("."))
+        yield from filter(_is_text_file, paths)
+
+
+def _is_text_file(path: str) -> bool:
+    """Whether a path that was found, not given, is of the corpus: no pipe, which may never end, no
+    device, no folder, and no checkpoint. Of a link that leads nowhere, opening it will tell."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(COUNTS_MAGIC)) != COUNTS_MAGIC
+    except OSError:
+        return True
 
 
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with contextlib.ExitStack() as stack:
-            if os.fspath(path) == STANDARD:
-                yield sys.stdin.buffer
-                return
-            file = stack.enter_context(open(path, "rb"))
-            start = file.peek(4)[:4]
+            is_standard = os.fspath(path) == STANDARD
+            file: Any = sys.stdin.buffer if is_standard else stack.enter_context(open(path, "rb"))
+            start = file.peek(4)[:4] if hasattr(file, "peek") else b""
             if start[:2] == b"\x1f\x8b":
                 yield stack.enter_context(gzip.open(file))  # type: ignore[misc]
             elif start == b"\x28\xb5\x2f\xfd":
@@ -138,6 +169,15 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: the gzip compression is broken: {error}") from error
+    except OSError as error:
+        if error.filename is None:
+            error.filename = _label(path)
+        raise
+
+
+def _label(path: str | os.PathLike[str]) -> str:
+    """What messages call a file."""
+    return "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
 
 
 @contextlib.contextmanager
@@ -163,21 +203,22 @@ class _ZstandardFrames(io.RawIOBase):
     def __init__(self, package: Any, file: BinaryIO) -> None:
         self.package, self.file = package, file
         self.frame: Any = None
-        self.packed = self.plain = b""
+        self.packed = b""
+        self.plain = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self.plain:
-            self.packed = self.packed or self.file.read(1 << 17)
+            self.packed = self.packed or self.file.read(_PACKED_BYTES)
             if not self.packed:
                 if self.frame is not None:
                     raise self.package.ZstdError("the file ends within a frame")
                 return 0
             if self.frame is None:
                 self.frame = self.package.ZstdDecompressor().decompressobj()
-            self.plain = self.frame.decompress(self.packed)
+            self.plain = memoryview(self.frame.decompress(self.packed))
             self.packed = self.frame.unused_data
             if self.frame.eof:
                 self.frame = None
@@ -194,16 +235,21 @@ def _not_utf8(where: str, error: UnicodeDecodeError, offset: int) -> ValueError:
 
 
 def _blocks_of_text(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
+    # What waits for a place to cut, and its end, where a cut may be with what follows.
+    parts: list[str] = []
     rest = ""
     with _opened(path) as file:
         for block in _decoded(file, path, errors):
             rest += block
             end = _cut(rest)
             if end:
-                yield rest[:end]
-                rest = rest[end:]
-    if rest:
-        yield rest
+                yield "".join([*parts, rest[:end]])
+                parts, rest = [], rest[end:]
+            # Every part is looked through once, however long a line is.
+            parts.append(rest[:-_CONTEXT])
+            rest = rest[-_CONTEXT:]
+    if parts or rest:
+        yield "".join([*parts, rest])
 
 
 def _decoded(file: BinaryIO, path: str | os.PathLike[str], errors: str) -> Iterator[str]:
@@ -214,7 +260,7 @@ def _decoded(file: BinaryIO, path: str | os.PathLike[str], errors: str) -> Itera
         try:
             text, used = codecs.utf_8_decode(data, errors, not block)
         except UnicodeDecodeError as error:
-            raise _not_utf8(os.fspath(path), error, offset + error.start) from error
+            raise _not_utf8(_label(path), error, offset + error.start) from error
         if text:
             yield text
         if not block:
@@ -224,11 +270,19 @@ def _decoded(file: BinaryIO, path: str | os.PathLike[str], errors: str) -> Itera
 
 
 def _cut(text: str) -> int:
-    """The last place to cut, or 0."""
+    """The last place where every published pattern cuts, or 0.
+
+    It is behind a line end that stands between text and text (a slash may belong to the punctuation
+    before the line end); or else, as with the line ends of Windows, between a word and a line end.
+    """
     end = text.rfind("\n", 1, len(text) - 1)
     while end > 0:
-        if text[end + 1].isalpha() and not text[end - 1].isspace():
+        following = text[end + 1]
+        if not (text[end - 1].isspace() or following.isspace() or following == "/"):
             return end + 1
+        before = end - 1 if text[end - 1] == "\r" else end
+        if before > 0 and _IN_WORD.match(text, before - 1):
+            return before
         end = text.rfind("\n", 1, end)
     return 0
 
@@ -250,18 +304,22 @@ def _json_rows(path: str | os.PathLike[str], field: str, errors: str) -> Iterato
     offset = 0
     with _opened(path) as file:
         for number, data in enumerate(file, 1):
-            where = f"{path}, line {number}"
+            where = f"{_label(path)}, line {number}"
             try:
                 line = data.decode("utf-8", errors)
             except UnicodeDecodeError as error:
                 raise _not_utf8(where, error, offset + error.start) from error
             offset += len(data)
+            if number == 1:
+                line = line.removeprefix("\ufeff")
             if not line.strip():
                 continue
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError as error:
+            except ValueError as error:
                 raise ValueError(f"{where}: the JSON is broken: {error}") from error
+            except RecursionError as error:
+                raise ValueError(f"{where}: the JSON is nested too deeply") from error
             yield _field(row, field, where)
 
 
@@ -271,6 +329,8 @@ def _field(row: Any, field: str, where: str) -> str:
     if field not in row:
         has = ", ".join(map(repr, list(row)[:8])) or "none"
         raise ValueError(f"{where}: there is no field {field!r}, only {has}; name it with --field")
+    if row[field] is None:
+        return ""
     if not isinstance(row[field], str):
         raise ValueError(f"{where}: the field {field!r} is {type(row[field]).__name__}, not text")
     # Escapes may make surrogates without their other half, which no text has.
@@ -279,26 +339,44 @@ def _field(row: Any, field: str, where: str) -> str:
 
 def _parquet_rows(path: str | os.PathLike[str], field: str) -> Iterator[str]:
     try:
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowException, parquet
     except ImportError as error:
         raise ImportError(
             f"reading {path} needs the package pyarrow; install it with "
             f"pip install 'bpe-engine[parquet]'"
         ) from error
     try:
-        with parquet.ParquetFile(path) as file:
+        # A megabyte of the file at a time, not all of a group of rows.
+        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             names = file.schema_arrow.names
             if field not in names:
                 has = ", ".join(map(repr, names[:8])) or "none"
                 raise ValueError(
                     f"{path}: there is no column {field!r}, only {has}; name it with --field"
                 )
-            for batch in file.iter_batches(batch_size=1024, columns=[field]):
+            rows = _rows_at_a_time(file.metadata, field)
+            for batch in file.iter_batches(batch_size=rows, columns=[field]):
                 for text in batch.column(0).to_pylist():
                     if not isinstance(text, str) and text is not None:
                         kind = type(text).__name__
                         raise ValueError(f"{path}: the column {field!r} has {kind}, not text")
                     if text:
                         yield text
-    except ArrowInvalid as error:
+    except ArrowException as error:
         raise ValueError(f"{path} is no Parquet file: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise ValueError(f"{path}: the Parquet file is damaged: {str(error).strip()}") from error
+
+
+def _rows_at_a_time(metadata: Any, field: str) -> int:
+    """So many rows that they have about as much text as a block."""
+    size, row_count = 0, int(metadata.num_rows)
+    for group in range(metadata.num_row_groups):
+        columns = (
+            metadata.row_group(group).column(number) for number in range(metadata.num_columns)
+        )
+        size += sum(int(c.total_uncompressed_size) for c in columns if c.path_in_schema == field)
+    average = size // max(row_count, 1)
+    return max(1, min(_MOST_ROWS, BLOCK_CHARACTERS // max(average, 1)))

@@ -129,14 +129,19 @@ def read_counts(
         name = os.fspath(path)
         arrow = _pyarrow(f"reading {name}")
         try:
-            with arrow.parquet.ParquetFile(name) as file:
+            with arrow.parquet.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False) as file:
                 _check_schema(name, file.schema_arrow, cut)
-                for batch in file.iter_batches(columns=["piece", "count"]):
+                for batch in file.iter_batches(ROWS, columns=["piece", "count"]):
                     _add(counts, name, batch)
                     if max_memory is not None and counts.pieces.memory() * 3 > max_memory:
                         counts.spill()
-        except arrow.ArrowInvalid as error:
+        except arrow.ArrowException as error:
             raise ValueError(f"{name} is no Parquet file: {error}") from error
+        except OSError as error:
+            if error.filename is not None or error.errno is not None:
+                raise
+            reason = str(error).strip()
+            raise ValueError(f"{name}: the Parquet file is damaged: {reason}") from error
     return counts
 
 
@@ -148,8 +153,15 @@ def _check_schema(name: str, schema: Any, cut: Cutting) -> None:
             f"{name} is no file of counts: it has the columns {has}, not 'piece' and 'count'"
         )
     described = (schema.metadata or {}).get(METADATA)
-    if described is not None:
-        cut.check_same(json.loads(described), name)
+    if described is None:
+        return
+    try:
+        other = json.loads(described)
+    except ValueError:
+        other = None
+    if not isinstance(other, dict):
+        raise ValueError(f"{name}: what it says of its pattern is damaged; count again")
+    cut.check_same(other, name)
 
 
 def _add(counts: CorpusCounts, name: str, batch: Any) -> None:

@@ -16,17 +16,26 @@ from bpe_engine import vocabulary
 from .cutting import Cutting
 
 
+def checkpoint_of(path: str, corpus: int, stage: int) -> str:
+    """The file for the counts of one corpus of several, and of the second stage with superwords.
+
+    >>> checkpoint_of("out.checkpoint", 0, 0), checkpoint_of("out.checkpoint", 2, 1)
+    ('out.checkpoint', 'out.checkpoint.lines-2')
+    """
+    return path + (".lines" if stage else "") + (f"-{corpus}" if corpus else "")
+
+
 def write_checkpoint(
-    path: str, counts: Sequence[str] | vocabulary.PieceCounts, state: Mapping[str, Any]
+    path: str, counts: list[str] | vocabulary.PieceCounts, state: Mapping[str, Any]
 ) -> None:
     """Writes the sum of files of counts, or counts in memory, with a state. The file appears at
     once, and whole."""
     partial = f"{path}.{os.getpid()}"
     try:
-        if isinstance(counts, vocabulary.PieceCounts):
-            counts.write(partial)
+        if isinstance(counts, list):
+            vocabulary.merge_counts(counts, partial)
         else:
-            vocabulary.merge_counts(list(counts), partial)
+            counts.write(partial)
         contents = json.dumps(state).encode()
         with open(partial, "ab") as file:
             file.write(contents + len(contents).to_bytes(8, "little"))
@@ -41,6 +50,8 @@ def write_checkpoint(
 
 def read_state(path: str) -> dict[str, Any]:
     """The state of a checkpoint. Raises ValueError when the file is none, or damaged."""
+    if not os.path.isfile(path) and os.path.exists(path):
+        raise ValueError(f"{path} is no regular file; name another for the checkpoint")
     try:
         with open(path, "rb") as file:
             file.seek(-8, os.SEEK_END)
@@ -50,10 +61,20 @@ def read_state(path: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise ValueError(f"{path} is no checkpoint, or it is damaged; delete it") from error
-    if not isinstance(state, dict) or "files" not in state:
-        raise ValueError(f"{path} is no checkpoint, or it is damaged; delete it")
+        raise ValueError(f"{path} is no checkpoint, or it is damaged; name another file") from error
+    if not isinstance(state, dict) or not _is_state(state):
+        raise ValueError(f"{path} is no checkpoint, or it is damaged; name another file")
     return state
+
+
+def _is_state(state: Mapping[str, Any]) -> bool:
+    files = state.get("files")
+    numbers = [state.get(name) for name in ("file", "blocks", "characters")]
+    return (
+        isinstance(files, list)
+        and all(isinstance(file, list) and len(file) == 3 for file in files)
+        and all(isinstance(number, int) and number >= 0 for number in numbers)
+    )
 
 
 def describe(files: Sequence[str], cutting: Cutting, field: str, errors: str) -> dict[str, Any]:

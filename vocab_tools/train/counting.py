@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..corpus.reading import STANDARD, corpus_files, read_texts
 from ..text import plural
 from .checkpoint import check_fits, describe, read_state, write_checkpoint
 from .cutting import Cutting
+from .interrupts import InterruptGuard
 
 #: Called with bytes done and bytes in all.
 ProgressFunction = Callable[[int, int], None]
@@ -34,6 +35,14 @@ _TABLES_SHARE = 3
 
 #: The same for training, which lays the pieces out beside their table, with the places of pairs.
 _TRAINING_SHARE = 2
+
+#: So many files of counts become one: few are open at a time, and a count is written again only as
+#: often as their number has powers of this.
+_MERGED_FILES = 16
+
+
+class TooLittleMemory(ValueError):
+    """The distinct pieces do not fit into the memory that training may use."""
 
 
 @dataclass
@@ -52,6 +61,9 @@ class CorpusCounts:
     #: What was left out by ``drop_rare``: distinct pieces, and how often they occurred.
     dropped: tuple[int, int] = (0, 0)
     _folder: tempfile.TemporaryDirectory[str] | None = None
+    #: How many times the counts of each file were merged, and how many files there have been.
+    _levels: list[int] = field(default_factory=list)
+    _written: int = 0
 
     def __post_init__(self) -> None:
         self.pieces = self.cutting.counter()
@@ -67,15 +79,42 @@ class CorpusCounts:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
-        self.runs = []
+        self.runs, self._levels = [], []
 
     def spill(self) -> None:
-        """Moves what is in memory to a file."""
+        """Moves what is in memory to a file.
+
+        Raises OSError, naming the folder, when there is no room for it.
+        """
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="vocab-tools-")
-        path = os.path.join(self._folder.name, f"{len(self.runs)}.counts")
-        self.pieces.spill(path)
+        try:
+            self.pieces.spill(self._new_run(0))
+            while len(set(self._levels[-_MERGED_FILES:])) == 1 and self._is_full():
+                self._merge_runs()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            advice = f"{reason}; counts go there: set TMPDIR to a folder with more room"
+            raise OSError(error.errno, advice, self._folder.name) from error
+
+    def _new_run(self, level: int) -> str:
+        assert self._folder is not None
+        path = os.path.join(self._folder.name, f"{self._written}.counts")
+        self._written += 1
         self.runs.append(path)
+        self._levels.append(level)
+        return path
+
+    def _is_full(self) -> bool:
+        return len(self._levels) >= _MERGED_FILES
+
+    def _merge_runs(self) -> None:
+        """Adds up the last files in one."""
+        parts, level = self.runs[-_MERGED_FILES:], self._levels[-1]
+        del self.runs[-_MERGED_FILES:], self._levels[-_MERGED_FILES:]
+        vocabulary.merge_counts(parts, self._new_run(level + 1))
+        for part in parts:
+            os.unlink(part)
 
     def rows(self, least: int = 1) -> Iterator[tuple[list[bytes], list[int]]]:
         """All pieces and their counts in the order of bytes, some thousands at a time, but for
@@ -96,7 +135,7 @@ class CorpusCounts:
         """Brings everything into memory, and leaves out pieces that occur less than ``least``
         times.
 
-        Raises ValueError when that needs more than ``max_memory`` bytes.
+        Raises TooLittleMemory when that needs more than ``max_memory`` bytes.
         """
         if self.runs:
             self.spill()
@@ -107,7 +146,7 @@ class CorpusCounts:
             lost, occurrences = self.pieces.drop_rare(least) if least > 1 else (0, 0)
             fits = max_memory is None or self.pieces.memory() * _TRAINING_SHARE <= max_memory
         if not fits:
-            raise ValueError(
+            raise TooLittleMemory(
                 f"training on the distinct pieces needs more than the {max_memory:,} bytes of "
                 f"max-memory; allow more, or leave rare pieces out with --drop-rare 2"
             )
@@ -134,10 +173,12 @@ def count_corpus(
         cutting: what makes pieces of the text.
         field: the field of JSON lines and Parquet that has the text.
         errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
-        max_memory: bytes of memory for the tables; beyond it, counts go to files.
-        threads: how many threads count; by default one for each processor.
+        max_memory: bytes of memory for the tables; beyond it, counts go to files. Text that waits
+            to be counted comes on top of it: two blocks of a megabyte or less for each thread, or
+            longer ones where lines are.
+        threads: how many threads count; by default, and at most, one for each processor.
         checkpoint: a file for the counts so far: written every ten minutes, on Ctrl-C and at the
-            end.
+            end; not when standard input, which cannot be read again, is among the files.
         resume: go on from the checkpoint, if there is one.
         progress: called now and then with bytes done and bytes in all.
 
@@ -147,12 +188,15 @@ def count_corpus(
         KeyboardInterrupt: after the checkpoint was written.
     """
     files = corpus_files(corpus)
+    if STANDARD in files:
+        checkpoint = None
     counts = CorpusCounts(cutting)
     run = _Run(counts, files, field, errors, max_memory, checkpoint, progress)
     try:
         if resume and checkpoint is not None and os.path.exists(checkpoint):
             run.go_on(checkpoint)
-        run.count(threads or os.cpu_count() or 1)
+        most = os.cpu_count() or 1
+        run.count(min(threads or most, most))
     except BaseException:
         counts.close()
         raise
@@ -175,18 +219,19 @@ class _Run:
         self.counts, self.files, self.field, self.errors = counts, files, field, errors
         self.max_memory, self.checkpoint, self.progress = max_memory, checkpoint, progress
         self.sizes = [os.path.getsize(path) if path != STANDARD else 0 for path in files]
-        #: The file that is being read, and how many of its blocks are counted.
+        #: The file that is being read, how many of its blocks are counted, and their bytes.
         self.place = (0, 0)
+        self.bytes_read = 0
         self.written = time.monotonic()
-        self.waiting: deque[tuple[Future[None], tuple[int, int], int]] = deque()
+        self.waiting: deque[tuple[Future[None], tuple[int, int], list[str]]] = deque()
+        self.guard = InterruptGuard()
 
     def go_on(self, checkpoint: str) -> None:
         """Takes up the counts of a checkpoint."""
         state = read_state(checkpoint)
-        if STANDARD in self.files:
-            raise ValueError("standard input cannot be read again: --resume needs files")
         check_fits(checkpoint, state, self._description())
         self.place = (state["file"], state["blocks"])
+        self._check_readable_again()
         self.counts.characters = state["characters"]
         if self.max_memory is None:
             self.counts.pieces.read([checkpoint])
@@ -196,30 +241,36 @@ class _Run:
             self.counts.pieces.add(*rows)
             self._bound_memory()
 
+    def _check_readable_again(self) -> None:
+        """Raises ValueError when a part of a pipe was counted: its text is gone."""
+        number, blocks = self.place
+        for path in self.files[: number + (blocks > 0)]:
+            if not os.path.isfile(path):
+                raise ValueError(
+                    f"{path} is no regular file and cannot be read again, so that --resume cannot "
+                    f"go on behind it; give files, or delete the checkpoint"
+                )
+
     def count(self, threads: int) -> None:
         """Counts what is not counted yet."""
-        try:
-            with ThreadPoolExecutor(threads) as pool:
-                try:
-                    for place, texts in self._blocks():
-                        size = sum(map(len, texts))
-                        job = pool.submit(self.counts.pieces.count, texts)
-                        self.waiting.append((job, place, size))
+        with self.guard, ThreadPoolExecutor(threads) as pool:
+            try:
+                for place, texts in self._blocks():
+                    with self.guard.held():
+                        self._start(pool, place, texts)
                         while len(self.waiting) > 2 * threads:
                             self._settle_one()
                         self._between_blocks()
-                    self._settle()
-                except BaseException:
-                    # What runs is finished, and what waits is not begun.
-                    for job, _, _ in reversed(self.waiting):
-                        job.cancel()
-                    raise
-        except KeyboardInterrupt:
-            self._settle()
-            self._write_checkpoint()
-            raise
-        self.place = (len(self.files), 0)
-        self._write_checkpoint()
+            except BaseException as error:
+                with self.guard.held():
+                    self._stop()
+                    if isinstance(error, KeyboardInterrupt):
+                        self._write_checkpoint()
+                raise
+            with self.guard.held():
+                self._settle()
+                self.place = (len(self.files), 0)
+                self._write_checkpoint()
 
     def _blocks(self) -> Iterator[tuple[tuple[int, int], list[str]]]:
         """Blocks, each with the place behind it."""
@@ -230,21 +281,39 @@ class _Run:
                 if number > first or index >= skipped:
                     yield (number, index + 1), texts
 
-    def _settle_one(self, report: bool = True) -> None:
-        job, place, size = self.waiting.popleft()
+    def _start(self, pool: Executor, place: tuple[int, int], texts: list[str]) -> None:
+        job = pool.submit(self.counts.pieces.count, texts)
+        self.waiting.append((job, place, texts))
+
+    def _settle_one(self) -> None:
+        """Waits for the first block that is being counted, and moves the place behind it."""
+        job, place, texts = self.waiting[0]
         job.result()
+        self.waiting.popleft()
+        self.counts.characters += sum(map(len, texts))
+        if place[0] != self.place[0]:
+            self.bytes_read = 0
         self.place = place
-        self.counts.characters += size
-        if report and self.progress is not None:
-            done = sum(self.sizes[: place[0]])
-            total = sum(self.sizes)
+        if self.progress is not None:
+            self.bytes_read += sum(len(text.encode()) for text in texts)
             # Packed files have more text than bytes: never more than the file.
-            self.progress(min(max(done, self.counts.characters), total), total)
+            # What comes through pipes has no size.
+            size, total = self.sizes[place[0]], sum(self.sizes)
+            done = sum(self.sizes[: place[0]]) + min(self.bytes_read, size)
+            self.progress(done if total else self.bytes_read, total)
 
     def _settle(self) -> None:
-        """Waits for the blocks that are being counted, but not for those that were cancelled."""
+        """Waits for all blocks."""
+        while self.waiting:
+            self._settle_one()
+
+    def _stop(self) -> None:
+        """Blocks that have not begun are not counted; waits for the others."""
+        for job, _, _ in reversed(self.waiting):
+            job.cancel()
+        self.progress = None
         while self.waiting and not self.waiting[0][0].cancelled():
-            self._settle_one(report=False)
+            self._settle_one()
         self.waiting.clear()
 
     def _between_blocks(self) -> None:

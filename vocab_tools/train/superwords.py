@@ -20,13 +20,23 @@ MAX_WORDS = 4
 LINES = r"[^\r\n]+|[\r\n]+"
 
 
-def count_lines(corpus: Any, errors: str) -> int:
+def can_be_read_twice(corpus: Any) -> bool:
+    """Whether a corpus is of regular files: no counts, no pipe, not standard input."""
+    if isinstance(corpus, (str, os.PathLike)):
+        path = os.fspath(corpus)
+        return path != STANDARD and (not os.path.exists(path) or _is_regular(path))
+    return isinstance(corpus, (list, tuple)) and all(map(can_be_read_twice, corpus))
+
+
+def _is_regular(path: str) -> bool:
+    return os.path.isfile(path) or os.path.isdir(path)
+
+
+def count_lines(corpus: Any, field: str, errors: str) -> int:
     """The lines of a corpus that are not empty."""
-    if not isinstance(corpus, (str, os.PathLike, list, tuple)) or corpus == STANDARD:
-        raise ValueError("balance by lines needs text files; balance by bytes or characters")
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     total = 0
     for path in corpus_files(paths):
-        for texts in read_texts(path, errors=errors):
+        for texts in read_texts(path, field, errors):
             total += sum(1 for text in texts for line in text.splitlines() if line.strip())
     return total

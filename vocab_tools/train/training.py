@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Union
@@ -12,13 +13,13 @@ import bpe_engine
 from bpe_engine import vocabulary
 
 from ..bases import identify, recognise
-from ..corpus.reading import STANDARD
 from ..patterns import Pattern
 from ..ranks import RankSource, check_special_tokens, load_ranks
+from .checkpoint import checkpoint_of
 from .counting import CorpusCounts, count_corpus, dropped_note
 from .cutting import Cutting, cutting
 from .result import TrainedMerge, TrainResult, shortage_note
-from .superwords import LINES, MAX_WORDS
+from .superwords import LINES, MAX_WORDS, can_be_read_twice, count_lines
 
 #: A text file or several; or pieces and how often each occurs.
 Corpus = Union[
@@ -34,6 +35,8 @@ ProgressFunction = Callable[[str, int, int], None]
 
 #: How a tie between pairs of the same count is broken.
 TIES = ("lowest-ids", "first", "bytes")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 #: What the compression of several corpora is measured by.
 UNITS = ("bytes", "characters", "lines")
@@ -101,7 +104,8 @@ def train_vocabulary(
         max_memory: bytes of memory for counting; beyond it, counts go to files.
         drop_rare: leave out pieces that occur less often than this.
         threads: how many threads count; by default one for each processor.
-        checkpoint: a file for the counts, which a stopped run goes on from.
+        checkpoint: a file for the counts, which a stopped run goes on from; with several corpora
+            and superwords, more files whose names begin so.
         resume: go on from it, if it is there.
         progress: called with the name of a step, what is done of it and all of it.
 
@@ -131,36 +135,46 @@ def train_vocabulary(
         ranks = load_ranks(base)
     cut = cutting(found, [*old_special, *special_tokens], nfc)
     special = len(cut.special_tokens)
-    if superwords_from is not None and not _has_text(corpus):
-        raise ValueError("superwords are learned from text files; counts have no lines")
+    if not isinstance(corpus, (str, os.PathLike, Mapping, CorpusCounts)):
+        corpus = list(corpus)
+    elif balance in UNITS:
+        raise ValueError("balance needs several corpora; give a list of them")
+    if superwords_from is not None and not can_be_read_twice(corpus):
+        raise ValueError(
+            "superwords are learned from text files, which are read twice; counts have no lines, "
+            "and pipes and standard input are read once"
+        )
+    if balance == "lines" and not all(map(can_be_read_twice, corpus)):  # type: ignore[arg-type]
+        raise ValueError(
+            "balance by lines needs text files, which are read twice; balance by bytes or characters"
+        )
     job.check(len(ranks), special, superwords_from, max_words, balance)
     reading = {
         "field": field, "errors": errors, "max_memory": max_memory, "threads": threads,
         "resume": resume,
     }  # fmt: skip
 
-    def counted(cut: Cutting, which: str) -> list[CorpusCounts]:
+    def counted(cut: Cutting, stage: int) -> list[CorpusCounts]:
         parts: list[Corpus] = list(corpus) if balance else [corpus]  # type: ignore[arg-type, list-item]
         found = []
         for number, part in enumerate(parts):
-            ending = which + (f"-{number}" if number else "")
-            path = None if checkpoint is None else checkpoint + ending
+            path = None if checkpoint is None else checkpoint_of(checkpoint, number, stage)
             counts = _counted(part, cut, path, progress, reading)
             counts.load(drop_rare, max_memory)
             _check_not_empty(counts, number if balance else None)
             found.append(counts)
         return found
 
-    counts = counted(cut, "")
+    counts = counted(cut, 0)
     until = vocab_size if superwords_from is None else superwords_from
     taken = max([*ranks.values(), *old_special.values()]) + 1
     result = job.train(
-        ranks, taken, cut, counts, until - special, _units(corpus, counts, balance, errors)
+        ranks, taken, cut, counts, until - special, _units(corpus, counts, balance, field, errors)
     )
     if superwords_from is not None:
         lines = replace(cut, pattern=LINES)
-        again = counted(lines, ".lines")
-        units = _units(corpus, again, balance, errors)
+        again = counted(lines, 1)
+        units = _units(corpus, again, balance, field, errors)
         result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
     result.notes += [note for part in counts if (note := dropped_note(part))]
     return job.finish(result, old_special, special_tokens)
@@ -193,7 +207,7 @@ def _counted(
     if isinstance(corpus, Mapping):
         counts = CorpusCounts(cut)
         for piece, count in corpus.items():
-            if not isinstance(piece, str) or not isinstance(count, int) or count < 0:
+            if not _is_piece(piece) or not isinstance(count, int) or not 0 <= count < 1 << 64:
                 raise ValueError(f"{piece!r}: {count!r} is no piece and how often it occurs")
         counts.pieces.add([piece.encode() for piece in corpus], list(corpus.values()))
         return counts
@@ -206,13 +220,9 @@ def _counted(
     return count_corpus(paths, cut, checkpoint=checkpoint, progress=update, **reading)  # type: ignore[arg-type]
 
 
-def _has_text(corpus: Corpus | Sequence[Corpus]) -> bool:
-    """Whether a corpus is of files that can be read twice."""
-    if isinstance(corpus, (str, os.PathLike)):
-        return os.fspath(corpus) != STANDARD
-    if isinstance(corpus, (Mapping, CorpusCounts)):
-        return False
-    return all(map(_has_text, corpus))
+def _is_piece(piece: object) -> bool:
+    """Whether it is text: a str without surrogates."""
+    return isinstance(piece, str) and (piece.isascii() or not _SURROGATE.search(piece))
 
 
 def _check_not_empty(counts: CorpusCounts, number: int | None) -> None:
@@ -226,13 +236,12 @@ def _units(
     corpus: Corpus | Sequence[Corpus],
     counts: Sequence[CorpusCounts],
     balance: str | None,
+    field: str,
     errors: str,
 ) -> list[int]:
     """What each corpus is measured by."""
     if balance == "lines":
-        from .superwords import count_lines
-
-        return [count_lines(part, errors) for part in corpus]  # type: ignore[union-attr]
+        return [count_lines(part, field, errors) for part in corpus]  # type: ignore[union-attr]
     place = 3 if balance == "characters" else 2
     return [part.pieces.totals()[place] for part in counts]
 

@@ -13,9 +13,9 @@ use super::OrRaise;
 use super::encoding::{HfEncoding, Source};
 use super::input::{Given, GivenInput};
 use super::tokenizer::{HfTokenizer, SHARE, aside};
+use crate::buffer_pool::{self, likely_ids};
 use crate::errors::OrRaise as _;
 use crate::objects::{collected, push};
-use crate::room;
 use crate::rows;
 
 /// Encodings of a share, and what stopped the next one. The lock is for taking them out.
@@ -115,7 +115,7 @@ impl HfTokenizer {
             let read = given.utf8(py)?;
             let input = read.input();
             let size = input.size();
-            let ids = room::for_ids(size);
+            let ids = buffer_pool::IDS.take(likely_ids(size));
             let work = || tokenizer.encode_unpadded(input, add_special_tokens, false, ids);
             [aside(py, size, work)?.or_raise()?]
         };

@@ -12,7 +12,7 @@ use pyo3::types::PyList;
 
 use super::OrRaise;
 use super::input::GivenInput;
-use crate::int_cache;
+use crate::{buffer_pool, int_cache};
 
 /// What an encoding was made of: enough to make it again with tokens, offsets and words.
 pub struct Source {
@@ -81,6 +81,13 @@ impl HfEncoding {
 
     pub fn to_core(&self, py: Python<'_>) -> PyResult<Encoding> {
         self.with(py, |encoding| Ok(encoding.clone()))
+    }
+}
+
+impl Drop for HfEncoding {
+    fn drop(&mut self) {
+        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        buffer_pool::IDS.give(std::mem::take(&mut state.encoding.ids));
     }
 }
 
