@@ -378,7 +378,8 @@ impl Truncator<'_> {
         }
         let fits = |start: usize| {
             let room = max_tokens - (total - anchor.before).min(max_tokens);
-            Ok(self.count(&text[start..anchor.position], room)? <= room
+            let is_all = anchor.position == text.len();
+            Ok((is_all || self.count(&text[start..anchor.position], room)? <= room)
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
         let candidates = positions(text, low..anchor.position)?;
