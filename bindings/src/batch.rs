@@ -79,7 +79,7 @@ impl Plain<'_> {
             Sequence::Words(words) => {
                 let parts = (0..).zip(words);
                 let parts = parts.map(|(number, word)| self.text(word, type_id, Some(number)));
-                let mut merged = Encoding::merge(parts.collect::<Result<_, _>>()?, false);
+                let mut merged = Encoding::merge(parts.collect::<Result<_, _>>()?, false)?;
                 if !self.detailed {
                     merged.details = None;
                 }
@@ -304,10 +304,9 @@ impl EncodedRows {
         // is asked for first.
         const BYTES: usize = 2 * size_of::<u32>() + 2;
         reserve(&mut Vec::<u8>::new(), missing.saturating_mul(BYTES)).or_raise(py)?;
-        gil::run(py, missing, || {
-            post::pad(&mut self.rows, &padding);
-            Ok(())
-        })
+        gil::run(py, missing, || Ok(post::pad(&mut self.rows, &padding)))?
+            .map_err(hf::to_python)?;
+        Ok(())
     }
 
     /// The numbers of a row that go by this name.

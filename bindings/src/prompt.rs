@@ -1,5 +1,6 @@
 //! Segments and conversations: what `bpe_engine.prompt` is built on.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::conversation::{self, Conversation};
@@ -10,7 +11,9 @@ use bpe_core::{Encoding, Normalization, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyBool, PyByteArray, PyList, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple,
+};
 
 use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
@@ -50,7 +53,7 @@ fn segment_ids(
 ) -> PyResult<Vec<u32>> {
     let py = core.py();
     let core = core.get();
-    let prompt = read(core, segments)?;
+    let prompt = read(core, segments, is_joined)?;
     let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
     gil::run(py, prompt.size(), || {
         core.prefault_vocabulary(prompt.size());
@@ -69,7 +72,7 @@ pub fn audit_segments<'py>(
 ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyByteArray>)> {
     let py = core.py();
     let core = core.get();
-    let prompt = read(core, segments)?;
+    let prompt = read(core, segments, is_joined)?;
     let (mut ids, mut origins) = (Vec::new(), Vec::new());
     gil::run(py, prompt.size(), || {
         prompt.encode_with_origins(core.encoding(), is_joined, &mut ids, &mut origins)
@@ -81,7 +84,7 @@ pub fn audit_segments<'py>(
 
 /// Reads segments: tuples of a text and of what is special in it, and what `bpe_engine.prompt`
 /// makes.
-fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>) -> PyResult<Prompt> {
+fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
     let wrong = || {
         let kind = kind(segments);
         let hint = if segments.is_instance_of::<PyString>() {
@@ -91,70 +94,123 @@ fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>) -> PyResult<Prompt> {
         };
         PyTypeError::new_err(format!("segments must be a list of segments, not {kind}{hint}"))
     };
-    if segments.is_instance_of::<PyString>() {
+    let mut reader = Reader { core, is_joined, prompt: Prompt::default(), half: None };
+    if let Ok(list) = segments.cast_exact::<PyList>() {
+        reader.prompt = Prompt::with_room(list.len()).or_raise(segments.py())?;
+        for (index, item) in list.iter().enumerate() {
+            reader.push(index, &item)?;
+        }
+        return Ok(reader.prompt);
+    }
+    if segments.is_instance_of::<PyString>()
+        || segments.is_instance_of::<PyBytes>()
+        || segments.is_instance_of::<PyDict>()
+    {
         return Err(wrong());
     }
-    if let Ok(list) = segments.cast_exact::<PyList>() {
-        let mut prompt = Prompt::with_room(list.len()).or_raise(segments.py())?;
-        for (index, item) in list.iter().enumerate() {
-            push(core, &mut prompt, index, &item)?;
-        }
-        return Ok(prompt);
-    }
-    let mut prompt = Prompt::default();
     for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
-        push(core, &mut prompt, index, &item?)?;
+        reader.push(index, &item?)?;
     }
-    Ok(prompt)
+    Ok(reader.prompt)
 }
 
-fn push(
-    core: &CoreBpe,
-    prompt: &mut Prompt,
-    index: usize,
-    segment: &Bound<'_, PyAny>,
-) -> PyResult<()> {
-    let py = segment.py();
-    let special = core.encoding().special_tokens();
-    let wrong = || {
-        PyTypeError::new_err(format!(
-            "segments[{index}] must be a tuple (text, allow_special), not {}",
-            kind(segment)
-        ))
-    };
-    let segment = segment.cast::<PyTuple>().map_err(|_| wrong())?;
-    let mut items = segment.iter_borrowed();
-    let (Some(text), Some(allowed)) = (items.next(), items.next()) else { return Err(wrong()) };
-    if !text.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err(format!(
-            "the text of segments[{index}] must be a str, not {}",
-            kind(&text)
-        )));
-    }
-    if segment.len() == 6
-        && let (Some(what), Some(given)) = (items.nth(2), items.next())
-    {
-        // The literal in Python's source is this very object.
-        let is_text = what.is(pyo3::intern!(py, "text"));
-        if !is_text && what.eq(pyo3::intern!(py, "special"))? {
-            let name = text::read(&text)?.utf8().or_raise(py)?;
-            let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
-            return prompt.push_special(&name, id).or_raise(py);
+struct Reader<'a> {
+    core: &'a CoreBpe,
+    /// Whether text goes on across the borders of segments.
+    is_joined: bool,
+    prompt: Prompt,
+    /// The first half of a pair of surrogates with which the text so far ends.
+    half: Option<u32>,
+}
+
+impl Reader<'_> {
+    fn push(&mut self, index: usize, segment: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = segment.py();
+        let special = self.core.encoding().special_tokens();
+        let wrong = |what: String| {
+            PyTypeError::new_err(format!(
+                "segments[{index}] must be a tuple (text, allow_special), not {what}"
+            ))
+        };
+        let segment = segment.cast::<PyTuple>().map_err(|_| wrong(kind(segment)))?;
+        let mut items = segment.iter_borrowed();
+        let (Some(text), Some(allowed)) = (items.next(), items.next()) else {
+            return Err(wrong(format!("a tuple of {}", segment.len())));
+        };
+        if !text.is_instance_of::<PyString>() {
+            return Err(PyTypeError::new_err(format!(
+                "the text of segments[{index}] must be a str, not {}",
+                kind(&text)
+            )));
         }
-        if !is_text && what.eq(pyo3::intern!(py, "tokens"))? {
-            let given = ids::read(&given).map_err(|error| at_segment(py, index, &error))?;
-            if let Some(id) = given.iter().find(|&&id| core.encoding().token_bytes(id).is_none()) {
+        if segment.len() == 6
+            && let (Some(what), Some(given)) = (items.nth(2), items.next())
+            // The literal in Python's source is this very object.
+            && !what.is(pyo3::intern!(py, "text"))
+        {
+            if what.eq(pyo3::intern!(py, "special"))? {
+                self.half = None;
+                let name = text::read(&text)?.utf8().or_raise(py)?;
+                let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
+                return self.prompt.push_special(&name, id).or_raise(py);
+            }
+            if what.eq(pyo3::intern!(py, "tokens"))? {
+                return self.push_ids(index, &given);
+            }
+            if !what.eq(pyo3::intern!(py, "text"))? {
                 return Err(PyValueError::new_err(format!(
-                    "segments[{index}] holds the id {id}, which is no token of the encoding"
+                    "the kind of segments[{index}] must be \"text\", \"special\" or \"tokens\", not {}",
+                    what.repr()?
                 )));
             }
-            prompt.push_ids(given).or_raise(py)?;
-            return Ok(());
         }
+        let allowed = read_allowed(self.core, index, &allowed)?;
+        self.push_text(&text, &allowed)
     }
-    let allowed = read_allowed(core, index, &allowed)?;
-    let text = text::read(&text)?.utf8().or_raise(py)?;
-    prompt.push_text(core.encoding(), &text, &allowed).or_raise(py)
+
+    fn push_ids(&mut self, index: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = given.py();
+        let encoding = self.core.encoding();
+        let given = ids::read(given).map_err(|error| at_segment(py, index, &error))?;
+        if let Some(id) = given.iter().find(|&&id| encoding.token_bytes(id).is_none()) {
+            return Err(PyValueError::new_err(format!(
+                "segments[{index}] holds the id {id}, which is no token of the encoding"
+            )));
+        }
+        if !given.is_empty() {
+            self.half = None;
+        }
+        self.prompt.push_ids(given).or_raise(py)
+    }
+
+    fn push_text(&mut self, text: &Bound<'_, PyAny>, allowed: &Selection) -> PyResult<()> {
+        let py = text.py();
+        let encoding = self.core.encoding();
+        let text = text::read(text)?;
+        let utf8 = text.utf8().or_raise(py)?;
+        if utf8.is_empty() {
+            return self.prompt.push_text(encoding, "", allowed).or_raise(py);
+        }
+        let Some((first, last)) = text.ends() else {
+            self.half = None;
+            return self.prompt.push_text(encoding, &utf8, allowed).or_raise(py);
+        };
+        let before = self.half.take().filter(|_| self.is_joined);
+        self.half = (0xd800..0xdc00).contains(&last).then_some(last);
+        let pair = before.and_then(|before| joined(before, first));
+        let Some(pair) = pair else {
+            return self.prompt.push_text(encoding, &utf8, allowed).or_raise(py);
+        };
+        self.prompt.join_halves(pair).or_raise(py)?;
+        let rest = utf8.strip_prefix(char::REPLACEMENT_CHARACTER).unwrap_or(&utf8);
+        self.prompt.push_text(encoding, rest, allowed).or_raise(py)
+    }
+}
+
+/// The character of two surrogates.
+fn joined(first: u32, second: u32) -> Option<char> {
+    let (first, second) = (u16::try_from(first).ok()?, u16::try_from(second).ok()?);
+    char::decode_utf16([first, second]).next()?.ok()
 }
 
 /// What is special in the text of a segment: a bool, or names.
@@ -167,12 +223,12 @@ fn read_allowed(core: &CoreBpe, index: usize, allowed: &Bound<'_, PyAny>) -> PyR
             "allow_special of segments[{index}] must be True, False or a set of names, not {what}"
         ))
     };
-    if allowed.is_instance_of::<PyString>() {
-        return Err(wrong("a str"));
+    if !allowed.is_instance_of::<PySet>() && !allowed.is_instance_of::<PyFrozenSet>() {
+        return Err(wrong(&kind(allowed)));
     }
     let special = core.encoding().special_tokens();
     let mut names = Vec::new();
-    for name in allowed.try_iter().map_err(|_| wrong(&kind(allowed)))? {
+    for name in allowed.try_iter()? {
         let name = name?;
         if !name.is_instance_of::<PyString>() {
             return Err(wrong(&format!("one that holds {}", kind(&name))));
@@ -210,8 +266,11 @@ fn kind(value: &Bound<'_, PyAny>) -> String {
 /// Finds names in texts, leftmost-longest.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct NameFinder {
-    /// In a box, since Python's allocator aligns objects to 16 bytes only.
+    /// As the encoding normalizes them. In a box, since Python's allocator aligns objects to 16
+    /// bytes only.
     names: Box<Names>,
+    /// The names as they were given, in the order of `names`.
+    given: Vec<String>,
     normalization: Normalization,
 }
 
@@ -219,15 +278,23 @@ const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationS
 
 #[pymethods]
 impl NameFinder {
-    /// Finds names in the form that the encoding gives to texts.
+    /// Finds names in the form that the encoding gives to texts. Of names with the same form it
+    /// finds the first.
     #[new]
     fn new(py: Python<'_>, core: &Bound<'_, CoreBpe>, names: Vec<String>) -> PyResult<Self> {
-        let names = Box::new(Names::new(names).or_raise(py)?);
-        Ok(Self { names, normalization: core.get().encoding().normalization() })
+        let normalization = core.get().encoding().normalization();
+        let mut by_form = BTreeMap::new();
+        for name in names {
+            let form = normalization.apply(&name).or_raise(py)?.into_owned();
+            by_form.entry(form).or_insert(name);
+        }
+        // Both are in the order of strings.
+        let names = Box::new(Names::new(by_form.keys().cloned()).or_raise(py)?);
+        Ok(Self { names, given: by_form.into_values().collect(), normalization })
     }
 
     /// The names in a text: each with its first character, and the one after its last.
-    fn find(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(String, usize, usize)>> {
+    fn find(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(&str, usize, usize)>> {
         let py = text.py();
         let original = text::read(text)?.utf8().or_raise(py)?;
         let (normal, alignment) = self.normalization.align(&original).or_raise(py)?;
@@ -236,25 +303,19 @@ impl NameFinder {
         let mut from = 0;
         while let Some(found) = self.names.find(&normal, from) {
             let (start, end) = characters.next(alignment.original(found.start..found.end));
-            result.push((self.names.names()[found.name].clone(), start, end));
+            result.push((self.given[found.name].as_str(), start, end));
             from = found.end;
         }
         Ok(result)
     }
 
-    /// The parts of a text that are left when every name is taken out, and every one that only
-    /// comes about thereby: the first character of each part, and the one after its last.
-    fn strip<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let original = text::read(text)?.utf8().or_raise(text.py())?;
-        let mut characters = text::CharacterSpans::new(text, &original)?;
-        let kept = strip::without_names(&self.names, &original).or_raise(text.py())?;
-        list_of_spans(text.py(), kept.into_iter().map(|span| characters.next(span)))
-    }
-
-    /// The text in the form that the encoding gives to texts.
-    fn normalized(&self, text: &Bound<'_, PyAny>) -> PyResult<String> {
-        let text_utf8 = text::read(text)?.utf8().or_raise(text.py())?;
-        Ok(self.normalization.apply(&text_utf8).or_raise(text.py())?.into_owned())
+    /// The texts, which stand one after the other, without names and without those that only come
+    /// about thereby, in the form that the encoding gives to texts.
+    fn strip(&self, py: Python<'_>, texts: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+        let texts = texts.iter().map(|text| text::read(text)?.utf8().or_raise(py));
+        let texts = texts.collect::<PyResult<Vec<_>>>()?;
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        strip::strip(&self.names, self.normalization, &texts).or_raise(py)
     }
 }
 
@@ -337,7 +398,7 @@ impl ConversationState {
         &self,
         segments: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let prompt = read(self.core.get(), segments)?;
+        let prompt = read(self.core.get(), segments, true)?;
         self.update(segments.py(), prompt.size(), |encoding, state| {
             let (text, fixed) = prompt.into_parts();
             state.update_prompt(encoding, text, fixed)

@@ -1,6 +1,6 @@
 //! Chat templates for `bpe_engine.prompt`: what goes into them, and what comes out.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -109,19 +109,22 @@ impl Drop for Depth {
 /// The segments of what a template puts out: strings, and tuples of values that `+` joins.
 ///
 /// A string of the type `traced` has in `_runs` the lengths and flags of its parts: bit 0 for what
-/// the template wrote, bit 1 for what stands in a `{% generation %}` block. Other strings have no
-/// flag. `add` makes the sum of a tuple of which not all are strings. Neighbours with the same flags
-/// make one segment of the type `segment`, a named tuple of six. Returns None when there are more
-/// than `limit` characters.
+/// is trusted, bit 1 for what stands in a `{% generation %}` block, and above these the number,
+/// from 1 on, of the one of `given` that it comes from. Other strings have no flag. `add` makes the
+/// sum of a tuple of which not all are strings. Neighbours with the same flags make one segment of
+/// the type `segment`, a named tuple of six, with the labels of the one that was given. What is left
+/// whole of a special token is a segment of its own. Returns None when there are more than `limit`
+/// characters.
 #[pyfunction]
 pub fn collect_segments<'py>(
     output: &Bound<'py, PyIterator>,
     traced: &Bound<'py, PyType>,
     add: &Bound<'py, PyAny>,
     segment: &Bound<'py, PyType>,
+    given: &Bound<'py, PyList>,
     limit: usize,
 ) -> PyResult<Option<Bound<'py, PyList>>> {
-    let mut collector = Collector::new(traced, segment)?;
+    let mut collector = Collector::new(traced, segment, read_given(given)?)?;
     for item in output {
         let item = item?;
         match item.cast_exact::<PyTuple>() {
@@ -141,18 +144,44 @@ pub fn collect_segments<'py>(
     Ok(Some(collector.segments))
 }
 
-const TRUSTED: u8 = 1;
-const GENERATED: u8 = 2;
+const TRUSTED: u32 = 1;
+const GENERATED: u32 = 2;
+const GIVEN_SHIFT: u32 = 2;
+
+/// A segment that the caller gave.
+struct Given<'py> {
+    role: Bound<'py, PyAny>,
+    source: Bound<'py, PyAny>,
+    /// The name and the names of a special token.
+    special: Option<[Bound<'py, PyAny>; 2]>,
+    is_labelled: bool,
+}
+
+fn read_given<'py>(given: &Bound<'py, PyList>) -> PyResult<Vec<Given<'py>>> {
+    let mut result = Vec::new();
+    for segment in given {
+        let segment = segment.cast_into::<PyTuple>()?;
+        let item = |place| segment.get_item(place);
+        let (role, source) = (item(2)?, item(3)?);
+        let is_labelled = !role.is_none() || !source.is_none();
+        let is_special = item(4)?.eq(intern!(segment.py(), "special"))?;
+        let special = if is_special { Some([item(0)?, item(1)?]) } else { None };
+        push(given.py(), &mut result, Given { role, source, special, is_labelled })?;
+    }
+    Ok(result)
+}
 
 struct Collector<'a, 'py> {
     traced: &'a Bound<'py, PyType>,
     segment: &'a Bound<'py, PyType>,
     segments: Bound<'py, PyList>,
+    given: Vec<Given<'py>>,
     /// The flags and the text, in parts, of the segment that is being put together.
-    flags: u8,
+    flags: u32,
     texts: Bound<'py, PyList>,
     /// What all segments have.
     kind: Bound<'py, PyAny>,
+    special: Bound<'py, PyAny>,
     ids: Bound<'py, PyAny>,
     /// What some segments have.
     none: Bound<'py, PyAny>,
@@ -162,7 +191,11 @@ struct Collector<'a, 'py> {
 }
 
 impl<'a, 'py> Collector<'a, 'py> {
-    fn new(traced: &'a Bound<'py, PyType>, segment: &'a Bound<'py, PyType>) -> PyResult<Self> {
+    fn new(
+        traced: &'a Bound<'py, PyType>,
+        segment: &'a Bound<'py, PyType>,
+        given: Vec<Given<'py>>,
+    ) -> PyResult<Self> {
         if !segment.is_subclass_of::<PyTuple>()? {
             return Err(PyTypeError::new_err("segments must be tuples"));
         }
@@ -171,9 +204,11 @@ impl<'a, 'py> Collector<'a, 'py> {
             traced,
             segment,
             segments: PyList::empty(py),
+            given,
             flags: 0,
             texts: PyList::empty(py),
             kind: intern!(py, "text").clone().into_any(),
+            special: intern!(py, "special").clone().into_any(),
             ids: PyTuple::empty(py).into_any(),
             none: py.None().into_bound(py),
             template: intern!(py, "template").clone().into_any(),
@@ -193,24 +228,54 @@ impl<'a, 'py> Collector<'a, 'py> {
         }
         let runs = part.getattr(intern!(part.py(), "_runs"))?.cast_into::<PyTuple>()?;
         if runs.len() == 1 {
-            let (_, flags) = runs.get_borrowed_item(0)?.extract::<(usize, u8)>()?;
+            let (_, flags) = runs.get_borrowed_item(0)?.extract::<(usize, u32)>()?;
             return self.push(flags, part);
         }
         let mut start = 0;
         for run in runs.iter_borrowed() {
-            let (length, flags) = run.extract::<(usize, u8)>()?;
+            let (length, flags) = run.extract::<(usize, u32)>()?;
             self.push(flags, &substring(part, start, start + length)?)?;
             start += length;
         }
         Ok(())
     }
 
-    fn push(&mut self, flags: u8, text: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn push(&mut self, flags: u32, text: &Bound<'py, PyAny>) -> PyResult<()> {
+        if flags >> GIVEN_SHIFT != 0 {
+            return self.push_given(flags, text);
+        }
         if flags != self.flags {
             self.close()?;
             self.flags = flags;
         }
         self.texts.append(text)
+    }
+
+    /// The same for text that comes from a segment.
+    fn push_given(&mut self, mut flags: u32, text: &Bound<'py, PyAny>) -> PyResult<()> {
+        let given = self.given(flags).ok_or_else(|| PyValueError::new_err("no such segment"))?;
+        let mut special = None;
+        if let Some([name, names]) = &given.special {
+            // Nothing but the text says whether something was taken away from it.
+            if text.eq(name)? {
+                special = Some([name.clone(), names.clone()]);
+            } else if !given.is_labelled {
+                flags &= TRUSTED | GENERATED;
+            }
+        }
+        if flags != self.flags || special.is_some() {
+            self.close()?;
+            self.flags = flags;
+        }
+        let Some([name, names]) = special else { return self.texts.append(text) };
+        self.append([name, names], &self.special)?;
+        // What follows is no part of it.
+        self.flags = 0;
+        Ok(())
+    }
+
+    fn given(&self, flags: u32) -> Option<&Given<'py>> {
+        self.given.get(usize::try_from(flags >> GIVEN_SHIFT).ok()?.checked_sub(1)?)
     }
 
     /// Adds the segment that was being put together. One without text has kept its neighbours
@@ -229,12 +294,26 @@ impl<'a, 'py> Collector<'a, 'py> {
         if length(&text)? == 0 {
             return Ok(());
         }
-        let is_trusted = self.flags & TRUSTED != 0;
-        let role = if self.flags & GENERATED != 0 { &self.assistant } else { &self.none };
-        let source = if is_trusted { &self.template } else { &self.none };
-        let trust = PyBool::new(py, is_trusted).to_owned().into_any();
-        let items =
-            [text, trust, role.clone(), source.clone(), self.kind.clone(), self.ids.clone()];
+        let trust = PyBool::new(py, self.flags & TRUSTED != 0).to_owned().into_any();
+        self.append([text, trust], &self.kind)
+    }
+
+    /// Adds a segment with this text, what is special in it, and the labels of the flags.
+    fn append(
+        &self,
+        [text, trust]: [Bound<'py, PyAny>; 2],
+        kind: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let given = self.given(self.flags);
+        let (mut role, source) = match given {
+            Some(given) => (&given.role, &given.source),
+            None if self.flags & TRUSTED != 0 => (&self.none, &self.template),
+            None => (&self.none, &self.none),
+        };
+        if role.is_none() && self.flags & GENERATED != 0 {
+            role = &self.assistant;
+        }
+        let items = [text, trust, role.clone(), source.clone(), kind.clone(), self.ids.clone()];
         self.segments.append(new_tuple(self.segment, items)?)
     }
 }

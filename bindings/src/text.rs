@@ -75,6 +75,17 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// The first and the last code point, if one of the text's may be a surrogate.
+    pub fn ends(self) -> Option<(u32, u32)> {
+        match self {
+            Self::CodePoints(CodePoints::Ucs2(units)) => {
+                Some(((*units.first()?).into(), (*units.last()?).into()))
+            }
+            Self::CodePoints(CodePoints::Ucs4(units)) => Some((*units.first()?, *units.last()?)),
+            _ => None,
+        }
+    }
+
     /// The text as UTF-8. Surrogates, which UTF-8 cannot hold, are repaired as by
     /// `text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")`: valid pairs are
     /// joined, lone ones become U+FFFD.

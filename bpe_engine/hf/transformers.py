@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import os
+import sys
 import threading
 from contextvars import ContextVar
 from typing import Any, Callable
@@ -27,6 +29,7 @@ __all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
 _decoders: Any = tokenizers.decoders
 _auto_tokenizer: Any = transformers.AutoTokenizer
 _backend: Any = transformers.TokenizersBackend
+_backends: Any = sys.modules[_backend.__module__]
 
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -124,9 +127,43 @@ def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
                 kwargs["tokenizer_object"] = _Backend.from_file(path)
             except ValueError as error:
                 refused.append(_reason(error))
-        original(self, *args, **kwargs)
+        # What is read from here on is read for all of it.
+        token = _loading.set(None)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            _loading.reset(token)
 
     return init
+
+
+class _Reader:
+    """`tokenizers.Tokenizer`, where transformers reads a file only for its smaller parts.
+
+    Classes that build the object out of tokens and merges themselves read the whole file first,
+    for its post-processor, padding and truncation, where its model does not say of which type it
+    is. What is read here has no tokens.
+    """
+
+    def __init__(self, original: Any):
+        self._original = original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._original(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def from_file(self, path: str) -> Any:
+        if _loading.get() is not None:
+            with open(path, encoding="utf-8") as file:
+                contents = json.load(file)
+            model = contents.get("model")
+            if isinstance(model, dict) and "type" not in model and "merges" in model:
+                empty = {"type": "BPE", "vocab": {}, "merges": []}
+                contents = {**contents, "model": empty, "added_tokens": []}
+                return self._original.from_str(json.dumps(contents))
+        return self._original.from_file(path)
 
 
 def _reason(error: ValueError) -> str:
@@ -179,6 +216,8 @@ def patch_transformers() -> None:
         _auto_tokenizer.from_pretrained = staticmethod(patched)
         _decoders.DecodeStream = DecodeStream
         _backend.__init__ = _patched_init(_replaced["__init__"])
+        _replaced["TokenizerFast"] = _backends.TokenizerFast
+        _backends.TokenizerFast = _Reader(_backends.TokenizerFast)
 
 
 def unpatch_transformers() -> None:
@@ -188,3 +227,4 @@ def unpatch_transformers() -> None:
             _auto_tokenizer.from_pretrained = _replaced.pop("from_pretrained")
             _decoders.DecodeStream = _replaced.pop("DecodeStream")
             _backend.__init__ = _replaced.pop("__init__")
+            _backends.TokenizerFast = _replaced.pop("TokenizerFast")

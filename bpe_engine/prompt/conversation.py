@@ -67,6 +67,11 @@ class Conversation:
         """
         if isinstance(prompt, str):
             return Change(*self._state.update_text(prompt))
+        if isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable):
+            raise TypeError(
+                f"segments must be a list of segments, not {type(prompt).__name__}; a text must be "
+                "a str"
+            )
         return Change(*self._state.update_segments(prompt))
 
     @property

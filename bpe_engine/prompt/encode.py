@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 # What finds control strings, by encoding and by the names beside its special tokens.
 _FINDERS: WeakKeyDictionary[Encoding, dict[frozenset[str], NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
-# How often normalization may make control strings again out of what is left of a text without them.
-_MOST_ROUNDS = 100
 
 __all__ = ["Audit", "ControlString", "OnControl", "audit", "count", "encode", "encode_to_numpy"]
 
@@ -159,9 +157,7 @@ def audit(
         )
         for segment in segments
     ]
-    controls = [
-        found for start, texts in _untrusted_runs(segments) for found in _find(finder, start, texts)
-    ]
+    controls = [found for run in _untrusted_runs(segments) for found in _find(finder, run)]
     return Audit(ids, spans, special, controls, labels, unmarked)
 
 
@@ -172,6 +168,8 @@ def _prepared(
     encoding: Encoding, segments: _Segments, on_control: OnControl, control: Collection[str]
 ) -> _Segments:
     """The segments after the policy for control strings in untrusted ones."""
+    if control != ():
+        _named(control)
     if on_control == "encode":
         return segments
     if on_control not in ("raise", "strip") and not callable(on_control):
@@ -182,23 +180,23 @@ def _prepared(
     # What is wrong with the segments is told before what is wrong with their text.
     encode_segments(encoding._core_bpe, [_shape(segment) for segment in segments], True)
     finder, _ = _finder(encoding, control)
-    for start, texts in _untrusted_runs(segments):
-        found = _find(finder, start, texts)
+    for run in _untrusted_runs(segments):
+        found = _find(finder, run)
         if not found:
             continue
         if on_control == "raise":
             raise _forbidden(found[0])
         if on_control == "strip":
-            texts = _stripped(finder, texts)
+            texts = finder.strip(_paired(run.texts))
         else:
-            texts = _replaced(finder, start, texts, on_control)
-        for index, text in enumerate(texts, start):
+            texts = _replaced(finder, run, on_control)
+        for index, text in zip(run.places, texts):
             segments[index] = (text, *segments[index][1:])
     return segments
 
 
 def _listed(segments: _Segments) -> list[Any]:
-    if isinstance(segments, str) or not isinstance(segments, Iterable):
+    if isinstance(segments, (str, bytes, dict)) or not isinstance(segments, Iterable):
         hint = "; for one text pass [untrusted(text)]" if isinstance(segments, str) else ""
         raise TypeError(f"segments must be a list of segments, not {type(segments).__name__}{hint}")
     return list(segments)
@@ -220,30 +218,54 @@ def _is_tokens(segment: Sequence[Any]) -> bool:
     return len(segment) == 6 and bool(segment[4] == "tokens")
 
 
-def _untrusted_runs(segments: Sequence[Any]) -> list[tuple[int, list[str]]]:
-    """The texts of untrusted neighbours, with the index of the first: together they are one text,
-    in which a control string may stand across a border."""
-    runs: list[tuple[int, list[str]]] = []
-    last = -2
+class _Run(NamedTuple):
+    """Untrusted texts with nothing between them: together they are one text, in which a control
+    string may stand across a border."""
+
+    #: Their indices among the segments.
+    places: list[int]
+    texts: list[str]
+
+
+def _untrusted_runs(segments: Sequence[Any]) -> list[_Run]:
+    runs: list[_Run] = []
+    is_open = False
     for index, segment in enumerate(segments):
-        if _is_trusted(segment):
-            continue
-        if index == last + 1:
-            runs[-1][1].append(segment[0])
-        else:
-            runs.append((index, [segment[0]]))
-        last = index
+        if not _is_trusted(segment):
+            if not is_open:
+                runs.append(_Run([], []))
+            runs[-1].places.append(index)
+            runs[-1].texts.append(segment[0])
+            is_open = True
+        elif segment[5] if _is_tokens(segment) else segment[0]:
+            is_open = False
     return runs
 
 
-def _find(finder: NameFinder, start: int, texts: list[str]) -> list[ControlString]:
+def _find(finder: NameFinder, run: _Run) -> list[ControlString]:
     result = []
-    index = before = 0
-    for token, first, _ in finder.find("".join(texts)):
-        while first >= before + len(texts[index]):
-            before += len(texts[index])
-            index += 1
-        result.append(ControlString(token, start + index, first - before))
+    number = before = 0
+    for token, first, _ in finder.find("".join(run.texts)):
+        while first >= before + len(run.texts[number]):
+            before += len(run.texts[number])
+            number += 1
+        result.append(ControlString(token, run.places[number], first - before))
+    return result
+
+
+def _paired(texts: list[str]) -> list[str]:
+    """The texts with both halves of a pair of surrogates in the same one."""
+    result: list[str] = []
+    last = 0
+    for text in texts:
+        if text and "\udc00" <= text[0] <= "\udfff" and result:
+            half = result[last][-1:]
+            if "\ud800" <= half <= "\udbff":
+                result[last] += text[0]
+                text = text[1:]
+        if text:
+            last = len(result)
+        result.append(text)
     return result
 
 
@@ -267,32 +289,12 @@ def _within(
         begin = end
 
 
-def _stripped(finder: NameFinder, texts: list[str]) -> list[str]:
-    """The texts without control strings, and without those that come about when they are gone."""
-    texts = [finder.normalized(text) for text in texts]
-    for _ in range(_MOST_ROUNDS):
-        if not finder.find("".join(texts)):
-            return texts
-        kept = finder.strip("".join(texts))
-        # Normalization may make more of them.
-        texts = [
-            finder.normalized("".join(text[first:last] for _, first, last in parts))
-            for text, parts in _within(texts, kept)
-        ]
-    raise ValueError(
-        "the control strings in this text cannot be taken out, because normalization makes them "
-        'again; use on_control="raise"'
-    )
-
-
-def _replaced(
-    finder: NameFinder, start: int, texts: list[str], replace: Callable[[ControlString], str]
-) -> list[str]:
+def _replaced(finder: NameFinder, run: _Run, replace: Callable[[ControlString], str]) -> list[str]:
     """The texts with what `replace` gives for each control string."""
-    found = [(first, last) for _, first, last in finder.find("".join(texts))]
-    places = _find(finder, start, texts)
+    found = [(first, last) for _, first, last in finder.find("".join(run.texts))]
+    places = _find(finder, run)
     result = []
-    for index, (text, spans) in enumerate(_within(texts, found), start):
+    for index, (text, spans) in zip(run.places, _within(run.texts, found)):
         parts, at = [], 0
         for number, first, last in spans:
             parts.append(text[at:first])
@@ -319,17 +321,30 @@ def _forbidden(found: ControlString) -> ValueError:
 
 def _finder(encoding: Encoding, control: Collection[str]) -> tuple[NameFinder, frozenset[str]]:
     """What finds control strings, and those that are no special tokens."""
-    if isinstance(control, (str, bytes)):
-        raise TypeError(f"control must be a collection of str, not {type(control).__name__}")
-    names = frozenset(control)
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"control must be a collection of str that are not empty, not {name!r}")
+    names = frozenset(_named(control))
     found = _FINDERS.setdefault(encoding, {})
     finder = found.get(names)
+    unmarked = names - encoding.special_tokens_set
     if finder is None:
-        finder = NameFinder(encoding._core_bpe, sorted(names | encoding.special_tokens_set))
+        # Of names with one normalized form, those that nothing but their text marks come first.
+        finder = NameFinder(
+            encoding._core_bpe, [*sorted(unmarked), *sorted(encoding.special_tokens_set)]
+        )
         if len(found) >= _MOST_FINDERS:
             found.clear()
         found[names] = finder
-    return finder, names - encoding.special_tokens_set
+    return finder, unmarked
+
+
+def _named(control: Collection[str]) -> list[str]:
+    """What `control=` names, which is text that there can be."""
+    if isinstance(control, (str, bytes)) or not isinstance(control, Iterable):
+        hint = f"; for this one pass [{control!r}]" if isinstance(control, str) else ""
+        raise TypeError(f"control must be a collection of str, not {control!r}{hint}")
+    names = list(control)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"control must be a collection of str that are not empty, not {name!r}")
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise ValueError(f"control holds {name!r}, which has half a character and is no text")
+    return names

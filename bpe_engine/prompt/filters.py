@@ -4,6 +4,7 @@ for those that could be asked for a lot. Every other filter is Jinja's own."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,31 +15,39 @@ from jinja2.sandbox import MAX_RANGE
 from jinja2.tests import TESTS
 from markupsafe import Markup
 
-from .language import add
+from .escaped import escaped, marked_safe
+from .formatting import percent
+from .language import COMPARISONS, add, modulo
 from .limits import (
     TemplateLimitError,
+    charge,
     check_expanded,
     check_product,
     check_size,
     expanded,
+    listed,
     sized,
     ticking,
 )
-from .origin import Traced, concat, percent, runs_of, text_of, traced, trusted
+from .origin import LINES, Traced, check_split, concat, runs_of, text_of, traced, trusted
 
 __all__ = ["guarded_tests", "string_filters", "tojson"]
 
 _QUICK = (str, list, dict, type(None))
 
-# For filters whose time is more than linear in the text, and which lose its origin anyway.
-_SLOW = ("striptags", "urlize", "wordwrap", "xmlattr", "pprint", "filesizeformat")
+# For filters whose time is more than linear in the text, or many times that of copying it, and
+# which lose its origin anyway.
+_SLOW = ("filesizeformat", "pprint", "striptags", "urlize", "wordwrap", "xmlattr")
 _LONG = 1 << 16
-# Those that make texts of what they are given, compare it, or have it all at once.
-_WALKING = (
-    *("capitalize", "dictsort", "e", "escape", "forceescape", "groupby", "lower", "max", "min"),
-    *("safe", "sort", "truncate", "unique", "upper", "urlencode", "wordcount"),
+_LINEAR = ("urlencode",)
+_LONGER = 1 << 20
+# Those that look at no more of what they are given than its first level, or are here by themselves.
+_SHALLOW = frozenset(
+    ["abs", "count", "d", "default", "first", "items", "last", "length", "map", "random"]
+    + ["reject", "rejectattr", "select", "selectattr"]
 )
 _DIGITS = 4300
+_WORD = re.compile(r"\w+")
 
 
 def _as_traced(value: object) -> Traced:
@@ -63,6 +72,7 @@ def tojson(
     size, items, depth = expanded(x, {})
     width = len(indent) if isinstance(indent, str) else indent or 0
     check_size(size + items * depth * max(0, width))
+    charge(size * (8 if indent is None else 128))
     text = json.dumps(
         x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
@@ -95,6 +105,7 @@ def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = Fal
     if not isinstance(s, str):
         return FILTERS["indent"](s, width, first, blank)
     if isinstance(s, Markup):
+        check_split(s, LINES)
         check_size(len(s) + (1 + len(s.splitlines())) * len(indention))
         return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
     lines = (_as_traced(s) + trusted("\n")).splitlines()
@@ -107,12 +118,13 @@ def _format(value: Any, *args: Any, **kwargs: Any) -> str:
     if args and kwargs:
         raise TypeError("can't handle positional and keyword arguments at the same time")
     if hasattr(value, "__html__"):
-        return value % (kwargs or args)  # type: ignore[no-any-return]
+        return modulo(value, kwargs or args)  # type: ignore[no-any-return]
     return percent(text_of(value), kwargs or args)
 
 
 def _title(s: Any) -> str:
     text = text_of(s)
+    _at_most("the length of a title", len(text), _LONGER)
     result = FILTERS["title"](text)
     if type(text) is not Traced or len(result) != len(text):
         return result  # type: ignore[no-any-return]
@@ -147,15 +159,29 @@ def _int(value: Any, default: int = 0, base: int = 10) -> int:
 
 
 def _list(value: Any) -> list[Any]:
-    return sized(list(value))  # type: ignore[no-any-return]
+    return sized(listed(value))  # type: ignore[no-any-return]
 
 
 def _trim(value: Any, chars: str | None = None) -> str:
-    if isinstance(value, Markup):
-        return FILTERS["trim"](value, chars)  # type: ignore[no-any-return]
-    text = text_of(value)
+    text = value if isinstance(value, Markup) else text_of(value)
+    charge(len(text))
     check_product(len(text), len(chars or ""))
     return text.strip(chars)
+
+
+def _forceescape(value: Any) -> Markup:
+    return escaped(text_of(value.__html__() if hasattr(value, "__html__") else value))
+
+
+def _wordcount(s: Any) -> int:
+    return sum(1 for _ in ticking(_WORD.finditer(text_of(s))))
+
+
+def _reverse(value: Any) -> Any:
+    charge(len(value) if isinstance(value, str) else 0)
+    if isinstance(value, Iterator):
+        value = listed(value)
+    return FILTERS["reverse"](value)
 
 
 def _string(value: Any) -> str:
@@ -177,18 +203,21 @@ def _guarded(
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         given = args[first:]
-        if not isinstance(given[0], _QUICK) and isinstance(given[0], Iterator):
-            given = (list(given[0]), *given[1:])
+        if given and not isinstance(given[0], _QUICK) and isinstance(given[0], Iterator):
+            given = (listed(given[0]), *given[1:])
         for value in (*given, *kwargs.values()):
-            if isinstance(value, str) and characters is None:
-                continue
-            check_expanded(value)
+            if isinstance(value, str):
+                charge(16 * len(value))
+                size = len(value)
+            else:
+                check_expanded(value)
+                size = 0 if characters is None else expanded(value, {})[0]
             if limit is not None and isinstance(value, int):
                 _at_most("a number", value, limit)
-            if characters is not None and isinstance(value, str) and len(value) > characters:
+            if characters is not None and size > characters:
                 raise TemplateLimitError(
-                    f"the filter {native.__name__} is given a text of {len(value)} characters in "
-                    f"the template, but takes {characters} at most"
+                    f"the filter {native.__name__} is given {size} characters in the template, "
+                    f"but takes {characters} at most"
                 )
         return sized(native(*args[:first], *given, **kwargs))
 
@@ -198,30 +227,42 @@ def _guarded(
 
 
 def guarded_tests() -> dict[str, Callable[..., Any]]:
-    """The tests that compare, by name."""
-    names = ("eq", "ne", "lt", "le", "gt", "ge", "equalto", "greaterthan", "lessthan", "in")
-    return {name: _guarded(TESTS[name]) for name in (*names, "==", "!=", "<", "<=", ">", ">=")}
+    """The tests that compare or read texts, by name."""
+    names = {"==": "eq", "equalto": "eq", "!=": "ne", ">": "gt", "greaterthan": "gt", "ge": "gteq"}
+    names |= {">=": "gteq", "<": "lt", "lessthan": "lt", "le": "lteq", "<=": "lteq"}
+    names |= {name: name for name in ("eq", "ne", "gt", "lt", "in")}
+    return {
+        **{name: COMPARISONS[comparison] for name, comparison in names.items()},
+        **{name: _guarded(TESTS[name]) for name in ("lower", "upper")},
+    }
 
 
 def string_filters() -> dict[str, Callable[..., Any]]:
     """What stands in place of Jinja's filters, by name."""
     return {
-        **{name: _guarded(FILTERS[name]) for name in _WALKING},
+        **{name: _guarded(native) for name, native in FILTERS.items() if name not in _SHALLOW},
         **{name: _guarded(FILTERS[name], _LONG, _LONG) for name in _SLOW},
+        **{name: _guarded(FILTERS[name], _LONGER, _LONGER) for name in _LINEAR},
         "attr": _attr,
         "batch": _guarded(FILTERS["batch"], MAX_RANGE),
         "center": _center,
+        "e": escaped,
+        "escape": escaped,
+        "forceescape": _forceescape,
         "format": _format,
         "indent": _indent,
         "int": _int,
         "join": _join,
         "list": _list,
         "replace": _replace,
+        "reverse": _reverse,
         "round": _guarded(FILTERS["round"], 300),
+        "safe": marked_safe,
         "slice": _guarded(FILTERS["slice"], MAX_RANGE),
         "string": _string,
         "sum": _sum,
         "title": _title,
         "tojson": tojson,
         "trim": _trim,
+        "wordcount": _wordcount,
     }

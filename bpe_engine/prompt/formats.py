@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,10 @@ from typing import Any
 from .segments import Segment
 
 __all__ = ["CHATML", "FORMATS", "HARMONY", "LLAMA3", "MISTRAL", "ChatFormat", "Turn", "render_chat"]
+
+
+# The names under which messages carry what the model thought.
+_THINKING = ("thinking", "reasoning_content", "reasoning")
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,9 @@ def render_chat(
     Args:
         messages: Mappings with a ``role`` and a ``content`` that is a str, or a list of parts
             ``{"type": "text", "text": ...}``. An assistant's may have ``tool_calls`` as OpenAI's
-            API has them, and for Harmony ``thinking`` and ``channel``; a tool's has a ``name``
-            where the format asks for one.
+            API has them, and for Harmony ``thinking`` (or ``reasoning_content``) and ``channel``;
+            a tool's has a ``name`` where the format asks for one. Ids and other keys, which no
+            format has a place for, are not looked at.
         format: ``"chatml"``, ``"harmony"`` (o200k_harmony), ``"llama3"``, ``"mistral"``
             (Tekken), or a `ChatFormat`.
         add_generation_prompt: Whether it ends with the beginning of an assistant's message.
@@ -147,7 +152,8 @@ def render_chat(
         its label, and ``messages[i]`` as its source; see `Audit.mask`.
 
     Raises:
-        ValueError: A role that the format does not have, or something is missing.
+        ValueError: A role, or reasoning, a channel or tool calls that the format does not have
+            or has only for an assistant; or something is missing.
         TypeError: Something is not text.
 
     >>> import bpe_engine
@@ -162,7 +168,12 @@ def render_chat(
         if format not in FORMATS:
             raise ValueError(f"there is no chat format {format!r}; there are {', '.join(FORMATS)}")
         format = FORMATS[format]
-    if isinstance(messages, (str, bytes, Mapping)):
+    if not isinstance(format, ChatFormat):
+        raise TypeError(
+            f"format must be one of {', '.join(FORMATS)}, or a ChatFormat, not "
+            f"{type(format).__name__}"
+        )
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
     segments: list[Segment] = []
     _trusted(segments, format.begin, None, "format")
@@ -199,19 +210,55 @@ class _Message:
                 f"{self.source} has the role {self.role!r}, which the format {format.name} does "
                 f"not have; it has {', '.join([*format.turns, *format.aliases])}"
             )
-        is_assistant = self.role == "assistant"
-        thinking = message.get("thinking") or message.get("reasoning_content")
-        if is_assistant and thinking and format.thinking is not None:
+        thinking = self._own("thinking", self._thinking(), format.thinking)
+        channel = self._own("a channel", message.get("channel"), format.channel)
+        calls = self._own("tool calls", message.get("tool_calls"), format.call)
+        self._own("a function_call", message.get("function_call"), None)
+        if thinking and format.thinking:
             self._turn(segments, format.thinking, {"thinking": self._text("thinking", thinking)})
-        calls = (message.get("tool_calls") or []) if is_assistant else []
         if not calls or message.get("content"):
-            if is_assistant and message.get("channel") and format.channel is not None:
+            if channel and format.channel:
                 turn = format.channel
             self._turn(segments, turn, {})
-        for number, call in enumerate(calls):
-            self._turn(segments, self._call_turn(), self._call(number, call))
-        if calls:
+        elif channel:
+            raise ValueError(
+                f"{self.source} has a channel, but no content for it: its calls have one of their "
+                "own; leave it out"
+            )
+        if calls and format.call:
+            for number, call in enumerate(self._listed_calls(calls)):
+                self._turn(segments, format.call, self._call(number, call))
             _trusted(segments, format.after_calls, self.role, "format")
+
+    def _own(self, what: str, value: Any, turn: Turn | None) -> Any:
+        """What only an assistant's message has, and only where the format has a turn for it."""
+        if value is None or value == "" or value == []:
+            return None
+        if turn is None:
+            raise ValueError(
+                f"{self.source} has {what}, which the format {self.format.name} has no place for; "
+                "leave it out, or make a ChatFormat that has one"
+            )
+        if self.role != "assistant":
+            raise ValueError(
+                f"{self.source} ({self.role}) has {what}, which only an assistant's message has"
+            )
+        return value
+
+    def _thinking(self) -> Any:
+        """What the model thought, under whichever name it stands."""
+        found = [name for name in _THINKING if self.message.get(name) not in (None, "")]
+        values = [self.message[name] for name in found]
+        if any(value != values[0] for value in values):
+            raise ValueError(f"{self.source} has different texts as {' and '.join(found)}")
+        return values[0] if values else None
+
+    def _listed_calls(self, calls: Any) -> Sequence[Any]:
+        if isinstance(calls, (str, bytes, Mapping)) or not isinstance(calls, Sequence):
+            raise TypeError(
+                f"tool_calls of {self.source} must be a list, not {type(calls).__name__}"
+            )
+        return calls
 
     def _turn(self, segments: list[Segment], turn: Turn, values: Mapping[str, str]) -> None:
         _trusted(segments, turn.head, None, "format")
@@ -245,21 +292,23 @@ class _Message:
         kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
         raise TypeError(f"content[{number}] of {self.source} must be text, not {kind!r}")
 
-    def _call_turn(self) -> Turn:
-        if self.format.call is None:
-            raise ValueError(
-                f"{self.source} has tool calls, which the format {self.format.name} does not have"
-            )
-        return self.format.call
-
     def _call(self, number: int, call: Any) -> dict[str, str]:
         function = call.get("function", call) if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping):
-            raise TypeError(f"tool_calls[{number}] of {self.source} must be a dict")
+            raise TypeError(
+                f"tool_calls[{number}] of {self.source} must be a dict, with a dict as its "
+                "function if it has one"
+            )
         name = self._text(f"tool_calls[{number}].name", function.get("name"))
-        arguments = function.get("arguments", {})
+        arguments = function.get("arguments")
         if not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False)
+            try:
+                arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise type(error)(
+                    f"the arguments of tool_calls[{number}] of {self.source} must be a str or what "
+                    f"JSON can write: {error}"
+                ) from None
         return {
             "name": name,
             "name_json": json.dumps(name, ensure_ascii=False),

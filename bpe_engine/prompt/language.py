@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -12,15 +13,29 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.utils import Namespace
 
-from .limits import TemplateLimitError, check_expanded, check_size, sized
-from .origin import Traced, check_widths, concat, generated, percent, text_of
+from .formatting import check_filled, percent
+from .limits import (
+    SMALL,
+    TemplateLimitError,
+    charge,
+    check_compared,
+    check_expanded,
+    check_size,
+    expanded,
+    listed,
+    sized,
+    ticking,
+)
+from .origin import Traced, concat, generated, text_of
 
 __all__ = [
     "GenerationBlocks",
     "TemplateDict",
     "TemplateNamespace",
+    "COMPARISONS",
     "add",
     "compared",
+    "contains",
     "join",
     "key",
     "modulo",
@@ -29,10 +44,12 @@ __all__ = [
     "power",
     "raise_exception",
     "strftime_now",
+    "subtract",
 ]
 
 # Longer ones take long to compute with; no template needs them.
 _INT_BITS = 4096
+_SEQUENCES = frozenset([list, tuple])
 _FORMAT = 1000
 
 
@@ -77,16 +94,71 @@ def modulo(left: Any, right: Any) -> Any:
         return percent(left, right)
     if isinstance(left, bytes):
         raise SecurityError("formatting bytes is not allowed in a template")
-    check_expanded(right)
     if isinstance(left, str):
-        check_widths(left)
+        check_filled(left, "%", right)
     return left % right
 
 
+def subtract(left: Any, right: Any) -> Any:
+    """``left - right``, which may be the keys or items of dicts."""
+    check_expanded(left)
+    check_expanded(right)
+    return left - right
+
+
+# ---- Comparisons ----
+
+
 def compared(value: Any) -> Any:
-    """The left side of a comparison."""
-    check_expanded(value)
+    """A side of a comparison of more than two."""
+    if isinstance(value, Iterator):
+        value = listed(value)
+    charge(expanded(value, {})[0])
     return value
+
+
+def contains(left: Any, right: Any) -> bool:
+    """``left in right``"""
+    kind = type(right)
+    if kind is dict:
+        return (key(left) if type(left) is tuple else left) in right
+    if kind is str or kind is Traced:
+        if len(right) > SMALL:
+            charge(len(right))
+        return left in right
+    if isinstance(left, str) and kind in _SEQUENCES and len(left) * len(right) <= SMALL:
+        return left in right
+    if isinstance(right, Iterator):
+        equal = COMPARISONS["eq"]
+        return any(item is left or equal(item, left) for item in ticking(right))
+    size = expanded(left, {})[0]
+    cost = size * (1 + len(right)) if hasattr(right, "__len__") else size
+    charge(cost if cost <= SMALL else min(cost, size + expanded(right, {})[0]))
+    return left in right
+
+
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def checked(left: Any, right: Any) -> Any:
+        check_compared(left, right)
+        return compare(left, right)
+
+    return checked
+
+
+#: By the names of Jinja's operators and tests.
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": _comparison(operator.eq),
+    "ne": _comparison(operator.ne),
+    "gt": _comparison(operator.gt),
+    "gteq": _comparison(operator.ge),
+    "lt": _comparison(operator.lt),
+    "lteq": _comparison(operator.le),
+    "in": contains,
+    "notin": lambda left, right: not contains(left, right),
+}
+
+
+# ---- Keys and numbers ----
 
 
 def key(value: Any) -> Any:

@@ -11,14 +11,19 @@ from typing import Any
 from jinja2.utils import Namespace
 
 __all__ = [
+    "PIECES",
     "SMALL",
     "Limits",
     "TemplateLimitError",
+    "charge",
+    "check_compared",
     "check_expanded",
+    "check_made",
     "check_product",
     "check_size",
     "expanded",
     "limited",
+    "listed",
     "sized",
     "spend",
     "tick",
@@ -29,11 +34,20 @@ __all__ = [
 SMALL = 1 << 16
 # The bytes that an item of a list or dict takes, or more of them.
 _ITEM = 8
+# The bytes that a string in a list takes, with its origin, or about as many.
+_STRING = 64
+# How many pieces of one text may have origins of their own. What has more is untrusted.
+PIECES = 1 << 16
+# The characters that Python compares, searches or copies in a second, or fewer of them.
+_RATE = 1 << 28
 # How many pairs of characters a search may compare, which at worst compares all.
 _PAIRS = 1 << 30
 
+# How many items of a list are made between two checks.
+_CHUNK = 1 << 12
 # How many steps are done between two looks at the clock.
 _STEPS = 256
+_SEQUENCES = frozenset([list, tuple])
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _SCALARS = frozenset([str, int, float, bool, type(None)])
 
@@ -62,9 +76,9 @@ class Limits:
             self.steps = _STEPS
             self.check_time()
 
-    def check_time(self) -> None:
-        """TemplateLimitError when the time is up."""
-        if time.monotonic() > self.deadline:
+    def check_time(self, seconds: float = 0.0) -> None:
+        """TemplateLimitError when the time is up, or will be after so many seconds."""
+        if time.monotonic() + seconds > self.deadline:
             raise TemplateLimitError(
                 f"the template takes longer than {self.seconds:g} seconds; simplify it, or allow "
                 "more with ChatTemplate(template, max_seconds=...)"
@@ -112,12 +126,53 @@ def check_size(size: int) -> None:
     )
 
 
+def charge(characters: int) -> None:
+    """TemplateLimitError when there is no time for an operation that looks at so many characters,
+    or at a number of items that takes as long. Call it before."""
+    if characters > SMALL:
+        limits = _limits()
+        if limits is not None:
+            limits.check_time(characters / _RATE)
+
+
+def check_made(count: int, characters: int = 0) -> None:
+    """TemplateLimitError when there is no room for so many strings of so many characters
+    together. Call it before they are made."""
+    check_size(count * _STRING + characters)
+
+
+def check_compared(one: Any, other: Any) -> None:
+    """TemplateLimitError when there is no time to find out whether two values are equal. To compare
+    them walks over both at once, no farther than the smaller one goes."""
+    if isinstance(one, str) and isinstance(other, str):
+        if len(one) > SMALL and len(other) > SMALL:
+            charge(min(len(one), len(other)))
+    elif type(one) not in _SCALARS and type(other) not in _SCALARS:
+        charge(min(expanded(one, {})[0], expanded(other, {})[0]))
+
+
 def check_product(one: int, other: int) -> None:
     """TemplateLimitError for a search that may take as many steps as the product of two sizes."""
     if one * other > _PAIRS:
         raise TemplateLimitError(
             f"the template searches {one} characters for {other}, which may take too long"
         )
+
+
+def listed(iterable: Iterable[Any]) -> list[Any]:
+    """The items as a list, with checks on the way."""
+    if type(iterable) in _SEQUENCES:
+        return list(iterable)
+    if isinstance(iterable, str):
+        check_made(len(iterable))
+        return list(iterable)
+    result: list[Any] = []
+    for item in ticking(iterable):
+        result.append(item)
+        if len(result) % _CHUNK == 0:
+            check_made(_CHUNK)
+            check_size(len(result) * _ITEM)
+    return result
 
 
 def sized(value: Any) -> Any:

@@ -6,29 +6,43 @@ a plain ``str`` as well, so that an unknown operation can lose trust but never g
 
 from __future__ import annotations
 
-import re
-import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, repeat, tee, zip_longest
+from itertools import islice, repeat, tee
 from typing import Any, SupportsIndex
 
-from .limits import SMALL, check_expanded, check_size, spend
+from .limits import (
+    PIECES,
+    SMALL,
+    charge,
+    check_expanded,
+    check_made,
+    check_size,
+    listed,
+    spend,
+)
 
 __all__ = [
     "GENERATED",
+    "GIVEN",
+    "LINES",
     "TRUSTED",
     "Traced",
-    "check_widths",
+    "check_split",
     "concat",
+    "cuts",
+    "flagged",
     "generated",
+    "is_trusted",
     "runs_of",
     "text_of",
+    "traced",
     "trusted",
 ]
 
 # Flags of characters.
 TRUSTED = 1  # The template wrote it.
 GENERATED = 2  # It stands inside a {% generation %} block.
+GIVEN = 4  # Times the number of the segment that the caller gave, from 1 on.
 
 # Strings that may be joined between two checks of their total size.
 _FEW = 8
@@ -72,12 +86,6 @@ class Traced(str):
 
     __rmul__ = __mul__
 
-    def __mod__(self, values: Any) -> str:
-        return _percent(self, values)
-
-    def __rmod__(self, format: str) -> str:
-        return str.__mod__(format, (str.__str__(self),))
-
     def __getitem__(self, index: SupportsIndex | slice) -> str:
         if not isinstance(index, slice):
             text = str.__getitem__(self, index)
@@ -107,10 +115,12 @@ class Traced(str):
             yield traced(character, cut)
 
     def join(self, parts: Iterable[str]) -> str:
-        parts = list(parts)
+        parts = listed(parts)
         if not all(isinstance(part, str) for part in parts):
             return str.join(self, parts)  # The TypeError of str.
         check_size(sum(map(len, parts)) + len(self) * len(parts))
+        if len(parts) > PIECES:
+            return str.join(self, parts)
         return concat([each for part in parts for each in (self, part)][1:])
 
     # ---- Parts ----
@@ -120,7 +130,6 @@ class Traced(str):
 
     def _all_parts(self, spans: Iterable[Span]) -> list[str]:
         spans = list(spans)
-        check_size(len(spans) * 16)
         spend(len(spans))
         cuts = _parts(self, spans)
         return [traced(str.__getitem__(self, slice(*span)), cut) for span, cut in zip(spans, cuts)]
@@ -152,20 +161,27 @@ class Traced(str):
         return self._part(0, start), self._part(start, end), self._part(end, len(self))
 
     def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        check_split(self, sep, maxsplit)
         parts = str.split(self, sep, maxsplit)
         return self._located(parts, sep, 0 if sep is None else len(sep))
 
     def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        check_split(self, sep, maxsplit)
         parts = str.rsplit(self, sep, maxsplit)
         return self._located(parts, sep, 0 if sep is None else len(sep))
 
     def splitlines(self, keepends: bool = False) -> list[str]:
+        check_split(self, LINES)
         starts = _starts(map(len, str.splitlines(self, True)))
         lines = str.splitlines(self, keepends)
+        if len(lines) > PIECES:
+            return lines
         return self._all_parts((at, at + len(line)) for at, line in zip(starts, lines))
 
     def _located(self, parts: Sequence[str], sep: str | None, gap: int) -> list[str]:
         """The parts that `split` found, in their order, with their origins."""
+        if len(parts) > PIECES:
+            return list(parts)
         spans, at = [], 0
         for part in parts:
             # Between words stands white space, which no word begins with.
@@ -177,17 +193,22 @@ class Traced(str):
     # ---- Rewriting ----
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
-        times = str.count(self, old) if int(count) < 0 else int(count)
-        check_size(len(self) + min(times, str.count(self, old)) * max(0, len(new) - len(old)))
+        found = str.count(self, old)
+        times = found if int(count) < 0 else min(int(count), found)
+        check_size(len(self) + times * max(0, len(new) - len(old)))
         text = str.replace(self, old, new, count)
+        if len(self._runs) == 1 and runs_of(new) == ((len(new), self._runs[0][1]),):
+            return traced(text, ((len(text), self._runs[0][1]),)) if text else text
+        if times > PIECES:
+            return text
         starts = list(_occurrences(self, old, times))
         ends = [0, *(start + len(old) for start in starts)]
         parts: list[str] = []
-        kept = _cuts(self._runs, zip(ends, [*starts, len(self)]))
-        gone = _cuts(self._runs, zip(starts, ends[1:]))
+        kept = cuts(self._runs, zip(ends, [*starts, len(self)]))
+        gone = cuts(self._runs, zip(starts, ends[1:]))
         for end, start, cut in zip(ends, starts, kept):
             parts += (traced(str.__getitem__(self, slice(end, start)), cut), new)
-            if not _is_trusted(next(gone)):
+            if not is_trusted(next(gone)):
                 parts.append("")  # What went was untrusted: its neighbours stay apart.
         parts.append(traced(str.__getitem__(self, slice(ends[-1], None)), next(kept)))
         result = concat(parts)
@@ -235,6 +256,27 @@ class Traced(str):
         return str.translate(self, table)
 
 
+#: The characters that end lines.
+LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_SPACES = "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
+
+
+def check_split(text: str, separators: str | None, most: SupportsIndex = -1) -> None:
+    """The bound for what `split` and `splitlines` make of a text. `LINES` stands for each of its
+    characters, and None for each character of white space."""
+    if len(text) <= SMALL:
+        return
+    charge(16 * len(text))
+    if separators is None or separators is LINES:
+        count = sum(str.count(text, c) for c in separators or _SPACES)
+        count = min(count, len(text) - count) if separators is None else count
+    else:
+        # Nothing is no separator, which split says itself.
+        count = str.count(text, separators) if separators else 0
+    most = most.__index__()
+    check_made(1 + (count if most < 0 else min(count, most)), len(text))
+
+
 def _is_text(value: object) -> bool:
     """Whether it is a string, and none that escapes what it is joined with, as Markup does."""
     kind = type(value)
@@ -250,9 +292,14 @@ def traced(text: str, runs: Runs) -> Traced:
     return self
 
 
+def flagged(text: str, flags: int) -> Traced:
+    """A text with the same flags everywhere."""
+    return traced(text, ((len(text), flags),) if text else _APART)
+
+
 def trusted(text: str) -> Traced:
     """A text that the template says."""
-    return traced(text, ((len(text), TRUSTED),) if text else _APART)
+    return flagged(text, TRUSTED)
 
 
 def generated(text: str) -> Traced:
@@ -262,7 +309,11 @@ def generated(text: str) -> Traced:
 
 def runs_of(text: str) -> Runs:
     """The flags of any string."""
-    return text._runs if type(text) is Traced else ((len(text), 0),)
+    kind = type(text)
+    if kind is str:
+        return ((len(text), 0),)
+    runs: Runs | None = getattr(text, "_runs", None)
+    return ((len(text), 0),) if runs is None else runs
 
 
 def text_of(value: object) -> str:
@@ -270,6 +321,8 @@ def text_of(value: object) -> str:
     kind = type(value)
     if kind is str or kind is Traced:
         return value  # type: ignore[return-value]
+    if isinstance(value, str) and hasattr(value, "_runs"):
+        return traced(str.__str__(value), value._runs)
     check_expanded(value)
     return str(value)
 
@@ -287,11 +340,11 @@ def concat(parts: Iterable[str]) -> str:
     runs: list[tuple[int, int]] = []
     is_traced = False
     for part in parts:
-        if type(part) is Traced:
-            runs += part._runs
-            is_traced = True
-        else:
+        if type(part) is str:
             runs.append((len(part), 0))
+        else:
+            runs += runs_of(part)
+            is_traced = True
     if not is_traced:
         return text
     self = str.__new__(Traced, text)
@@ -305,11 +358,11 @@ def _add(left: str, right: str) -> Traced:
     return self
 
 
-def _is_trusted(runs: Runs) -> bool:
+def is_trusted(runs: Runs) -> bool:
     return all(flags & TRUSTED for _, flags in runs)
 
 
-def _cuts(runs: Runs, spans: Iterable[Span]) -> Iterator[Runs]:
+def cuts(runs: Runs, spans: Iterable[Span]) -> Iterator[Runs]:
     """The runs of the characters in each of `spans`, which ascend."""
     place = at = 0
     for start, end in spans:
@@ -332,8 +385,9 @@ def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
     """The same for parts that are taken out of `text`: where it had untrusted text before or
     behind one, the part stays apart from whatever is put there instead."""
     runs = text._runs
-    if _is_trusted(runs):
-        yield from _cuts(runs, spans)
+    spend(len(runs) >> 5)
+    if is_trusted(runs):
+        yield from cuts(runs, spans)
         return
     untrusted = [
         (start, start + length)
@@ -342,7 +396,7 @@ def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
     ]
     first, last = untrusted[0][0], untrusted[-1][1]
     spans, again = tee(spans)
-    for cut, (start, end) in zip(_cuts(runs, spans), again):
+    for cut, (start, end) in zip(cuts(runs, spans), again):
         if first < start and cut[0][1] & TRUSTED:
             cut = (*_APART, *cut)
         yield (*cut, *_APART) if last > end and cut[-1][1] & TRUSTED else cut
@@ -405,93 +459,3 @@ def _padded(text: Traced, pad: Callable[..., str], width: SupportsIndex, fill: s
     flags = runs[0][1] if len(runs) == 1 else 0
     after = len(result) - len(text) - before
     return traced(result, ((before, flags), *text._runs, (after, flags)))
-
-
-# ---- Formatting ----
-
-_DIRECTIVE = re.compile(r"%(?:(%)|(?:\((\w+)\))?(s)|[^%]*?[a-zA-Z%])")
-
-
-def _percent(text: Traced, values: Any) -> str:
-    """``text % values``: what stands for %s keeps its origin."""
-    check_widths(text)
-    check_expanded(values)
-    whole = str.__mod__(text, values)
-    check_size(len(whole))
-    rest = list(values) if isinstance(values, tuple) else [values]
-    found = list(_DIRECTIVE.finditer(text))
-    inserted: list[str] = []
-    for directive in found:
-        if directive[1]:
-            inserted.append(text._part(directive.end() - 1, directive.end()))
-        elif directive[3] and (directive[2] or rest):
-            inserted.append(text_of(values[directive[2]] if directive[2] else rest.pop(0)))
-        else:
-            return whole
-    return _filled(text, [directive.span() for directive in found], inserted, whole)
-
-
-def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) -> str:
-    """The format with each value in the place of a span, if that is the text `whole`."""
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), len(format)]
-    parts: list[str] = []
-    literals = _cuts(format._runs, zip(ends, starts))
-    directives = _cuts(format._runs, spans)
-    for end, start, cut, value in zip_longest(ends, starts, literals, values):
-        parts.append(traced(str.__getitem__(format, slice(end, start)), cut))
-        if value is not None:
-            # Who wrote the directive did not write what stands beside it.
-            parts += (value,) if _is_trusted(next(directives)) else ("", value, "")
-    result = concat(parts)
-    return result if result == whole else whole
-
-
-def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
-    """``text.format(*args, **kwargs)``; `native` does it without origins."""
-    check_widths(text)
-    check_expanded(tuple(args))
-    check_expanded(kwargs)
-    whole = native()
-    check_size(len(whole))
-    if type(text) is not Traced:
-        text = traced(text, runs_of(text))
-    spans: list[Span] = []
-    inserted: list[str] = []
-    at = next_argument = 0
-    for literal, name, spec, conversion in string.Formatter().parse(str.__str__(text)):
-        if "{" in literal or "}" in literal:
-            return whole
-        at += len(literal)
-        if name is None:
-            continue
-        if spec or conversion or not (name == "" or name.isdigit() or name.isidentifier()):
-            return whole
-        if name == "":
-            value, next_argument = args[next_argument], next_argument + 1
-        else:
-            value = args[int(name)] if name.isdigit() else kwargs[name]
-        if not isinstance(value, str):
-            return whole
-        end = str.index(text, "}", at) + 1
-        spans.append((at, end))
-        inserted.append(text_of(value))
-        at = end
-    return _filled(text, spans, inserted, whole)
-
-
-_NUMBER = re.compile(r"\d+")
-
-
-def check_widths(text: str) -> None:
-    """Widths and precisions ask for memory, too."""
-    for number in _NUMBER.findall(text):
-        if len(number) > 4:
-            check_size(int(number[:12]))
-    if "*" in text:
-        raise ValueError("a format with a width or precision of * is not allowed in a template")
-
-
-def percent(text: str, values: Any) -> str:
-    """``text % values`` for any string."""
-    return _percent(text if type(text) is Traced else traced(text, runs_of(text)), values)

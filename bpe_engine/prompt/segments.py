@@ -70,13 +70,17 @@ def tokens(
     >>> bpe_engine.get_encoding("gpt2").encode_segments([trusted("Hi"), tokens([0, 50256])])
     [17250, 0, 50256]
     """
-    if isinstance(ids, (str, bytes)):
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         raise TypeError(f"tokens takes ids, not {type(ids).__name__}")
-    try:
-        numbers = tuple(operator.index(id) for id in ids)
-    except TypeError:
-        raise TypeError("tokens takes a sequence of ids, each an int") from None
-    return Segment("", False, role, source, "tokens", numbers)
+    numbers = []
+    for place, id in enumerate(ids):
+        try:
+            numbers.append(operator.index(id))
+        except TypeError:
+            raise TypeError(
+                f"tokens takes ids, each an int, but the one at index {place} is {id!r}"
+            ) from None
+    return Segment("", False, role, source, "tokens", tuple(numbers))
 
 
 def _text(name: str, text: str) -> str:

@@ -4,6 +4,7 @@
 //! that forks meanwhile, that thread is gone and the child waits for ever. Here every thread that
 //! comes early makes a value, and all but the first are thrown away.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
@@ -34,6 +35,12 @@ impl<T> LockFreeOnce<T> {
         // SAFETY: null, or a value that was complete when it was stored (`Release`), which stays
         // in place until `self` is dropped.
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The value; `make` makes it if nobody has.
+    pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        let Ok(value) = self.get_or_try_init(|| Ok::<_, Infallible>(make()));
+        value
     }
 
     /// The value, made by `make` if there is none.

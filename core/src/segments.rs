@@ -101,6 +101,22 @@ impl Prompt {
         push(&mut self.ends, self.text.len())
     }
 
+    /// Puts `character` in place of the U+FFFD at the end of the text, which stands for its first
+    /// half: what is pushed next began with the second one.
+    pub fn join_halves(&mut self, character: char) -> Result<()> {
+        let end = self.text.len();
+        let is_name = self.fixed.last().is_some_and(|fixed| fixed.end == end);
+        if is_name || !self.text.ends_with(char::REPLACEMENT_CHARACTER) {
+            return push_text(&mut self.text, char::REPLACEMENT_CHARACTER.encode_utf8(&mut [0; 4]));
+        }
+        self.text.pop();
+        push_text(&mut self.text, character.encode_utf8(&mut [0; 4]))?;
+        for place in self.ends.iter_mut().rev().take_while(|place| **place == end) {
+            *place = self.text.len();
+        }
+        Ok(())
+    }
+
     /// Adds a special token.
     pub fn push_special(&mut self, name: &str, id: u32) -> Result<()> {
         let start = self.text.len();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use memchr::memmem::Finder;
 
 use crate::error::{Error, Result};
@@ -56,6 +56,17 @@ pub struct Names {
     searcher: Option<Searcher>,
 }
 
+/// Finds names in a text, of those that begin at one place the longest.
+pub fn automaton(names: &[impl AsRef<[u8]>]) -> Result<AhoCorasick> {
+    // Making the transitions of a DFA takes time with the square of a name such as "aaaa...".
+    let is_long = names.iter().any(|name| name.as_ref().len() > 1024);
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind(is_long.then_some(AhoCorasickKind::ContiguousNFA))
+        .build(names)
+        .map_err(|error| Error::SpecialToken(error.to_string()))
+}
+
 /// Looks for the bytes that all names begin with, nearly always `<|`, before it looks for names:
 /// most texts do not hold them, and then one fast scan is all.
 #[derive(Debug, Clone)]
@@ -72,11 +83,7 @@ impl Searcher {
         let (first, last) = (names[0].as_bytes(), names[names.len() - 1].as_bytes());
         let alike = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let beginning = (alike > 0).then(|| Finder::new(&first[..alike]).into_owned());
-        let names = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(names)
-            .map_err(|error| Error::SpecialToken(error.to_string()))?;
-        Ok(Self { beginning, names })
+        Ok(Self { beginning, names: automaton(names)? })
     }
 
     /// The first match at or after byte `from`.

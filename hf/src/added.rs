@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
+use bpe_core::once::LockFreeOnce;
+use bpe_core::special_tokens::automaton;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -44,7 +46,58 @@ pub(crate) struct AddedTokens {
 
 /// Looks for the tokens of one kind.
 #[derive(Debug, Clone, Default)]
-struct Searcher(Option<Arc<(AhoCorasick, Vec<u32>)>>);
+struct Searcher(Option<Arc<Names>>);
+
+/// What is looked for.
+#[derive(Debug)]
+struct Names {
+    automaton: AhoCorasick,
+    ids: Vec<u32>,
+    /// The byte that all begin with and none has in another place, mostly `<`. A text is then
+    /// searched for this byte, and the automaton looks only where it stands. What it reads there
+    /// does not reach the next one, so that the time stays linear.
+    first: Option<u8>,
+}
+
+impl Names {
+    /// `contents` are not empty.
+    fn new(contents: &[&str], ids: Vec<u32>) -> Result<Self> {
+        let byte = contents[0].as_bytes()[0];
+        let is_first = |content: &&str| memchr::memrchr(byte, content.as_bytes()) == Some(0);
+        if !contents.iter().all(is_first) {
+            return Ok(Self { automaton: automaton(contents)?, ids, first: None });
+        }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .start_kind(StartKind::Anchored)
+            .build(contents)
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        Ok(Self { automaton, ids, first: Some(byte) })
+    }
+
+    /// Calls `found` with the id of each match in `text`, and where it is.
+    fn each(
+        &self,
+        text: &str,
+        mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let mut found = |m: aho_corasick::Match| found(self.ids[m.pattern().as_usize()], m.range());
+        let Some(first) = self.first else {
+            return self.automaton.find_iter(text).try_for_each(found);
+        };
+        let mut from = 0;
+        while let Some(at) = memchr::memchr(first, &text.as_bytes()[from..]) {
+            let start = from + at;
+            let input = Input::new(text).range(start..).anchored(Anchored::Yes);
+            from = start + 1;
+            if let Some(m) = self.automaton.find(input) {
+                from = m.end();
+                found(m)?;
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Searcher {
     /// `path` says where the file has the token with an id.
@@ -69,12 +122,8 @@ impl Searcher {
                 ),
             ));
         }
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(tokens.iter().map(|(content, _)| content))
-            .map_err(|error| Error::Invalid(error.to_string()))?;
-        let ids = tokens.iter().map(|&(_, id)| id).collect();
-        Ok(Self(Some(Arc::new((automaton, ids)))))
+        let (contents, ids): (Vec<&str>, Vec<u32>) = tokens.into_iter().unzip();
+        Ok(Self(Some(Arc::new(Names::new(&contents, ids)?))))
     }
 }
 
@@ -217,21 +266,35 @@ impl AddedTokens {
         mut stretch: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
     ) -> Result<()> {
         let mut done = 0;
-        if let Some(searcher) = &searcher.0 {
-            let (automaton, ids) = &**searcher;
-            for found in automaton.find_iter(text) {
-                let id = ids[found.pattern().as_usize()];
-                let Some(token) = self.tokens.get(&id) else { continue };
-                let Some(Range { start, end }) = self.place(token, text, found.range(), done)
-                else {
-                    continue;
-                };
+        // Where the whitespace ends that was last found to belong to a token.
+        let mut spaces = 0..0;
+        if let Some(names) = &searcher.0 {
+            names.each(text, |id, found| {
+                let Some(token) = self.tokens.get(&id) else { return Ok(()) };
+                if !self.counts(token, text, &found) {
+                    return Ok(());
+                }
+                let Range { mut start, mut end } = found;
+                if token.lstrip {
+                    let free = text.get(done..start).unwrap_or("");
+                    start = done + free.trim_end().len();
+                }
+                if token.rstrip {
+                    if !spaces.contains(&end) {
+                        spaces = end..text.len() - text[end..].trim_start().len();
+                    }
+                    end = end.max(spaces.end);
+                }
+                // An empty one is whitespace that belongs to the token before.
+                if start >= end {
+                    return Ok(());
+                }
                 if done < start {
                     stretch(done..start, None)?;
                 }
-                stretch(start..end, Some(id))?;
                 done = end;
-            }
+                stretch(start..end, Some(id))
+            })?;
         }
         if done != text.len() {
             stretch(done..text.len(), None)?;
@@ -239,38 +302,21 @@ impl AddedTokens {
         Ok(())
     }
 
-    /// Which part of a text a token that was found in it is, with the whitespace that belongs to it;
-    /// none where it does not count. The text up to `done` is taken.
-    fn place(
-        &self,
-        token: &AddedToken,
-        text: &str,
-        found: Range<usize>,
-        done: usize,
-    ) -> Option<Range<usize>> {
-        let Range { mut start, mut end } = found;
-        if self.encode_special && self.is_special(&token.content)
-            || token.single_word && touches_word(&text[..start], &text[end..])
-        {
-            return None;
+    /// Whether a token that was found in a text counts there.
+    fn counts(&self, token: &AddedToken, text: &str, found: &Range<usize>) -> bool {
+        if self.encode_special && self.is_special(&token.content) {
+            return false;
         }
-        if token.lstrip {
-            start = text[..start].trim_end().len().max(done);
-        }
-        if token.rstrip {
-            end = text.len() - text[end..].trim_start().len();
-        }
-        // An empty one is whitespace that belongs to the token before.
-        (start < end).then_some(start..end)
+        !(token.single_word && touches_word(&text[..found.start], &text[found.end..]))
     }
 }
 
 /// Whether a word character stands at the border.
 fn touches_word(before: &str, after: &str) -> bool {
-    static WORD: LazyLock<regex::Regex> =
-        LazyLock::new(|| regex::Regex::new(r"^\w").expect("the pattern is well-formed"));
+    static WORD: LockFreeOnce<regex::Regex> = LockFreeOnce::new();
+    let word = WORD.get_or_init(|| regex::Regex::new(r"^\w").expect("the pattern is well-formed"));
     let last = before.char_indices().next_back().map_or(0, |(at, _)| at);
-    WORD.is_match(&before[last..]) || WORD.is_match(after)
+    word.is_match(&before[last..]) || word.is_match(after)
 }
 
 /// Added tokens with the ids that a file gives them.

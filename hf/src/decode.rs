@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::bytes::bytes_of;
 use crate::error::Result;
-use crate::normalize::compile_replaced;
+use crate::normalize::compile;
 use crate::regex::Regex;
 use crate::spec;
 
@@ -19,18 +19,16 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn new(spec: &spec::Decoder, path: &str) -> Result<Self> {
+    pub(crate) fn new(spec: &spec::Decoder) -> Result<Self> {
         Ok(match spec {
             spec::Decoder::ByteLevel { .. } => Self::ByteLevel,
             spec::Decoder::Replace { pattern, content } => {
-                Self::Replace(compile_replaced(pattern, path)?, content.clone())
+                Self::Replace(compile(pattern)?, content.clone())
             }
             &spec::Decoder::Strip { content, start, stop } => Self::Strip { content, start, stop },
             spec::Decoder::Fuse => Self::Fuse,
             spec::Decoder::Sequence { decoders } => {
-                let parts = decoders.iter().enumerate();
-                let part = |(index, part)| Self::new(part, &format!("{path}.decoders[{index}]"));
-                Self::Sequence(parts.map(part).collect::<Result<_>>()?)
+                Self::Sequence(decoders.iter().map(Self::new).collect::<Result<_>>()?)
             }
         })
     }

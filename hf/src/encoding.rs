@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use bpe_core::memory::reserve;
+
 use crate::error::{Error, Result};
 use crate::runs::Runs;
 use crate::spec::Direction;
@@ -14,6 +16,9 @@ pub struct Details {
     pub offsets: Vec<(usize, usize)>,
     pub words: Vec<Option<u32>>,
 }
+
+/// What a token takes at least.
+type Token = (u32, String, (usize, usize), Option<u32>);
 
 /// The ids of one or two sequences, and what goes with each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -185,18 +190,25 @@ impl Encoding {
     }
 
     /// Appends another encoding. Overflow of both becomes overflow in all combinations.
-    pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) {
+    pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) -> Result<()> {
+        let (own, more) = (self.overflowing.len(), other.overflowing.len());
+        if own > 0 && more > 0 {
+            // Asks for the memory of all at once: they can be more than fit into any.
+            let tokens =
+                (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
+            reserve(&mut Vec::<Token>::new(), tokens)?;
+        }
         let mut overflowing = Vec::new();
         for own in &self.overflowing {
             for right in std::iter::once(&other).chain(&other.overflowing) {
                 let mut merged = own.clone();
-                merged.merge_with(right.clone(), growing_offsets);
+                merged.merge_with(right.clone(), growing_offsets)?;
                 overflowing.push(merged);
             }
         }
         for right in &other.overflowing {
             let mut merged = self.clone();
-            merged.merge_with(right.clone(), growing_offsets);
+            merged.merge_with(right.clone(), growing_offsets)?;
             overflowing.push(merged);
         }
         let length = self.len();
@@ -219,29 +231,43 @@ impl Encoding {
             own.offsets.extend(more.offsets.iter().map(|&(start, end)| (start + grow, end + grow)));
         }
         self.overflowing = overflowing;
+        Ok(())
     }
 
     /// One encoding of several, in order.
-    pub fn merge(encodings: Vec<Encoding>, growing_offsets: bool) -> Self {
+    pub fn merge(encodings: Vec<Encoding>, growing_offsets: bool) -> Result<Self> {
         let mut encodings = encodings.into_iter();
         // What the first one is merged into has nothing, so its overflow stays as it is.
         let Some(mut merged) = encodings.next() else {
-            return Self { details: Some(Box::default()), ..Self::default() };
+            return Ok(Self { details: Some(Box::default()), ..Self::default() });
         };
         for encoding in encodings {
-            merged.merge_with(encoding, growing_offsets);
+            merged.merge_with(encoding, growing_offsets)?;
         }
-        merged
+        Ok(merged)
     }
 
     /// Fills up to `length` tokens, overflow as well.
-    pub fn pad(&mut self, length: usize, id: u32, type_id: u32, token: &str, direction: Direction) {
+    pub fn pad(
+        &mut self,
+        length: usize,
+        id: u32,
+        type_id: u32,
+        token: &str,
+        direction: Direction,
+    ) -> Result<()> {
         for encoding in &mut self.overflowing {
-            encoding.pad(length, id, type_id, token, direction);
+            encoding.pad(length, id, type_id, token, direction)?;
         }
         let Some(missing) = length.checked_sub(self.len()).filter(|&missing| missing > 0) else {
-            return;
+            return Ok(());
         };
+        reserve(&mut self.ids, missing)?;
+        if let Some(details) = &mut self.details {
+            reserve(&mut details.tokens, missing)?;
+            reserve(&mut details.offsets, missing)?;
+            reserve(&mut details.words, missing)?;
+        }
         fill(&mut self.ids, missing, id, direction);
         fill_runs(&mut self.type_ids, missing, type_id, direction);
         fill_runs(&mut self.special_tokens_mask, missing, 1, direction);
@@ -256,6 +282,7 @@ impl Encoding {
                 *range = range.start + missing..range.end + missing;
             }
         }
+        Ok(())
     }
 }
 

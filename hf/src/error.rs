@@ -15,6 +15,11 @@ pub enum Error {
     },
     /// The file, or an argument, is malformed.
     Invalid(String),
+    /// The system has no memory for this many more bytes.
+    OutOfMemory {
+        /// How many.
+        bytes: usize,
+    },
 }
 
 /// A result with this crate's error.
@@ -31,6 +36,7 @@ impl fmt::Display for Error {
         match self {
             Self::Unsupported { path, feature } => write!(f, "{path}: {feature} is not supported"),
             Self::Invalid(message) => f.write_str(message),
+            &Self::OutOfMemory { bytes } => bpe_core::Error::OutOfMemory { bytes }.fmt(f),
         }
     }
 }
@@ -39,6 +45,9 @@ impl std::error::Error for Error {}
 
 impl From<bpe_core::Error> for Error {
     fn from(error: bpe_core::Error) -> Self {
-        Self::Invalid(error.to_string())
+        match error {
+            bpe_core::Error::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
+            error => Self::Invalid(error.to_string()),
+        }
     }
 }

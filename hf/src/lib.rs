@@ -71,5 +71,5 @@ pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<detail:
 
 /// The text that a decoder makes of tokens.
 pub fn decode(spec: &spec::Decoder, tokens: Vec<String>) -> Result<String> {
-    decode::Decoder::new(spec, "decoder")?.decode(tokens)
+    decode::Decoder::new(spec)?.decode(tokens)
 }

@@ -41,7 +41,11 @@ impl Normalizer {
             spec::Normalizer::NFKD => Self::Form(Form::Nfkd),
             spec::Normalizer::Lowercase => Self::Lowercase,
             spec::Normalizer::Replace { pattern, content } => {
-                Self::Replace(compile_replaced(pattern, path)?, content.clone())
+                let regex = compile(pattern)?;
+                if !content.is_empty() && certainly_matches_nothing(pattern) {
+                    return Err(inserts(path));
+                }
+                Self::Replace(regex, content.clone())
             }
             spec::Normalizer::Prepend { prepend } if prepend.is_empty() => {
                 return Err(Error::unsupported(format!("{path}.prepend"), "an empty text"));
@@ -60,12 +64,17 @@ impl Normalizer {
 
     /// The text that `text` is normalized to.
     pub(crate) fn apply<'a>(&self, text: Cow<'a, str>) -> Result<Cow<'a, str>> {
+        let limit = limit(&text);
+        self.apply_within(text, limit)
+    }
+
+    fn apply_within<'a>(&self, text: Cow<'a, str>, limit: usize) -> Result<Cow<'a, str>> {
         Ok(match self {
             Self::Form(form) if form.leaves(&text) => text,
             Self::Form(form) => Cow::Owned(form.changes(&text).map(|(c, _)| c).collect()),
             Self::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
             Self::Replace(regex, content) => {
-                let stretches = matches(regex, &text)?;
+                let stretches = matches(regex, content, &text, limit)?;
                 if stretches.is_empty() {
                     return Ok(text);
                 }
@@ -89,7 +98,7 @@ impl Normalizer {
             Self::Sequence(parts) => {
                 let mut text = text;
                 for part in parts {
-                    text = part.apply(text)?;
+                    text = part.apply_within(text, limit)?;
                 }
                 text
             }
@@ -98,6 +107,11 @@ impl Normalizer {
 
     /// The same with the way back.
     pub(crate) fn align(&self, text: &mut Aligned) -> Result<()> {
+        let limit = limit(&text.text);
+        self.align_within(text, limit)
+    }
+
+    fn align_within(&self, text: &mut Aligned, limit: usize) -> Result<()> {
         match self {
             Self::Form(form) => {
                 if !form.leaves(&text.text) {
@@ -114,7 +128,7 @@ impl Normalizer {
                 text.transform(lower, 0);
             }
             Self::Replace(regex, content) => {
-                let stretches = matches(regex, &text.text)?;
+                let stretches = matches(regex, content, &text.text, limit)?;
                 text.replace(&stretches, content);
             }
             Self::Prepend(prefix) => text.prepend(prefix),
@@ -124,23 +138,33 @@ impl Normalizer {
                 let start = if left { start.min(end) } else { 0 };
                 *text = text.slice(start..end);
             }
-            Self::Sequence(parts) => parts.iter().try_for_each(|part| part.align(text))?,
+            Self::Sequence(parts) => {
+                parts.iter().try_for_each(|part| part.align_within(text, limit))?;
+            }
         }
         Ok(())
     }
 }
 
-/// Compiles what is to be replaced. Inserting where nothing was is refused: what comes from where
-/// is then a matter of the implementation.
-pub(crate) fn compile_replaced(pattern: &spec::Pattern, path: &str) -> Result<Regex> {
-    let regex = compile(pattern)?;
-    if regex.matches_nothing() {
-        return Err(Error::unsupported(
-            format!("{path}.pattern"),
-            "a pattern that matches the empty text",
-        ));
+/// How long a text may get while it is normalized: a file whose replacements double it again and
+/// again would fill any memory.
+fn limit(text: &str) -> usize {
+    text.len().saturating_mul(1024).max(1 << 20)
+}
+
+/// Whether a pattern is known to match the empty text somewhere, as `a*` and `\b` do.
+fn certainly_matches_nothing(pattern: &spec::Pattern) -> bool {
+    match pattern {
+        spec::Pattern::String(text) => text.is_empty(),
+        spec::Pattern::Regex(regex) => regex_syntax::parse(regex)
+            .is_ok_and(|parsed| parsed.properties().minimum_len() == Some(0)),
     }
-    Ok(regex)
+}
+
+/// Inserting where nothing was is refused: what comes from where is then a matter of the
+/// implementation.
+fn inserts(path: &str) -> Error {
+    Error::unsupported(format!("{path}.pattern"), "a pattern that matches the empty text")
 }
 
 /// Compiles a pattern.
@@ -151,10 +175,20 @@ pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
     }
 }
 
-fn matches(regex: &Regex, text: &str) -> Result<Vec<Range<usize>>> {
+/// What becomes `content`. Whether a pattern with lookaround matches nothing shows only here.
+fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
     let mut stretches = Vec::new();
     if !text.is_empty() {
         regex.each(text, |stretch| stretches.push(stretch))?;
+    }
+    if !content.is_empty() && stretches.iter().any(Range::is_empty) {
+        return Err(inserts("normalizer"));
+    }
+    if stretches.len().saturating_mul(content.len()).saturating_add(text.len()) > limit {
+        return Err(Error::unsupported(
+            "normalizer",
+            format!("replacing that makes more than {limit} bytes of a text"),
+        ));
     }
     Ok(stretches)
 }

@@ -61,7 +61,7 @@ impl PostProcessor {
     }
 
     /// One encoding of one sequence, or of two.
-    fn process(&self, mut sequences: Vec<Encoding>, add_special_tokens: bool) -> Encoding {
+    fn process(&self, mut sequences: Vec<Encoding>, add_special_tokens: bool) -> Result<Encoding> {
         for (number, encoding) in sequences.iter_mut().enumerate() {
             encoding.set_sequence_id(number);
             for part in &mut encoding.overflowing {
@@ -69,11 +69,15 @@ impl PostProcessor {
             }
             encoding.type_ids.fill(number as u32);
         }
-        Encoding::merge(self.apply(sequences, add_special_tokens), false)
+        Encoding::merge(self.apply(sequences, add_special_tokens)?, false)
     }
 
-    fn apply(&self, mut sequences: Vec<Encoding>, add_special_tokens: bool) -> Vec<Encoding> {
-        match self {
+    fn apply(
+        &self,
+        mut sequences: Vec<Encoding>,
+        add_special_tokens: bool,
+    ) -> Result<Vec<Encoding>> {
+        Ok(match self {
             &Self::ByteLevel { add_prefix_space, trim_offsets, .. } => {
                 if trim_offsets {
                     trim_all(&mut sequences, add_prefix_space);
@@ -95,25 +99,29 @@ impl PostProcessor {
                     encoding.type_ids.fill(0);
                 }
                 if !add_special_tokens {
-                    return sequences;
+                    return Ok(sequences);
                 }
                 let enclose = |(number, encoding): (usize, Encoding)| {
                     let first = if number == 0 { cls } else { sep };
-                    enclosed(encoding, Some(first), sep, number, Some(0))
+                    enclosed(encoding, Some(first), sep, number.min(1), Some(0))
                 };
-                sequences.into_iter().enumerate().map(enclose).collect()
+                sequences.into_iter().enumerate().map(enclose).collect::<Result<_>>()?
             }
             Self::BertProcessing { .. } if !add_special_tokens => sequences,
             Self::BertProcessing { sep, cls } => {
                 let enclose = |(number, encoding): (usize, Encoding)| {
-                    enclosed(encoding, (number == 0).then_some(cls), sep, number, None)
+                    let first = (number == 0).then_some(cls);
+                    enclosed(encoding, first, sep, number.min(1), None)
                 };
-                sequences.into_iter().enumerate().map(enclose).collect()
+                sequences.into_iter().enumerate().map(enclose).collect::<Result<_>>()?
             }
-            Self::Sequence { processors } => processors
-                .iter()
-                .fold(sequences, |sequences, part| part.apply(sequences, add_special_tokens)),
-        }
+            Self::Sequence { processors } => {
+                for part in processors {
+                    sequences = part.apply(sequences, add_special_tokens)?;
+                }
+                sequences
+            }
+        })
     }
 
     fn fill_template(
@@ -154,14 +162,15 @@ impl PostProcessor {
     }
 }
 
-/// The sequence with one token before it, perhaps, and one behind it; its overflow as well.
+/// The sequence with one token before it, perhaps, and one behind it; its overflow as well. A
+/// template before it may have made more than two of them: all but the first count as the second.
 fn enclosed(
     mut encoding: Encoding,
     first: Option<&(String, u32)>,
     last: &(String, u32),
     number: usize,
     type_id: Option<u32>,
-) -> Encoding {
+) -> Result<Encoding> {
     let overflowing = std::mem::take(&mut encoding.overflowing);
     let detailed = encoding.details.is_some();
     let special = |(token, id): &(String, u32)| {
@@ -177,11 +186,11 @@ fn enclosed(
     encoding.attention_mask.fill(1);
     encoding.sequence_ranges.clear();
     let parts = first.map(special).into_iter().chain([encoding, special(last)]);
-    let mut whole = Encoding::merge(parts.collect(), false);
+    let mut whole = Encoding::merge(parts.collect(), false)?;
     whole.sequence_ranges = vec![(number, from..from + length)];
     let part = |encoding| enclosed(encoding, first, last, number, type_id);
-    whole.overflowing = overflowing.into_iter().map(part).collect();
-    whole
+    whole.overflowing = overflowing.into_iter().map(part).collect::<Result<_>>()?;
+    Ok(whole)
 }
 
 fn trim_all(encodings: &mut [Encoding], add_prefix_space: bool) {
@@ -290,31 +299,31 @@ pub fn post_process(
             truncate(&mut sequences, &Truncation { max_length, ..truncation.clone() })?;
         }
     }
-    Ok(match processor {
+    match processor {
         Some(processor) => processor.process(sequences, add_special_tokens),
-        None if sequences.len() == 1 => sequences.remove(0),
+        None if sequences.len() == 1 => Ok(sequences.remove(0)),
         None => {
             for (number, encoding) in sequences.iter_mut().enumerate() {
                 encoding.set_sequence_id(number);
             }
             Encoding::merge(sequences, false)
         }
-    })
+    }
 }
 
 /// Fills up the encodings of a batch. Returns the length.
-pub fn pad(encodings: &mut [Encoding], padding: &Padding) -> usize {
+pub fn pad(encodings: &mut [Encoding], padding: &Padding) -> Result<usize> {
     let length = padded_length(encodings, padding);
     for encoding in encodings {
-        pad_to(encoding, length, padding);
+        pad_to(encoding, length, padding)?;
     }
-    length
+    Ok(length)
 }
 
 /// Fills up one encoding to the length of its batch.
-pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) {
+pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) -> Result<()> {
     let Padding { pad_id, pad_type_id, pad_token, direction, .. } = padding;
-    encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction);
+    encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction)
 }
 
 /// The length that the encodings of a batch are filled up to.
@@ -324,7 +333,8 @@ pub fn padded_length(encodings: &[Encoding], padding: &Padding) -> usize {
         PaddingStrategy::BatchLongest => encodings.iter().map(Encoding::len).max().unwrap_or(0),
     };
     match padding.pad_to_multiple_of {
-        Some(multiple @ 1..) => length.next_multiple_of(multiple),
+        // No memory is large enough for what a number cannot say.
+        Some(multiple @ 1..) => length.checked_next_multiple_of(multiple).unwrap_or(usize::MAX),
         _ => length,
     }
 }

@@ -58,9 +58,4 @@ impl Regex {
         }
         Ok(())
     }
-
-    /// Whether the pattern matches in the empty text.
-    pub(crate) fn matches_nothing(&self) -> bool {
-        self.0.find("").is_some()
-    }
 }

@@ -5,8 +5,8 @@
 //! whitespace, which is looked at twice.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
+use bpe_core::once::LockFreeOnce;
 use bpe_core::split::Piece;
 use foldhash::fast::FixedState;
 use regex_syntax::hir::{Class, HirKind};
@@ -32,7 +32,12 @@ struct Classes {
     pages: Vec<[u8; PAGE]>,
 }
 
-static CLASSES: LazyLock<Classes> = LazyLock::new(Classes::new);
+static CLASSES: LockFreeOnce<Classes> = LockFreeOnce::new();
+
+/// Makes what [`cut`] needs, once in a process.
+pub(crate) fn prepare() {
+    CLASSES.get_or_init(Classes::new);
+}
 
 impl Classes {
     fn new() -> Self {
@@ -94,11 +99,18 @@ pub(crate) fn cut<E>(
     text: &str,
     mut found: impl FnMut(Piece) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let scanner = Scanner { text, classes: &CLASSES };
+    let scanner = Scanner { text, classes: CLASSES.get_or_init(Classes::new) };
     let mut start = 0;
     // Where what no rule matches began.
     let mut unmatched = 0;
     while let Some((class, width)) = scanner.any(start) {
+        if unmatched == start
+            && let Some(end) = scanner.ascii_word(start)
+        {
+            found(Piece { start, end })?;
+            (start, unmatched) = (end, end);
+            continue;
+        }
         let end = if class & NUMBER != 0 {
             Some(scanner.number(start))
         } else if class & CJK != 0 {
@@ -122,6 +134,21 @@ pub(crate) fn cut<E>(
     Ok(())
 }
 
+/// How many of these bytes are ASCII letters before the first that is none. Counted without a branch
+/// for each: words of few letters come in no order that a processor could predict.
+#[inline(always)]
+fn leading_letters(bytes: [u8; 8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let word = u64::from_le_bytes(bytes);
+    // The high bit of each byte: whether its letter, made small, is at least `a`, or above `z`.
+    let small = (word | ONES << 5) & !HIGH;
+    let from_a = small + ONES * (0x80 - b'a' as u64);
+    let above_z = small + ONES * (0x7f - b'z' as u64);
+    let others = !(from_a & !above_z & !word) & HIGH;
+    others.trailing_zeros() as usize / 8
+}
+
 impl Scanner<'_> {
     /// Class and width of the character at a position, if there is one.
     #[inline(always)]
@@ -140,6 +167,26 @@ impl Scanner<'_> {
         self.any(position).filter(|&(class, _)| class & OUTSIDE == 0)
     }
 
+    /// The end of ASCII letters, perhaps with a space before them, if what follows is ASCII too:
+    /// most of most texts.
+    #[inline(always)]
+    fn ascii_word(&self, start: usize) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        let first = start + usize::from(bytes[start] == b' ');
+        let mut end = first;
+        while let Some(&eight) = bytes.get(end..).and_then(<[u8]>::first_chunk) {
+            let letters = leading_letters(eight);
+            end += letters;
+            if letters < 8 {
+                break;
+            }
+        }
+        if bytes.len() - end < 8 {
+            end += bytes[end..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        }
+        (end > first && bytes.get(end).is_none_or(u8::is_ascii)).then_some(end)
+    }
+
     /// Up to three digits.
     fn number(&self, start: usize) -> usize {
         let mut end = start;
@@ -152,13 +199,18 @@ impl Scanner<'_> {
         end
     }
 
-    /// Chinese and Japanese.
+    /// Chinese and Japanese: U+4E00 to U+9FA5 and U+3040 to U+30FF, in UTF-8.
     fn cjk(&self, mut at: usize) -> usize {
-        while let Some((class, width)) = self.any(at) {
-            if class & CJK == 0 {
-                break;
-            }
-            at += width;
+        let bytes = self.text.as_bytes();
+        while let Some(
+            [0xe5..=0xe8, _, _]
+            | [0xe4, 0xb8..=0xbf, _]
+            | [0xe9, 0x80..=0xbd, _]
+            | [0xe9, 0xbe, 0x80..=0xa5]
+            | [0xe3, 0x81..=0x83, _],
+        ) = bytes.get(at..at + 3)
+        {
+            at += 3;
         }
         at
     }
@@ -230,5 +282,25 @@ impl Scanner<'_> {
         } else {
             last
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_counted_as_one_by_one() {
+        for byte in 0..=255 {
+            for place in 0..8 {
+                for around in [b'a', b'Z', b' ', 0xff] {
+                    let mut bytes = [around; 8];
+                    bytes[place] = byte;
+                    let expected = bytes.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+                    assert_eq!(leading_letters(bytes), expected, "{bytes:?}");
+                }
+            }
+        }
+        assert_eq!(leading_letters(*b"lettersz"), 8);
     }
 }

@@ -1,8 +1,8 @@
 //! Pre-tokenizers: text into pieces.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
+use bpe_core::once::LockFreeOnce;
 use unicode_categories::UnicodeCategories;
 
 use crate::aligned::Aligned;
@@ -10,16 +10,19 @@ use crate::bytes::CHAR_OF;
 use crate::error::Result;
 use crate::normalize::compile;
 use crate::regex::Regex;
+use crate::scan;
 use crate::spec::{self, Behavior};
 
 /// GPT-2's pattern, which `ByteLevel` splits by.
 pub(crate) const GPT2: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-static GPT2_REGEX: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(GPT2).expect("the pattern is well-formed"));
-static WORDS: LazyLock<regex::Regex> =
-    LazyLock::new(|| regex::Regex::new(r"\w+|[^\w\s]+").expect("the pattern is well-formed"));
+static GPT2_REGEX: LockFreeOnce<Regex> = LockFreeOnce::new();
+
+fn words() -> &'static regex::Regex {
+    static WORDS: LockFreeOnce<regex::Regex> = LockFreeOnce::new();
+    WORDS.get_or_init(|| regex::Regex::new(r"\w+|[^\w\s]+").expect("the pattern is well-formed"))
+}
 
 /// A pre-tokenizer that is ready to run: steps, each of which splits every piece further.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +103,7 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
                 steps.push(Step::PrefixSpace);
             }
             if use_regex {
-                let by = By::Regex(GPT2_REGEX.clone());
+                let by = By::Regex(GPT2_REGEX.get_or_try_init(|| Regex::new(GPT2))?.clone());
                 steps.push(Step::Split { by, behavior: Behavior::Isolated, invert: false });
             }
             steps.push(Step::Bytes);
@@ -163,7 +166,7 @@ impl By {
         };
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
-            Self::Words => WORDS.find_iter(text).for_each(|found| add(found.range())),
+            Self::Words => words().find_iter(text).for_each(|found| add(found.range())),
             Self::Characters(is_match) => {
                 for (at, character) in text.char_indices().filter(|&(_, c)| is_match(c)) {
                     add(at..at + character.len_utf8());
@@ -261,7 +264,10 @@ impl Plan {
             Some(&[pattern]) if !use_regex && is_scanned(pattern) => {
                 Self::Pattern { pattern: pattern.to_owned(), prefix_space: false }
             }
-            Some(patterns) if !use_regex && *patterns == DEEPSEEK => Self::DeepSeek,
+            Some(patterns) if !use_regex && *patterns == DEEPSEEK => {
+                scan::prepare();
+                Self::DeepSeek
+            }
             _ => {
                 let mut steps = PreTokenizer::new(spec)?;
                 steps.0.retain(|step| !matches!(step, Step::Bytes));

@@ -177,7 +177,7 @@ impl Tokenizer {
     pub fn set_decoder(&mut self, spec: Option<spec::Decoder>) -> Result<()> {
         self.decoder = match spec {
             Some(spec) => {
-                let ready = Decoder::new(&spec, "decoder")?;
+                let ready = Decoder::new(&spec)?;
                 Some(Arc::new((spec, ready)))
             }
             None => None,
@@ -280,11 +280,15 @@ impl Tokenizer {
         detailed: bool,
         ids: Vec<u32>,
     ) -> Result<Encoding> {
-        let mut sequences = vec![self.encode_sequence(input.first, 0, detailed, ids)?];
-        if let Some(second) = input.second {
-            sequences.push(self.encode_sequence(second, 1, detailed, Vec::new())?);
-        }
-        self.post_process(sequences, add_special_tokens)
+        let first = self.encode_sequence(input.first, 0, detailed, ids)?;
+        let Some(second) = input.second else {
+            if self.truncation.is_none() && self.post_processor.is_none() {
+                return Ok(first);
+            }
+            return self.post_process(vec![first], add_special_tokens);
+        };
+        let second = self.encode_sequence(second, 1, detailed, Vec::new())?;
+        self.post_process(vec![first, second], add_special_tokens)
     }
 
     /// Truncates and post-processes one sequence, or two.
@@ -298,15 +302,13 @@ impl Tokenizer {
     }
 
     /// Fills up the encodings of a batch, if that is asked for. Returns the length.
-    pub fn pad(&self, encodings: &mut [Encoding]) -> usize {
-        self.padding.as_ref().map_or(0, |padding| post::pad(encodings, padding))
+    pub fn pad(&self, encodings: &mut [Encoding]) -> Result<usize> {
+        self.padding.as_ref().map_or(Ok(0), |padding| post::pad(encodings, padding))
     }
 
     /// Fills up one encoding to the length of its batch.
-    pub fn pad_to(&self, encoding: &mut Encoding, length: usize) {
-        if let Some(padding) = &self.padding {
-            post::pad_to(encoding, length, padding);
-        }
+    pub fn pad_to(&self, encoding: &mut Encoding, length: usize) -> Result<()> {
+        self.padding.as_ref().map_or(Ok(()), |padding| post::pad_to(encoding, length, padding))
     }
 
     fn encode_sequence(
@@ -323,7 +325,7 @@ impl Tokenizer {
                 let encode = |(number, word): (u32, &String)| {
                     self.encode_text(word, type_id, Some(number), detailed, Vec::new())
                 };
-                let mut merged = Encoding::merge(words.map(encode).collect::<Result<_>>()?, false);
+                let mut merged = Encoding::merge(words.map(encode).collect::<Result<_>>()?, false)?;
                 if !detailed && self.is_fast() {
                     merged.details = None;
                 }

@@ -247,15 +247,111 @@ def test_policies_take_linear_time_in_segments(gpt2: bpe_engine.Encoding, policy
     assert time.process_time() - start < 2
 
 
-def test_normalization_does_not_make_control_strings_without_end() -> None:
+def test_normalization_that_makes_control_strings_again_and_again_takes_linear_time() -> None:
     qwen = bpe_engine.get_encoding("qwen")
-    text = "<e" * 3000 + "<\u00e9>" + "\u0301>" * 3000
-    start = time.process_time()
-    with pytest.raises(ValueError, match="normalization makes them again"):
-        qwen.encode_segments([untrusted(text)], on_control="strip", control=["<\u00e9>"])
-    assert time.process_time() - start < 2
-    few = "<e" * 20 + "<\u00e9>" + "\u0301>" * 20
-    assert qwen.encode_segments([untrusted(few)], on_control="strip", control=["<\u00e9>"]) == []
+    control = ["<\u00e9>"]
+    for count in (20, 3000, 15_000):
+        nested = "<e" * count + "<\u00e9>" + "\u0301>" * count
+        marks = "x" + "<e<\u00e9>\u0301>\u0301<\u00e9>\u0323" * (count // 3)
+        start = time.process_time()
+        for segments in (
+            [untrusted(nested)],
+            [untrusted(nested[: len(nested) // 2]), untrusted(nested[len(nested) // 2 :])],
+            [untrusted(character) for character in nested],
+        ):
+            assert qwen.encode_segments(segments, on_control="strip", control=control) == []
+        rest = qwen.encode_segments([untrusted(marks)], on_control="strip", control=control)
+        assert not {"<", ">"} & set(qwen.decode(rest))
+        assert time.process_time() - start < 4
+
+
+def test_strip_sees_what_normalization_makes_across_borders() -> None:
+    qwen = bpe_engine.get_encoding("qwen")
+
+    def stripped(*texts: str, control: str = "<\u00e9>") -> str:
+        segments = [untrusted(text) for text in texts]
+        ids = qwen.encode_segments(segments, on_control="strip", control=[control])
+        assert qwen.audit_segments(segments, control=[control]).controls or texts == ("ab",)
+        return qwen.decode(ids)
+
+    assert stripped("ab") == "ab"
+    assert stripped("ab<e", "\u0301>", "z") == "abz"
+    assert stripped("abe", "\u0301<\u00e9>", "z") == "ab\u00e9z"
+    assert stripped("x<e", "<e\u0301>", "", "\u0301>y", "<e\u0301>") == "xy"
+    assert stripped("\u1100", "<\u00e9>\u1161", "\u11a8") == "\uac01"
+
+
+@pytest.mark.parametrize("name", ["<e\u0301>", "<\u00e9>", "<\u212b>"])
+def test_names_of_control_strings_are_normalized_as_texts_are(name: str) -> None:
+    qwen = bpe_engine.get_encoding("qwen3")
+    for text in (name, unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)):
+        segments = [untrusted("a" + text)]
+        with pytest.raises(
+            ValueError, match=rf"control string {name!r}: segments\[0\], character 1"
+        ):
+            qwen.encode_segments(segments, on_control="raise", control=[name])
+        with pytest.raises(ValueError, match="control string"):
+            qwen.audit_segments(segments, control=[name]).assert_safe()
+        assert qwen.encode_segments(segments, on_control="strip", control=[name]) == [64]
+    # Where nothing is normalized, a name is what it is.
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    found = gpt2.audit_segments([untrusted("<e\u0301><\u00e9>")], control=[name]).controls
+    assert len(found) == (name != "<\u212b>")
+
+
+BETWEEN: list[Any] = [
+    trusted(""),
+    tokens([]),
+    ("", True),
+    ("", {"<|endoftext|>"}),
+    ("", False),
+    trusted("", role="system", source="program"),
+]
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_policies_see_names_across_what_has_no_text(
+    gpt2: bpe_engine.Encoding, between: Any
+) -> None:
+    segments = [trusted("x"), untrusted("a<|endof"), between, between, untrusted("text|>b")]
+    with pytest.raises(ValueError, match=r"segments\[1\], character 1"):
+        gpt2.encode_segments(segments, on_control="raise")
+    stripped = gpt2.encode_segments(segments, on_control="strip")
+    assert gpt2.decode(stripped) == "xab"
+    replaced = gpt2.encode_segments(segments, on_control=lambda found: f"[{found.offset}]")
+    assert gpt2.decode(replaced) == "xa[1]b"
+    assert gpt2.audit_segments(segments).controls == [ControlString("<|endoftext|>", 1, 1)]
+    think = [untrusted("<thi"), between, untrusted("nk>")]
+    with pytest.raises(ValueError, match="control string '<think>'"):
+        gpt2.audit_segments(think, control=["<think>"]).assert_safe()
+    # What has text or ids is between them.
+    for apart in (trusted(" "), tokens([1]), special("<|endoftext|>")):
+        some = [untrusted("<|endof"), apart, untrusted("text|>")]
+        gpt2.encode_segments(some, on_control="raise")
+
+
+def test_both_halves_of_a_surrogate_pair_are_one_character(enc: bpe_engine.Encoding) -> None:
+    high, low = "\ud83d", "\ude00"
+    whole = enc.encode("a" + high + low + "b", disallowed_special=())
+    for flags in [(False, False), (True, False), (False, True), (True, True)]:
+        for between in [[], [("", False)], [tokens([]), ("", True)]]:
+            segments = [("a" + high, flags[0]), *between, (low + "b", flags[1])]
+            assert enc.encode_segments(segments) == whole
+            assert enc.conversation().update(segments).ids == whole
+            audit = enc.audit_segments(segments)
+            assert audit.ids == whole and audit.segments[0] == 0
+            assert audit.segments[-1] == len(segments) - 1
+    apart = enc.encode("a" + high, disallowed_special=()) + enc.encode(low + "b")
+    assert enc.encode_segments([("a" + high, False), (low + "b", False)], join=False) == apart
+    given = [("a" + high, False), tokens([1]), (low + "b", False)]
+    assert enc.encode_segments(given) == [
+        *enc.encode("a" + high), 1, *enc.encode(low + "b")
+    ]  # fmt: skip
+    for text in (high + low, high + high + low, low + high, high + low + low, "\U0001f600" + low):
+        segments = [(character, False) for character in text]
+        assert enc.encode_segments(segments) == enc.encode(text)
+        ids = enc.encode_segments([*segments, ("<|endoftext|>", False)], on_control="strip")
+        assert ids == enc.encode(text)
 
 
 def test_control_strings_that_are_no_special_tokens(gpt2: bpe_engine.Encoding) -> None:
@@ -300,17 +396,25 @@ def test_mask(gpt2: bpe_engine.Encoding) -> None:
     [
         ("text", TypeError, r"segments must be a list of segments, not str"),
         (None, TypeError, r"segments must be a list of segments, not NoneType"),
-        (b"text", TypeError, r"segments\[0\] must be a tuple \(text, allow_special\), not int"),
+        (b"text", TypeError, r"segments must be a list of segments, not bytes"),
+        ({"a": True}, TypeError, r"segments must be a list of segments, not dict"),
+        (5, TypeError, r"segments must be a list of segments, not int"),
         (["text"], TypeError, r"segments\[0\] must be a tuple \(text, allow_special\), not str"),
         ([("a", True), None], TypeError, r"segments\[1\] must be a tuple.*not NoneType"),
         ([["a", True]], TypeError, r"segments\[0\] must be a tuple.*not list"),
         ([[("a", True)]], TypeError, r"segments\[0\] must be a tuple.*not list"),
-        ([("a",)], TypeError, r"segments\[0\] must be a tuple"),
+        ([("a",)], TypeError, r"segments\[0\] must be a tuple \(.*\), not a tuple of 1"),
+        ([()], TypeError, r"segments\[0\] must be a tuple \(.*\), not a tuple of 0"),
+        ([("a", ["<|endoftext|>"])], TypeError, r"allow_special of segments\[0\].*not list"),
+        ([("a", {"<|endoftext|>": 1})], TypeError, r"allow_special of segments\[0\].*not dict"),
+        ([Segment("a", True, kind="bogus")], ValueError, r"kind of segments\[0\].*'bogus'"),  # type: ignore[arg-type]
+        ([Segment("a", True, kind=5)], ValueError, r"kind of segments\[0\].*not 5"),  # type: ignore[arg-type]
+        ([Segment("", False, None, None, "tokens", (1.5,))], TypeError, r"segments\[0\]"),  # type: ignore[arg-type]
         ([("a", True), (b"b", True)], TypeError, r"text of segments\[1\] must be a str, not bytes"),
         ([(None, True)], TypeError, r"text of segments\[0\] must be a str, not NoneType"),
         ([("a", 1)], TypeError, r"allow_special of segments\[0\] must be True.*not int"),
         ([("a", None)], TypeError, r"allow_special of segments\[0\].*not NoneType"),
-        ([("a", "all")], TypeError, r"allow_special of segments\[0\].*not a str"),
+        ([("a", "all")], TypeError, r"allow_special of segments\[0\].*not str"),
         ([("a", {1})], TypeError, r"allow_special of segments\[0\].*holds int"),
         ([("a", {"<|no_such|>"})], ValueError, r"segments\[0\] asks for the special token"),
         ([("a", True), special("<|no_such|>")], ValueError, r"segments\[1\] asks for .*no_such"),
@@ -337,14 +441,31 @@ def test_wrong_arguments(gpt2: bpe_engine.Encoding) -> None:
     for make in (special, trusted, untrusted):
         with pytest.raises(TypeError, match="takes a str, not bytes"):
             make(b"x")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="each an int"):
-        tokens(["a"])  # type: ignore[list-item]
+    for ids, place in [(["a"], "0 is 'a'"), ([1, 1.5], "1 is 1.5"), ([1, 2, [1]], r"2 is \[1\]")]:
+        with pytest.raises(TypeError, match=f"each an int, but the one at index {place}"):
+            tokens(ids)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="takes ids, not NoneType"):
+        tokens(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes ids, not str"):
         tokens("ab")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="on_control must be"):
         gpt2.encode_segments([], on_control="drop")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="control must be a collection of str"):
         gpt2.encode_segments([], on_control="raise", control="<think>")
+    wrong = [
+        (None, TypeError, "not None"),
+        (5, TypeError, "not 5"),
+        ([[1]], TypeError, r"not \[1\]"),
+        ([b"x"], TypeError, "not b'x'"),
+        ([""], TypeError, "not ''"),
+        (["\ud800"], ValueError, r"holds '\\ud800', which has half a character"),
+    ]
+    for control, error, message in wrong:
+        for policy in ("encode", "raise", "strip"):
+            with pytest.raises(error, match=f"control .*{message}"):
+                gpt2.encode_segments([("a", False)], on_control=policy, control=control)  # type: ignore[arg-type]
+        with pytest.raises(error, match=f"control .*{message}"):
+            gpt2.audit_segments([], control=control)  # type: ignore[arg-type]
 
 
 def test_segments_are_tuples() -> None:

@@ -6,6 +6,7 @@ import collections
 import functools
 import re
 import time
+import tracemalloc
 from typing import Any
 
 import chats
@@ -20,7 +21,9 @@ from bpe_engine.prompt import (
     TemplateLimitError,
     render_template,
     special,
+    tokens,
     trusted,
+    untrusted,
 )
 
 jinja2 = pytest.importorskip("jinja2")
@@ -29,6 +32,7 @@ TEMPLATES = chats.templates()
 # What looks like a control token in a template, or may be one in the model's vocabulary.
 _CONTROL = re.compile(
     r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>"
+    r"|<\|[a-z_]+>|<[a-z_]+\|>|\]<\]"
 )
 
 
@@ -38,7 +42,7 @@ def transformers_render() -> Any:
 
 
 def control_of(template: str) -> list[str]:
-    return sorted({*_CONTROL.findall(template), *chats.CONTROL})
+    return sorted({*_CONTROL.findall(template), *chats.CONTROL, "</s>", "<pad>"})
 
 
 @functools.cache
@@ -103,7 +107,8 @@ def test_special_tokens_of_the_caller_are_trusted_when_they_are_handed_over_as_s
     template = "{{ bos_token }}{{ messages[0].role }}"
     message = [{"role": trusted("<s>"), "content": ""}]
     assert [s[:2] for s in render_template(template, message, bos_token=special("<s>"))] == [
-        ("<s><s>", True)
+        ("<s>", {"<s>"}),
+        ("<s>", True),
     ]
     assert [s[:2] for s in render_template(template, message, bos_token="<s>")] == [
         ("<s>", False),
@@ -114,6 +119,76 @@ def test_special_tokens_of_the_caller_are_trusted_when_they_are_handed_over_as_s
 def test_a_segment_that_allows_some_names_is_not_trusted_with_all() -> None:
     given = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
     assert [s[:2] for s in render_template("{{ x }}", [], x=given)] == [(given.text, False)]
+
+
+def test_special_tokens_that_there_are_not_are_refused() -> None:
+    enc = encoding("chatml")
+    unknown = special("<|no_such|>", role="system")
+    with pytest.raises(ValueError, match=r"segments\[0\] asks for the special token \"<|no_such"):
+        enc.encode_segments(render_template("{{ x }}!", [], x=unknown))
+    for template in [
+        "{{ x + '!' }}",
+        "{% generation %}{{ x }}{% endgeneration %}",
+        "{{ [x]|join }}",
+    ]:
+        segments = render_template(template, [], x=unknown)
+        assert segments[0] == unknown
+        with pytest.raises(ValueError, match="no_such"):
+            enc.encode_segments(segments)
+    # What a template takes apart is text of the caller's own.
+    taken = render_template("<{{ x[1:] }}{{ x|upper }}", [], x=special("<|im_end|>"))
+    assert [s[:2] for s in taken] == [("<|im_end|><|IM_END|>", True)]
+
+
+def test_labels_of_segments_are_kept() -> None:
+    template = (
+        "<|im_start|>{{ messages[0].content|trim }}{{ messages[0].role }}{% generation %}"
+        "{{ messages[1].content }}{{ x }}{% endgeneration %}{{ x.upper() }}"
+    )
+    messages = [
+        {"role": trusted("user", source="program"), "content": untrusted(" Hi\n", role="user")},
+        {"content": untrusted("Yo", source="model")},
+    ]
+    segments = render_template(template, messages, x=untrusted("z", role="tool", source="web"))
+    assert [segment[:4] for segment in segments] == [
+        ("<|im_start|>", True, None, "template"),
+        ("Hi", False, "user", None),
+        ("user", True, None, "program"),
+        ("Yo", False, "assistant", "model"),
+        ("z", False, "tool", "web"),
+        ("Z", False, "tool", "web"),
+    ]
+
+
+SAFE = [
+    "'<|im_end|>' + (x|tojson|safe)", "('<|im_end|>'|safe) ~ x", "(x|tojson|safe) + ('<|im_end|>'|safe)",
+    "x ~ ('<|im_end|>'|safe)", "('<|im_end|>'|safe).strip() ~ x", "('<|im_end|> '|safe|trim) ~ x",
+    "['<|im_end|>'|safe, x]|join", "('<|im_end|>,'|safe).split(',')[0] ~ x", "(x|safe) ~ '<|im_end|>'",
+    "('<|im_end|>b'|safe).replace('b', 'c') ~ x", "('<|im_end|>'|safe|string) ~ x",
+    "('<|im_end|>' ~ x)|safe", "('|'|safe).join(['<|im_end|>'|safe, x])", "('a<|im_end|>'|safe)[1:] ~ x",
+    "namespace(a='<|im_end|>'|safe).a ~ x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", SAFE)
+def test_what_is_safe_keeps_its_origin(operation: str) -> None:
+    enc = encoding("chatml")
+    template = f"{{% set x = messages[0].content %}}{{{{ {operation} }}}}"
+    for content in ["fine", "a & b", "<|im_end|>", "|", ""]:
+        messages = [{"content": content}]
+        segments = render_template(template, messages)
+        assert "".join(s.text for s in segments) == rendered(template, messages)
+        if content == "fine":
+            text = "".join(s.text for s in segments)
+            assert enc.encode_segments(segments) == enc.encode(text, allowed_special="all")
+            expected = special_ids(enc, segments)
+        assert special_ids(enc, segments) == expected, content
+
+
+def test_escaping_keeps_the_origin() -> None:
+    template = "{{ ('a&' ~ messages[0].content)|e }}{{ '<' + ('b'|safe) }}"
+    segments = render_template(template, [{"content": "<&"}])
+    assert [s[:2] for s in segments] == [("a&amp;", True), ("&lt;&amp;", False), ("&lt;b", True)]
 
 
 # ---- Hostile conversations ----
@@ -417,7 +492,7 @@ BOMBS = [
             "{{ [ns.x]|join }}", "{{ ns.x == ns.y }}", "{{ ns.x in [ns.y, ns.x + []] }}", "{{ ns.x is eq(ns.y) }}",
             "{{ [ns.x, ns.y]|sort }}", "{{ [ns.x, ns.y]|max }}", "{{ ns.x|pprint }}", "{{ ns.x|wordcount }}",
             "{{ [ns.x, ns.y]|map('string')|list }}", "{{ [ns.x]|map('tojson')|join }}", "{{ [ns.y].index(ns.x) }}",
-            "{{ raise_exception(ns.x) }}", "{{ ns.x|safe }}", "{{ 'a'|safe % ns.x }}", "{{ 'a'.format(a=ns.x) }}",
+            "{{ raise_exception(ns.x) }}", "{{ ns.x|safe }}", "{{ ('%s'|safe) % ns.x }}", "{{ 'a'.format(a=ns.x) }}",
             "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
         ]
     ),
@@ -444,14 +519,87 @@ BOMBS = [
 ]  # fmt: skip
 
 
+# What each operation costs goes by the sizes of what it is given.
+_WIDE = "{% set a = 'a' * 8000000 ~ 'b' %}{% set b = 'a' * 8000000 ~ 'c' %}"
+BOMBS += [
+    _WIDE + use
+    for use in [
+        "{{ a in [b] * 60000 }}", "{{ a not in ([b] * 60000) }}", "{{ ([b] * 60000).count(a) }}", "{{ ([b] * 60000).index(a) }}",
+        "{{ ([a] * 60000)|select('equalto', b)|list }}", "{{ ([a] * 60000)|select('==', b)|list }}",
+        "{{ ([a] * 60000)|select('in', [b])|list }}", "{{ ([a] * 300)|reject('in', [b] * 2000)|list }}",
+        "{{ ([{'x': a}] * 60000)|selectattr('x', 'eq', b)|list }}", "{{ a in dict.fromkeys(range(60000), b).values() }}",
+        "{{ [a] * 60000 == [b] * 60000 }}", "{{ [a] * 60000 < [b] * 60000 < [a] }}", "{{ ([a] * 60000)|unique|list }}",
+        "{{ a in ([b] * 60000)|map('string') }}", "{{ a == a in ([b] * 60000)|map('string') }}", "{{ ([a, b] * 60000)|sort|length }}",
+        "{% for i in range(99999) %}{{ a == b }}{% endfor %}", "{% for i in range(99999) %}{{ 'c' in a }}{% endfor %}",
+        "{% for i in range(99999) %}{% if loop.changed(a if i % 2 else b) %}{% endif %}{% endfor %}",
+        "{% for i in range(99999) %}{{ a.find('c') }}{% endfor %}", "{% for i in range(99999) %}{{ a.count('c') }}{% endfor %}",
+        "{% for i in range(99999) %}{{ a is lower }}{% endfor %}", "{{ a|batch(1)|list|length }}", "{{ a|list|length }}",
+        "{{ ('%(a)s' * 99999) % {'a': a} }}", "{{ ('{0}' * 99999).format(a) }}", "{{ ('%(a)9999d' * 99999) % {'a': 1} }}",
+        "{{ ('%(a)9999d' * 99999|safe) % {'a': 1} }}", "{{ ('{0}' * 99999|safe).format(a) }}", "{{ '{:{w}}'.format('x', w=99999999) }}",
+        "{{ ('a\n' * 4000000).splitlines()|length }}", "{{ ('a ' * 4000000).split()|length }}", "{{ (a|safe).split('a')|length }}",
+        "{{ a.split('a')|length }}", "{{ messages[0].content.split('y')|length }}", "{{ a|pprint }}", "{{ [a]|pprint }}", "{{ a|title }}", "{{ a|urlencode }}",
+        "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: ns.x}.items() - [] }}",
+    ]
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_templates_are_bounded(bomb: str) -> None:
     template = ChatTemplate(bomb, max_seconds=0.5)
     start = time.process_time()
     with pytest.raises(Exception) as raised:
-        template.render([{"role": "user", "content": "x"}])
+        template.render([{"role": "user", "content": "x" if "y" not in bomb else "xy" * 4_000_000}])
     assert time.process_time() - start < 5
     assert isinstance(raised.value, (ValueError, jinja2.TemplateError, OverflowError, TypeError))
+
+
+def test_replacing_and_splitting_long_texts_takes_little_time_and_memory() -> None:
+    template = ChatTemplate(
+        "{% set x = messages[0].content %}{{ x.replace('a', 'b')|length }} {{ (x ~ 'c').replace('a', 'b')|length }}"
+        " {{ ('a' * 4000000).replace('a', 'bb')|length }} {{ x|replace('a', '')|length }}"
+    )
+    messages = [{"content": "a" * 4_000_000}]
+    tracemalloc.start()
+    start = time.process_time()
+    text = "".join(s.text for s in template.render(messages))
+    seconds, peak = time.process_time() - start, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert text == "4000000 4000001 8000000 0"
+    assert seconds < 2 and peak < 100_000_000
+
+
+def test_long_operations_on_short_texts_are_not_refused() -> None:
+    template = (
+        "{% for m in messages %}{{ m.content in known }}{{ '*%s*' % m.content == '*x*' }}"
+        "{{ '{:*^5}'.format('x') }}{{ m.content.split('x')|length }}{% endfor %}"
+    )
+    messages = [{"content": "x" * 50_000}] * 50
+    segments = render_template(template, messages, known=["x" * 50_000 + "y"] * 50)
+    assert "".join(s.text for s in segments) == "FalseFalse**x**50001" * 50
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% if 1 %}" * 120 + "x" + "{% endif %}" * 120,
+        "{% for i in [1] %}" * 25 + "x" + "{% endfor %}" * 25,
+        "{{ " + "[" * 250 + "]" * 250 + " }}",
+    ],
+)
+def test_templates_that_python_cannot_compile(source: str) -> None:
+    with pytest.raises(TemplateLimitError, match="nests .*too deeply.*move inner"):
+        ChatTemplate(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{{a}}" * 50_000, "{% if x %}{% set a = 1 %}{% endif %}" * 7_000, "{{ a|e }}" * 25_000],
+)
+def test_templates_that_take_long_to_compile(source: str) -> None:
+    start = time.process_time()
+    with pytest.raises(TemplateLimitError, match="more than 20000 words and signs"):
+        ChatTemplate(source)
+    assert time.process_time() - start < 1
 
 
 def test_expressions_that_nest_too_deeply_are_refused() -> None:
@@ -510,6 +658,34 @@ def test_the_sandbox_holds() -> None:
 def test_wrong_shapes(messages: Any, more: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         render_template("", messages, **more)
+
+
+@pytest.mark.parametrize(
+    ("messages", "more", "place"),
+    [
+        ([{"content": b"x"}], {}, r"messages\[0\]\['content'\] is bytes; decode it first"),
+        ([{"a": [{}, {"b": bytearray()}]}], {}, r"messages\[0\]\['a'\]\[1\]\['b'\] is bytearray"),
+        ([{b"x": 1}], {}, r"a key of messages\[0\] is bytes"),
+        ([], {"x": b"x"}, r"x is bytes"),
+        ([], {"tools": [{"a": b"x"}]}, r"tools\[0\]\['a'\] is bytes"),
+        ([{"content": tokens([1])}], {}, r"messages\[0\]\['content'\] is tokens"),
+        ([{"content": Segment(5, True)}], {}, r"text must be a str, not int"),
+        ([{"content": Segment("a", True, 5)}], {}, r"role must be a str, not int"),
+        ([{"content": Segment("a", True, None, None, "bogus")}], {}, r"of the kind 'bogus'"),
+    ],
+)
+def test_what_is_no_text_is_refused_by_name(messages: Any, more: Any, place: str) -> None:
+    with pytest.raises(TypeError, match=place):
+        render_template("{{ messages }}", messages, **more)
+
+
+def test_variables_may_have_any_name() -> None:
+    text = render_template(
+        "{{ template }}{{ source }}{{ given }}", [], template="a", source="b", given="c"
+    )
+    assert text[0].text == "abc"
+    with pytest.raises(ValueError, match="cannot be named 'self'"):
+        render_template("{{ self }}", [], self="x")
 
 
 def test_messages_that_hold_themselves() -> None:

@@ -55,6 +55,12 @@ CONVERSATIONS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "tools": ([SYSTEM, USER], {"tools": TOOLS, "add_generation_prompt": True}),
     "call": ([SYSTEM, USER, call({"city": "Paris", "days": 3}), RESULT, USER], {"tools": TOOLS}),
     "call as text": ([SYSTEM, USER, call('{"city": "Paris"}'), RESULT], {"tools": TOOLS}),
+    "last call": ([USER, call({"city": "Paris", "days": 3})], {"tools": TOOLS}),
+    "calls in turns": (
+        [USER, call({"city": "Rome"}), RESULT, ANSWER, USER, call({}), RESULT, ANSWER],
+        {"tools": TOOLS},
+    ),
+    "nested call": ([SYSTEM, USER, call({"a": {"b": [1, "c"]}, "d": None}), RESULT, ANSWER], {}),
     "parts": ([{"role": "user", "content": [{"type": "text", "text": "Hello"}]}], {}),
     "no thinking": ([SYSTEM, USER], {"add_generation_prompt": True, "enable_thinking": False}),
     "documents": ([USER], {"documents": [{"title": "Sea", "text": "It is wet."}]}),

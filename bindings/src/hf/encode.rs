@@ -77,7 +77,7 @@ fn encode_all(
     let encode =
         |input: Input<'_>| tokenizer.encode_unpadded(input, add_special_tokens, false, Vec::new());
     let mut encodings = encode_each(py, &given, threads, encode, super::to_python)?;
-    let length = tokenizer.pad(&mut encodings);
+    let length = tokenizer.pad(&mut encodings).or_raise()?;
     let objects = encodings.into_iter().zip(given).map(|(encoding, given)| {
         let (tokenizer, path) = (tokenizer.clone(), Vec::new());
         HfEncoding::new(encoding, Source { tokenizer, given, add_special_tokens, length, path })
@@ -119,7 +119,7 @@ impl HfTokenizer {
             let work = || tokenizer.encode_unpadded(input, add_special_tokens, false, ids);
             [aside(py, size, work)?.or_raise()?]
         };
-        let length = tokenizer.pad(&mut encodings);
+        let length = tokenizer.pad(&mut encodings).or_raise()?;
         let [encoding] = encodings;
         let path = Vec::new();
         let source = Source { tokenizer, given, add_special_tokens, length, path };
@@ -178,7 +178,7 @@ impl HfTokenizer {
         let sequences = std::iter::once(encoding).chain(pair).map(|part| part.get().to_core(py));
         let sequences = sequences.collect::<PyResult<_>>()?;
         let mut made = [tokenizer.post_process(sequences, add_special_tokens).or_raise()?];
-        tokenizer.pad(&mut made);
+        tokenizer.pad(&mut made).or_raise()?;
         let [made] = made;
         Ok(HfEncoding::detailed(made))
     }

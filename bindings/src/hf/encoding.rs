@@ -12,6 +12,7 @@ use pyo3::types::PyList;
 
 use super::OrRaise;
 use super::input::GivenInput;
+use super::tokenizer::aside;
 use crate::{buffer_pool, int_cache};
 
 /// What an encoding was made of: enough to make it again with tokens, offsets and words.
@@ -31,63 +32,80 @@ struct State {
     source: Option<Source>,
 }
 
+impl State {
+    fn details(&self) -> &Details {
+        static NONE: Details = Details { tokens: vec![], offsets: vec![], words: vec![] };
+        self.encoding.details.as_deref().unwrap_or(&NONE)
+    }
+}
+
 /// The ids of a text, or of two, and what goes with each.
 ///
 /// Tokens, offsets and words are made when they are first asked for.
+// Making Python objects can run any code, of other threads as well: the lock is never held
+// meanwhile.
 #[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
-pub struct HfEncoding(Mutex<State>);
+pub struct HfEncoding(Mutex<Arc<State>>);
 
 impl HfEncoding {
     pub fn new(encoding: Encoding, source: Source) -> Self {
         let source = encoding.details.is_none().then_some(source);
-        Self(Mutex::new(State { encoding, source }))
+        Self(Mutex::new(Arc::new(State { encoding, source })))
     }
 
     pub fn detailed(encoding: Encoding) -> Self {
-        Self(Mutex::new(State { encoding, source: None }))
+        Self(Mutex::new(Arc::new(State { encoding, source: None })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Arc<State>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` with the encoding and its details.
-    fn with<T>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut Encoding) -> PyResult<T>,
-    ) -> PyResult<T> {
-        let mut state = self.lock();
-        if let Some(source) = &state.source {
-            let made = source.make(py)?;
-            if made.ids != state.encoding.ids {
-                return Err(PyValueError::new_err("the two walks over the text differ"));
-            }
-            *state = State { encoding: made, source: None };
-        }
-        work(&mut state.encoding)
+    fn state(&self) -> Arc<State> {
+        self.lock().clone()
     }
 
-    fn with_details<T>(
+    /// The encoding with its details.
+    fn with_details(&self, py: Python<'_>) -> PyResult<Arc<State>> {
+        let state = self.state();
+        let Some(source) = &state.source else { return Ok(state) };
+        let encoding = source.make(py)?;
+        if encoding.ids != state.encoding.ids {
+            return Err(PyValueError::new_err("the two walks over the text differ"));
+        }
+        let made = Arc::new(State { encoding, source: None });
+        let mut place = self.lock();
+        if place.source.is_some() {
+            *place = made;
+        }
+        Ok(place.clone())
+    }
+
+    /// Changes the encoding, all of which is there then.
+    fn change(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Encoding, &Details) -> T,
-    ) -> PyResult<T> {
-        self.with(py, |encoding| match &encoding.details {
-            Some(details) => Ok(work(encoding, details)),
-            None => Ok(work(encoding, &Details::default())),
-        })
+        work: impl FnOnce(&mut Encoding) -> bpe_hf::Result<()>,
+    ) -> PyResult<()> {
+        self.with_details(py)?;
+        let mut place = self.lock();
+        let mut encoding = place.encoding.clone();
+        let result = work(&mut encoding);
+        *place = Arc::new(State { encoding, source: None });
+        result.or_raise()
     }
 
     pub fn to_core(&self, py: Python<'_>) -> PyResult<Encoding> {
-        self.with(py, |encoding| Ok(encoding.clone()))
+        Ok(self.with_details(py)?.encoding.clone())
     }
 }
 
 impl Drop for HfEncoding {
     fn drop(&mut self) {
         let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        buffer_pool::IDS.give(std::mem::take(&mut state.encoding.ids));
+        if let Some(state) = Arc::get_mut(state) {
+            buffer_pool::IDS.give(std::mem::take(&mut state.encoding.ids));
+        }
     }
 }
 
@@ -106,10 +124,14 @@ impl Source {
     fn make(&self, py: Python<'_>) -> PyResult<Encoding> {
         let Self { tokenizer, given, add_special_tokens, length, path } = self;
         let read = given.utf8(py)?;
-        let mut encoding = tokenizer
-            .encode_unpadded(read.input(), *add_special_tokens, true, Vec::new())
-            .or_raise()?;
-        tokenizer.pad_to(&mut encoding, *length);
+        let input = read.input();
+        let work = || {
+            let ids = Vec::new();
+            let mut encoding = tokenizer.encode_unpadded(input, *add_special_tokens, true, ids)?;
+            tokenizer.pad_to(&mut encoding, *length)?;
+            Ok(encoding)
+        };
+        let mut encoding = aside(py, input.size(), work)?.or_raise()?;
         for &index in path {
             encoding = encoding.overflowing.swap_remove(index);
         }
@@ -140,67 +162,67 @@ impl HfEncoding {
     /// The ids.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(py, &self.lock().encoding.ids)
+        int_cache::list(py, &self.state().encoding.ids)
     }
 
     /// The sequence that each token counts as, as the model wants it.
     #[getter]
     fn type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.lock().encoding.type_ids)
+        numbers(py, &self.state().encoding.type_ids)
     }
 
     /// 1 for tokens, 0 for padding.
     #[getter]
     fn attention_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.lock().encoding.attention_mask)
+        numbers(py, &self.state().encoding.attention_mask)
     }
 
     /// 1 for tokens that stand for no text.
     #[getter]
     fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.lock().encoding.special_tokens_mask)
+        numbers(py, &self.state().encoding.special_tokens_mask)
     }
 
     /// The tokens as text.
     #[getter]
-    fn tokens(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.with_details(py, |_, details| details.tokens.clone())
+    fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.with_details(py)?.details().tokens)
     }
 
     /// Where in the text each token stands, in characters.
     #[getter]
-    fn offsets(&self, py: Python<'_>) -> PyResult<Vec<(usize, usize)>> {
-        self.with_details(py, |_, details| details.offsets.clone())
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.with_details(py)?.details().offsets)
     }
 
     /// The piece of the text that each token is of.
     #[getter]
-    fn word_ids(&self, py: Python<'_>) -> PyResult<Vec<Option<u32>>> {
-        self.with_details(py, |_, details| details.words.clone())
+    fn word_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.with_details(py)?.details().words)
     }
 
     /// The same as `word_ids`.
     #[getter]
-    fn words(&self, py: Python<'_>) -> PyResult<Vec<Option<u32>>> {
+    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.word_ids(py)
     }
 
     /// The sequence that each token is of.
     #[getter]
     fn sequence_ids(&self) -> Vec<Option<usize>> {
-        self.lock().encoding.sequence_ids()
+        self.state().encoding.sequence_ids()
     }
 
     /// How many sequences there are.
     #[getter]
     fn n_sequences(&self) -> usize {
-        self.lock().encoding.n_sequences()
+        self.state().encoding.n_sequences()
     }
 
     /// What truncation cut off.
     #[getter]
     fn overflowing(&self, py: Python<'_>) -> Vec<HfEncoding> {
-        let state = self.lock();
+        let state = self.state();
         let part = |(index, encoding): (usize, &Encoding)| match &state.source {
             None => Self::detailed(encoding.clone()),
             Some(source) => {
@@ -213,7 +235,7 @@ impl HfEncoding {
     }
 
     fn __len__(&self) -> usize {
-        self.lock().encoding.len()
+        self.state().encoding.len()
     }
 
     fn __repr__(&self) -> String {
@@ -226,7 +248,7 @@ impl HfEncoding {
 
     /// The sequence that a token is of.
     fn token_to_sequence(&self, token_index: usize) -> Option<usize> {
-        self.lock().encoding.token_to_sequence(token_index)
+        self.state().encoding.token_to_sequence(token_index)
     }
 
     /// Where in its sequence a token stands.
@@ -235,18 +257,15 @@ impl HfEncoding {
         py: Python<'_>,
         token_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        self.with_details(py, |encoding, details| {
-            encoding.token_to_sequence(token_index)?;
-            details.offsets.get(token_index).copied()
-        })
+        let state = self.with_details(py)?;
+        let is_token = state.encoding.token_to_sequence(token_index).is_some();
+        Ok(state.details().offsets.get(token_index).copied().filter(|_| is_token))
     }
 
     /// The word that a token is of.
     fn token_to_word(&self, py: Python<'_>, token_index: usize) -> PyResult<Option<u32>> {
-        self.with_details(py, |encoding, details| {
-            encoding.token_to_sequence(token_index)?;
-            details.words.get(token_index).copied().flatten()
-        })
+        let state = self.with_details(py)?;
+        Ok(token_to_word(&state, token_index))
     }
 
     /// The token that holds a character of a sequence.
@@ -257,9 +276,8 @@ impl HfEncoding {
         char_pos: usize,
         sequence_index: usize,
     ) -> PyResult<Option<usize>> {
-        self.with_details(py, |encoding, details| {
-            char_to_token(encoding, details, char_pos, sequence_index)
-        })
+        let state = self.with_details(py)?;
+        Ok(char_to_token(&state, char_pos, sequence_index))
     }
 
     /// The word that holds a character of a sequence.
@@ -270,11 +288,9 @@ impl HfEncoding {
         char_pos: usize,
         sequence_index: usize,
     ) -> PyResult<Option<u32>> {
-        self.with_details(py, |encoding, details| {
-            let token = char_to_token(encoding, details, char_pos, sequence_index)?;
-            encoding.token_to_sequence(token)?;
-            details.words.get(token).copied().flatten()
-        })
+        let state = self.with_details(py)?;
+        let token = char_to_token(&state, char_pos, sequence_index);
+        Ok(token.and_then(|token| token_to_word(&state, token)))
     }
 
     /// The tokens of a word of a sequence, as the first and the one after the last.
@@ -285,9 +301,8 @@ impl HfEncoding {
         word_index: u32,
         sequence_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        self.with_details(py, |encoding, details| {
-            word_to_tokens(encoding, details, word_index, sequence_index)
-        })
+        let state = self.with_details(py)?;
+        Ok(word_to_tokens(&state, word_index, sequence_index))
     }
 
     /// Where in its sequence a word stands.
@@ -298,15 +313,15 @@ impl HfEncoding {
         word_index: u32,
         sequence_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        self.with_details(py, |encoding, details| {
-            let (start, end) = word_to_tokens(encoding, details, word_index, sequence_index)?;
-            Some((details.offsets[start].0, details.offsets[end - 1].1))
-        })
+        let state = self.with_details(py)?;
+        let offsets = &state.details().offsets;
+        let tokens = word_to_tokens(&state, word_index, sequence_index);
+        Ok(tokens.map(|(start, end)| (offsets[start].0, offsets[end - 1].1)))
     }
 
     /// Says that all tokens are of this sequence.
     fn set_sequence_id(&self, py: Python<'_>, sequence_id: usize) -> PyResult<()> {
-        self.with(py, |encoding| {
+        self.change(py, |encoding| {
             encoding.set_sequence_id(sequence_id);
             Ok(())
         })
@@ -324,10 +339,7 @@ impl HfEncoding {
         pad_token: &str,
     ) -> PyResult<()> {
         let direction = self::direction(direction)?;
-        self.with(py, |encoding| {
-            encoding.pad(length, pad_id, pad_type_id, pad_token, direction);
-            Ok(())
-        })
+        self.change(py, |encoding| encoding.pad(length, pad_id, pad_type_id, pad_token, direction))
     }
 
     /// Keeps at most `max_length` tokens; what is cut off becomes overflow.
@@ -340,7 +352,7 @@ impl HfEncoding {
         direction: &str,
     ) -> PyResult<()> {
         let direction = self::direction(direction)?;
-        self.with(py, |encoding| encoding.truncate(max_length, stride, direction, true).or_raise())
+        self.change(py, |encoding| encoding.truncate(max_length, stride, direction, true))
     }
 
     /// One encoding of several, in order.
@@ -352,31 +364,31 @@ impl HfEncoding {
         growing_offsets: bool,
     ) -> PyResult<Self> {
         let parts = encodings.iter().map(|encoding| encoding.get().to_core(py));
-        let merged = Encoding::merge(parts.collect::<PyResult<_>>()?, growing_offsets);
+        let merged =
+            Encoding::merge(parts.collect::<PyResult<_>>()?, growing_offsets).or_raise()?;
         Ok(Self::detailed(merged))
     }
 
     /// Everything that makes it, for pickling.
     fn _state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.with(py, |encoding| {
-            let details = encoding.details.as_deref().cloned().unwrap_or_default();
-            let ranges: Vec<(usize, usize, usize)> = encoding
-                .sequence_ranges
-                .iter()
-                .map(|(sequence, range)| (*sequence, range.start, range.end))
-                .collect();
-            let parts: Vec<HfEncoding> =
-                encoding.overflowing.iter().cloned().map(Self::detailed).collect();
-            let mask = |runs: &Runs<u8>| runs.iter().collect::<Vec<u8>>();
-            let masks = (mask(&encoding.special_tokens_mask), mask(&encoding.attention_mask));
-            let type_ids: Vec<u32> = encoding.type_ids.iter().collect();
-            let state = (
-                (encoding.ids.clone(), type_ids, masks),
-                (details.tokens, details.offsets, details.words),
-                (parts, ranges),
-            );
-            Ok(state.into_pyobject(py)?.into_any().unbind())
-        })
+        let state = self.with_details(py)?;
+        let (encoding, details) = (&state.encoding, state.details());
+        let ranges: Vec<(usize, usize, usize)> = encoding
+            .sequence_ranges
+            .iter()
+            .map(|(sequence, range)| (*sequence, range.start, range.end))
+            .collect();
+        let parts: Vec<HfEncoding> =
+            encoding.overflowing.iter().cloned().map(Self::detailed).collect();
+        let mask = |runs: &Runs<u8>| runs.iter().collect::<Vec<u8>>();
+        let masks = (mask(&encoding.special_tokens_mask), mask(&encoding.attention_mask));
+        let type_ids: Vec<u32> = encoding.type_ids.iter().collect();
+        let state = (
+            (&encoding.ids, type_ids, masks),
+            (&details.tokens, &details.offsets, &details.words),
+            (parts, ranges),
+        );
+        Ok(state.into_pyobject(py)?.into_any().unbind())
     }
 
     /// Out of what [`_state`] gives.
@@ -401,6 +413,9 @@ impl HfEncoding {
         if lengths.iter().any(|&length| length != ids.len()) {
             return Err(PyValueError::new_err("the parts of an Encoding must be of one length"));
         }
+        if rest.1.iter().any(|&(_, start, end)| start > end || end > ids.len()) {
+            return Err(PyValueError::new_err("a sequence of an Encoding must be tokens of it"));
+        }
         let overflowing = rest.0.iter().map(|part| part.get().to_core(py));
         let ranges = rest.1.into_iter().map(|(sequence, start, end)| (sequence, start..end));
         Ok(Self::detailed(Encoding {
@@ -420,26 +435,21 @@ impl HfEncoding {
     }
 }
 
-fn char_to_token(
-    encoding: &Encoding,
-    details: &Details,
-    character: usize,
-    sequence: usize,
-) -> Option<usize> {
-    let range = encoding.sequence_range(sequence);
-    let offsets = details.offsets.get(range.clone())?;
+fn token_to_word(state: &State, token: usize) -> Option<u32> {
+    state.encoding.token_to_sequence(token)?;
+    state.details().words.get(token).copied().flatten()
+}
+
+fn char_to_token(state: &State, character: usize, sequence: usize) -> Option<usize> {
+    let range = state.encoding.sequence_range(sequence);
+    let offsets = state.details().offsets.get(range.clone())?;
     let found = offsets.iter().position(|&(start, end)| (start..end).contains(&character))?;
     Some(range.start + found)
 }
 
-fn word_to_tokens(
-    encoding: &Encoding,
-    details: &Details,
-    word: u32,
-    sequence: usize,
-) -> Option<(usize, usize)> {
-    let range = encoding.sequence_range(sequence);
-    let words = details.words.get(range.clone())?;
+fn word_to_tokens(state: &State, word: u32, sequence: usize) -> Option<(usize, usize)> {
+    let range = state.encoding.sequence_range(sequence);
+    let words = state.details().words.get(range.clone())?;
     let reached = words.iter().take_while(|&&other| other <= Some(word));
     let mut found = reached.enumerate().filter(|&(_, &other)| other == Some(word));
     let first = found.next()?.0;

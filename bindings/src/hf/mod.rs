@@ -11,7 +11,7 @@ mod vocabulary;
 
 use bpe_hf::Error;
 use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 pub use components::{component, hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize};
@@ -31,6 +31,7 @@ pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::Unsupported { .. } => UnsupportedTokenizer::new_err(error.to_string()),
         Error::Invalid(message) => PyValueError::new_err(message),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
     }
 }
 

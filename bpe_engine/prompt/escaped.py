@@ -1,0 +1,111 @@
+"""Text that ``|safe`` and escaping make: Markup that knows its origin.
+
+Markup escapes what it is put together with. What it does that is not written down here gives
+untrusted text, as with `Traced`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, SupportsIndex
+
+import markupsafe
+from markupsafe import Markup
+
+from .limits import check_size, listed
+from .origin import Runs, Traced, concat, runs_of, text_of, traced
+
+__all__ = ["Escaped", "escaped", "marked_safe"]
+
+
+class Escaped(Markup):
+    """Markup with the flags of its characters."""
+
+    __slots__ = ("_runs",)
+    _runs: Runs
+
+    def __new__(cls, base: object = "", *args: Any) -> Escaped:  # noqa: PYI034
+        self = super().__new__(cls, base, *args)
+        self._runs = ((len(self), 0),)
+        return self
+
+    def __add__(self, other: Any) -> Escaped:
+        return _wrapped(concat((self, escaped(other)))) if _is_text(other) else NotImplemented
+
+    def __radd__(self, other: Any) -> Escaped:
+        return _wrapped(concat((escaped(other), self))) if _is_text(other) else NotImplemented
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_plain(self))
+
+    def join(self, parts: Iterable[Any], /) -> Escaped:
+        return _wrapped(_plain(self).join(text_of(escaped(part)) for part in listed(parts)))
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Escaped:
+        return _wrapped(_plain(self).replace(old, text_of(escaped(new)), count))
+
+    def center(self, width: SupportsIndex, fill: str = " ", /) -> Escaped:
+        return _wrapped(_plain(self).center(width, text_of(escaped(fill))))
+
+    def ljust(self, width: SupportsIndex, fill: str = " ", /) -> Escaped:
+        return _wrapped(_plain(self).ljust(width, text_of(escaped(fill))))
+
+    def rjust(self, width: SupportsIndex, fill: str = " ", /) -> Escaped:
+        return _wrapped(_plain(self).rjust(width, text_of(escaped(fill))))
+
+
+def _kept(name: str) -> Callable[..., Any]:
+    """The method of `Traced`, whose arguments are not escaped, on the escaped text."""
+    method = getattr(Traced, name)
+    return lambda self, *args, **kwargs: _all_wrapped(method(_plain(self), *args, **kwargs))
+
+
+for _name in (
+    *("__getitem__", "__mul__", "__rmul__", "capitalize", "casefold", "expandtabs", "lower"),
+    *("lstrip", "partition", "removeprefix", "removesuffix", "rpartition", "rsplit", "rstrip"),
+    *("split", "splitlines", "strip", "swapcase", "title", "translate", "upper", "zfill"),
+):
+    setattr(Escaped, _name, _kept(_name))
+
+
+def _plain(text: str) -> Traced:
+    return traced(str.__str__(text), runs_of(text))
+
+
+def _all_wrapped(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_wrapped, value))
+    return _wrapped(value)
+
+
+def _wrapped(value: str) -> Escaped:
+    result = Escaped(str.__str__(value))
+    result._runs = runs_of(value)
+    return result
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) or hasattr(value, "__html__")
+
+
+def marked_safe(value: Any) -> Escaped:
+    """``value|safe``"""
+    if isinstance(value, Markup) or not hasattr(value, "__html__"):
+        return value if isinstance(value, Escaped) else _wrapped(text_of(value))
+    return Escaped(value.__html__())
+
+
+def escaped(value: Any) -> Escaped:
+    """``value|e``: text that escapes what it is put together with."""
+    if hasattr(value, "__html__"):
+        return marked_safe(value)
+    text = text_of(value)
+    check_size(len(text))
+    if type(text) is not Traced:
+        return Escaped(markupsafe.escape(text))
+    pieces, at = [], 0
+    for length, flags in text._runs:
+        piece = str(markupsafe.escape(str.__getitem__(text, slice(at, at + length))))
+        pieces.append(traced(piece, ((len(piece), flags),)))
+        at += length
+    return _wrapped(concat(pieces))

@@ -1,0 +1,120 @@
+"""``%`` and ``format``: what stands in the place of a directive keeps its origin."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from .limits import PIECES, charge, check_size, expanded
+from .origin import Span, Traced, concat, cuts, is_trusted, runs_of, text_of, traced
+
+__all__ = ["check_filled", "check_format", "formatted", "percent"]
+
+_DIRECTIVE = re.compile(r"%(?:(%)|(?:\((\w+)\))?(s)|[^%]*?[a-zA-Z%])")
+
+
+def percent(text: str, values: Any) -> str:
+    """``text % values`` for any string that does not escape: what stands for %s keeps its origin."""
+    check_filled(text, "%", values)
+    text = text if type(text) is Traced else traced(text, runs_of(text))
+    whole = str.__mod__(text, values)
+    check_size(len(whole))
+    if str.count(text, "%") > PIECES:
+        return whole
+    rest = list(values) if isinstance(values, tuple) else [values]
+    found = list(_DIRECTIVE.finditer(text))
+    inserted: list[str] = []
+    for directive in found:
+        if directive[1]:
+            inserted.append(text._part(directive.end() - 1, directive.end()))
+        elif directive[3] and (directive[2] or rest):
+            inserted.append(text_of(values[directive[2]] if directive[2] else rest.pop(0)))
+        else:
+            return whole
+    return _filled(text, [directive.span() for directive in found], inserted, whole)
+
+
+def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) -> str:
+    """The format with each value in the place of a span, if that is the text `whole`."""
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(format)]
+    parts: list[str] = []
+    literals = cuts(format._runs, zip(ends, starts))
+    directives = cuts(format._runs, spans)
+    for end, start, cut, value in zip_longest(ends, starts, literals, values):
+        parts.append(traced(str.__getitem__(format, slice(end, start)), cut))
+        if value is not None:
+            # Who wrote the directive did not write what stands beside it.
+            parts += (value,) if is_trusted(next(directives)) else ("", value, "")
+    result = concat(parts)
+    return result if result == whole else whole
+
+
+def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
+    """``text.format(*args, **kwargs)``; `native` does it without origins."""
+    check_format(text, (*args, *kwargs.values()) if isinstance(kwargs, dict) else (kwargs,))
+    whole = native()
+    check_size(len(whole))
+    if type(text) is not Traced:
+        text = traced(text, runs_of(text))
+    spans: list[Span] = []
+    inserted: list[str] = []
+    at = next_argument = 0
+    if str.count(text, "{") > PIECES:
+        return whole
+    for literal, name, spec, conversion in string.Formatter().parse(str.__str__(text)):
+        if "{" in literal or "}" in literal:
+            return whole
+        at += len(literal)
+        if name is None:
+            continue
+        if spec or conversion or not (name == "" or name.isdigit() or name.isidentifier()):
+            return whole
+        if name == "":
+            value, next_argument = args[next_argument], next_argument + 1
+        else:
+            value = args[int(name)] if name.isdigit() else kwargs[name]
+        if not isinstance(value, str):
+            return whole
+        end = str.index(text, "}", at) + 1
+        spans.append((at, end))
+        inserted.append(text_of(value))
+        at = end
+    return _filled(text, spans, inserted, whole)
+
+
+_NUMBER = re.compile(r"\d+")
+# A width of *, which values say. A name in brackets does not go with one.
+_STAR = re.compile(r"%[^a-zA-Z%(]*\*")
+
+
+def check_filled(format: str, sign: str, values: Any) -> None:
+    """The bound for a format with directives that begin with `sign`: each may ask for the longest
+    of the values, and widths and precisions ask for room, too."""
+    count = str.count(format, sign)
+    if count == 0:
+        return
+    charge(64 * len(format))
+    if isinstance(values, tuple) and sign == "%":
+        size = expanded(values, {})[0]
+    else:
+        # Any of them, any number of times; a dict as a whole once.
+        items = (*values.values(), None) if isinstance(values, dict) else values
+        items = items if isinstance(items, tuple) else (items,)
+        size = count * max((expanded(item, {})[0] for item in items), default=0)
+        size += expanded(values, {})[0]
+    widths = sum(int(number[0][:12]) for number in _NUMBER.finditer(format))
+    check_size(len(format) + size + widths)
+    if sign == "%" and _STAR.search(format):
+        raise ValueError("a format with a width or precision of * is not allowed in a template")
+
+
+def check_format(format: str, values: tuple[Any, ...]) -> None:
+    """The bounds of ``format.format(*values)``."""
+    check_filled(format, "{", values)
+    parsed = string.Formatter().parse(str.__str__(format))
+    if any("{" in (spec or "") for _, _, spec, _ in parsed):
+        raise ValueError("a format with a width that a value says is not allowed in a template")

@@ -1,0 +1,183 @@
+"""What files and arguments ask for that no machine has, and what costs more than it should."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from hf_oracle import assert_same, both, tokenizers
+from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers, processors
+from tokenizers import decoders as their_decoders
+
+from bpe_engine import hf
+
+
+def made(*, added=(), **components) -> tokenizers.Tokenizer:
+    """A tokenizer of bytes."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocab = {character: id for id, character in enumerate(alphabet)}
+    theirs = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    for name, value in components.items():
+        setattr(theirs, name, value)
+    theirs.add_tokens(list(added))
+    return theirs
+
+
+def in_a_process(code: str, megabytes: int = 4096) -> str:
+    """What a program prints that has `ours`, little memory and a minute."""
+    program = f"""
+        import gc, resource, sys
+        resource.setrlimit(resource.RLIMIT_AS, ({megabytes} << 20,) * 2)
+        from bpe_engine import hf
+        ours = hf.Tokenizer.from_str(sys.stdin.read())
+    """
+    program = textwrap.dedent(program) + textwrap.dedent(code)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, input=made().to_str(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+def test_a_template_may_come_before_other_processors():
+    template = processors.TemplateProcessing(
+        single="[X] $A [X]", pair="[X] $A [X] $B [X]", special_tokens=[("[X]", 7)]
+    )
+    roberta = processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
+    bert = processors.BertProcessing(("[SEP]", 5), ("[CLS]", 4))
+    for last in (roberta, bert):
+        ours, theirs = both(made(post_processor=processors.Sequence([template, last])).to_str())
+        for pair in (("ab",), ("ab", "c d")):
+            assert_same(ours.encode(*pair), theirs.encode(*pair), pair)
+
+
+@pytest.mark.parametrize("pattern", [r"\b", "a*", "^", ""])
+def test_inserting_is_refused_with_the_file(pattern):
+    theirs = made(normalizer=normalizers.Replace(Regex(pattern) if pattern else "", "x"))
+    with pytest.raises(hf.UnsupportedTokenizer, match=r"normalizer\.pattern: .*empty text"):
+        hf.Tokenizer.from_str(theirs.to_str())
+
+
+def test_inserting_by_lookaround_is_refused_with_the_text():
+    ours = hf.Tokenizer.from_str(made(normalizer=normalizers.Replace(Regex("(?=b)"), "x")).to_str())
+    assert ours.encode("aa").tokens == ["a", "a"]
+    for read in (lambda: ours.encode("ab").ids, lambda: ours.normalizer.normalize_str("ab")):
+        with pytest.raises(hf.UnsupportedTokenizer, match=r"normalizer\.pattern: .*empty text"):
+            read()
+
+
+@pytest.mark.parametrize("pattern", [r"\b", "a*", "(?=b)", "(?<=a)b?"])
+def test_patterns_that_match_nothing_where_that_is_certain(pattern):
+    replaced = normalizers.Replace(Regex(pattern), "")
+    decoder = their_decoders.Replace(Regex(pattern), "<>")
+    ours, theirs = both(made(normalizer=replaced, decoder=decoder).to_str())
+    for text in ("aab b", "b", "", "éaab"):
+        assert_same(ours.encode(text), theirs.encode(text), text)
+        tokens = ["aab", "", "b a", "x"]
+        assert ours.decoder.decode(tokens) == theirs.decoder.decode(tokens)
+
+
+def test_replacements_that_double_a_text_end():
+    doubling = normalizers.Sequence([normalizers.Replace("x", "xx")] * 60)
+    ours = hf.Tokenizer.from_str(made(normalizer=doubling).to_str())
+    assert ours.encode("a").tokens == ["a"]
+    for read in (lambda: ours.encode("x").ids, lambda: ours.normalizer.normalize_str("x")):
+        with pytest.raises(hf.UnsupportedTokenizer, match="bytes of a text"):
+            read()
+    once, theirs = both(made(normalizer=normalizers.Replace("x", "y" * 1000)).to_str())
+    assert_same(once.encode("axb"), theirs.encode("axb"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"length": 2**50}, {"length": 2**62}, {"pad_to_multiple_of": 2**63 + 1}],
+    ids=str,
+)
+def test_padding_that_no_memory_holds(options):
+    ours, _ = both(made().to_str())
+    ours.enable_padding(**options)
+    for encode in (ours.encode, lambda text: ours.encode_batch([text, text])):
+        with pytest.raises(MemoryError):
+            encode("ab")
+    ours.no_padding()
+    encoding = ours.encode("ab")
+    with pytest.raises(MemoryError):
+        encoding.pad(2**62)
+    assert encoding.tokens == ["a", "b"]
+
+
+def test_overflow_that_no_memory_holds():
+    code = """
+        ours.enable_truncation(2)
+        try:
+            ours.encode("a" * 20_000, "b" * 20_000)
+        except MemoryError:
+            print("MemoryError", ours.encode("abc").ids)
+    """
+    assert in_a_process(code) == "MemoryError [64, 65]"
+
+
+def test_damaged_pickles_of_encodings():
+    ours, _ = both(made().to_str())
+    encoding = ours.encode("abc")
+    ids, details, (parts, _) = encoding._state()
+    for start, end in ((0, 4), (2, 1), (5, 2**64 - 1)):
+        with pytest.raises(ValueError, match="tokens of it"):
+            type(encoding)._from_state(ids, details, (parts, [(0, start, end)]))
+
+
+def test_a_finalizer_may_read_the_encoding_that_is_being_read():
+    # Up to Python 3.11, making a list may run the finalizers of other objects.
+    code = """
+        class Reads:
+            def __init__(self, encoding):
+                self.encoding, self.itself = encoding, self
+            def __del__(self):
+                read.append(len(self.encoding.ids) + len(self.encoding.offsets))
+        read = []
+        encoding = ours.encode("abc")
+        gc.set_threshold(1)
+        for name in ("ids", "type_ids", "tokens", "offsets", "word_ids", "overflowing"):
+            Reads(encoding)
+            getattr(encoding, name)
+        gc.collect()
+        print(set(read))
+    """
+    assert in_a_process(code) == "{6}"
+
+
+def seconds(call) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def test_a_long_added_token_of_one_letter():
+    # The transitions of a DFA for it took time with the square of its length.
+    content = "x" * 60_000
+    ours = hf.Tokenizer.from_str(made().to_str())
+    assert seconds(lambda: ours.add_tokens([content])) < 10
+    assert ours.encode(content * 2 + "x").ids == [256, 256, 87]
+
+
+@pytest.mark.parametrize("flags", [{"lstrip": True}, {"rstrip": True}], ids=str)
+def test_added_tokens_of_whitespace_in_much_whitespace(flags):
+    theirs = made(added=[AddedToken("  ", normalized=False, **flags)])
+    ours, theirs = both(theirs.to_str())
+    for text in ("     ", "a    b", "    x x   x \n\n\n", " x x x"):
+        assert_same(ours.encode(text), theirs.encode(text), text)
+    assert seconds(lambda: ours.encode(" " * 200_000).ids) < 10
+
+
+def test_added_tokens_that_begin_alike():
+    contents = ["<a>", "<ab", "<", "<|x|>", "<|x|>y", "<é>"]
+    for chosen in (contents, contents[:2], [*contents, "a<"], ["<<", "<"]):
+        added = [AddedToken(content, normalized=False) for content in chosen]
+        ours, theirs = both(made(added=added).to_str())
+        for text in ("<a><ab<abc<|x|>y<|x|<<<a", "<é<é><", "", "a<<a<", "<|x|><|x|>y"):
+            assert_same(ours.encode(text), theirs.encode(text), (chosen, text))
