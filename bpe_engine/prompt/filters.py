@@ -233,13 +233,13 @@ def _guarded(
 
 
 def guarded_tests() -> dict[str, Callable[..., Any]]:
-    """The tests that compare or read texts, by name."""
+    """The tests that compare, hash or read what they are given, by name."""
     names = {"==": "eq", "equalto": "eq", "!=": "ne", ">": "gt", "greaterthan": "gt", "ge": "gteq"}
     names |= {">=": "gteq", "<": "lt", "lessthan": "lt", "le": "lteq", "<=": "lteq"}
     names |= {name: name for name in ("eq", "ne", "gt", "lt", "in")}
     return {
         **{name: COMPARISONS[comparison] for name, comparison in names.items()},
-        **{name: _guarded(TESTS[name]) for name in ("lower", "upper")},
+        **{name: _guarded(TESTS[name]) for name in ("filter", "lower", "test", "upper")},
     }
 
 

@@ -518,8 +518,11 @@ BOMBS = [
     "{% macro f() %}{% set ns.x = varargs %}{% endmacro %}{% set ns = namespace(x=(1,)) %}"
     "{% for i in range(40) %}{{ f(ns.x, ns.x) }}{% endfor %}{{ {}[ns.x] }}{{ {ns.x: 1} }}",
     "{{ ([dict.fromkeys(range(90000)).keys() - []] * 60000)|string|length }}",
-    "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}"
-    "{{ [ns.x]|unique|list }}",
+    *(
+        "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}" + use
+        for use in ["{{ [ns.x]|unique|list }}", "{{ ns.x is filter }}", "{{ ns.x is test }}", "{{ [1]|map(ns.x)|list }}",
+                    "{{ [{}]|map('attr', ns.x)|list }}"]
+    ),
     "{{ ([messages * 1000] * 1000 * 100)|string }}",
     "{{ ([[1] * 1000] * 99999)|sum(start=[])|length }}",
     # Many values that are not too large one by one.
