@@ -23,7 +23,7 @@ from ..train.counting import CorpusCounts
 from ..train.cutting import cutting
 from ..train.superwords import MAX_WORDS
 from ..train.training import TIES, UNITS, base_cutting
-from .console import console, readable_errors, say, steps_bar
+from .console import console, print_table, readable_errors, say, steps_bar
 from .counting import (
     checkpoint_paths,
     checkpointed,
@@ -280,7 +280,7 @@ def print_summary(
     table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(name, value)
-    to.print(table)
+    print_table(to, table)
 
 
 def peak_memory() -> int | None:
