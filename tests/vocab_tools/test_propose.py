@@ -25,6 +25,7 @@ from vocab_tools import (
     read_words,
 )
 from vocab_tools.corpus import count_pieces, read_texts
+from vocab_tools.corpus.counting import PieceCounts
 from vocab_tools.corpus.reading import BLOCK_CHARACTERS
 from vocab_tools.extend.selection import learned_tokens, tokens_of
 from vocab_tools.patterns import named_pattern
@@ -148,6 +149,14 @@ def test_memory_is_bounded_by_forgetting_the_rarest(tmp_path: Path) -> None:
     ((_, counts),) = count_pieces([path], named_pattern("gpt2"), most=100)
     assert len(counts.counts) <= 100 and counts.counts[" the"] == 9
     assert counts.forgotten_up_to >= 1 and counts.total == 5009
+
+
+def test_what_was_forgotten_again_adds_up() -> None:
+    """A piece may be forgotten at the limit of each time, and so lose the sum of them."""
+    counts = PieceCounts()
+    counts.add([("rare", 1), ("a", 9)], most=1)
+    counts.add([("rare", 2), ("b", 1)], most=1)
+    assert counts.counts == {"a": 9} and counts.forgotten_up_to >= 3
 
 
 def test_the_output_goes_into_learn(tmp_path: Path) -> None:
