@@ -151,6 +151,17 @@ def test_memory_is_bounded_by_forgetting_the_rarest(tmp_path: Path) -> None:
     assert counts.forgotten_up_to >= 1 and counts.total == 5009
 
 
+def test_marks_of_no_script_are_of_any(tmp_path: Path) -> None:
+    """An iteration mark and a variation selector stand with letters of a script."""
+    path = tmp_path / "text.txt"
+    path.write_text("時々見る堂々 ❤\ufe0f\n" * 9, encoding="utf-8")
+    found = propose_words(BYTES, [path], 50, pattern="gpt2", scripts=["Han", "Hiragana", "other"])
+    assert "時々見る堂々" in {word.word for word in found.words}
+    assert "of other scripts" not in found.left_out
+    with pytest.raises(ValueError, match=r"'latn'; did you mean latin\?"):
+        propose_words(BYTES, [path], 50, scripts=["latn"])
+
+
 def test_what_was_forgotten_again_adds_up() -> None:
     """A piece may be forgotten at the limit of each time, and so lose the sum of them."""
     counts = PieceCounts()

@@ -35,8 +35,8 @@ from .inputs import (
     word_source,
 )
 from .options import (
-    FILE,
     FILE_OR_STDIN,
+    RANKS,
     chosen_pattern,
     corpus_options,
     learn_options,
@@ -51,7 +51,7 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
 
 
 @click.command()
-@click.argument("base", type=FILE)
+@click.argument("base", type=RANKS)
 @click.argument("words", type=FILE_OR_STDIN)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @pattern_options()

@@ -31,7 +31,7 @@ from .counting import (
     expanded,
     print_repeated,
 )
-from .options import FILE, Command, chosen_pattern
+from .options import RANKS, Command, chosen_pattern
 
 #: The last tokens that were learned, on the screen.
 TOKENS_SHOWN = 8
@@ -59,7 +59,7 @@ def training_options(command: Command) -> Command:
             metavar="N",
             help="From N tokens on, merges may cross the pattern's borders inside a line.",
         ),
-        click.option("--base", type=FILE, help="Ranks to go on from: all of their ids stay."),
+        click.option("--base", type=RANKS, help="Ranks to go on from: all of their ids stay."),
         click.option(
             "--ties",
             type=click.Choice(TIES),
