@@ -16,6 +16,7 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import COMMAND, run
 
 import bpe_engine
+from bpe_engine import vocabulary
 from vocab_tools import (
     check_vocabulary,
     dump_ranks,
@@ -24,11 +25,11 @@ from vocab_tools import (
     propose_words,
     read_words,
 )
-from vocab_tools.corpus import count_pieces, read_texts
+from vocab_tools.corpus import count_pieces, counting, read_texts, reading
 from vocab_tools.corpus.counting import PieceCounts
 from vocab_tools.corpus.reading import BLOCK_CHARACTERS
 from vocab_tools.extend.selection import learned_tokens, tokens_of
-from vocab_tools.patterns import named_pattern
+from vocab_tools.patterns import Pattern, named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
 
@@ -149,6 +150,30 @@ def test_memory_is_bounded_by_forgetting_the_rarest(tmp_path: Path) -> None:
     ((_, counts),) = count_pieces([path], named_pattern("gpt2"), most=100)
     assert len(counts.counts) <= 100 and counts.counts[" the"] == 9
     assert counts.forgotten_up_to >= 1 and counts.total == 5009
+
+
+@pytest.mark.parametrize(("pattern", "parts"), [("gpt2", True), (r"[^\n]+|\n", False)])
+def test_paragraphs_that_are_lines_are_read_in_parts(
+    pattern: str, parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every command, where the pattern is a published one."""
+    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    path = tmp_path / "text.txt"
+    path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
+    longest = []
+
+    def seen(cut: Pattern, texts: list[str]) -> list[tuple[str, int]]:
+        longest.append(max(map(len, texts)))
+        return vocabulary.count_pieces(cut.pat_str, texts, nfc=cut.nfc)
+
+    monkeypatch.setattr(counting, "_count", seen)
+    found = propose_words(BYTES, [path], 20, pattern=pattern)
+    assert (max(longest) < 400) == parts
+    encoding = found.pattern.encoding(BYTES, {}) if found.pattern else None
+    assert encoding is not None
+    longest.clear()
+    corpus_effect(path, encoding, encoding, [])
+    assert (max(longest) < 400) == parts
 
 
 def test_marks_of_no_script_are_of_any(tmp_path: Path) -> None:

@@ -172,7 +172,8 @@ def effect_on(
 
 def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, output: str) -> None:
     """Prints what was learned."""
-    where = f" They are in {output}." if result.tokens and output != STANDARD else ""
+    verb = "It is" if len(result.tokens) == 1 else "They are"
+    where = f" {verb} in {output}." if result.tokens and output != STANDARD else ""
     say_base(to, result.pattern.label, result.recognised)
     parts = sections(result, effect, ROWS_SHOWN)
     summary, *others = (part for part in parts if part.title != "Remarks")
