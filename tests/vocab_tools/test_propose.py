@@ -25,7 +25,7 @@ from vocab_tools import (
     propose_words,
     read_words,
 )
-from vocab_tools.corpus import count_pieces, counting, read_texts, reading
+from vocab_tools.corpus import corpus_effect, count_pieces, counting, read_texts, reading
 from vocab_tools.corpus.counting import PieceCounts
 from vocab_tools.corpus.reading import BLOCK_CHARACTERS
 from vocab_tools.extend.selection import learned_tokens, tokens_of
