@@ -22,6 +22,7 @@ from vocab_tools.compare import compare_tokenizers, load_subject, renyi_efficien
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
 from vocab_tools.compare.train import compare_trained
+from vocab_tools.corpus import reading
 from vocab_tools.report.plots import cumulative_cover, group_bars, rank_frequency
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -57,6 +58,21 @@ def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
     assert total.words == len(text.split())
     assert {"latin", "cjk", "cyrillic", "arabic"} <= found.scripts.keys()
     assert sum(size.bytes for size in found.scripts.values()) == total.bytes
+
+
+def test_paragraphs_that_are_lines_are_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were one block, however many; the tokens are those of the whole text."""
+    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    path = tmp_path / "text.txt"
+    text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
+    path.write_text(text)
+    for name in ("gpt2", "o200k_base", "qwen"):
+        found = compare_tokenizers([load_subject(name)], [path])
+        assert found.total.texts > 5 and found.total.characters == len(text)
+        ids = bpe_engine.get_encoding(name).encode_ordinary(text)
+        assert found.rows[0].times == Counter(ids)
 
 
 def test_segments_are_the_text() -> None:

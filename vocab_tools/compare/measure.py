@@ -95,13 +95,14 @@ def compare_tokenizers(
     paths = corpus_files(corpus)
     sizes = [0 if path == STANDARD else Path(path).stat().st_size for path in paths]
     meter = _Meter(subjects)
+    inside_lines = all(subject.inside_lines for subject in subjects)
     done = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, size in zip(paths, sizes):
             meter.start_file(path)
             waiting: deque[Future[_Block]] = deque()
             read = 0
-            for block in _blocks(read_texts(path, field, errors)):
+            for block in _blocks(read_texts(path, field, errors, inside_lines=inside_lines)):
                 waiting.append(pool.submit(_count, subjects, block))
                 # Few blocks are in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bpe_engine import vocabulary
 
-from ..patterns import Pattern
+from ..patterns import Pattern, is_published
 from .reading import STANDARD, read_texts
 
 #: The most distinct pieces that are kept. When there are more, the rarest are forgotten.
@@ -78,7 +78,8 @@ def count_pieces(
             waiting: deque[Future[list[tuple[str, int]]]] = deque()
             read = 0
             # A regular expression may have pieces of several words.
-            blocks = read_texts(path, field, errors, inside_lines=pattern.name is not None)
+            inside_lines = is_published(pattern.pat_str)
+            blocks = read_texts(path, field, errors, inside_lines=inside_lines)
             for texts in blocks:
                 waiting.append(pool.submit(_count, pattern, texts))
                 # Few blocks are in memory at a time.

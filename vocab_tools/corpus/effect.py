@@ -11,7 +11,7 @@ from typing import Union
 import bpe_engine
 from bpe_engine import vocabulary
 
-from ..patterns import Pattern, named_pattern
+from ..patterns import Pattern
 from .counting import ProgressFunction, count_pieces
 from .scripts import script_of
 
@@ -90,12 +90,7 @@ def corpus_effect(
         OSError: a file cannot be read.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    pat_str = vocabulary.pattern(base)
-    is_published = (
-        base.name in bpe_engine.list_encoding_names()
-        and named_pattern(base.name).pat_str == pat_str
-    )
-    pattern = Pattern(base.name if is_published else None, pat_str, {}, nfc=nfc)
+    pattern = Pattern(None, vocabulary.pattern(base), {}, nfc=nfc)
     comparison = _Comparison(base, extended, new_words)
     files = []
     reading = count_pieces(paths, pattern, field=field, errors=errors, progress=progress)

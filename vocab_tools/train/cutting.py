@@ -10,7 +10,7 @@ from typing import Any
 from bpe_engine import vocabulary
 
 from ..corpus.reading import BEHIND_WORDS
-from ..patterns import Pattern, find_pattern
+from ..patterns import Pattern, find_pattern, is_published
 from ..text import shorten
 
 #: The pattern for a vocabulary that has no base: it keeps combining marks with their letters.
@@ -81,5 +81,5 @@ def cutting(
         found.pat_str,
         tuple(special_tokens),
         found.nfc if nfc is None else nfc,
-        found.name is not None and set(BEHIND_WORDS).isdisjoint("".join(special_tokens)),
+        is_published(found.pat_str) and set(BEHIND_WORDS).isdisjoint("".join(special_tokens)),
     )
