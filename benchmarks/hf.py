@@ -87,8 +87,10 @@ def _values(result: dict[str, Any]) -> dict[str, float]:
     return result["times"] | memory
 
 
-def table(runs: Runs) -> str:
+def table(runs: Runs, each_peer: bool = False) -> str:
     """Medians as Markdown: a line per row, a column per engine whose ids are right.
+
+    The last columns are ratios to ours: that of the best peer, or with ``each_peer`` of each.
 
     >>> def found(value): return {"times": {"1 KB": value}, "ids": "0"}
     >>> print(table({"bpe_engine": [found(2)], "tokenizers": [found(9), found(7)], "other": []}))
@@ -102,20 +104,23 @@ def table(runs: Runs) -> str:
     shown = [e for e in runs if runs[e] and all(r["ids"] == right for r in runs[e])]
     if OURS not in shown:
         raise ValueError(f"the ids of {OURS} are not those of tokenizers")
+    peers = [engine for engine in shown if engine != OURS]
+    ratios = peers if each_peer else ["best peer"]
     lines = [
-        "| milliseconds | " + " | ".join(shown) + f" | best peer / {OURS} |",
-        "|---|" + "---:|" * (len(shown) + 1),
+        "| " + " | ".join(["milliseconds", *shown, *(f"{e} / {OURS}" for e in ratios)]) + " |",
+        "|---|" + "---:|" * (len(shown) + len(ratios)),
     ]
     values = {e: [_values(result) for result in runs[e]] for e in shown}
     for row in values[OURS][0]:
-        cells = {e: statistics.median(each[row] for each in values[e]) for e in shown}
-        best = min(cell for e, cell in cells.items() if e != OURS)
-        figures = " | ".join(map(number, cells.values()))
-        lines.append(f"| {row} | {figures} | {best / cells[OURS]:.2f} |")
+        medians = {e: statistics.median(each[row] for each in values[e]) for e in shown}
+        others = [medians[engine] for engine in peers]
+        cells = [
+            f"{other / medians[OURS]:.2f}" for other in (others if each_peer else [min(others)])
+        ]
+        lines.append("| " + " | ".join([row, *map(number, medians.values()), *cells]) + " |")
     for engine in runs:
         if engine not in shown:
-            what = "gives other ids" if runs[engine] else "fails"
-            lines.append(f"\n{engine} {what}.")
+            lines.append(f"\n{engine} {'gives other ids' if runs[engine] else 'fails'}.")
     return "\n".join(lines)
 
 
@@ -177,7 +182,7 @@ def tables(paths: list[str], options: argparse.Namespace) -> dict[str, str]:
         engines = ENGINES
     return {
         f"{job} {Path(path).stem}{several}": (
-            f"{table(in_turn(job, engines, path, options))}\n\n{caption(options)}"
+            f"{table(in_turn(job, engines, path, options), options.transformers)}\n\n{caption(options)}"
         )
         for path in paths
     }
