@@ -125,7 +125,7 @@ class StandIns:
             if each is base:
                 return
             name = each.__module__
-            module = sys.modules.get(name)
+            module: Any = sys.modules.get(name)
             if not name.startswith("transformers.models.") or module is None:
                 continue
             with self._lock:
