@@ -57,8 +57,8 @@ format:  ## format Rust and Python
 	$(PYTHON) -m ruff format .
 
 # What `make mutants` changes, a little at a time, to see whether a test fails (docs/mutants.md).
-MUTATED = merge/*.rs split/*.rs vocabulary/*.rs rule.rs rank_file.rs special_tokens.rs normalize.rs \
-    truncate.rs train/extend.rs
+MUTATED = merge/*.rs split/*.rs vocabulary/*.rs cache/*.rs rule.rs rank_file.rs special_tokens.rs \
+    normalize.rs truncate.rs train/extend.rs
 
 mutants:  ## look for changes of the core that no Rust test notices (needs cargo-mutants; hours)
 	cargo mutants --package bpe-core --profile checked $(patsubst %,--file 'core/src/%',$(MUTATED)) $(CARGO_FLAGS)

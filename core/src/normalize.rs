@@ -206,6 +206,39 @@ mod tests {
         assert_eq!(alignment.boundary(3), Some(4));
     }
 
+    /// Each stretch that was rewritten leads back to its own original, without what it shares with it.
+    #[test]
+    fn only_what_was_rewritten_is_taken_as_a_whole() {
+        let (normal, alignment) = Normalization::Nfc.align("ae\u{301}bce\u{301}d").unwrap();
+        assert_eq!(normal, "a\u{e9}bc\u{e9}d");
+        assert_eq!(alignment.original(3..4), 4..5);
+        assert_eq!(alignment.original(3..5), 4..6);
+        assert_eq!(alignment.original(5..7), 6..9);
+        assert_eq!(alignment.original(7..8), 9..10);
+        assert_eq!([3, 4, 5].map(|at| alignment.boundary(at)), [Some(4), Some(5), Some(6)]);
+        // Marks that change places: the letter before them and the mark behind them stay.
+        let text = "xq\u{301}\u{323}\u{5ae}y";
+        let (normal, alignment) = Normalization::Nfc.align(text).unwrap();
+        assert_eq!(normal, "xq\u{323}\u{5ae}\u{301}y");
+        assert_eq!(alignment.original(1..2), 1..2);
+        assert_eq!(alignment.original(2..4), 2..8);
+        let (normal, alignment) = Normalization::Nfc.align("q\u{301}\u{323}\u{303}").unwrap();
+        assert_eq!(normal, "q\u{323}\u{301}\u{303}");
+        assert_eq!(alignment.original(2..3), 1..5);
+        assert_eq!(alignment.original(5..7), 5..7);
+    }
+
+    #[test]
+    fn text_is_cut_only_before_characters_that_combine_with_nothing_before() {
+        for character in ['a', 'é', '\u{4e2d}', '\u{ac00}', '\u{1100}', '🦀', '\u{212b}'] {
+            assert!(starts_stretch(character), "{character:?}");
+        }
+        // A mark, a vowel and a final consonant of Hangul, and what is taken apart into marks.
+        for character in ['\u{301}', '\u{1161}', '\u{11a8}', '\u{344}', '\u{9be}'] {
+            assert!(!starts_stretch(character), "{character:?}");
+        }
+    }
+
     #[test]
     fn every_character_below_u300_starts_a_stretch() {
         for character in '\0'..'\u{300}' {

@@ -248,6 +248,70 @@ mod tests {
         &["aa", "aab", "aaa"],
     ];
 
+    #[test]
+    fn text_is_open_where_a_name_may_begin() {
+        let names = |set: &[&str]| Names::new(set.iter().map(|&name| name.to_owned())).unwrap();
+        let cases = [
+            ("", 0),
+            ("text", 4),
+            ("text <", 5),
+            ("text <|a|", 5),
+            // Done, or the beginning of a longer one.
+            ("text <|ab|>", 11),
+            ("text <|a|>", 5),
+            ("text <|a|>b", 11),
+            ("text <<|", 6),
+            ("<|x", 3),
+        ];
+        for (text, open) in cases {
+            assert_eq!(names(SETS[0]).open_from(text), open, "{text:?}");
+        }
+        assert_eq!(names(&["é|"]).open_from("xé"), 1);
+        assert_eq!(names(&[]).open_from("text"), 4);
+        assert_eq!(names(&["a"]).open_from("a"), 1);
+    }
+
+    #[test]
+    fn tokens_are_known_by_name_and_by_id() {
+        let tokens = [("<|b|>", 7), ("<|a|>", 7), ("<|c|>", 9)];
+        let tokens = tokens.map(|(name, id)| (name.to_owned(), id));
+        let special = SpecialTokens::new(tokens).unwrap();
+        assert_eq!(special.all().names(), ["<|a|>", "<|b|>", "<|c|>"]);
+        assert_eq!(special.all().longest(), 5);
+        assert_eq!(
+            ["<|a|>", "<|b|>", "<|c|>"].map(|name| special.id(name)),
+            [Some(7), Some(7), Some(9)]
+        );
+        assert_eq!(special.id("<|d|>"), None);
+        // Of two with one id, the first.
+        assert_eq!([7, 9, 8].map(|id| special.name(id)), [Some("<|b|>"), Some("<|c|>"), None]);
+        let mut all: Vec<_> = special.iter().collect();
+        all.sort_unstable();
+        assert_eq!(all, [("<|a|>", 7), ("<|b|>", 7), ("<|c|>", 9)]);
+        assert!(SpecialTokens::new([(String::new(), 1)]).is_err());
+    }
+
+    #[test]
+    fn only_allowed_names_are_found() {
+        let tokens = [("<|a|>", 1), ("|><|b", 2), ("<|b|>", 3)];
+        let tokens = tokens.map(|(name, id)| (name.to_owned(), id));
+        let special = SpecialTokens::new(tokens).unwrap();
+        let text = "x<|a|><|b|>";
+        let found = |names: &[&str]| {
+            let selection = special.select(names.iter().copied());
+            special
+                .find_allowed(text, 0, &selection)
+                .map(|(found, id)| (found.start, found.end, id))
+        };
+        assert_eq!(found(&["<|a|>", "<|b|>"]), Some((1, 6, 1)));
+        // Behind a name that is not allowed the search goes on one byte later.
+        assert_eq!(found(&["|><|b", "<|b|>"]), Some((4, 9, 2)));
+        assert_eq!(found(&["<|b|>", "no name"]), Some((6, 11, 3)));
+        assert_eq!(found(&["no name"]), None);
+        let at = |selection| special.find_allowed(text, 2, &selection).map(|(_, id)| id);
+        assert_eq!((at(Selection::All), at(Selection::None)), (Some(2), None));
+    }
+
     proptest! {
         #![proptest_config(crate::test_support::config(256))]
 

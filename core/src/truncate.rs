@@ -357,7 +357,14 @@ impl Truncator<'_> {
         }
         let end = Border { position: text.len(), before: total };
         let first = borders.partition_point(|border| border.before < surplus);
-        let mut anchor = borders.get(first + CHANGED).copied().unwrap_or(end);
+        // From a safe cut on, tokens are the same whatever stands before. (A cut among digits, or in
+        // a run of one letter, may change the groups of all that follow.)
+        let splitter = self.encoding.splitter();
+        let is_safe = |&&Border { position, .. }: &&Border| {
+            let next = ceil(text, position + 1);
+            splitter.safe_cut(&text[..next], position) == Some(position)
+        };
+        let anchor = borders.iter().skip(first + CHANGED).find(is_safe).copied().unwrap_or(end);
         let mut low = borders[first.saturating_sub(CHANGED)].position;
         let passed = first.checked_sub(1).map(|before| {
             let next = borders.get(first).map_or(text.len(), |border| border.position);
@@ -368,13 +375,11 @@ impl Truncator<'_> {
         {
             let passed = tokens.partition_point(|border| border.before < surplus);
             low = tokens[passed.saturating_sub(TOKENS_BEHIND)].position;
-            if let Some(&behind) = tokens.get(passed + TOKENS_BEFORE) {
-                anchor = behind;
-            }
         }
         let fits = |start: usize| {
             let room = max_tokens - (total - anchor.before).min(max_tokens);
-            Ok(self.count(&text[start..anchor.position], room)? <= room
+            let is_all = anchor.position == text.len();
+            Ok((is_all || self.count(&text[start..anchor.position], room)? <= room)
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
         let candidates = positions(text, low..anchor.position)?;

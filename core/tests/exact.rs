@@ -610,3 +610,19 @@ fn images_that_are_cut_off_are_refused() {
     shifted.extend_from_slice(image);
     assert!(Vocabulary::from_image(&for_good(&shifted)[1..]).is_err());
 }
+
+/// An image knows which bytes are no tokens.
+#[test]
+fn images_of_missing_bytes() {
+    let order = [b"a".to_vec(), b"b".to_vec(), b"ab".to_vec()];
+    let every = [single_bytes(), vec![b"ab".to_vec()]].concat();
+    for (order, is_missing) in [(&order[..], true), (&every, false)] {
+        let vocabulary = Vocabulary::build(ids_by_place(order)).expect("a vocabulary");
+        let encoding = encoding(read_back(&vocabulary.to_image()), WHOLE);
+        for piece in [&b"abc"[..], &b"abc".repeat(40)] {
+            let found = piece_ids(&encoding, piece);
+            assert_eq!(found.err(), is_missing.then_some(b'c'), "{}", piece.escape_ascii());
+        }
+        assert_eq!(text_ids(&encoding, &"abc".repeat(7)).is_err(), is_missing);
+    }
+}

@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn counts_kept_up_to_date_equal_counting_anew(
-        words in prop::collection::vec(("[ab猫只]{1,9}", 1i64..6), 1..12),
+        words in prop::collection::vec(("[ab猫只]{1,9}", -4i64..6), 1..12),
         base in prop::collection::vec("[ab猫只]{1,3}", 0..6),
     ) {
         let mut longer: Vec<&[u8]> =
@@ -126,6 +126,37 @@ fn overlapping_places_count_and_merge_from_the_left() {
     let learned = run(&base_of(&[]), &[("aaaaa", 1), ("bc", 3)], &Options::default());
     assert_eq!(learned.merges[0].frequency, 4);
     assert_eq!(tokens(&learned)[..2], [b"aa".to_vec(), b"bc".to_vec()]);
+}
+
+#[test]
+fn paths_tell_what_happened_to_each_word() {
+    let ranks = base_of(&[b"lo"]);
+    let learned = run(&ranks, &[("lower", 2), ("slow", 3), ("é", 1)], &Options::default());
+    assert_eq!(tokens(&learned)[..2], [&b"low"[..], b"slow"]);
+    let paths = &learned.paths;
+    assert_eq!([&paths[0].first, &paths[1].first], [&vec![2, 3, 4, 5], &vec![1, 3, 4]]);
+    assert_eq!([&paths[0].last[..], &paths[1].last, &paths[2].last], [[5], [4], [2]]);
+    assert_eq!(paths[1].merges, [0, 1]);
+    assert!(paths.iter().all(|path| !path.blocked));
+    assert_eq!(learned.merges[0].words, 2);
+    assert_eq!((learned.merges[1].words, learned.merges[1].frequency), (1, 3));
+}
+
+#[test]
+fn existing_merges_take_the_lowest_rank_first() {
+    let ranks = base_of(&[b"bc", b"ab", b"aa", b"aabc"]);
+    let cases: [(&str, &[usize]); 7] = [
+        ("", &[]),
+        ("a", &[1]),
+        ("abc", &[1, 3]),
+        ("ababc", &[2, 3, 5]),
+        ("aaaaa", &[2, 4, 5]),
+        ("aabc", &[4]),
+        ("aabcaabcx", &[4, 8, 9]),
+    ];
+    for (word, ends) in cases {
+        assert_eq!(existing_merges(&ranks, word.as_bytes()), ends, "{word}");
+    }
 }
 
 #[test]
@@ -203,4 +234,28 @@ fn progress_can_end_the_work() {
         if calls == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert_eq!((result, calls), (Err(Cancelled), 3));
+}
+
+#[test]
+fn progress_counts_words_and_merges() {
+    // 1,000 words that are one piece after the first merge, and 24 that are one from the start.
+    // Progress is told before every 1,024th word is taken in, and after as many were merged.
+    let words = ["ab"; 1000].into_iter().chain(["x"; 24]);
+    let words: Vec<Word<'_>> =
+        words.map(|word| Word { bytes: word.as_bytes(), frequency: 1 }).collect();
+    let mut seen = Vec::new();
+    learn(&base_of(&[]), &words, &Options::default(), &mut |now| {
+        seen.push((now.finished, now.words, now.merges));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, [(23, 1024, 0)]);
+    let mut seen = Vec::new();
+    let twice: Vec<Word<'_>> = words.iter().chain(&words).copied().collect();
+    learn(&base_of(&[]), &twice, &Options::default(), &mut |now| {
+        seen.push((now.finished, now.words, now.merges));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, [(23, 2048, 0), (47, 2048, 0), (1072, 2048, 1)]);
 }

@@ -216,6 +216,8 @@ fn memory_that_cannot_be_had_is_an_error() {
                     break;
                 }
                 let said = String::from_utf8_lossy(&done.stderr);
+                // A panic has a code: it would come again for every n.
+                assert_eq!(done.status.code(), None, "{kind}, {call}: {said}");
                 let tried = said.lines().filter_map(|line| line.parse::<usize>().ok()).next_back();
                 let tried = tried.unwrap_or(left);
                 aborted.push(format!("{kind}, {call}, the large allocation after {tried} others"));

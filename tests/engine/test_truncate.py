@@ -113,6 +113,17 @@ def test_one_long_piece(gpt2):
             assert gpt2.count(piece[-len(suffix) - 1 :]) > limit
 
 
+@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("run", ["1", "a", "\n", "-"])
+def test_a_suffix_of_a_run_is_the_longest_that_fits(name, run):
+    # A cut moves the border of every group of digits behind it, and of every token of letters.
+    enc = bpe_engine.get_encoding(name)
+    for text in [f"x <|{run * 97}", f"{run * 61} and more"]:
+        for limit in range(1, 16):
+            longest = next(n for n in range(len(text)) if enc.count(text[n:]) <= limit)
+            assert enc.truncate(text, limit, side="left") == text[longest:]
+
+
 def test_a_pattern_that_drops_text():
     from bpe_engine import Encoding
 

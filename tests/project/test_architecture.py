@@ -104,7 +104,7 @@ BINDINGS_ROOMS = [
 
 # The same for the crate that reads tokenizer files.
 HF_ROOMS = [
-    "error", "spec", "regex", "bytes", "aligned", "normalize", "split", "scan", "added", "listed",
+    "error", "spec", "regex", "bytes", "aligned", "normalize", "scan", "split", "added", "listed",
     "lists", "build", "model", "runs", "encoding", "post", "decode", "tokenizer", "detail", "fast", "to_text", "file",
 ]  # fmt: skip
 

@@ -57,7 +57,7 @@ mod tests {
     /// Ordered vocabularies: every token is made of two that rank before it.
     fn learned() -> impl Strategy<Value = (Vocabulary, Vec<Vec<u8>>)> {
         let bytes: &[&[u8]] =
-            &[b"ab", b"abc", b"\xe4\xb8\x80", b"\xe4\xb8\x80\x81a", b"\xd0\xb0\xd1"];
+            &[b"ab", b"abc", b"a\0", b"\xe4\xb8\x80ab", b"\xe4\xb8\x80\x81a", b"\xd0\xb0\xd1"];
         let missing = prop::option::of(any::<Index>());
         let merges = vec(any::<(Index, Index)>(), 0..30);
         let pieces = vec(vec(any::<Index>(), 1..60), 1..40);
@@ -77,6 +77,79 @@ mod tests {
             let vocabulary = Vocabulary::build(tokens.into_iter().zip(0..).collect());
             (vocabulary.expect("a vocabulary"), pieces)
         })
+    }
+
+    /// Single bytes, and these tokens behind them.
+    fn ordered(tokens: &[&[u8]]) -> Vocabulary {
+        let bytes = (0..=255u8).map(|byte| vec![byte]);
+        let tokens = bytes.chain(tokens.iter().map(|token| token.to_vec()));
+        let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
+        assert!(vocabulary.is_ordered());
+        vocabulary
+    }
+
+    /// The parts of a piece by every way there is.
+    fn by_every_way(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<Vec<u32>> {
+        let mut ways = vec![Vec::new(), Vec::new()];
+        merge_by_rule(vocabulary.pairs(), piece, &mut ways[0]).unwrap();
+        windows::merge_long(vocabulary, piece, &mut ways[1]).unwrap();
+        if piece.len() <= SCAN_LIMIT {
+            ways.push(Vec::new());
+            scan::scan(vocabulary.pairs(), piece, &mut ways[2]);
+        }
+        if piece.len() <= LANES_LIMIT {
+            let place = [(Piece { start: 0, end: piece.len() }, ())];
+            LaneMerger::new(Tier::best()).merge(vocabulary, piece, &place, |_, (), ids| {
+                ways.push(ids.to_vec());
+            });
+        }
+        ways
+    }
+
+    /// Tokens, a piece, and its parts.
+    type Case<'a> = (&'a [&'a [u8]], &'a [u8], &'a [u32]);
+
+    /// What is certain to merge is merged at once, and nothing that a lower rank takes a part of.
+    #[test]
+    fn parts_that_a_lower_rank_takes_are_left_to_it() {
+        let character = ["\u{4e00}".as_bytes(), b"bc"].concat();
+        let [start, character, more] = [&character[..2], &character[..3], &character[..4]];
+        let cases: [Case<'_>; 6] = [
+            // The character takes "b" before "c" does, or after it.
+            (&[start, character, more, b"bc"], b"\xe4\xb8\x80bc", &[258, 99]),
+            (&[start, character, b"bc", more], b"\xe4\xb8\x80bc", &[257, 258]),
+            // "b" belongs to the left, to the right, and on a tie to the left.
+            (&[b"ab", b"bc"], b"abc", &[256, 99]),
+            (&[b"bc", b"ab"], b"abc", &[97, 256]),
+            (&[b"aa"], b"aaa", &[256, 97]),
+            (&[b"aa", b"aab", b"ab"], b"aaab", &[256, 258]),
+        ];
+        for (tokens, piece, parts) in cases {
+            for way in by_every_way(&ordered(tokens), piece) {
+                assert_eq!(way, parts, "{}", piece.escape_ascii());
+            }
+        }
+    }
+
+    /// One character again and again is one run, of as many parts as there are characters.
+    #[test]
+    fn runs_of_one_character() {
+        let character = "\u{4e00}".as_bytes();
+        let [two, three] = [2, 3].map(|count| character.repeat(count));
+        let tokens = [&character[..2], character, &two, &three, b"aa", b"aaaa"];
+        let vocabulary = ordered(&tokens);
+        for unit in [character, b"a", b"z", b"\x80"] {
+            for count in (1..=12).chain([31, 32, 33, 100, 341, 2000]) {
+                // All of it, and all but the last byte.
+                let run = unit.repeat(count);
+                for piece in [&run[..], &run[..run.len() - 1]] {
+                    if !piece.is_empty() {
+                        let ways = by_every_way(&vocabulary, piece);
+                        assert!(ways.iter().all(|way| *way == ways[0]), "{}", piece.escape_ascii());
+                    }
+                }
+            }
+        }
     }
 
     proptest! {

@@ -199,3 +199,126 @@ impl Boundaries {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
+    use super::*;
+    use crate::Vocabulary;
+
+    /// Bytes of which characters with many parts in common are made, and an ASCII letter.
+    const BYTES: [u8; 7] = [0xe4, 0xef, 0x80, 0xb8, 0xb9, 0xbf, b'a'];
+
+    /// Single bytes, and tokens that are each made of two before it.
+    fn vocabularies() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        vec(any::<(Index, Index)>(), 0..40).prop_map(|merges| {
+            let mut tokens = BYTES.map(|byte| vec![byte]).to_vec();
+            for (left, right) in merges {
+                let token = [left.get(&tokens).clone(), right.get(&tokens).clone()].concat();
+                if token.len() < 9 && !tokens.contains(&token) {
+                    tokens.push(token);
+                }
+            }
+            tokens
+        })
+    }
+
+    fn found(vocabulary: &Vocabulary, text: &[u8], start: usize, end: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        let _: ControlFlow<()> = vocabulary.boundaries().each(text, start, end, |boundary| {
+            found.push(boundary);
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    /// Whether some token may reach across the border of two characters. Of a character that a
+    /// token holds in part, what stands before the border may be any, and what stands behind it
+    /// any if the one before is whole.
+    fn is_crossed(tokens: &[Vec<u8>], before: &[u8], after: &[u8]) -> bool {
+        let continues = |byte: &u8| byte & 0xc0 == 0x80;
+        tokens.iter().any(|token| {
+            (1..token.len()).any(|border| {
+                let (left, right) = token.split_at(border);
+                match (left.len(), right.len()) {
+                    (3.., 3..) => left.ends_with(before) && right.starts_with(after),
+                    (3.., _) => {
+                        left.ends_with(before)
+                            && right[0] & 0xf0 == 0xe0
+                            && right[1..].iter().all(continues)
+                    }
+                    (_, 3..) => left.iter().all(continues) && right.starts_with(after),
+                    _ => left.iter().all(continues) && after.starts_with(right),
+                }
+            })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_support::config(300))]
+
+        #[test]
+        fn no_token_reaches_across_a_boundary(
+            tokens in vocabularies(),
+            characters in vec((prop::sample::select(&BYTES[..2]), prop::sample::select(&BYTES[2..6]), prop::sample::select(&BYTES[2..6])), 2..80),
+            letters in vec(any::<Index>(), 0..3),
+        ) {
+            let mut characters: Vec<Vec<u8>> =
+                characters.into_iter().map(|(a, b, c)| vec![a, b, c]).collect();
+            for letter in letters {
+                characters.insert(letter.index(characters.len()), b"a".to_vec());
+            }
+            let vocabulary = Vocabulary::build(tokens.iter().cloned().zip(0..).collect()).unwrap();
+            let mut expected = Vec::new();
+            let mut position = 0;
+            for two in characters.windows(2) {
+                position += two[0].len();
+                let is_boundary = two.iter().all(|character| character.len() == 3)
+                    && !is_crossed(&tokens, &two[0], &two[1]);
+                if vocabulary.all_reachable() && is_boundary {
+                    expected.push(position);
+                }
+            }
+            let text = characters.concat();
+            prop_assert_eq!(&found(&vocabulary, &text, 0, text.len()), &expected);
+            // A part of the text has the boundaries inside it.
+            let (start, end) = (characters[0].len(), text.len() - characters.last().unwrap().len());
+            if start < end {
+                expected.retain(|&boundary| start < boundary && boundary < end);
+                prop_assert_eq!(found(&vocabulary, &text, start, end), expected);
+            }
+        }
+    }
+
+    /// A token of two characters takes the boundary between these two, and no other.
+    #[test]
+    fn characters_that_a_token_joins_have_no_boundary() {
+        let [one, two] = ["\u{4e00}", "\u{4e01}"].map(str::as_bytes);
+        let bytes = [0xe4, 0xb8, 0x80, 0x81].map(|byte: u8| vec![byte]);
+        let longer = [&one[..2], one, two, &[one, two].concat()].map(<[u8]>::to_vec);
+        let tokens = bytes.into_iter().chain(longer).zip(0..).collect();
+        let vocabulary = Vocabulary::build(tokens).unwrap();
+        let text = [one, two, two, one, one, two].concat();
+        assert_eq!(found(&vocabulary, &text, 0, text.len()), [6, 9, 12]);
+    }
+
+    #[test]
+    fn characters_of_three_bytes_are_told_from_others() {
+        for character in ['\u{800}', 'ࠁ', '中', '\u{ac01}', '\u{ffff}'] {
+            let mut bytes = [0; 4];
+            let length = character.encode_utf8(&mut bytes).len();
+            assert_eq!(three_byte_char(&bytes[..length]), Some(character as u32));
+            assert_eq!(three_byte_char(&bytes), Some(character as u32));
+            assert_eq!(three_byte_char(&bytes[..2]), None);
+        }
+        for bytes in ["é", "éa", "🦀", "abc", "abcd", "a中"] {
+            assert_eq!(three_byte_char(bytes.as_bytes()), None, "{bytes}");
+        }
+        for bytes in [b"\xe4\xb8\xe4", b"\xe4a\x80", b"\x80\x80\x80", b"\xf0\x9f\xa6"] {
+            assert_eq!(three_byte_char(bytes), None, "{}", bytes.escape_ascii());
+        }
+    }
+}

@@ -191,6 +191,12 @@ mod tests {
             assert!(Vocabulary::from_cuts(list(&tokens), cuts).unwrap().is_none(), "{cuts:?}");
         }
         assert!(Vocabulary::from_cuts(list(&tokens), &[(256, 1), (257, 2)]).unwrap().is_some());
+        let doubled: Vec<Vec<u8>> = (0..6).map(|power| b"a".repeat(1 << power)).collect();
+        let halves = (1..6).map(|power| (power, 1 << (power - 1))).collect::<Vec<_>>();
+        assert!(Vocabulary::from_cuts(list(&doubled), &halves).unwrap().is_some());
+        // Its first part is no token, with what stands for it right behind the ranks.
+        let open = [b"a".to_vec(), b"\0a".to_vec()];
+        assert!(Vocabulary::from_cuts(list(&open), &[(1, 1)]).unwrap().is_none());
         tokens.push(b"ab".to_vec());
         let cuts = [(256, 1), (257, 2), (258, 1)];
         assert!(Vocabulary::from_cuts(list(&tokens), &cuts).unwrap().is_none());

@@ -225,3 +225,62 @@ fn check(list: &RankList) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(tokens: &[(&str, u32)]) -> Result<Vocabulary> {
+        Vocabulary::from_ranks(RankList::try_from(tokens.to_vec())?)
+    }
+
+    #[test]
+    fn ids_and_ranks() {
+        let vocabulary = build(&[("b", 9), ("a", 2), ("ab", 30), ("xy", 4)]).unwrap();
+        assert!(!vocabulary.is_empty());
+        assert_eq!((vocabulary.len(), vocabulary.max_id()), (4, 30));
+        assert_eq!([0, 1, 2, 3].map(|rank| vocabulary.id(rank)), [2, 4, 9, 30]);
+        assert_eq!([2, 4, 9, 30].map(|id| vocabulary.rank_of_id(id)), [0, 1, 2, 3].map(Some));
+        assert_eq!([0, 1, 3, 10, 31].map(|id| vocabulary.rank_of_id(id)), [None; 5]);
+        assert_eq!(vocabulary.rank(b"xy"), Some(1));
+        assert_eq!([&b""[..], b"x", b"abc"].map(|bytes| vocabulary.rank(bytes)), [None; 3]);
+        let mut parts = [0, 3, 2];
+        vocabulary.turn_into_ids(&mut parts).unwrap();
+        assert_eq!(parts, [2, 30, 9]);
+        let missing = vocabulary.turn_into_ids(&mut [0, 4 + u32::from(b'c')]);
+        assert_eq!(missing, Err(Error::MissingByte { byte: b'c' }));
+        // Every byte but the lowest: what stands for it comes right behind the ranks.
+        let most =
+            Vocabulary::build((1..=255u8).map(|byte| vec![byte]).zip(0..).collect()).unwrap();
+        assert_eq!(most.turn_into_ids(&mut [0, 254]), Ok(()));
+        assert_eq!(most.turn_into_ids(&mut [255]), Err(Error::MissingByte { byte: 0 }));
+    }
+
+    #[test]
+    fn tokens_may_be_out_of_reach() {
+        let all = build(&[("a", 0), ("b", 1), ("c", 2), ("ab", 3)]).unwrap();
+        assert!(all.all_reachable() && all.is_ordered());
+        let some = build(&[("a", 0), ("b", 1), ("ab", 2), ("xyz", 3)]).unwrap();
+        assert!(!some.all_reachable() && some.is_ordered());
+        assert_eq!([0, 1, 2, 3].map(|rank| some.is_reachable(rank)), [true, true, true, false]);
+        assert_eq!([1, 2, 3].map(|rank| some.split(rank)), [None, Some((0, 1)), None]);
+        let early = build(&[("a", 0), ("b", 1), ("abab", 2), ("ab", 3)]).unwrap();
+        assert!(early.all_reachable() && !early.is_ordered());
+        let empty = build(&[("a", 0), ("", 1)]).unwrap();
+        assert!(empty.all_reachable() && !empty.is_reachable(1));
+    }
+
+    #[test]
+    fn what_is_no_vocabulary_is_refused() {
+        let refused = |tokens: &[(&str, u32)]| match build(tokens) {
+            Err(Error::Vocabulary(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(&[]), "a vocabulary needs at least one token");
+        assert!(build(&[("a", MAX_ID)]).is_ok());
+        let reason = refused(&[("a", 1), ("b", MAX_ID + 1)]);
+        assert!(reason.starts_with("the rank 4294967295 of the token b\"b\" is too large"));
+        assert!(refused(&[("a", 1), ("a", 2)]).contains("b\"a\""));
+        assert!(refused(&[("a", 1), ("b", 1)]).contains("share the rank 1"));
+    }
+}

@@ -149,13 +149,18 @@ fn common_prefix(first: &[u8], second: &[u8]) -> usize {
 mod tests {
     use super::ByBytes;
 
-    /// Groups that share less and more than is skipped at once, with one that ends early.
+    /// Groups that share less and more than is skipped at once, with some that end early and
+    /// without.
     #[test]
     fn tokens_that_share_many_bytes_are_sorted() {
-        for shared in [0, 7, 8, 9, 63, 255, 256, 257, 600] {
+        let lengths = [0, 7, 8, 9, 63, 255, 256, 257, 600];
+        for (shared, ends_early) in lengths.iter().flat_map(|&n| [(n, true), (n, false)]) {
             let start = vec![b'q'; shared];
-            let mut tokens: Vec<Vec<u8>> = (0..200u8).rev().map(|end| vec![end; 3]).collect();
-            tokens.extend([vec![], vec![7], vec![7; 300], vec![b'q'; 90], vec![7; 2]]);
+            let end = if ends_early { 3 } else { 30 };
+            let mut tokens: Vec<Vec<u8>> = (0..200u8).rev().map(|byte| vec![byte; end]).collect();
+            if ends_early {
+                tokens.extend([vec![], vec![7], vec![7; 300], vec![b'q'; 90], vec![7; 2]]);
+            }
             tokens.iter_mut().for_each(|token| *token = [&*start, token].concat());
             let mut starts = vec![0];
             starts.extend(tokens.iter().scan(0, |end, token| {

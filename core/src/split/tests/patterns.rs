@@ -12,6 +12,7 @@ fn linear_patterns_match_as_by_backtracking() {
     let own = [
         r"\s+(?!\S)",
         r"\s+(?!\S)|a",
+        r"\s+(?!\S)|a+",
         r"a|\s+(?!\S)",
         r"a| s|\s+(?!\S)|\s",
         r"|\s+(?!\S)|a",
@@ -99,6 +100,34 @@ fn nested_classes_and_long_alternations_compile_or_fail_cleanly() {
         if let Err(error) = Splitter::new(&pattern) {
             assert!(matches!(error, Error::Pattern { .. }), "{error:?}");
         }
+    }
+}
+
+#[test]
+fn long_patterns_are_refused_and_not_shown_whole() {
+    let shown = |pattern: &str| match compile::compile(pattern) {
+        Err(Error::Pattern { pattern, reason }) => (pattern, reason),
+        other => panic!("{other:?}"),
+    };
+    assert!(compile::compile(&"é".repeat(50_000)).is_ok());
+    let (pattern, reason) = shown(&"é".repeat(50_001));
+    assert_eq!(pattern, "é".repeat(1000) + "...");
+    assert_eq!(reason, "it has 100002 bytes, and at most 100000 are supported");
+    assert_eq!(shown("(a").0, "(a");
+    let all = "é".repeat(999) + "(";
+    assert_eq!(shown(&all).0, all);
+}
+
+#[test]
+fn empty_matches_are_no_pieces() {
+    for pattern in [r"(?=a)|b", r"(a)\1|b|"] {
+        let splitter = Splitter::new(pattern).unwrap();
+        let mut batch = [Piece::default(); BATCH];
+        let mut pieces = splitter.pieces("ab b");
+        assert_eq!(pieces.fill(&mut batch), Ok(2), "{pattern}");
+        assert_eq!([batch[0], batch[1]].map(|piece| (piece.start, piece.end)), [(1, 2), (3, 4)]);
+        assert_eq!(pieces.fill(&mut batch), Ok(0));
+        assert!(!splitter.is_family());
     }
 }
 

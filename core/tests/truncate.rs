@@ -1,0 +1,211 @@
+//! Texts cut to a number of tokens, beside trying every place where they can be cut.
+
+use std::ops::Range;
+
+use bpe_core::{Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary};
+use proptest::prelude::*;
+
+mod support;
+
+const FAMILIES: [&str; 3] = [
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+];
+
+/// Tokens for which a shorter text may have more tokens, and special tokens.
+fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
+    let words = [
+        "ab", "abc", "bca", "aa", "aaaa", " a", " ab", "  ", "    ", "\n\n", "'s", "11", "123",
+        "é", "的。", "--", "----", "--------",
+    ];
+    let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
+    let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
+    let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
+    let special = [("<|a|>", 900), ("<|end of text|>", 901)];
+    let special = SpecialTokens::new(special.map(|(name, id)| (name.to_owned(), id))).unwrap();
+    let splitter = Splitter::new(pattern).unwrap();
+    Encoding::new(vocabulary, splitter, special).unwrap().with_normalization(normalization)
+}
+
+fn kinds() -> impl Strategy<Value = (&'static str, Normalization)> {
+    let normalization = prop::sample::select(vec![Normalization::None, Normalization::Nfc]);
+    (prop::sample::select(FAMILIES.to_vec()), normalization)
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    let pieces = vec![
+        "a",
+        "ab",
+        "abc",
+        "bca",
+        "B",
+        " ",
+        "  ",
+        "\n",
+        "\r\n",
+        "'s",
+        "'",
+        "的",
+        "。",
+        "1",
+        "1234",
+        "é",
+        "e\u{301}",
+        "\u{323}",
+        "🦀",
+        "-",
+        "--------",
+        "<|a|>",
+        "<|end of text|>",
+        "<|a",
+        "|>",
+    ];
+    let long = (prop::sample::select(vec!["abc", "a", "-", "  ", "的", "e\u{301}"]), 30..60usize)
+        .prop_map(|(piece, count)| piece.repeat(count));
+    let piece = prop_oneof![12 => prop::sample::select(pieces).prop_map(str::to_owned), 1 => long];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+fn requests(encoding: &Encoding, is_allowed: bool) -> Request {
+    let names = is_allowed.then_some("<|a|>").into_iter().chain(Some("<|end of text|>"));
+    Request::allowing(encoding.special_tokens().select(names))
+}
+
+fn places(text: &str) -> impl DoubleEndedIterator<Item = usize> {
+    (0..=text.len()).filter(|&place| text.is_char_boundary(place))
+}
+
+/// The longest prefix that fits, by trying them all.
+fn prefix(encoding: &Encoding, text: &str, limit: usize, request: &Request) -> usize {
+    let fits = |&end: &usize| encoding.count(&text[..end], limit, request).unwrap() <= limit;
+    places(text).rev().find(fits).unwrap()
+}
+
+/// Where the longest suffix that fits starts.
+fn suffix(encoding: &Encoding, text: &str, limit: usize, request: &Request) -> usize {
+    let fits = |&start: &usize| encoding.count(&text[start..], limit, request).unwrap() <= limit;
+    places(text).find(fits).unwrap()
+}
+
+proptest! {
+    #![proptest_config(support::config(200))]
+
+    #[test]
+    fn what_is_kept_is_the_longest_that_fits(
+        (pattern, normalization) in kinds(),
+        text in texts(),
+        is_allowed in any::<bool>(),
+        limit in 0..60usize,
+    ) {
+        let encoding = encoding(pattern, normalization);
+        let request = requests(&encoding, is_allowed);
+        let expected = prefix(&encoding, &text, limit, &request);
+        let kept = encoding.truncate(&text, limit, &request).unwrap();
+        prop_assert_eq!(&text[..kept], &text[..expected]);
+        let expected = suffix(&encoding, &text, limit, &request);
+        let kept = encoding.truncate_left(&text, limit, &request).unwrap();
+        prop_assert_eq!(&text[kept..], &text[expected..]);
+    }
+
+    #[test]
+    fn chunks_are_the_longest_that_fit(
+        (pattern, normalization) in kinds(),
+        text in texts(),
+        is_allowed in any::<bool>(),
+        limit in 8..40usize,
+        overlap in 0..8usize,
+    ) {
+        let encoding = encoding(pattern, normalization);
+        let request = requests(&encoding, is_allowed);
+        let mut special = Vec::new();
+        let mut from = 0;
+        let names = encoding.special_tokens();
+        while let Some((found, _)) = names.find_allowed(&text, from, &request.allowed) {
+            special.push(found.start..found.end);
+            from = found.end;
+        }
+        let whole = |place: usize| {
+            special.iter().find(|span: &&Range<usize>| span.start < place && place < span.end)
+        };
+        // From `start` on, as much as fits, and no part of a special token.
+        let chunk = |start: usize| {
+            let end = start + prefix(&encoding, &text[start..], limit, &request);
+            whole(end).map_or(end, |span| span.start)
+        };
+        let chunks = encoding.chunk(&text, limit, overlap, &request).unwrap();
+        let mut last = 0..0;
+        for Range { start, end } in chunks {
+            prop_assert_eq!(end, chunk(start));
+            prop_assert!(start <= last.end && last.end < end);
+            let again = suffix(&encoding, &text[last.clone()], overlap, &request);
+            let wanted = if overlap > 0 { last.start + again } else { last.end };
+            let wanted = whole(wanted).map_or(wanted, |span| span.end);
+            // Less is repeated only where nothing new would fit.
+            let is_full = wanted < start && chunk(wanted) <= last.end;
+            prop_assert!(start == wanted || is_full, "{:?} {}, not {}", last, start, wanted);
+            last = start..end;
+        }
+        prop_assert_eq!(last.end, text.len());
+    }
+}
+
+/// Halving finds a place where one character more is too much.
+#[test]
+fn long_pieces_are_cut_where_they_just_fit() {
+    for pattern in FAMILIES {
+        let encoding = encoding(pattern, Normalization::Nfc);
+        let request = Request::ORDINARY;
+        let count = |text: &str| encoding.count(text, usize::MAX, &request).unwrap();
+        for piece in ["a", "abc", "的", " ", "-", "🦀", "e\u{301}", "a的。"] {
+            let text = piece.repeat(1500);
+            for limit in [0, 1, 7, 100, 333, 1000] {
+                let end = encoding.truncate(&text, limit, &request).unwrap();
+                assert!(count(&text[..end]) <= limit, "{piece:?} {limit}");
+                let more = places(&text).find(|&place| place > end);
+                assert!(more.is_none_or(|more| count(&text[..more]) > limit), "{piece:?} {limit}");
+                let start = encoding.truncate_left(&text, limit, &request).unwrap();
+                assert!(count(&text[start..]) <= limit, "{piece:?} {limit}");
+                let more = places(&text).rev().find(|&place| place < start);
+                assert!(more.is_none_or(|more| count(&text[more..]) > limit), "{piece:?} {limit}");
+            }
+        }
+    }
+}
+
+/// Words are one token each where an exclamation mark follows, or stands before, however far.
+#[test]
+fn patterns_may_look_far() {
+    let request = Request::ORDINARY;
+    let words = "aaaa ".repeat(100);
+    let ahead = encoding(r"a+(?=.*!)|.", Normalization::None);
+    let behind = encoding(r"!.*|.", Normalization::None);
+    for limit in [0, 1, 5, 20, 33] {
+        let text = format!("{words}!");
+        assert_eq!(ahead.truncate(&text, limit, &request), Ok(limit));
+        let text = format!("!{words}");
+        assert_eq!(behind.truncate_left(&text, limit, &request), Ok(text.len() - limit));
+    }
+}
+
+#[test]
+fn disallowed_names_are_refused_wherever_they_stand() {
+    let encoding = encoding(FAMILIES[0], Normalization::None);
+    let text = format!("{}<|a|>", "a b c ".repeat(1000));
+    let mut request = Request::ORDINARY;
+    assert_eq!(encoding.truncate(&text, 1, &request), Ok(1));
+    request.disallowed = bpe_core::request::Disallowed::AllOthers;
+    let refused = Error::DisallowedSpecial { name: "<|a|>".to_owned() };
+    assert_eq!(encoding.truncate(&text, 1, &request), Err(refused.clone()));
+    assert_eq!(encoding.truncate_left(&text, 1, &request), Err(refused.clone()));
+    assert_eq!(encoding.chunk(&text, 9, 0, &request), Err(refused));
+}
+
+#[test]
+fn a_character_of_too_many_tokens_is_named() {
+    let encoding = encoding(FAMILIES[1], Normalization::None);
+    let chunks = |text: &str, limit| encoding.chunk(text, limit, 0, &Request::ORDINARY);
+    assert_eq!(chunks("a🦀b", 4), Ok(vec![0..1, 1..5, 5..6]));
+    let refused = Error::ChunkTooSmall { character: "🦀".to_owned(), max_tokens: 3 };
+    assert_eq!(chunks("a🦀b", 3), Err(refused));
+}
