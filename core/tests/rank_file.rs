@@ -1,6 +1,6 @@
 //! Lines of rank files: read as tiktoken reads them, or refused with their number.
 
-use bpe_core::vocabulary::{MAX_ID, RankList};
+use bpe_core::vocabulary::{MAX_ID, MAX_TOKENS, RankList};
 use bpe_core::{Error, rank_file};
 
 fn read(contents: &str) -> Vec<(Vec<u8>, u32)> {
@@ -92,6 +92,8 @@ fn lists_are_sorted_by_id() {
     let expected = [("", 1), ("c", 3), ("bb", 5), ("dd", 9)];
     let expected = expected.map(|(token, id)| (token.to_owned(), id));
     assert_eq!(pairs(first.sorted_by_id().unwrap()), expected);
+    let sorted = list(&[("b", 2), ("a", 1)]).sorted_by_id().unwrap();
+    assert_eq!(pairs(sorted), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
     let shared = |tokens: &[(&str, u32)]| match list(tokens).sorted_by_id() {
         Err(Error::Vocabulary(reason)) => reason,
         other => panic!("{other:?}"),
@@ -102,4 +104,15 @@ fn lists_are_sorted_by_id() {
     let reason = shared(&[("y", 3), (&long[..60], 2), (&long, 2)]);
     let expected = format!("b\"{0}\" and b\"{0}\"... (61 bytes) share", &long[..60]);
     assert!(reason.contains(&expected), "{reason}");
+}
+
+#[test]
+fn lists_have_no_more_tokens_than_a_vocabulary_may_have() {
+    let mut list = RankList::default();
+    (0..MAX_TOKENS as u32).for_each(|id| list.push(b"", id).unwrap());
+    assert_eq!(list.clone().sorted_by_id().unwrap().len(), MAX_TOKENS);
+    list.push(b"", MAX_TOKENS as u32).unwrap();
+    let Err(Error::Vocabulary(reason)) = list.sorted_by_id() else { panic!("not refused") };
+    let expected = format!("{} tokens are more than the {MAX_TOKENS} that", MAX_TOKENS + 1);
+    assert!(reason.starts_with(&expected), "{reason}");
 }

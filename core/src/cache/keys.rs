@@ -107,6 +107,15 @@ mod tests {
         for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
             pieces.extend((16..40).map(|count| character.repeat(count).into_bytes()));
         }
+        // What is repeated in these, and their other bytes, are those of a character.
+        for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
+            let mut block = [0; 4];
+            block[..character.len()].copy_from_slice(character.as_bytes());
+            for count in 16..40 {
+                let middle = vec![block[1]; character.len() * count - 3];
+                pieces.push([&block[..1], &middle, &block[2..]].concat());
+            }
+        }
         pieces.sort();
         pieces.dedup();
         for piece in pieces {

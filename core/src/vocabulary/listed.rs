@@ -194,6 +194,9 @@ mod tests {
         let doubled: Vec<Vec<u8>> = (0..6).map(|power| b"a".repeat(1 << power)).collect();
         let halves = (1..6).map(|power| (power, 1 << (power - 1))).collect::<Vec<_>>();
         assert!(Vocabulary::from_cuts(list(&doubled), &halves).unwrap().is_some());
+        // A byte may rank behind what it is a part of.
+        let late = [b"ab".to_vec(), b"a".to_vec(), b"b".to_vec()];
+        assert!(Vocabulary::from_cuts(list(&late), &[(0, 1)]).unwrap().is_some());
         // Its first part is no token, with what stands for it right behind the ranks.
         let open = [b"a".to_vec(), b"\0a".to_vec()];
         assert!(Vocabulary::from_cuts(list(&open), &[(1, 1)]).unwrap().is_none());

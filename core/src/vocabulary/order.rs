@@ -157,7 +157,9 @@ mod tests {
         for (shared, ends_early) in lengths.iter().flat_map(|&n| [(n, true), (n, false)]) {
             let start = vec![b'q'; shared];
             let end = if ends_early { 3 } else { 30 };
-            let mut tokens: Vec<Vec<u8>> = (0..200u8).rev().map(|byte| vec![byte; end]).collect();
+            // The last bytes are in the opposite order.
+            let end_of = |byte: u8| [vec![byte; end], vec![!byte; end]].concat();
+            let mut tokens: Vec<Vec<u8>> = (0..200).rev().map(end_of).collect();
             if ends_early {
                 tokens.extend([vec![], vec![7], vec![7; 300], vec![b'q'; 90], vec![7; 2]]);
             }

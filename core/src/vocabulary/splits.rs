@@ -459,3 +459,31 @@ impl PairMap {
 pub(super) fn byte_parts(tokens: &Tokens) -> Vec<u32> {
     (0..=255u8).map(|byte| tokens.find(&[byte]).unwrap_or(missing(tokens.len(), byte))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::rank_list::RankList;
+    use super::*;
+
+    /// Bytes, and words over few letters in any order, which may rank before their parts.
+    fn tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let words = prop::collection::hash_set(prop::collection::vec(b'a'..=b'c', 2..9), 0..60);
+        words.prop_map(|words| (b'a'..=b'c').map(|byte| vec![byte]).chain(words).collect())
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_support::config(400))]
+
+        #[test]
+        fn splits_are_those_of_merging(tokens in tokens()) {
+            let list = RankList::try_from(tokens.iter().zip(0..).collect::<Vec<_>>()).unwrap();
+            let (tokens, order) = Tokens::build(list).unwrap();
+            let bytes = byte_parts(&tokens);
+            let found = splits(&tokens, &bytes, &order.prefixes(&tokens).unwrap()).unwrap();
+            let order = by_length(&tokens).unwrap();
+            prop_assert_eq!(found, splits_by_merging(&tokens, &bytes, &order).unwrap());
+        }
+    }
+}

@@ -359,3 +359,22 @@ fn rank_of(word: u64) -> u32 {
 fn start_of(word: u64) -> usize {
     (word >> RANK_BITS) as u32 as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_token_is_not_taken_for_it() {
+        for first in 0..=255 {
+            let token: Vec<u8> = (0..SHORT as u8).map(|place| first ^ place).collect();
+            // It is the only one, so that the look-up of anything ends at it.
+            let list = RankList::try_from(vec![(&token, 0)]).unwrap();
+            let tokens = Tokens::build_unsorted(list).unwrap().unwrap();
+            assert_eq!(tokens.find(&token), Some(0));
+            for length in 0..SHORT {
+                assert_eq!(tokens.find(&token[..length]), None, "{length} of {token:?}");
+            }
+        }
+    }
+}
