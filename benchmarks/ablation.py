@@ -32,6 +32,7 @@ from pathlib import Path
 
 from .cases.corpora import Corpus, find_corpora, halves
 from .cases.encodings import spec_of
+from .harness.pages import into_page
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -238,31 +239,6 @@ def table(figures: Figures, mechanism: str) -> str:
     return "\n".join(lines)
 
 
-def into_page(text: str, figures: Figures) -> str:
-    """``text`` with the table of each measured mechanism between its two markers.
-
-    >>> page = "a\\n<!-- ablation: prefetch -->\\nold\\n<!-- end -->\\nb"
-    >>> print(into_page(page, {("prefetch", "gpt2", "again", "en"): 1.251}))
-    a
-    <!-- ablation: prefetch -->
-    | without / with | en |
-    |---|---:|
-    | gpt2, again | 1.25 |
-    <!-- end -->
-    b
-
-    Raises ValueError when the page lacks the markers of a mechanism.
-    """
-    for mechanism in dict.fromkeys(key[0] for key in figures):
-        start = f"<!-- ablation: {mechanism} -->\n"
-        before, found, rest = text.partition(start)
-        _, end, after = rest.partition("<!-- end -->")
-        if not (found and end):
-            raise ValueError(f"the page has no line {start.strip()} with <!-- end --> below it")
-        text = f"{before}{start}{table(figures, mechanism)}\n{end}{after}"
-    return text
-
-
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ablation",
@@ -305,7 +281,9 @@ def main(argv: list[str] | None = None) -> int:
         builds = Builds(arguments.target.resolve(), toolchain)
         figures = measure(chosen, encodings, corpora, arguments.rounds, builds)
         if arguments.render:
-            page = into_page(arguments.render.read_text(encoding="utf-8"), figures)
+            page = arguments.render.read_text(encoding="utf-8")
+            for name in dict.fromkeys(key[0] for key in figures):
+                page = into_page(page, f"ablation: {name}", table(figures, name))
             arguments.render.write_text(page, encoding="utf-8")
     except (ValueError, RuntimeError, subprocess.CalledProcessError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)

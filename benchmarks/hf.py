@@ -1,132 +1,54 @@
 """Tokenizer files: time and memory beside other engines, and which calls each answers rightly.
 
-    python -m benchmarks.hf FILE...              # loading and encoding
+    python -m benchmarks.hf FILE...                 # loading and encoding
     python -m benchmarks.hf --transformers FILE...  # calls through transformers
-    python -m benchmarks.hf --calls FILE         # which calls give what `tokenizers` gives
+    python -m benchmarks.hf --loading FILE...       # from_pretrained, patched and not
+    python -m benchmarks.hf --calls FILE            # which calls give what `tokenizers` gives
 
 FILE is a ``tokenizer.json``, or the name of a built-in encoding, of which one is made. Each engine
-runs in processes of its own. ``--cpus 0`` holds them to CPUs; with one CPU, times are CPU times.
-``--next FOLDER`` adds tokenizers 1.0 out of a folder (``pip install --target FOLDER
+runs in processes of its own, which take turns. They are held to the first CPU, and times are CPU
+times but for those of short texts; with ``--cpus 0,1`` they have both, and times are those of the
+clock. ``--next FOLDER`` adds tokenizers 1.0 out of a folder (``pip install --target FOLDER
 tokenizers==1.0.0rc3``). Ids are compared with those of `tokenizers`; an engine whose ids differ
-gets no figures.
+gets no figures. ``--render docs/hf.md`` writes the tables into that page. A file takes less than a
+minute a round.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
+import datetime
+import importlib.metadata
 import json
-import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from .cases import tokenizer_calls
 from .cases.tokenizer_files import tokenizer_json
-from .peers.tokenizer_engines import ENGINES, NEXT, load, prepare, transformers_tokenizer
+from .cases.tokenizer_work import CLASSES, PATCHED, UNPATCHED, WORK
+from .harness.pages import into_page
+from .peers.tokenizer_engines import ENGINES, NEXT, prepare
 
-CORPORA = Path(__file__).resolve().parents[1].parent / "shared" / "corpora"
-SIZE = 400_000
+OURS = "bpe_engine"
+ROOT = Path(__file__).resolve().parents[1]
 
-WORKERS: dict[str, Callable[[str, str, Callable[[], float]], dict[str, Any]]] = {}
-
-
-def worker(function: Callable[[str, str, Callable[[], float]], dict[str, Any]]) -> Any:
-    """Registers what one process does: engine, file and clock in, a dictionary out."""
-    WORKERS[function.__name__] = function
-    return function
+#: What the processes of an engine found.
+Runs = dict[str, list[dict[str, Any]]]
 
 
-def text(name: str, part: int) -> str:
-    raw = (CORPORA / f"{name}.txt").read_bytes()
-    return raw[part * SIZE : (part + 1) * SIZE].decode("utf-8", "ignore")
-
-
-def resident() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
-def median_time(count: int, call: Callable[[], Any]) -> float:
-    """Milliseconds."""
-    rounds = []
-    for _ in range(count):
-        start = time.perf_counter()
-        call()
-        rounds.append((time.perf_counter() - start) * 1000)
-    return statistics.median(rounds)
-
-
-@worker
-def encoding(engine: str, path: str, clock: Callable[[], float]) -> dict[str, Any]:
-    """Loading, first calls, calls with new text, short texts. Milliseconds."""
-    times: dict[str, float] = {}
-    digest = hashlib.sha256()
-    before = resident()
-
-    def timed(row: str, work: Callable[[], Any]) -> Any:
-        start = clock()
-        result = work()
-        times[row] = (clock() - start) * 1000
-        return result
-
-    encode = timed("load", lambda: load(engine, path))
-    memory = resident() - before
-    for kind, part in (("first", 0), ("new", 1)):
-        for name in ("en", "code", "zh"):
-            contents = text(name, part)
-            ids = timed(f"{kind} {name}", lambda: encode(contents))
-            digest.update(json.dumps(list(map(int, ids))).encode())
-    for row, contents in (("26 B", "The quick brown fox jumps!"), ("1 KB", text("en", 2)[:1000])):
-        times[row] = median_time(300, lambda: encode(contents))
-        digest.update(json.dumps(list(map(int, encode(contents)))).encode())
-    return {"times": times, "memory": memory / 2**20, "ids": digest.hexdigest()}
-
-
-@worker
-def transformers(engine: str, path: str, _: Callable[[], float]) -> dict[str, Any]:
-    """Calls through transformers. Milliseconds."""
-    tokenizer = transformers_tokenizer(engine, path)
-    contents = text("en", 0)
-    batch = [contents[at : at + 2000] for at in range(0, 300_000, 2000)] * 7
-    calls = {
-        "1 KB": (200, lambda: tokenizer(contents[:1000])),
-        "100 KB": (5, lambda: tokenizer(contents[:100_000])),
-        "1,000 texts of 2 KB, padded": (
-            3,
-            lambda: tokenizer(batch[:1000], padding=True, return_tensors="np"),
-        ),
-    }
-    times = {}
-    digest = hashlib.sha256()
-    for row, (count, call) in calls.items():
-        result = call()
-        times[row] = median_time(count, call)
-        for name in ("input_ids", "attention_mask"):
-            rows = [result[name]] if row.endswith("KB") else result[name]
-            digest.update(json.dumps([list(map(int, ids)) for ids in rows]).encode())
-    return {"times": times, "ids": digest.hexdigest()}
-
-
-@worker
-def calls(engine: str, path: str, _: Callable[[], float]) -> dict[str, Any]:
-    """What calls through transformers return, as text."""
-    return tokenizer_calls.answers(engine, path)
-
-
-def run(
-    job: str, engine: str, path: str, cpus: str | None, next_folder: str | None
-) -> dict[str, Any] | None:
-    command = [sys.executable, "-m", "benchmarks.hf", "--worker", job, engine, path]
-    if next_folder is not None:
-        command += ["--next", next_folder]
-    if cpus is not None:
-        command = ["taskset", "-c", cpus, *command, "--cpus", cpus]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(job: str, engine: str, path: str, options: argparse.Namespace) -> dict[str, Any] | None:
+    """One process; None when it fails, which is said."""
+    command = ["taskset", "-c", options.cpus, sys.executable, "-m", "benchmarks.hf"]
+    command += ["--worker", job, engine, path, "--cpus", options.cpus]
+    if options.next is not None:
+        command += ["--next", options.next]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
         print(f"{engine}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
         return None
@@ -134,82 +56,192 @@ def run(
     return found
 
 
-def engines(job: str, next_folder: str | None) -> list[str]:
-    # Transformers takes no tokenizers 1.0 yet.
-    has_next = next_folder is not None and job == "encoding"
-    return [engine for engine in ENGINES if has_next or engine != NEXT]
+def in_turn(job: str, engines: list[str], path: str, options: argparse.Namespace) -> Runs:
+    """As many processes of each engine as there are rounds; none of one that failed."""
+    runs: Runs = {engine: [] for engine in engines}
+    failed = set()
+    for _ in range(options.rounds):
+        for engine in engines:
+            result = None if engine in failed else run(job, engine, path, options)
+            if result is None:
+                failed.add(engine)
+            else:
+                runs[engine].append(result)
+    return {engine: [] if engine in failed else results for engine, results in runs.items()}
 
 
-def tables(paths: list[str], job: str, arguments: argparse.Namespace) -> None:
-    names = engines(job, arguments.next)
+def number(value: float) -> str:
+    """Three digits, never an exponent.
+
+    >>> number(1234.5), number(12.345), number(0.00234)
+    ('1234', '12.3', '0.00234')
+    """
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def _values(result: dict[str, Any]) -> dict[str, float]:
+    """The rows of a process."""
+    memory = {"memory after loading, MiB": result["memory"]} if "memory" in result else {}
+    return result["times"] | memory
+
+
+def table(runs: Runs, each_peer: bool = False) -> str:
+    """Medians as Markdown: a line per row, a column per engine whose ids are right.
+
+    The last columns are ratios to ours: that of the best peer, or with ``each_peer`` of each.
+
+    >>> def found(value): return {"times": {"1 KB": value}, "ids": "0"}
+    >>> print(table({"bpe_engine": [found(2)], "tokenizers": [found(9), found(7)], "other": []}))
+    | milliseconds | bpe_engine | tokenizers | best peer / bpe_engine |
+    |---|---:|---:|---:|
+    | 1 KB | 2 | 8 | 4.00 |
+    <BLANKLINE>
+    other fails.
+    """
+    right = runs["tokenizers"][0]["ids"]
+    shown = [e for e in runs if runs[e] and all(r["ids"] == right for r in runs[e])]
+    if OURS not in shown:
+        raise ValueError(f"the ids of {OURS} are not those of tokenizers")
+    peers = [engine for engine in shown if engine != OURS]
+    ratios = peers if each_peer else ["best peer"]
+    lines = [
+        "| " + " | ".join(["milliseconds", *shown, *(f"{e} / {OURS}" for e in ratios)]) + " |",
+        "|---|" + "---:|" * (len(shown) + len(ratios)),
+    ]
+    values = {e: [_values(result) for result in runs[e]] for e in shown}
+    for row in values[OURS][0]:
+        medians = {e: statistics.median(each[row] for each in values[e]) for e in shown}
+        others = [medians[engine] for engine in peers]
+        cells = [
+            f"{other / medians[OURS]:.2f}" for other in (others if each_peer else [min(others)])
+        ]
+        lines.append("| " + " | ".join([row, *map(number, medians.values()), *cells]) + " |")
+    for engine in runs:
+        if engine not in shown:
+            lines.append(f"\n{engine} {'gives other ids' if runs[engine] else 'fails'}.")
+    return "\n".join(lines)
+
+
+def loading_table(paths: list[str], options: argparse.Namespace) -> str:
+    """How long transformers takes to load each file, by its general class and by another."""
+    lines = [
+        f"| file | class | {UNPATCHED}, ms | {PATCHED}, ms | patched / not |",
+        "|---|---|---:|---:|---:|",
+    ]
     for path in paths:
-        runs: dict[str, list[dict[str, Any]]] = {engine: [] for engine in names}
-        for _ in range(arguments.rounds):
-            for engine in names:
-                result = run(job, engine, path, arguments.cpus, arguments.next)
-                if result is not None:
-                    runs[engine].append(result)
-        right = runs["tokenizers"][0]["ids"]
-        shown = [e for e in names if runs[e] and all(r["ids"] == right for r in runs[e])]
-        print(f"\n{Path(path).stem}, milliseconds, median of {arguments.rounds}\n")
-        print("| row | " + " | ".join(shown) + " | best peer / bpe_engine |")
-        print("|---|" + "---|" * (len(shown) + 1))
-        rows = {row: (lambda r, row=row: r["times"][row]) for row in runs["tokenizers"][0]["times"]}
-        if "memory" in runs["tokenizers"][0]:
-            rows["memory, MiB"] = lambda r: r["memory"]
-        for row, value in rows.items():
-            cells = {e: statistics.median(map(value, runs[e])) for e in shown}
-            best = min(cell for e, cell in cells.items() if e != "bpe_engine")
-            figures = " | ".join(f"{cell:.3g}" for cell in cells.values())
-            print(f"| {row} | {figures} | {best / cells['bpe_engine']:.2f} |")
-        for engine in set(names) - set(shown):
-            print(f"\n{engine}: other ids, or it does not load the file")
+        name = Path(path).stem
+        for class_name in ("PreTrainedTokenizerFast", CLASSES.get(name)):
+            if class_name is None:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copy(path, Path(folder) / "tokenizer.json")
+                config = Path(folder) / "tokenizer_config.json"
+                config.write_text(json.dumps({"tokenizer_class": class_name}))
+                runs = in_turn("loading", [UNPATCHED, PATCHED], folder, options)
+            if not all(runs.values()):
+                raise ValueError(f"{class_name} does not load {path}")
+            results = [result for engine in runs for result in runs[engine]]
+            if len({result["ids"] for result in results}) != 1:
+                raise ValueError(f"{class_name} gives other ids for {path} after the patch")
+            if not all(result["ours"] for result in runs[PATCHED]):
+                raise ValueError(f"{class_name} keeps the tokenizer of transformers for {path}")
+            before, after = (
+                statistics.median(result["times"]["load"] for result in runs[engine])
+                for engine in (UNPATCHED, PATCHED)
+            )
+            cells = f"{number(before)} | {number(after)} | {after / before:.2f}"
+            lines.append(f"| {name} | `{class_name}` | {cells} |")
+    return "\n".join(lines)
 
 
-def print_calls(path: str, arguments: argparse.Namespace) -> None:
-    results = {
-        engine: run("calls", engine, path, arguments.cpus, None)
-        for engine in engines("calls", None)
+def caption(options: argparse.Namespace) -> str:
+    """When, with what, and how the figures were taken."""
+    packages = ["tokenizers", "transformers", "fastokens", "gigatoken"]
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    clock = "CPU time on one CPU" if options.cpus.isdigit() else f"time with CPUs {options.cpus}"
+    return f"{datetime.date.today().isoformat()}; {versions}; {clock}, " + (
+        "one process each." if options.rounds == 1 else f"median of {options.rounds} processes."
+    )
+
+
+def tables(paths: list[str], options: argparse.Namespace) -> dict[str, str]:
+    """What was asked for, by the names of the markers."""
+    several = "" if options.cpus.isdigit() else ", several CPUs"
+    # Transformers takes no tokenizers 1.0 yet.
+    engines = [engine for engine in ENGINES if engine != NEXT]
+    if options.loading:
+        return {"loading": f"{loading_table(paths, options)}\n\n{caption(options)}"}
+    if options.calls:
+        results = {engine: run("calls", engine, paths[0], options) for engine in engines}
+        found = {engine: result for engine, result in results.items() if result is not None}
+        return {"calls": tokenizer_calls.table(found)}
+    job = "transformers" if options.transformers else "encoding"
+    if job == "encoding" and options.next is not None:
+        engines = ENGINES
+    return {
+        f"{job} {Path(path).stem}{several}": (
+            f"{table(in_turn(job, engines, path, options), options.transformers)}\n\n{caption(options)}"
+        )
+        for path in paths
     }
-    found = {engine: result for engine, result in results.items() if result is not None}
-    print(tokenizer_calls.table(found))
 
 
 def file_of(name: str, folder: str) -> str:
     """The path of a tokenizer file; one is made for the name of a built-in encoding."""
     if Path(name).exists():
-        return name
+        return str(Path(name).resolve())
     path = Path(folder) / f"{name}.json"
-    path.write_text(tokenizer_json(name), encoding="utf-8")
+    path.write_text(tokenizer_json(name, special_tokens=False), encoding="utf-8")
     return str(path)
 
 
-def main() -> None:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m benchmarks.hf",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", help="tokenizer.json files, or built-in encodings")
-    parser.add_argument("--transformers", action="store_true", help="calls through transformers")
-    parser.add_argument("--calls", action="store_true", help="which calls are answered rightly")
-    parser.add_argument("--cpus", help="hold each process to these CPUs, as taskset -c")
-    parser.add_argument("--next", help="a folder with tokenizers 1.0")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--transformers", action="store_true", help="calls through transformers")
+    what.add_argument("--loading", action="store_true", help="from_pretrained, patched and not")
+    what.add_argument("--calls", action="store_true", help="which calls are answered rightly")
+    what.add_argument("--worker", choices=WORK, help=argparse.SUPPRESS)
+    parser.add_argument("--cpus", default="0", help="hold processes to these, as taskset -c")
+    parser.add_argument("--next", metavar="FOLDER", help="where tokenizers 1.0 is")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each engine")
-    parser.add_argument("--worker", choices=WORKERS, help="one engine, one file, in this process")
-    arguments = parser.parse_args()
-    if arguments.worker:
-        engine, path = arguments.files
-        prepare(engine, arguments.next)
-        is_one_cpu = arguments.cpus is not None and arguments.cpus.isdigit()
-        clock = time.process_time if is_one_cpu else time.perf_counter
-        print(json.dumps(WORKERS[arguments.worker](engine, path, clock)))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [file_of(name, folder) for name in arguments.files]
-        if arguments.calls:
-            print_calls(paths[0], arguments)
-        else:
-            tables(paths, "transformers" if arguments.transformers else "encoding", arguments)
+    parser.add_argument("--render", type=Path, metavar="PAGE", help="write the tables into a page")
+    options = parser.parse_args()
+    if options.next is not None:
+        options.next = str(Path(options.next).resolve())
+    return options
+
+
+def main() -> int:
+    options = _arguments()
+    if options.worker:
+        engine, path = options.files
+        prepare(OURS if options.worker == "loading" else engine, options.next)
+        clock = time.process_time if options.cpus.isdigit() else time.perf_counter
+        print(json.dumps(WORK[options.worker](engine, path, clock)))
+        return 0
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for name in [options.files] if options.loading else [[file] for file in options.files]:
+                found = tables([file_of(file, folder) for file in name], options)
+                for marker, rows in found.items():
+                    print(f"\n{marker}:\n\n{rows}", flush=True)
+                    if options.render:
+                        page = options.render.read_text(encoding="utf-8")
+                        page = into_page(page, f"hf: {marker}", rows)
+                        options.render.write_text(page, encoding="utf-8")
+    except ValueError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

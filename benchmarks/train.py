@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases.training_texts import text_file
+from .harness.pages import into_page
 from .peers.trainers import THREADS, TRAINERS
 
 #: What is trained on: the name of the text, and megabytes.
@@ -193,26 +194,6 @@ def growth(paths: dict[int, Path], size: int, rounds: int, limit: float) -> str:
     return "\n".join(lines)
 
 
-def into_page(page: str, name: str, rows: str) -> str:
-    r"""A page with a table between its markers.
-
-    >>> print(into_page("a\n<!-- train: english -->\nold\n<!-- end -->\nb", "english", "| new |"))
-    a
-    <!-- train: english -->
-    | new |
-    <!-- end -->
-    b
-
-    Raises ValueError when the page has no such markers.
-    """
-    start = f"<!-- train: {name} -->\n"
-    before, found, rest = page.partition(start)
-    _, end, after = rest.partition("<!-- end -->")
-    if not (found and end):
-        raise ValueError(f"the page has no line {start.strip()} with <!-- end --> below it")
-    return f"{before}{start}{rows}\n{end}{after}"
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.train",
@@ -269,7 +250,7 @@ def main() -> None:
         print(f"{name}:\n\n{rows}\n", flush=True)
         if options.render:
             page = options.render.read_text(encoding="utf-8")
-            options.render.write_text(into_page(page, name, rows), encoding="utf-8")
+            options.render.write_text(into_page(page, f"train: {name}", rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 
 import bpe_engine
 from bpe_engine import vocabulary
+from bpe_engine.builtin import BUILTIN
 from bpe_engine.model import MODEL_TO_ENCODING
 
 from .text import shorten
+
+#: The patterns of the published encodings. Plugins may bring others.
+_PUBLISHED = frozenset(encoding.pattern for encoding in BUILTIN.values())
 
 #: Characters that regular expressions have and names of encodings have not.
 _REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
@@ -58,6 +62,15 @@ class Pattern:
         if all(number in used for number in self.special_tokens.values()):
             return replace(self, special_tokens={})
         return self
+
+
+def is_published(pat_str: str) -> bool:
+    """Whether it is the pattern of a published encoding, and so known to cut behind words.
+
+    >>> is_published(named_pattern("gpt2").pat_str), is_published(r"\\w+")
+    (True, False)
+    """
+    return pat_str in _PUBLISHED
 
 
 def is_regex(pattern: str) -> bool:

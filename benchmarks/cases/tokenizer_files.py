@@ -22,11 +22,12 @@ BYTE_CHARACTERS = {byte: chr(byte) for byte in _PRINTABLE} | {
 }
 
 
-def tokenizer_json(name: str) -> str:
+def tokenizer_json(name: str, special_tokens: bool = True) -> str:
     """The contents of a ``tokenizer.json`` for a built-in encoding.
 
     As converters write it: for each token every pair of tokens that makes it up, since a rank file
-    does not say which of them merges.
+    does not say which of them merges. Without ``special_tokens``, the ids have no gaps, which
+    fastokens does not read.
     """
     encoding = get_encoding(name)
     ranks = load_tiktoken_bpe(str(DATA / f"{name}.tiktoken"))
@@ -45,7 +46,8 @@ def tokenizer_json(name: str) -> str:
         "invert": False,
     }
     flags = dict.fromkeys(["single_word", "lstrip", "rstrip", "normalized"], False)
-    special = sorted(encoding._special_tokens.items(), key=lambda item: item[1])
+    named = encoding._special_tokens.items() if special_tokens else ()
+    special = sorted(named, key=lambda item: item[1])
     contents = {
         "version": "1.0",
         "truncation": None,

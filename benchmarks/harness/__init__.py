@@ -7,4 +7,5 @@ worker.py    one process: one engine, one case, one round
 measures.py  what is done with an engine and a text inside the clock
 goals.py     the ratios that are asked of this project
 render.py    the tables of the manual
+pages.py     tables between the markers of a page
 """

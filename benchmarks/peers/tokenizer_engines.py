@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Any, Callable
@@ -49,6 +50,13 @@ def load(engine: str, path: str) -> Callable[[str], list[int]]:
     return lambda text: list(giga.encode(text))
 
 
+def pad_token(path: str) -> str:
+    """A token of the file to pad with: not every engine adds one."""
+    with open(path, encoding="utf-8") as file:
+        added: list[dict[str, Any]] = json.load(file).get("added_tokens", [])
+    return str(added[0]["content"]) if added else "!"
+
+
 def transformers_tokenizer(engine: str, path: str) -> Any:
     """A transformers tokenizer with this engine."""
     import transformers
@@ -56,8 +64,10 @@ def transformers_tokenizer(engine: str, path: str) -> Any:
     if engine == "gigatoken":
         import gigatoken
 
-        return gigatoken.Tokenizer(path).as_hf()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=path, pad_token="<pad>")
+        wrapped = gigatoken.Tokenizer(path).as_hf()
+        wrapped.pad_token = pad_token(path)
+        return wrapped
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=path, pad_token=pad_token(path))
     if engine == "bpe_engine":
         from bpe_engine.hf import as_transformers
 

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Callable
 
 from .._core import UnsupportedTokenizer
+from .deferred import Deferred, StandIns
 from .stream import DecodeStream
 from .tokenizer import Tokenizer
 
@@ -120,6 +121,11 @@ def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(self._tokenizer, Deferred):
+            try:
+                self._tokenizer = _Backend.from_str(self._tokenizer.to_str())
+            except ValueError:
+                self._tokenizer = self._tokenizer.build()
         refused, path = _loading.get(), kwargs.get("tokenizer_file")
         has_object = kwargs.get("tokenizer_object") is not None or self._tokenizer is not None
         if refused is not None and not has_object and path is not None and os.path.isfile(path):
@@ -164,6 +170,22 @@ class _Reader:
                 contents = {**contents, "model": empty, "added_tokens": []}
                 return self._original.from_str(json.dumps(contents))
         return self._original.from_file(path)
+
+
+def _patched_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a file to the arguments of a constructor: the class is known from here on."""
+
+    def convert_to_native_format(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if _loading.get() is not None:
+            _stand_ins.put_into(cls, _backend)
+        return original(cls, *args, **kwargs)
+
+    return convert_to_native_format
+
+
+_stand_ins = StandIns(
+    tokenizers.Tokenizer, tokenizers.models.BPE, lambda: _loading.get() is not None
+)
 
 
 def _reason(error: ValueError) -> str:
@@ -216,6 +238,9 @@ def patch_transformers() -> None:
         _auto_tokenizer.from_pretrained = staticmethod(patched)
         _decoders.DecodeStream = DecodeStream
         _backend.__init__ = _patched_init(_replaced["__init__"])
+        _replaced["conversion"] = vars(_backend)["convert_to_native_format"]
+        conversion = _patched_conversion(_replaced["conversion"].__func__)
+        _backend.convert_to_native_format = classmethod(conversion)
         _replaced["TokenizerFast"] = _backends.TokenizerFast
         _backends.TokenizerFast = _Reader(_backends.TokenizerFast)
 
@@ -227,4 +252,6 @@ def unpatch_transformers() -> None:
             _auto_tokenizer.from_pretrained = _replaced.pop("from_pretrained")
             _decoders.DecodeStream = _replaced.pop("DecodeStream")
             _backend.__init__ = _replaced.pop("__init__")
+            _backend.convert_to_native_format = _replaced.pop("conversion")
+            _stand_ins.remove()
             _backends.TokenizerFast = _replaced.pop("TokenizerFast")

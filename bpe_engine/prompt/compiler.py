@@ -25,6 +25,7 @@ class TracingGenerator(CodeGenerator):
         #: Whether even a template without loops may take long.
         self.has_many_statements = False
         self._iterables: set[int] = set()
+        self._escaped: set[int] = set()
         self._outputs: set[int] = set()
 
     def _constant(self, text: str) -> str:
@@ -37,6 +38,11 @@ class TracingGenerator(CodeGenerator):
         if id(node) in self._iterables:
             self._iterables.remove(id(node))
             self.write("traced_loop(")
+            super().visit(node, *args, **kwargs)
+            self.write(")")
+        elif id(node) in self._escaped:
+            self._escaped.remove(id(node))
+            self.write("traced_bounded(")
             super().visit(node, *args, **kwargs)
             self.write(")")
         else:
@@ -168,6 +174,7 @@ class TracingGenerator(CodeGenerator):
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
         if _escapes(frame):
+            self._escaped.update(map(id, node.nodes))
             super().visit_Concat(node, frame)
             return
         self.write("traced_join(")
@@ -186,6 +193,7 @@ class TracingGenerator(CodeGenerator):
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
         if _escapes(frame):
+            self._escaped.add(id(node))
             super()._output_child_pre(node, frame, finalize)
         elif self.splits_output and frame.buffer is None and isinstance(node, nodes.Add):
             self._outputs.add(id(node))

@@ -38,6 +38,10 @@ class Escaped(Markup):
     def __iter__(self) -> Iterator[str]:
         return iter(_plain(self))
 
+    def __repr__(self) -> str:
+        # A list of them is printed as one of Markup is.
+        return f"Markup({str.__repr__(self)})"
+
     def join(self, parts: Iterable[Any], /) -> Escaped:
         return _wrapped(_plain(self).join(text_of(escaped(part)) for part in listed(parts)))
 

@@ -87,6 +87,8 @@ def _plain(text: str) -> str:
 @pass_eval_context
 def _join(context: EvalContext, value: Any, d: str = "", attribute: Any = None) -> str:
     if context.autoescape:
+        value = listed(value)
+        check_expanded([value, d])
         return FILTERS["join"](context, value, d, attribute)  # type: ignore[no-any-return]
     if attribute is not None:
         value = map(make_attrgetter(context.environment, attribute), value)
@@ -96,6 +98,7 @@ def _join(context: EvalContext, value: Any, d: str = "", attribute: Any = None) 
 @pass_eval_context
 def _replace(context: EvalContext, s: Any, old: Any, new: Any, count: int | None = None) -> str:
     if context.autoescape:
+        check_expanded([s, old, new])
         return FILTERS["replace"](context, s, old, new, count)  # type: ignore[no-any-return]
     return _as_traced(s).replace(text_of(old), text_of(new), -1 if count is None else count)
 
@@ -132,11 +135,14 @@ def _title(s: Any) -> str:
 
 
 def _center(value: Any, width: int = 80) -> str:
+    if isinstance(value, Markup):
+        return escaped(value).center(width)
     return _as_traced(value).center(width)
 
 
 @pass_environment
 def _attr(environment: Any, obj: Any, name: str) -> Any:
+    check_expanded(name)
     if isinstance(obj, (str, bytes, int, float)):
         return environment.getattr(obj, name)
     return FILTERS["attr"](environment, obj, name)
@@ -227,13 +233,13 @@ def _guarded(
 
 
 def guarded_tests() -> dict[str, Callable[..., Any]]:
-    """The tests that compare or read texts, by name."""
+    """The tests that compare, hash or read what they are given, by name."""
     names = {"==": "eq", "equalto": "eq", "!=": "ne", ">": "gt", "greaterthan": "gt", "ge": "gteq"}
     names |= {">=": "gteq", "<": "lt", "lessthan": "lt", "le": "lteq", "<=": "lteq"}
     names |= {name: name for name in ("eq", "ne", "gt", "lt", "in")}
     return {
         **{name: COMPARISONS[comparison] for name, comparison in names.items()},
-        **{name: _guarded(TESTS[name]) for name in ("lower", "upper")},
+        **{name: _guarded(TESTS[name]) for name in ("filter", "lower", "test", "upper")},
     }
 
 

@@ -36,7 +36,16 @@ class ChatFormat:
     """A chat format: text before the first message, and a `Turn` for each role.
 
     A message may have a turn of its own: ``call`` for each of its tool calls, with ``{name}`` and
-    ``{arguments}``, ``thinking`` for its reasoning, and ``channel`` where it names a channel.
+    ``{arguments}``, ``thinking`` for its reasoning, and ``channel`` where it names a channel. A
+    ``thinking`` with both ``{thinking}`` and ``{content}`` is the turn of messages with reasoning.
+
+    >>> import dataclasses
+    >>> from bpe_engine.prompt import FORMATS, Turn, render_chat
+    >>> turn = Turn("<|im_start|>assistant\\n", "<think>{thinking}</think>{content}<|im_end|>", "\\n")
+    >>> thinking = dataclasses.replace(FORMATS["chatml"], name="mine", thinking=turn)
+    >>> messages = [{"role": "assistant", "reasoning_content": "Hm.", "content": "Yes."}]
+    >>> "".join(text for text, *_ in render_chat(messages, thinking))
+    '<|im_start|>assistant\\n<think>Hm.</think>Yes.<|im_end|>\\n'
     """
 
     name: str
@@ -210,16 +219,28 @@ class _Message:
                 f"{self.source} has the role {self.role!r}, which the format {format.name} does "
                 f"not have; it has {', '.join([*format.turns, *format.aliases])}"
             )
-        thinking = self._own("thinking", self._thinking(), format.thinking)
+        values = {}
+        thinking = self._own(*self._thinking(), format.thinking)
         channel = self._own("a channel", message.get("channel"), format.channel)
         calls = self._own("tool calls", message.get("tool_calls"), format.call)
         self._own("a function_call", message.get("function_call"), None)
-        if thinking and format.thinking:
-            self._turn(segments, format.thinking, {"thinking": self._text("thinking", thinking)})
-        if not calls or message.get("content"):
+        if thinking is not None and format.thinking:
+            values = {"thinking": self._text("thinking", thinking)}
+            if "{content}" not in format.thinking.body:
+                self._turn(segments, format.thinking, values)
+            elif channel:
+                raise ValueError(
+                    f"{self.source} has both thinking and a channel, and the format {format.name} "
+                    "has no turn for both; leave one of them out"
+                )
+            else:
+                turn = format.thinking
+                if calls and not message.get("content"):
+                    values["content"] = ""
+        if not calls or message.get("content") or turn is format.thinking:
             if channel and format.channel:
                 turn = format.channel
-            self._turn(segments, turn, {})
+            self._turn(segments, turn, values)
         elif channel:
             raise ValueError(
                 f"{self.source} has a channel, but no content for it: its calls have one of their "
@@ -232,12 +253,13 @@ class _Message:
 
     def _own(self, what: str, value: Any, turn: Turn | None) -> Any:
         """What only an assistant's message has, and only where the format has a turn for it."""
-        if value is None or value == "" or value == []:
+        if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
             return None
         if turn is None:
             raise ValueError(
                 f"{self.source} has {what}, which the format {self.format.name} has no place for; "
-                "leave it out, or make a ChatFormat that has one"
+                "leave it out, make a ChatFormat that has one, or use the model's own template "
+                "with render_template"
             )
         if self.role != "assistant":
             raise ValueError(
@@ -245,13 +267,13 @@ class _Message:
             )
         return value
 
-    def _thinking(self) -> Any:
-        """What the model thought, under whichever name it stands."""
+    def _thinking(self) -> tuple[str, Any]:
+        """The name under which it stands what the model thought, and that."""
         found = [name for name in _THINKING if self.message.get(name) not in (None, "")]
         values = [self.message[name] for name in found]
         if any(value != values[0] for value in values):
             raise ValueError(f"{self.source} has different texts as {' and '.join(found)}")
-        return values[0] if values else None
+        return (found[0], values[0]) if values else ("thinking", None)
 
     def _listed_calls(self, calls: Any) -> Sequence[Any]:
         if isinstance(calls, (str, bytes, Mapping)) or not isinstance(calls, Sequence):

@@ -13,7 +13,10 @@ from .origin import Span, Traced, concat, cuts, is_trusted, runs_of, text_of, tr
 
 __all__ = ["check_filled", "check_format", "formatted", "percent"]
 
-_DIRECTIVE = re.compile(r"%(?:(%)|(?:\((\w+)\))?(s)|[^%]*?[a-zA-Z%])")
+# %%, or the name, the layout and the kind of a value. What is neither has more to say.
+_DIRECTIVE = re.compile(
+    r"%(?:(%)|(?:\((\w+)\))?([-+ #0]*\d*(?:\.\d+)?)([diouxXeEfFgGcrsa])|[^%]*?[a-zA-Z%])"
+)
 
 
 def percent(text: str, values: Any) -> str:
@@ -30,8 +33,10 @@ def percent(text: str, values: Any) -> str:
     for directive in found:
         if directive[1]:
             inserted.append(text._part(directive.end() - 1, directive.end()))
-        elif directive[3] and (directive[2] or rest):
-            inserted.append(text_of(values[directive[2]] if directive[2] else rest.pop(0)))
+        elif directive[4] and (directive[2] or rest):
+            value = values[directive[2]] if directive[2] else rest.pop(0)
+            layout = directive[3] + directive[4]
+            inserted.append(text_of(value) if layout == "s" else f"%{layout}" % (value,))
         else:
             return whole
     return _filled(text, [directive.span() for directive in found], inserted, whole)
@@ -71,17 +76,18 @@ def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], 
         at += len(literal)
         if name is None:
             continue
-        if spec or conversion or not (name == "" or name.isdigit() or name.isidentifier()):
+        if not (name == "" or name.isdigit() or name.isidentifier()):
             return whole
         if name == "":
             value, next_argument = args[next_argument], next_argument + 1
         else:
             value = args[int(name)] if name.isdigit() else kwargs[name]
-        if not isinstance(value, str):
-            return whole
         end = str.index(text, "}", at) + 1
         spans.append((at, end))
-        inserted.append(text_of(value))
+        if spec or conversion:
+            inserted.append(str.__str__(text)[at:end].replace(f"{{{name}", "{", 1).format(value))
+        else:
+            inserted.append(text_of(value))
         at = end
     return _filled(text, spans, inserted, whole)
 

@@ -34,6 +34,7 @@ __all__ = [
     "TemplateNamespace",
     "COMPARISONS",
     "add",
+    "bounded",
     "compared",
     "contains",
     "join",
@@ -106,6 +107,12 @@ def subtract(left: Any, right: Any) -> Any:
     return left - right
 
 
+def bounded(value: Any) -> Any:
+    """A value that is about to be printed by Jinja itself."""
+    check_expanded(value)
+    return value
+
+
 # ---- Comparisons ----
 
 
@@ -162,8 +169,9 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def key(value: Any) -> Any:
-    """A key of a dict. To hash a tuple walks over all that is in it."""
-    if type(value) is tuple:
+    """A key of a dict. To hash a tuple walks over all that is in it, and to say that there is no
+    such key prints it."""
+    if type(value) is not Traced:
         check_expanded(value)
     return value
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 from jinja2.utils import Namespace
@@ -48,7 +49,8 @@ _CHUNK = 1 << 12
 # How many steps are done between two looks at the clock.
 _STEPS = 256
 _SEQUENCES = frozenset([list, tuple])
-_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+# What a template makes of dicts, besides.
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), set)
 _SCALARS = frozenset([str, int, float, bool, type(None)])
 
 
@@ -194,7 +196,7 @@ def check_expanded(value: Any) -> None:
 
 def _items(value: Any) -> Iterable[Any] | None:
     """What a container prints, compares and hashes; None for other values."""
-    if isinstance(value, dict):
+    if isinstance(value, (dict, MappingProxyType)):
         return [*value, *value.values()]
     if isinstance(value, Namespace):
         attributes: dict[Any, Any] = object.__getattribute__(value, "_Namespace__attrs")

@@ -16,6 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from .compiler import TracingGenerator
+from .escaped import marked_safe
 from .filters import guarded_tests, string_filters
 from .formatting import check_format, formatted
 from .language import (
@@ -24,6 +25,7 @@ from .language import (
     TemplateDict,
     TemplateNamespace,
     add,
+    bounded,
     compared,
     join,
     key,
@@ -127,6 +129,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "environment": self,
             "__file__": "<template>",
             "traced_add": add,
+            "traced_bounded": bounded,
             "traced_compared": compared,
             **{f"traced_{name}": compare for name, compare in COMPARISONS.items()},
             "traced_sub": subtract,
@@ -204,13 +207,14 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().getattr(text, name)
 
     def _markup_attribute(self, text: Markup, name: str) -> Any:
-        """The methods of escaped text are Markup's own, with the bounds of those of plain text."""
-        method = super().getattr(text, name)
+        """The methods of escaped text, which escape what they are given and then have the bounds of
+        those of plain text."""
+        method = super().getattr(marked_safe(text), name)
         if name in ("format", "format_map"):
             return _closed(_markup_format, text, method)
         if name == "join":
             return _closed(_markup_join, text)
-        if name == "encode" or name in _STRING_METHODS | _SEARCHES | _SPLITS:
+        if name == "encode" or name in _SEARCHES:
             return _closed(_bounded, self._string_attribute(str(text), name), method)
         return method
 
@@ -231,9 +235,12 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             _charge_call(__obj, (*args, *kwargs.values()) if kwargs else args)
         return sized(super().call(__context, __obj, *args, **kwargs))
 
-    def call_filter(self, *args: Any, **kwargs: Any) -> Any:
+    def call_filter(self, name: str, *args: Any, **kwargs: Any) -> Any:
         tick()
-        return sized(super().call_filter(*args, **kwargs))
+        return sized(super().call_filter(key(name), *args, **kwargs))
+
+    def call_test(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return super().call_test(key(name), *args, **kwargs)
 
 
 def _charge_call(function: Any, values: Sequence[Any]) -> None:

@@ -115,11 +115,22 @@ def test_overflow_that_no_memory_holds():
     code = """
         ours.enable_truncation(2)
         try:
-            ours.encode("a" * 20_000, "b" * 20_000)
+            ours.encode("a" * 2_800, "b" * 2_800)
         except MemoryError:
             print("MemoryError", ours.encode("abc").ids)
     """
-    assert in_a_process(code) == "MemoryError [64, 65]"
+    assert in_a_process(code, megabytes=600) == "MemoryError [64, 65]"
+
+
+def test_overflow_far_longer_than_the_text_is_refused():
+    ours = hf.Tokenizer.from_str(made().to_str())
+    ours.enable_truncation(2)
+    with pytest.raises(ValueError, match="take a smaller stride, or cut one text of a pair only"):
+        ours.encode("a" * 20_000, "b" * 20_000)
+    assert ours.encode("abc").ids == [64, 65]
+    ours.enable_truncation(2, strategy="only_first")
+    with pytest.raises(ValueError, match="too short"):
+        ours.encode("a" * 20_000, "b" * 20_000)
 
 
 def test_damaged_pickles_of_encodings():

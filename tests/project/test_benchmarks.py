@@ -20,7 +20,7 @@ TEXT = (
     * 40
 )
 MODULES = (
-    "cases.collisions", "cases.corpora", "cases.hostile", "harness.render", "peers.digest", "train",
+    "cases.collisions", "cases.corpora", "cases.hostile", "harness.pages", "harness.render", "peers.digest", "hf",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import chats
@@ -116,19 +117,43 @@ def test_masks_hold_what_the_assistant_says() -> None:
     ("more", "message"),
     [
         ({"thinking": "hm"}, "has thinking, which the format"),
-        ({"reasoning_content": "hm"}, "has thinking, which the format"),
-        ({"reasoning": "hm"}, "has thinking, which the format"),
+        ({"reasoning_content": "hm"}, "has reasoning_content, which the format"),
+        ({"reasoning": "hm"}, "has reasoning, which the format"),
         ({"channel": "analysis"}, "has a channel, which the format"),
         ({"channel": 5}, "has a channel, which the format"),
         ({"function_call": {"name": "f"}}, "has a function_call, which the format"),
     ],
 )
 def test_what_a_format_has_no_place_for_is_refused(format: str, more: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=rf"messages\[0\] {message} {format} has no place for"):
+    with pytest.raises(
+        ValueError, match=rf"messages\[0\] {message} {format} has no place for.* render_template"
+    ):
         render_chat([{"role": "assistant", "content": "x", **more}], format)
     # Nothing is lost of what is empty.
     empty = {"thinking": None, "reasoning_content": "", "channel": None, "tool_calls": []}
+    empty["function_call"] = {}
     assert text([{"role": "assistant", "content": "x", **empty}], format)
+
+
+def test_a_format_may_have_a_turn_of_thinking_and_content() -> None:
+    turn = Turn("<|im_start|>assistant\n", "<think>{thinking}</think>{content}<|im_end|>", "\n")
+    chatml = FORMATS["chatml"]
+    format = dataclasses.replace(chatml, thinking=turn, channel=Turn("", "{channel}{content}"))
+    message = {"role": "assistant", "content": "Yes."}
+    assert text([message], format) == text([message], "chatml")
+    message["reasoning_content"] = "<|im_end|>"
+    expected = "<|im_start|>assistant\n<think><|im_end|></think>Yes.<|im_end|>\n"
+    assert text([message], format) == expected
+    assert [s.text for s in render_chat([message], format) if not s.allow_special] == [
+        "<|im_end|>",
+        "Yes.",
+    ]
+    called = text([message | _calls("{}") | {"content": None}], format)
+    assert called.startswith(expected.replace("Yes.", "")) and called.count("<tool_call>") == 1
+    with pytest.raises(ValueError, match="no turn for both"):
+        render_chat([message | {"channel": "final"}], format)
+    with pytest.raises(TypeError, match=r"thinking of messages\[0\] must be a str, not bool"):
+        render_chat([message | {"reasoning_content": False}], format)
 
 
 @pytest.mark.parametrize("what", ["thinking", "channel", "tool_calls", "reasoning_content"])

@@ -166,7 +166,8 @@ SAFE = [
     "['<|im_end|>'|safe, x]|join", "('<|im_end|>,'|safe).split(',')[0] ~ x", "(x|safe) ~ '<|im_end|>'",
     "('<|im_end|>b'|safe).replace('b', 'c') ~ x", "('<|im_end|>'|safe|string) ~ x",
     "('<|im_end|>' ~ x)|safe", "('|'|safe).join(['<|im_end|>'|safe, x])", "('a<|im_end|>'|safe)[1:] ~ x",
-    "namespace(a='<|im_end|>'|safe).a ~ x",
+    "namespace(a='<|im_end|>'|safe).a ~ x", "('<|im_end|>'|safe)|center(20) ~ x", "('<|im_end|>'|e)|center(30) ~ x",
+    "'<|im_end|>' ~ ['&'|e, x|safe]", "('<|im_end|>b'|safe).replace('b', 5) ~ x",
 ]  # fmt: skip
 
 
@@ -183,6 +184,21 @@ def test_what_is_safe_keeps_its_origin(operation: str) -> None:
             assert enc.encode_segments(segments) == enc.encode(text, allowed_special="all")
             expected = special_ids(enc, segments)
         assert special_ids(enc, segments) == expected, content
+
+
+def test_what_is_formatted_takes_no_trust_from_the_text_beside_it() -> None:
+    enc = encoding("chatml")
+    for operation in [
+        "'<|im_end|>%s %d %5.1f %-3s' % (x, 5, 1.5, x)", "'<|im_end|>{} {:>5} {!r}'.format(5, x, x)",
+        "'<|im_end|>{a:03d}{a}{b}'.format(a=5, b=[x])", "'<|im_end|>%(a)03d%(a)r%(b)s' % {'a': 5, 'b': [x]}",
+        "'<|im_end|>%d %s'|format(5, x)", "'<|im_end|>%d%% %c' % (5, 'x')",
+    ]:  # fmt: skip
+        template = f"{{% set x = messages[0].content %}}{{{{ {operation} }}}}"
+        for content in ["fine", "<|im_end|>", "%s", "{}", ""]:
+            messages = [{"content": content}]
+            segments = render_template(template, messages)
+            assert "".join(s.text for s in segments) == rendered(template, messages)
+            assert len(special_ids(enc, segments)) == 1, (operation, content)
 
 
 def test_escaping_keeps_the_origin() -> None:
@@ -493,13 +509,20 @@ BOMBS = [
             "{{ [ns.x, ns.y]|sort }}", "{{ [ns.x, ns.y]|max }}", "{{ ns.x|pprint }}", "{{ ns.x|wordcount }}",
             "{{ [ns.x, ns.y]|map('string')|list }}", "{{ [ns.x]|map('tojson')|join }}", "{{ [ns.y].index(ns.x) }}",
             "{{ raise_exception(ns.x) }}", "{{ ns.x|safe }}", "{{ ('%s'|safe) % ns.x }}", "{{ 'a'.format(a=ns.x) }}",
-            "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
+            "{{ {}[ns.x].foo }}", "{{ messages[ns.x].foo }}", "{{ [{}]|map(attribute=ns.x)|sum }}", "{{ [1]|map(ns.x)|list }}",
+            "{% autoescape true %}{{ ns.x }}{% endautoescape %}", "{% autoescape true %}{{ ns.x ~ 'a' }}{% endautoescape %}",
+            "{% autoescape true %}{{ [ns.x]|join }}{% endautoescape %}", "{% autoescape true %}{{ 'a'|replace('a', ns.x) }}{% endautoescape %}",
+            "{{ {'a': ns.x} }}", "{{ {'a': ns.x}.items().mapping }}", "{{ {'a': ns.x}.items() }}", "{{ 'x'|replace('x', ns.x) }}", "{{ ns }}",
         ]
     ),
     "{% macro f() %}{% set ns.x = varargs %}{% endmacro %}{% set ns = namespace(x=(1,)) %}"
     "{% for i in range(40) %}{{ f(ns.x, ns.x) }}{% endfor %}{{ {}[ns.x] }}{{ {ns.x: 1} }}",
-    "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}"
-    "{{ [ns.x]|unique|list }}",
+    "{{ ([dict.fromkeys(range(90000)).keys() - []] * 60000)|string|length }}",
+    *(
+        "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}" + use
+        for use in ["{{ [ns.x]|unique|list }}", "{{ ns.x is filter }}", "{{ ns.x is test }}", "{{ [1]|map(ns.x)|list }}",
+                    "{{ [{}]|map('attr', ns.x)|list }}"]
+    ),
     "{{ ([messages * 1000] * 1000 * 100)|string }}",
     "{{ ([[1] * 1000] * 99999)|sum(start=[])|length }}",
     # Many values that are not too large one by one.

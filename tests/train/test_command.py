@@ -39,6 +39,7 @@ def test_both_formats_and_a_summary(corpus: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "bytes per token, held-out text" in done.stdout and "peak memory" in done.stdout
+    assert not any(line.endswith(" ") for line in done.stdout.splitlines())
     assert len(load_ranks(ranks)) == 279
     beside = json.loads((tmp_path / "out.encoding.json").read_text())
     assert beside["special_tokens"] == {"<|end|>": 279} and beside["normalization"] is None

@@ -13,7 +13,7 @@ from seeds import seeded
 import bpe_engine
 from bpe_engine import vocabulary
 from vocab_tools import train_vocabulary
-from vocab_tools.corpus import corpus_files, read_texts
+from vocab_tools.corpus import corpus_files, read_texts, reading
 from vocab_tools.train import count_corpus
 from vocab_tools.train.counting import CorpusCounts
 from vocab_tools.train.cutting import cutting
@@ -280,3 +280,28 @@ def test_damaged_files_of_counts(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 100)
     with pytest.raises(OSError, match="no file of counts"):
         vocabulary.CountReader([str(path)])
+
+
+def test_paragraphs_that_are_lines_are_counted_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one text would be; and where a special token has a space, they are one text."""
+    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    path = tmp_path / "text.txt"
+    text = "It's a long paragraph that ends in a full stop, not in a word. <|a b|>.\n\n" * 60
+    path.write_text(text)
+    for special, parts in [("<|end|>", True), ("<|a b|>", False)]:
+        cut = cutting("o200k_base", [special])
+        assert cut.inside_lines == parts
+        assert (len(list(reading.read_texts(path, inside_lines=cut.inside_lines))) > 1) == parts
+        whole = cut.counter()
+        whole.count([text])
+        with count_corpus([path], cut) as counts:
+            assert [row for rows in counts.rows() for row in zip(*rows)] == _rows(whole, tmp_path)
+    assert not cutting(r"[^\n]+|\n").inside_lines
+
+
+def _rows(pieces: vocabulary.PieceCounts, folder: Path) -> list[tuple[bytes, int]]:
+    path = str(folder / "rows.counts")
+    pieces.spill(path)
+    return list(zip(*vocabulary.CountReader([path]).read(1 << 16)))

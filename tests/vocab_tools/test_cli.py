@@ -187,6 +187,25 @@ def test_bad_bases(tmp_path: Path) -> None:
     assert plain["ok"] is False
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "o200k_base"],
+        ["learn", "o200k_base", "-", "-o", "-"],
+        ["train", __file__, "--base", "o200k_base", "--vocab-size", 300_000, "-o", "-"],
+    ],
+)
+def test_the_name_of_an_encoding_is_no_file(tmp_path: Path, arguments: list[object]) -> None:
+    """The message says how to have one, and that works."""
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and "o200k_base is an encoding" in done.stderr
+    if arguments[0] == "check":
+        command = done.stderr.rpartition("vocab-tools ")[2].split()
+        made = run(*command, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        assert run("check", *command[2:], cwd=tmp_path).returncode == 0
+
+
 class Cells(HTMLParser):
     """The texts of a page."""
 

@@ -20,8 +20,9 @@ import bpe_engine
 from bpe_engine import vocabulary
 from vocab_tools.compare import compare_tokenizers, load_subject, renyi_efficiency
 from vocab_tools.compare.segments import segments_of
-from vocab_tools.compare.subjects import RankSubject, Subject
+from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
 from vocab_tools.compare.train import compare_trained
+from vocab_tools.corpus import reading
 from vocab_tools.report.plots import cumulative_cover, group_bars, rank_frequency
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -57,6 +58,21 @@ def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
     assert total.words == len(text.split())
     assert {"latin", "cjk", "cyrillic", "arabic"} <= found.scripts.keys()
     assert sum(size.bytes for size in found.scripts.values()) == total.bytes
+
+
+def test_paragraphs_that_are_lines_are_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were one block, however many; the tokens are those of the whole text."""
+    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    path = tmp_path / "text.txt"
+    text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
+    path.write_text(text)
+    for name in ("gpt2", "o200k_base", "qwen"):
+        found = compare_tokenizers([load_subject(name)], [path])
+        assert found.total.texts > 5 and found.total.characters == len(text)
+        ids = bpe_engine.get_encoding(name).encode_ordinary(text)
+        assert found.rows[0].times == Counter(ids)
 
 
 def test_segments_are_the_text() -> None:
@@ -149,6 +165,48 @@ def test_no_vocabulary_is_larger_than_asked_for(tmp_path: Path) -> None:
     # A folder is a corpus, too.
     found = compare_trained(["bpe", "wordpiece"], [tmp_path], 400)
     assert [row.subject.size <= 400 for row in found.rows] == [True, True]
+
+
+def test_paragraphs_are_lines_to_train_on(tmp_path: Path) -> None:
+    """Empty lines between them, and full stops before these, made one line of all."""
+    path = tmp_path / "a.txt"
+    path.write_text("The lowest and the newest are slower than the widest.\n\n" * 40)
+    found = compare_trained(["bpe"], [path], 320)
+    assert found.total.texts == 4 and found.total.words == 40
+
+
+@pytest.mark.parametrize("name", ["gpt2", "qwen", "wordpiece"])
+def test_lines_of_a_paragraph_count_for_their_scripts(tmp_path: Path, name: str) -> None:
+    english, chinese = "A line of English ends here.\n\n", "还有一行中文。\n\n"
+    path = tmp_path / "a.txt"
+    # In a form that qwen does not keep, and with a line without letters.
+    path.write_text("e\u0301 " + (english + chinese + "(12 + 30)\n\n") * 5, encoding="utf-8")
+    subject = _wordpiece() if name == "wordpiece" else load_subject(name)
+    found = compare_tokenizers([subject], [path])
+    assert {script: size.bytes for script, size in found.scripts.items()} == {
+        "latin": 5 * len(english) + 4,
+        "cjk": 5 * len(chinese.encode()) + 5 * len("(12 + 30)\n\n"),
+    }
+    (row,) = found.rows
+    assert sum(row.scripts.values()) == row.tokens
+    of_chinese = sum(subject.count([chinese.rstrip() + "\n\n", "(12 + 30)\n\n"])[0])
+    if name != "gpt2":  # Its pattern cuts between two line ends before a letter.
+        assert row.scripts["cjk"] == 5 * of_chinese
+
+
+def _wordpiece() -> Subject:
+    tokenizers = pytest.importorskip("tokenizers")
+    vocab = {"[UNK]": 0, "A": 1, "line": 2, ".": 3, "中": 4, "12": 5}
+    made = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocab, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return of_tokenizer("wordpiece", made)
+
+
+def test_lines_of_long_paragraphs_are_texts_that_differ(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("还有一行中文，比这一行更长。\n\n" * 40, encoding="utf-8")
+    found = compare_tokenizers([load_subject("gpt2"), load_subject("qwen")], [path])
+    assert [differing.text for differing in found.differing] == ["还有一行中文，比这一行更长。\n\n"]
 
 
 def test_too_little_text_to_train(tmp_path: Path) -> None:

@@ -141,6 +141,8 @@ def test_numbers_and_encodings_of_lists(tmp_path: Path) -> None:
 def test_patterns_that_will_not_do(base: Path) -> None:
     done = run("check", base, "--pattern-regex", "")
     assert done.returncode == 2 and "is empty" in done.stderr
+    done = run("check", base, "--pattern", "")
+    assert done.returncode == 2 and "--pattern is empty" in done.stderr
     done = run("check", base, "--pattern", "gpt4o")
     assert done.returncode == 2 and "did you mean o200k_base?" in done.stderr
 

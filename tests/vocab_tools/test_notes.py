@@ -73,9 +73,16 @@ def test_kinds_are_known() -> None:
     assert all(KINDS.values())
 
 
+def test_spaces_at_the_ends_of_words_are_seen(tmp_path: Path) -> None:
+    words = listed(tmp_path, " hello world\t3", " the\t3")
+    done = run("learn", QWEN, words, "--keep-space", "-o", tmp_path / "e")
+    assert "warning: ' hello world' would be pre-tokenized to" in done.stderr
+    assert "warning: ' the' is already a token" in done.stderr
+
+
 def test_one_is_singular(tmp_path: Path) -> None:
     done = run("learn", QWEN, listed(tmp_path, "一只猫\t3"), "-o", tmp_path / "e")
-    assert "1 new token, id 151851." in done.stdout
+    assert "1 new token, id 151851. It is in " in done.stdout
     done = run("learn", QWEN, listed(tmp_path, "abcxyzq\t3"), "-o", "-", "--max-merges", 0)
     assert "1 word does not become one token" in done.stderr
     assert "0 new tokens, no ids" in done.stderr

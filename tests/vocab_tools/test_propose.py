@@ -16,6 +16,7 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import COMMAND, run
 
 import bpe_engine
+from bpe_engine import vocabulary
 from vocab_tools import (
     check_vocabulary,
     dump_ranks,
@@ -24,10 +25,11 @@ from vocab_tools import (
     propose_words,
     read_words,
 )
-from vocab_tools.corpus import count_pieces, read_texts
+from vocab_tools.corpus import corpus_effect, count_pieces, counting, read_texts, reading
+from vocab_tools.corpus.counting import PieceCounts
 from vocab_tools.corpus.reading import BLOCK_CHARACTERS
 from vocab_tools.extend.selection import learned_tokens, tokens_of
-from vocab_tools.patterns import named_pattern
+from vocab_tools.patterns import Pattern, named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
 
@@ -148,6 +150,49 @@ def test_memory_is_bounded_by_forgetting_the_rarest(tmp_path: Path) -> None:
     ((_, counts),) = count_pieces([path], named_pattern("gpt2"), most=100)
     assert len(counts.counts) <= 100 and counts.counts[" the"] == 9
     assert counts.forgotten_up_to >= 1 and counts.total == 5009
+
+
+@pytest.mark.parametrize(("pattern", "parts"), [("gpt2", True), (r"[^\n]+|\n", False)])
+def test_paragraphs_that_are_lines_are_read_in_parts(
+    pattern: str, parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every command, where the pattern is a published one."""
+    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    path = tmp_path / "text.txt"
+    path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
+    longest = []
+
+    def seen(cut: Pattern, texts: list[str]) -> list[tuple[str, int]]:
+        longest.append(max(map(len, texts)))
+        return vocabulary.count_pieces(cut.pat_str, texts, nfc=cut.nfc)
+
+    monkeypatch.setattr(counting, "_count", seen)
+    found = propose_words(BYTES, [path], 20, pattern=pattern)
+    assert (max(longest) < 400) == parts
+    encoding = found.pattern.encoding(BYTES, {}) if found.pattern else None
+    assert encoding is not None
+    longest.clear()
+    corpus_effect(path, encoding, encoding, [])
+    assert (max(longest) < 400) == parts
+
+
+def test_marks_of_no_script_are_of_any(tmp_path: Path) -> None:
+    """An iteration mark and a variation selector stand with letters of a script."""
+    path = tmp_path / "text.txt"
+    path.write_text("時々見る堂々 ❤\ufe0f\n" * 9, encoding="utf-8")
+    found = propose_words(BYTES, [path], 50, pattern="gpt2", scripts=["Han", "Hiragana", "other"])
+    assert "時々見る堂々" in {word.word for word in found.words}
+    assert "of other scripts" not in found.left_out
+    with pytest.raises(ValueError, match=r"'latn'; did you mean latin\?"):
+        propose_words(BYTES, [path], 50, scripts=["latn"])
+
+
+def test_what_was_forgotten_again_adds_up() -> None:
+    """A piece may be forgotten at the limit of each time, and so lose the sum of them."""
+    counts = PieceCounts()
+    counts.add([("rare", 1), ("a", 9)], most=1)
+    counts.add([("rare", 2), ("b", 1)], most=1)
+    assert counts.counts == {"a": 9} and counts.forgotten_up_to >= 3
 
 
 def test_the_output_goes_into_learn(tmp_path: Path) -> None:

@@ -178,3 +178,53 @@ def test_null_is_no_text_in_either_format(tmp_path: Path) -> None:
     arrow.parquet.write_table(arrow.table({"text": texts}), table)
     found = ["".join(sum(read_texts(path), [])) for path in (rows, table)]
     assert found == ["ab", "ab"]
+
+
+PROSE = {
+    "English": "The first sentence, of some length, is followed by another one. It ends here.\n\n",
+    "Chinese": "第一句话很长，后面还有一句。这里结束。\n\n",
+    "Korean": "첫 번째 문장은 길고 다음 문장이 이어진다. 여기서 끝난다.\n\n",
+    "Arabic": "الجملة الأولى طويلة وتتبعها جملة أخرى. تنتهي هنا.\n\n",
+}
+
+
+@pytest.mark.parametrize("language", PROSE)
+def test_paragraphs_that_are_lines_come_in_bounded_blocks(language: str, tmp_path: Path) -> None:
+    text = PROSE[language] * (20 * reading.BLOCK_CHARACTERS // len(PROSE[language].encode()))
+    path = tmp_path / "text.txt"
+    path.write_text(text, encoding="utf-8")
+    found = [block for (block,) in read_texts(path, inside_lines=True)]
+    assert "".join(found) == text
+    assert max(map(len, found)) < 6 * reading.BLOCK_CHARACTERS
+    assert len(found) >= 3
+    for name in PATTERNS:
+        encoding = bpe_engine.get_encoding(name)
+        for one, other in zip(found, found[1:]):
+            left, right = one[-200:], other[:200]
+            assert encoding.split(left) + encoding.split(right) == encoding.split(left + right)
+
+
+def test_cuts_inside_lines_change_no_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever text is cut behind a word, in every published pattern."""
+    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 16)
+    monkeypatch.setattr(reading, "_MOST_UNCUT", 0)
+    chooser = seeded("cuts inside lines")
+    words = [
+        "word", "Word", "WORD", "4", "12345", ".", ",", "!?", "/", "'", "'s", "'S", "[", "(", "-",
+        " ", " ", "  ", "\t", "\u3000", "\u00a0", "\n", ".\n\n", "，", "。", "。\n\n", "！", "：",
+        "猫", "の", "é", "e\u0301", "\u0301", "ß", "я", "\u0915\u093f", "\u0915", "한", "ك", "ג",
+        "ω", "ก", "ำ", "😀", "\u200d", "½",
+    ]  # fmt: skip
+    encodings = [bpe_engine.get_encoding(name) for name in PATTERNS]
+    path = tmp_path / "text.txt"
+    cuts = 0
+    for _ in range(60):
+        text = "".join(chooser.choices(words, k=150))
+        path.write_bytes(text.encode())
+        found = [block for (block,) in read_texts(path, inside_lines=True)]
+        assert "".join(found) == text
+        cuts += len(found) - 1
+        for encoding in encodings:
+            parts = [piece for block in found for piece in encoding.split(block)]
+            assert parts == encoding.split(text), encoding.name
+    assert cuts > 300

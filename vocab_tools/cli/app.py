@@ -8,6 +8,8 @@ import sys
 
 import click
 
+import bpe_engine
+
 from ..text import visible
 from . import PIPE_CLOSED
 from .check import check
@@ -21,7 +23,7 @@ from .train import train
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="bpe-engine")
+@click.version_option(bpe_engine.__version__, prog_name="vocab-tools")
 def cli() -> None:
     """Extend, check, train, convert and compare byte-level BPE vocabularies.
 

@@ -31,6 +31,7 @@ from .inputs import (
 from .options import (
     FILE,
     FILE_OR_STDIN,
+    RANKS,
     chosen_pattern,
     corpus_options,
     output_options,
@@ -46,7 +47,7 @@ _COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 @click.command()
-@click.argument("base", type=FILE)
+@click.argument("base", type=RANKS)
 @click.argument("extra", type=FILE, nargs=-1)
 @pattern_options()
 @special_tokens_option

@@ -17,8 +17,8 @@ from .console import console, print_notes, progress_bar, readable_errors, say
 from .inputs import refuse_repeated, special_inputs
 from .learn import effect_on, explain
 from .options import (
-    FILE,
     FILE_OR_STDIN,
+    RANKS,
     chosen_pattern,
     learn_options,
     output_options,
@@ -33,7 +33,7 @@ OF_LISTS = ("spaced form", "stripped space", "repeated word")
 
 
 @click.command()
-@click.argument("base", type=FILE)
+@click.argument("base", type=RANKS)
 @click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @click.option("-w", "--words", "word_file", help="Write the proposed words to this file, too.")

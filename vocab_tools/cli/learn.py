@@ -35,8 +35,8 @@ from .inputs import (
     word_source,
 )
 from .options import (
-    FILE,
     FILE_OR_STDIN,
+    RANKS,
     chosen_pattern,
     corpus_options,
     learn_options,
@@ -51,7 +51,7 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
 
 
 @click.command()
-@click.argument("base", type=FILE)
+@click.argument("base", type=RANKS)
 @click.argument("words", type=FILE_OR_STDIN)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @pattern_options()
@@ -172,7 +172,8 @@ def effect_on(
 
 def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, output: str) -> None:
     """Prints what was learned."""
-    where = f" They are in {output}." if result.tokens and output != STANDARD else ""
+    verb = "It is" if len(result.tokens) == 1 else "They are"
+    where = f" {verb} in {output}." if result.tokens and output != STANDARD else ""
     say_base(to, result.pattern.label, result.recognised)
     parts = sections(result, effect, ROWS_SHOWN)
     summary, *others = (part for part in parts if part.title != "Remarks")

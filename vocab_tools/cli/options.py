@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+import bpe_engine
 
 from ..corpus.reading import ERRORS
 from ..patterns import is_regex, named_pattern, regex_pattern
@@ -13,6 +16,24 @@ from ..ranks import read_special_tokens
 from ..report import check_ending
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class RankFile(click.Path):
+    """A rank file; the name of an encoding is none."""
+
+    def convert(self, value: Any, param: Any, context: Any) -> Any:
+        if value in bpe_engine.list_encoding_names() and not os.path.exists(value):
+            self.fail(
+                f"{value} is an encoding, and a rank file is needed; write its ranks to one with "
+                f"vocab-tools convert {value} {value}.tiktoken",
+                param,
+                context,
+            )
+        return super().convert(value, param, context)
+
+
+#: A file of ranks that is read.
+RANKS = RankFile(exists=True, dir_okay=False, readable=True)
 
 #: A file that is read; ``-`` is none.
 FILE = click.Path(exists=True, dir_okay=False, readable=True)
@@ -176,6 +197,8 @@ def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
     if pattern is not None and regex is not None:
         raise click.UsageError("--pattern and --pattern-regex exclude each other; give one")
     try:
+        if pattern == "":
+            raise click.UsageError("--pattern is empty; give the name of an encoding")
         if regex == "":
             raise click.UsageError("--pattern-regex is empty, and would cut no text; give a regex")
         if regex is not None:
@@ -198,8 +221,3 @@ def read_special_option(path: str | None) -> dict[str, int] | None:
     if path is None:
         return None
     return {} if path == "none" else read_special_tokens(path)
-
-
-def special_inputs(path: str | None) -> list[str]:
-    """The file that ``--special-tokens`` names, when it names one."""
-    return [] if path in (None, "none") else [str(path)]

@@ -29,6 +29,7 @@ from .inputs import expect_ranks, expect_text, expect_words, refuse_repeated
 from .options import (
     FILE,
     FILE_OR_STDIN,
+    RANKS,
     Command,
     chosen_pattern,
     pattern_options,
@@ -69,7 +70,7 @@ def propose_options(command: Command) -> Command:
 
 
 @click.command()
-@click.argument("base", type=FILE)
+@click.argument("base", type=RANKS)
 @click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the words; - for stdout.")
 @propose_options

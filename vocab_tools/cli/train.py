@@ -23,7 +23,7 @@ from ..train.counting import CorpusCounts
 from ..train.cutting import cutting
 from ..train.superwords import MAX_WORDS
 from ..train.training import TIES, UNITS, base_cutting
-from .console import console, readable_errors, say, steps_bar
+from .console import console, print_table, readable_errors, say, steps_bar
 from .counting import (
     checkpoint_paths,
     checkpointed,
@@ -31,7 +31,7 @@ from .counting import (
     expanded,
     print_repeated,
 )
-from .options import FILE, Command, chosen_pattern
+from .options import RANKS, Command, chosen_pattern
 
 #: The last tokens that were learned, on the screen.
 TOKENS_SHOWN = 8
@@ -59,7 +59,7 @@ def training_options(command: Command) -> Command:
             metavar="N",
             help="From N tokens on, merges may cross the pattern's borders inside a line.",
         ),
-        click.option("--base", type=FILE, help="Ranks to go on from: all of their ids stay."),
+        click.option("--base", type=RANKS, help="Ranks to go on from: all of their ids stay."),
         click.option(
             "--ties",
             type=click.Choice(TIES),
@@ -280,7 +280,7 @@ def print_summary(
     table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(name, value)
-    to.print(table)
+    print_table(to, table)
 
 
 def peak_memory() -> int | None:

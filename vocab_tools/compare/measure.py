@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import itertools
 import os
+import unicodedata
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ..corpus.reading import STANDARD, corpus_files, read_texts
 from .result import Comparison, Differing, Measured
-from .segments import MOST_SHOWN, Size, main_script, segments_of
+from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject
 
 #: Texts on which the tokenizers differ most.
@@ -24,8 +28,30 @@ FEWEST_TOKENS = 8
 #: Called with bytes done and bytes in all.
 ProgressFunction = Callable[[int, int], None]
 
-#: What each tokenizer makes of a block: tokens by segment, and how often each id comes.
-_Counted = list[tuple[list[int], Counter[int]]]
+
+@dataclass(frozen=True)
+class _Counted:
+    """What a tokenizer makes of a block."""
+
+    tokens: int
+    #: Tokens by script.
+    scripts: Counter[str]
+    #: How often each id comes.
+    times: Counter[int]
+    #: Tokens of each text that may be shown.
+    shown: list[int]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A part of a file."""
+
+    size: Size
+    scripts: dict[str, Size]
+    #: Texts that are short enough to be shown.
+    shown: list[str]
+    #: By tokenizer.
+    counted: list[_Counted]
 
 
 def compare_tokenizers(
@@ -38,8 +64,9 @@ def compare_tokenizers(
 ) -> Comparison:
     """Measures tokenizers on the same text.
 
-    Lines and paragraphs are encoded one by one. A text counts for the script that most of its
-    letters are written in; words are what white space separates.
+    Lines and paragraphs are encoded one by one. A line counts for the script that most of its
+    letters are written in, and one without letters for that of the line before it; words are what
+    white space separates.
 
     Args:
         subjects: from :func:`load_subject`.
@@ -68,23 +95,23 @@ def compare_tokenizers(
     paths = corpus_files(corpus)
     sizes = [0 if path == STANDARD else Path(path).stat().st_size for path in paths]
     meter = _Meter(subjects)
+    inside_lines = all(subject.inside_lines for subject in subjects)
     done = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, size in zip(paths, sizes):
             meter.start_file(path)
-            waiting: deque[tuple[list[str], Future[_Counted]]] = deque()
+            waiting: deque[Future[_Block]] = deque()
             read = 0
-            for block in _blocks(read_texts(path, field, errors)):
-                waiting.append((block, pool.submit(_count, subjects, block)))
+            for block in _blocks(read_texts(path, field, errors, inside_lines=inside_lines)):
+                waiting.append(pool.submit(_count, subjects, block))
                 # Few blocks are in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):
-                    segments, counted = waiting.popleft()
-                    meter.add(segments, counted.result())
+                    meter.add(waiting.popleft().result())
                 read += sum(map(len, block))
                 if progress is not None:
                     progress(done + min(read, size), sum(sizes))
-            for segments, counted in waiting:
-                meter.add(segments, counted.result())
+            while waiting:
+                meter.add(waiting.popleft().result())
             done += size
     return meter.comparison()
 
@@ -93,7 +120,7 @@ def compare_texts(subjects: Sequence[Subject], name: str, texts: list[str]) -> C
     """The same for texts that are in memory, as one file of this name."""
     meter = _Meter(subjects)
     meter.start_file(name)
-    meter.add(texts, _count(subjects, texts))
+    meter.add(_count(subjects, texts))
     return meter.comparison()
 
 
@@ -103,9 +130,53 @@ def _blocks(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
             yield segments
 
 
-def _count(subjects: Sequence[Subject], texts: list[str]) -> _Counted:
-    counted = (subject.count(texts) for subject in subjects)
-    return [(lengths, Counter(times)) for lengths, times in counted]
+def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
+    sizes: dict[str, Size] = {}
+    total = Size()
+    parts = [script_parts(text) for text in texts]
+    for text, parts_of_text in zip(texts, parts):
+        for script, part in parts_of_text:
+            sizes.setdefault(script, Size()).add(part)
+        total.add(text)
+    lines = [line for text in texts if len(text) > MOST_SHOWN for line in lines_of(text)]
+    lines = [line for line in lines if len(line) <= MOST_SHOWN] if len(subjects) > 1 else []
+    shown = [text for text in texts if len(text) <= MOST_SHOWN]
+    counted = []
+    for subject in subjects:
+        lengths, times = subject.count(texts)
+        scripts: Counter[str] = Counter()
+        for text, length, parts_of_text in zip(texts, lengths, parts):
+            if len(parts_of_text) == 1:
+                scripts[parts_of_text[0][0]] += length
+            else:
+                for (script, _), tokens in zip(
+                    parts_of_text, _by_part(subject, text, parts_of_text)
+                ):
+                    scripts[script] += tokens
+        short = [length for text, length in zip(texts, lengths) if len(text) <= MOST_SHOWN]
+        short += subject.count(lines)[0] if lines else []
+        counted.append(_Counted(sum(lengths), scripts, Counter(times), short))
+    return _Block(total, sizes, [*shown, *lines], counted)
+
+
+def _by_part(subject: Subject, text: str, parts: Sequence[tuple[str, str]]) -> list[int]:
+    """How many tokens of a text begin in each of its parts. Where the tokens are not the bytes of
+    the text, as those of WordPiece, each part is encoded by itself."""
+    tokens = [len(token) for token in subject.cut(text)]
+    for form in (None, "NFC"):
+        sizes = [len(_in_form(part, form).encode()) for _, part in parts]
+        if sum(sizes) == sum(tokens):
+            ends = list(itertools.accumulate(sizes))
+            starts = itertools.accumulate(tokens, initial=0)
+            found = [0] * len(parts)
+            for start, _ in zip(starts, tokens):
+                found[bisect.bisect_right(ends, start)] += 1
+            return found
+    return subject.count([part for _, part in parts])[0]
+
+
+def _in_form(text: str, form: Literal["NFC"] | None) -> str:
+    return text if form is None else unicodedata.normalize(form, text)
 
 
 class _Meter:
@@ -126,32 +197,29 @@ class _Meter:
         for row in self.comparison_so_far.rows:
             row.files.setdefault(name, 0)
 
-    def add(self, segments: list[str], counted: _Counted) -> None:
+    def add(self, block: _Block) -> None:
         """Takes a block."""
         found = self.comparison_so_far
-        scripts = [main_script(segment) for segment in segments]
         size = found.files[self.file]
-        for segment, script in zip(segments, scripts):
-            one = Size()
-            one.add(segment)
-            size += one
+        size += block.size
+        for script, of_block in block.scripts.items():
             of_script = found.scripts.setdefault(script, Size())
-            of_script += one
-        for row, times, (lengths, used) in zip(found.rows, self.times, counted):
-            row.files[self.file] += sum(lengths)
-            for script, length in zip(scripts, lengths):
-                row.scripts[script] = row.scripts.get(script, 0) + length
-            times.update(used)
+            of_script += of_block
+        for row, times, counted in zip(found.rows, self.times, block.counted):
+            row.files[self.file] += counted.tokens
+            for script, tokens in counted.scripts.items():
+                row.scripts[script] = row.scripts.get(script, 0) + tokens
+            times.update(counted.times)
         if len(self.subjects) > 1:
-            self._keep_differing(segments, [lengths for lengths, _ in counted])
+            self._keep_differing(block.shown, [counted.shown for counted in block.counted])
 
-    def _keep_differing(self, segments: list[str], lengths: list[list[int]]) -> None:
-        for segment, counts in zip(segments, zip(*lengths)):
+    def _keep_differing(self, texts: list[str], lengths: list[list[int]]) -> None:
+        for text, counts in zip(texts, zip(*lengths)):
             fewest, most = min(counts), max(counts)
-            if fewest < FEWEST_TOKENS or fewest == most or len(segment) > MOST_SHOWN:
+            if fewest < FEWEST_TOKENS or fewest == most:
                 continue
-            entry = (most / fewest, next(self.numbers), segment)
-            if any(text == segment for _, _, text in self.differing):
+            entry = (most / fewest, next(self.numbers), text)
+            if any(kept == text for _, _, kept in self.differing):
                 continue
             if len(self.differing) < MOST_DIFFERING:
                 heapq.heappush(self.differing, entry)

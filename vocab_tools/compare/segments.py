@@ -13,7 +13,13 @@ from ..corpus.scripts import script_of
 #: tokens of the segments are those of the whole text.
 _CUT = re.compile(r"(?<=\S\n)(?=[^\W\d_])")
 
-#: Segments that are longer are cut into parts when they are shown.
+#: The script of text without letters.
+OTHER = "other"
+
+#: A line, with the line ends behind it.
+_LINE = re.compile(r"[^\n]*\n+|[^\n]+")
+
+#: Of segments that are longer, lines are shown.
 MOST_SHOWN = 240
 
 
@@ -51,6 +57,15 @@ def segments_of(texts: list[str]) -> list[str]:
     return [segment for text in texts for segment in _CUT.split(text) if segment]
 
 
+def lines_of(text: str) -> list[str]:
+    """A text cut into lines, with the line ends behind them.
+
+    >>> lines_of("a line.\\n\\nmore\\n  indented")
+    ['a line.\\n\\n', 'more\\n', '  indented']
+    """
+    return _LINE.findall(text)
+
+
 @functools.lru_cache(maxsize=1 << 16)
 def _script_of_character(character: str) -> str:
     return script_of(character)
@@ -65,5 +80,23 @@ def main_script(text: str) -> str:
     scripts: Counter[str] = Counter()
     for character, times in Counter(text).items():
         scripts[_script_of_character(character)] += times
-    scripts.pop("other", None)
-    return scripts.most_common(1)[0][0] if scripts else "other"
+    scripts.pop(OTHER, None)
+    return scripts.most_common(1)[0][0] if scripts else OTHER
+
+
+def script_parts(text: str) -> list[tuple[str, str]]:
+    """A text cut into lines of one script, each with the script of most letters in it; a line
+    without letters goes with the line before it, or else with the one behind it.
+
+    >>> script_parts("12\\nthe word\\n42\\n还有一行\\n")
+    [('latin', '12\\nthe word\\n42\\n'), ('cjk', '还有一行\\n')]
+    """
+    parts: list[tuple[str, list[str]]] = []
+    for line in lines_of(text):
+        script = main_script(line)
+        if not parts or OTHER not in (script, parts[-1][0]) and script != parts[-1][0]:
+            parts.append((script, []))
+        elif script != OTHER:
+            parts[-1] = (script, parts[-1][1])
+        parts[-1][1].append(line)
+    return [(script, "".join(lines)) for script, lines in parts]

@@ -16,6 +16,7 @@ from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 from ..convert import Definition, load, locate_source
 from ..convert.alphabet import read
 from ..convert.tokenizer_json import dump
+from ..patterns import is_published
 
 #: How Unigram models spell the token of a byte.
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
@@ -32,6 +33,8 @@ class Subject(Protocol):
     size: int
     #: The id of what stands for unknown characters.
     unknown: int | None
+    #: Whether text may be cut inside a line, behind a word, and has the same tokens.
+    inside_lines: bool
 
     def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
         """How many tokens each text has, and how often each id comes in all together."""
@@ -51,6 +54,7 @@ class RankSubject:
 
     def __init__(self, name: str, encoding: bpe_engine.Encoding) -> None:
         self.name = name
+        self.inside_lines = is_published(vocabulary.pattern(encoding))
         self._encoding = encoding
         self._specials = {
             number: special.encode()
@@ -74,12 +78,16 @@ class RankSubject:
 class FileSubject:
     """A ``tokenizer.json``, whose added tokens are found in texts.
 
+    Of how it cuts text nothing is known.
+
     Args:
         name: what people call it.
         tokenizer: of :mod:`bpe_engine.hf`, or of the package `tokenizers`.
         method: "byte-level BPE", or the type of the model.
         unknown: the token for unknown characters.
     """
+
+    inside_lines = False
 
     def __init__(self, name: str, tokenizer: Any, method: str, unknown: str | None = None) -> None:
         self.name, self.method = name, method

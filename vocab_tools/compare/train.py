@@ -14,7 +14,7 @@ from ..text import plural
 from ..train import train_vocabulary
 from .measure import compare_texts
 from .result import Comparison, Differing, Measured, rates
-from .segments import MOST_SHOWN, segments_of
+from .segments import MOST_SHOWN, lines_of
 from .subjects import RankSubject, Subject, of_tokenizer
 
 #: The methods that can be trained.
@@ -86,7 +86,8 @@ def compare_trained(
         line
         for path in corpus_files(corpus)
         for block in read_texts(path, field, errors)
-        for line in segments_of(block)
+        for text in block
+        for line in lines_of(text)
     ]
     held_out = lines[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]
     training = [line for place, line in enumerate(lines, 1) if place % HELD_OUT_ONE_IN]

@@ -218,7 +218,9 @@ def _notes(definition: Definition, goal: Location) -> list[str]:
 def _texts(
     definition: Definition, corpus: Iterable[str], field: str, errors: str
 ) -> Iterator[list[str]]:
-    blocks = (block for path in corpus for block in read_texts(path, field, errors))
+    blocks = (
+        block for path in corpus for block in read_texts(path, field, errors, inside_lines=True)
+    )
     return battery(definition.tokens, definition.special_tokens, blocks)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bpe_engine import vocabulary
 
-from ..patterns import Pattern
+from ..patterns import Pattern, is_published
 from .reading import STANDARD, read_texts
 
 #: The most distinct pieces that are kept. When there are more, the rarest are forgotten.
@@ -30,6 +30,8 @@ class PieceCounts:
     total: int = 0
     #: Pieces that occurred at most this often may be missing; 0 when nothing was forgotten.
     forgotten_up_to: int = 0
+    #: Pieces with counts up to this were forgotten the last time.
+    _rarest: int = 0
 
     def add(self, pieces: Iterable[tuple[str, int]], most: int = MOST_PIECES) -> None:
         """Adds counts, and forgets the rarest pieces when there are more than ``most``."""
@@ -38,8 +40,10 @@ class PieceCounts:
             counts[piece] = counts.get(piece, 0) + count
             self.total += count
         while len(self.counts) > most:
-            self.forgotten_up_to += 1
-            rarest = self.forgotten_up_to
+            # What is forgotten may come again, and be forgotten again.
+            self._rarest += 1
+            self.forgotten_up_to += self._rarest
+            rarest = self._rarest
             self.counts = {piece: n for piece, n in self.counts.items() if n > rarest}
 
 
@@ -73,7 +77,10 @@ def count_pieces(
             counts = PieceCounts()
             waiting: deque[Future[list[tuple[str, int]]]] = deque()
             read = 0
-            for texts in read_texts(path, field, errors):
+            # A regular expression may have pieces of several words.
+            inside_lines = is_published(pattern.pat_str)
+            blocks = read_texts(path, field, errors, inside_lines=inside_lines)
+            for texts in blocks:
                 waiting.append(pool.submit(_count, pattern, texts))
                 # Few blocks are in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):

@@ -45,18 +45,35 @@ _PACKED_BYTES = 1 << 11
 _CONTEXT = 4
 
 #: Letters and digits that every published pattern, of any version of Unicode, takes for such.
-_IN_WORD = re.compile(
-    "[0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0410-\u044f\u3041-\u3096\u4e00-\u9fa5]"
+_WORD_CHARACTERS = (
+    "0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0391-\u03a1\u03a3-\u03c9\u0410-\u044f"
+    "\u05d0-\u05ea\u0621-\u063a\u0641-\u064a\u0904-\u0939\u0e01-\u0e30\u3041-\u3096\u4e00-\u9fa5"
+    "\uac00-\ud7a3"
 )
+_IN_WORD = re.compile(f"[{_WORD_CHARACTERS}]")
+
+#: What ends a word, and never is of its piece, inside a line.
+BEHIND_WORDS = " \u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
+
+#: The text up to the last end of a word.
+_WORD_END = re.compile(f".*[{_WORD_CHARACTERS}](?=[{BEHIND_WORDS}])", re.DOTALL)
+
+#: So many blocks without a line end where text can be cut are cut inside a line.
+_MOST_UNCUT = 4
 
 
 def read_texts(
-    path: str | os.PathLike[str], field: str = "text", errors: str = "strict"
+    path: str | os.PathLike[str],
+    field: str = "text",
+    errors: str = "strict",
+    *,
+    inside_lines: bool = False,
 ) -> Iterator[list[str]]:
     """The texts of a file, in blocks of some 250,000 characters.
 
-    A plain file is one text; it is cut where every published pattern cuts, at most line ends; a
-    stretch without such a place is one block. In ``.jsonl`` and ``.parquet`` files every row is a
+    A plain file is one text; it is cut where every published pattern cuts, at most line ends. A
+    stretch without such a place, as of paragraphs that are lines and end in full stops, with empty
+    lines between them, is one block, or with ``inside_lines`` cut behind a word. In ``.jsonl`` and ``.parquet`` files every row is a
     text, and rows that are null have none.
 
     Args:
@@ -64,6 +81,8 @@ def read_texts(
             bytes. ``-`` is standard input, which is plain text, packed or not.
         field: the name of the JSON field or the Parquet column that has the text.
         errors: "replace" puts U+FFFD where bytes are no UTF-8.
+        inside_lines: cut long stretches between a word and a space or a full stop of Chinese, too,
+            where every published pattern cuts.
 
     Raises:
         ValueError: the file is not UTF-8, a line is no JSON object, or it has no such field.
@@ -77,7 +96,7 @@ def read_texts(
         return _blocks_of_rows(_parquet_rows(path, field))
     if name.removesuffix(".gz").removesuffix(".zst").endswith(JSON_LINES):
         return _blocks_of_rows(_json_rows(path, field, errors))
-    return ([block] for block in _blocks_of_text(path, errors))
+    return ([block] for block in _blocks_of_text(path, errors, inside_lines))
 
 
 def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -234,7 +253,7 @@ def _not_utf8(where: str, error: UnicodeDecodeError, offset: int) -> ValueError:
     )
 
 
-def _blocks_of_text(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
+def _blocks_of_text(path: str | os.PathLike[str], errors: str, inside_lines: bool) -> Iterator[str]:
     # What waits for a place to cut, and its end, where a cut may be with what follows.
     parts: list[str] = []
     rest = ""
@@ -242,6 +261,8 @@ def _blocks_of_text(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
         for block in _decoded(file, path, errors):
             rest += block
             end = _cut(rest)
+            if not end and inside_lines and len(parts) >= _MOST_UNCUT:
+                end = _end_of_word(rest)
             if end:
                 yield "".join([*parts, rest[:end]])
                 parts, rest = [], rest[end:]
@@ -285,6 +306,12 @@ def _cut(text: str) -> int:
             return before
         end = text.rfind("\n", 1, end)
     return 0
+
+
+def _end_of_word(text: str) -> int:
+    """The last end of a word inside a line, where every published pattern cuts; or 0."""
+    found = _WORD_END.match(text)
+    return found.end() if found else 0
 
 
 def _blocks_of_rows(rows: Iterator[str]) -> Iterator[list[str]]:

@@ -12,7 +12,8 @@ ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"
 #: First words of the names of letters that name no script.
 NO_SCRIPTS = frozenset(
     "combining modifier mathematical micro feminine masculine double fullwidth halfwidth script "
-    "black kelvin angstrom ohm vertical superscript subscript".split()
+    "black kelvin angstrom ohm vertical superscript subscript alef bet gimel dalet caron euler "
+    "ideographic information masu planck roman turned variation vedic".split()
 )
 
 

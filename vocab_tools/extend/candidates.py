@@ -47,19 +47,24 @@ def sort_words(
         if pieces != [word]:
             if word not in found.refused:
                 cut = shorten(quoted_list(pieces), MOST_PIECES)
-                text = f"{shorten(word)} would be pre-tokenized to {cut}; it cannot become a token"
+                text = f"{_named(word)} would be pre-tokenized to {cut}; it cannot become a token"
                 notes.append(Note("split", text))
             found.refused[word] = pieces
         elif word.encode() in ranks:
             number = ranks[word.encode()]
             if word not in found.skipped:
-                text = f"{shorten(word)} is already a token, with id {number}; skipped"
+                text = f"{_named(word)} is already a token, with id {number}; skipped"
                 notes.append(Note("already a token", text))
             found.skipped[word] = number
         else:
             found.words[word] = found.words.get(word, 0) + frequency
     _note_marks(found.refused, pattern, notes)
     return found
+
+
+def _named(word: str) -> str:
+    """A word in a sentence; in quotes where spaces at its ends could not be seen."""
+    return shorten(word if word == word.strip() else quoted(word))
 
 
 def _check_word(word: object, frequency: object, any_frequency: bool) -> None:

@@ -158,7 +158,7 @@ def _counted(
     reading = count_pieces(corpus, pattern, field=field, errors=errors, progress=update)
     for _, counts in reading:
         all_counts.add(counts.counts.items())
-        all_counts.forgotten_up_to = max(all_counts.forgotten_up_to, counts.forgotten_up_to)
+        all_counts.forgotten_up_to += counts.forgotten_up_to
     return all_counts
 
 

@@ -17,6 +17,12 @@ from .sections import Section
 #: Characters of a token that are shown, and from which length on a run is shown by its length.
 SHOWN_OF_A_TOKEN, LONG_RUN = 40, 8
 
+#: What the figures by script are.
+BY_LINE = (
+    "A line counts for the script that most of its letters are written in, and one without letters "
+    "for that of the line before it."
+)
+
 #: Characters of a text that are shown in the terminal.
 SHOWN_CHARACTERS = 60
 
@@ -55,7 +61,8 @@ def comparison_sections(comparison: Comparison, most_rows: int) -> list[Section]
         parts.append(
             Section(
                 f"By {name}",
-                "Tokens, and how many of them for a byte, a character and a word.",
+                "Tokens, and how many of them for a byte, a character and a word."
+                + (f" {BY_LINE}" if name == "script" else ""),
                 headings,
                 lines[:most_rows],
                 len(lines),
@@ -279,8 +286,7 @@ def _by_group(comparison: Comparison) -> Part:
             for line in _group_rows(comparison, sizes, tokens)
         ]
         tables.append(TableView(f"by-{name}", headings, lines, leaf=30))
-    text = "A line counts for the script that most of its letters are written in."
-    return Part("groups", "By file and script", text, tables=tables, charts=plots)
+    return Part("groups", "By file and script", BY_LINE, tables=tables, charts=plots)
 
 
 def _use(comparison: Comparison) -> Part:

@@ -276,7 +276,10 @@ class _Run:
         """Blocks, each with the place behind it."""
         first, skipped = self.place
         for number in range(first, len(self.files)):
-            blocks = read_texts(self.files[number], self.field, self.errors)
+            inside_lines = self.counts.cutting.inside_lines
+            blocks = read_texts(
+                self.files[number], self.field, self.errors, inside_lines=inside_lines
+            )
             for index, texts in enumerate(blocks):
                 if number > first or index >= skipped:
                     yield (number, index + 1), texts

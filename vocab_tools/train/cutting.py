@@ -9,7 +9,8 @@ from typing import Any
 
 from bpe_engine import vocabulary
 
-from ..patterns import Pattern, find_pattern
+from ..corpus.reading import BEHIND_WORDS
+from ..patterns import Pattern, find_pattern, is_published
 from ..text import shorten
 
 #: The pattern for a vocabulary that has no base: it keeps combining marks with their letters.
@@ -26,6 +27,8 @@ class Cutting:
     special_tokens: tuple[str, ...] = ()
     #: Whether text is brought into Unicode normalization form C first.
     nfc: bool = False
+    #: Whether text may be cut inside a line, behind a word, and has the same pieces.
+    inside_lines: bool = False
 
     def counter(self) -> vocabulary.PieceCounts:
         """Counts of nothing yet."""
@@ -74,4 +77,9 @@ def cutting(
         # Files are read in blocks that end at line ends.
         if "\n" in name or "\r" in name:
             raise ValueError(f"the special token {name!r} has a line end; give it another name")
-    return Cutting(found.pat_str, tuple(special_tokens), found.nfc if nfc is None else nfc)
+    return Cutting(
+        found.pat_str,
+        tuple(special_tokens),
+        found.nfc if nfc is None else nfc,
+        is_published(found.pat_str) and set(BEHIND_WORDS).isdisjoint("".join(special_tokens)),
+    )

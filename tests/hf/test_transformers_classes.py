@@ -1,0 +1,172 @@
+"""Classes of transformers that build their object themselves: loaded patched and not."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+
+import pytest
+from hf_oracle import TEXTS, tokenizer_path
+
+transformers = pytest.importorskip("transformers")
+
+import tokenizers  # noqa: E402
+
+from bpe_engine import hf  # noqa: E402
+from bpe_engine.hf.deferred import Deferred  # noqa: E402
+
+CLASSES = [
+    ("gpt2", "GPT2Tokenizer"),
+    ("dolma2", "GPT2Tokenizer"),
+    ("phi-2", "CodeGenTokenizer"),
+    ("gpt-neox-pii", "GPTNeoXTokenizer"),
+    ("roberta-base", "RobertaTokenizer"),
+    ("whisper-tiny", "WhisperTokenizer"),
+]
+OTHERS = [
+    ("deepseek", "LlamaTokenizer"),
+    ("gpt2", "Qwen2Tokenizer"),
+    ("gpt2", "LukeTokenizer"),
+    ("gpt2", "CohereTokenizer"),
+    ("gpt2", "CodeGenTokenizer"),
+    ("roberta-base", "BlenderbotTokenizer"),
+    ("roberta-base", "DebertaTokenizer"),
+    ("roberta-base", "LayoutLMv3Tokenizer"),
+    ("roberta-base", "NougatTokenizer"),
+    ("phi-2", "GPT2Tokenizer"),
+    ("dolma2", "GPTNeoXTokenizer"),
+]
+THOROUGH = [pytest.param(*case, marks=pytest.mark.thorough) for case in OTHERS]
+OPTIONS = [
+    {},
+    {"add_prefix_space": True},
+    {"add_bos_token": True, "pad_token": "<new>", "extra_special_tokens": ["<a>", " b"]},
+]
+
+
+@pytest.fixture
+def patched():
+    hf.patch_transformers()
+    yield
+    hf.unpatch_transformers()
+
+
+def folder_of(file, name, folder):
+    with open(tokenizer_path(file), encoding="utf-8") as read:
+        (folder / "tokenizer.json").write_text(read.read(), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    return folder
+
+
+def load_both(folder, **options):
+    load = transformers.AutoTokenizer.from_pretrained
+    theirs = load(folder, **options)
+    hf.patch_transformers()
+    try:
+        ours = transformers.AutoTokenizer.from_pretrained(folder, **options)
+    finally:
+        hf.unpatch_transformers()
+    assert transformers.AutoTokenizer.from_pretrained == load
+    return ours, theirs
+
+
+def attributes(tokenizer):
+    return {name: repr(value) for name, value in vars(tokenizer).items() if name != "_tokenizer"}
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(options) or "plain")
+@pytest.mark.parametrize(("file", "name"), CLASSES + THOROUGH)
+def test_loaded_alike(file, name, options, tmp_path, monkeypatch):
+    built, deferred = [], []
+    build, to_str = Deferred.build, Deferred.to_str
+    monkeypatch.setattr(Deferred, "build", lambda self: built.append(1) or build(self))
+    monkeypatch.setattr(Deferred, "to_str", lambda self: deferred.append(1) or to_str(self))
+    ours, theirs = load_both(folder_of(file, name, tmp_path), **options)
+    assert type(ours) is type(theirs)
+    assert isinstance(ours._tokenizer, hf.Tokenizer)
+    if (file, name) in CLASSES:
+        assert deferred and not built
+    assert attributes(ours) == attributes(theirs)
+    assert ours._tokenizer.to_str() == theirs._tokenizer.to_str()
+    assert ours.added_tokens_decoder == theirs.added_tokens_decoder
+    if name != "LayoutLMv3Tokenizer":
+        for text in [*TEXTS, "x<new>y <a> b"]:
+            a, b = ours(text, "b c"), theirs(text, "b c")
+            assert a == b
+            assert ours.tokenize(text) == theirs.tokenize(text)
+            for skipped in (False, True):
+                found = (
+                    each.decode(b["input_ids"], skip_special_tokens=skipped)
+                    for each in (ours, theirs)
+                )
+                assert next(found) == next(found)
+    saved = []
+    for each, who in ((ours, "ours"), (theirs, "theirs")):
+        each.save_pretrained(tmp_path / who)
+        files = sorted((tmp_path / who).iterdir())
+        saved.append({path.name: path.read_text(encoding="utf-8") for path in files})
+    assert saved[0] == saved[1]
+
+
+def test_a_class_that_reads_what_it_built_is_loaded_as_without_the_patch(tmp_path, monkeypatch):
+    from transformers.models.gpt2 import tokenization_gpt2 as module
+
+    folder = folder_of("gpt2", "GPT2Tokenizer", tmp_path)
+    init = transformers.TokenizersBackend.__init__
+    seen = []
+
+    def reads(self, *args, **kwargs):
+        own = module.Tokenizer(module.BPE(vocab=kwargs["vocab"], merges=kwargs["merges"]))
+        own.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        seen.append(own.get_vocab_size())
+        self._tokenizer = own
+        init(self)
+
+    monkeypatch.setattr(module.GPT2Tokenizer, "__init__", reads)
+    hf.patch_transformers()
+    try:
+        loaded = transformers.AutoTokenizer.from_pretrained(folder)
+    finally:
+        hf.unpatch_transformers()
+    assert seen == [50257]
+    assert isinstance(loaded._tokenizer, hf.Tokenizer)
+    assert loaded("a b")["input_ids"] == [64, 275]
+
+
+def test_names_are_as_before_after_unpatching(patched, tmp_path):
+    folder = folder_of("gpt2", "GPT2Tokenizer", tmp_path)
+    module = sys.modules[transformers.GPT2Tokenizer.__module__]
+    transformers.AutoTokenizer.from_pretrained(folder)
+    assert module.BPE is not tokenizers.models.BPE
+    # What is made without from_pretrained is what it was.
+    assert isinstance(transformers.GPT2Tokenizer()._tokenizer, tokenizers.Tokenizer)
+    hf.unpatch_transformers()
+    assert module.BPE is tokenizers.models.BPE
+    assert module.Tokenizer is tokenizers.Tokenizer
+    method = vars(transformers.TokenizersBackend)["convert_to_native_format"]
+    assert method.__func__.__module__.startswith("transformers.")
+
+
+def test_threads_load_and_build_at_once(patched, tmp_path):
+    gpt2 = folder_of("gpt2", "GPT2Tokenizer", tmp_path)
+    vocab = {character: id for id, character in enumerate(["a", "b", "ab"])}
+    errors, found = [], []
+
+    def loads():
+        found.append(type(transformers.AutoTokenizer.from_pretrained(gpt2)._tokenizer))
+
+    def builds():
+        for _ in range(200):
+            made = transformers.GPT2Tokenizer(vocab=vocab, merges=[("a", "b")])._tokenizer
+            if not isinstance(made, tokenizers.Tokenizer):
+                errors.append(made)
+
+    threads = [threading.Thread(target=work) for work in (loads, builds, loads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(found) == 2
+    assert all(issubclass(each, hf.Tokenizer) for each in found)
