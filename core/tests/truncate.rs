@@ -17,7 +17,7 @@ const FAMILIES: [&str; 3] = [
 fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
     let words = [
         "ab", "abc", "bca", "aa", "aaaa", " a", " ab", "  ", "    ", "\n\n", "'s", "11", "123",
-        "é", "的。", "--", "----", "--------",
+        "é", "的。", "--", "----", "--------", "-<", ">-",
     ];
     let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
     let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
@@ -199,6 +199,16 @@ fn disallowed_names_are_refused_wherever_they_stand() {
     assert_eq!(encoding.truncate(&text, 1, &request), Err(refused.clone()));
     assert_eq!(encoding.truncate_left(&text, 1, &request), Err(refused.clone()));
     assert_eq!(encoding.chunk(&text, 9, 0, &request), Err(refused));
+}
+
+/// A cut inside of a name would fit more of the text, since a token reaches into the name there.
+#[test]
+fn chunks_begin_and_end_beside_special_tokens() {
+    let encoding = encoding(FAMILIES[0], Normalization::None);
+    let request = requests(&encoding, true);
+    let chunks = |text, limit, overlap| encoding.chunk(text, limit, overlap, &request).unwrap();
+    assert_eq!(chunks("-<|a|>-<|a|>", 1, 0), [0..1, 1..6, 6..7, 7..12]);
+    assert_eq!(chunks("<|a|>-<|a|>-", 2, 1), [0..6, 5..11, 6..12]);
 }
 
 #[test]

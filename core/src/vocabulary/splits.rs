@@ -474,7 +474,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::test_support::config(400))]
+        #![proptest_config(crate::test_support::config(200))]
 
         #[test]
         fn splits_are_those_of_merging(tokens in tokens()) {

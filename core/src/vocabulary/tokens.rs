@@ -364,16 +364,16 @@ fn start_of(word: u64) -> usize {
 mod tests {
     use super::*;
 
+    /// Otherwise the beginning of a token could be taken for it.
     #[test]
-    fn the_beginning_of_a_token_is_not_taken_for_it() {
-        for first in 0..=255 {
-            let token: Vec<u8> = (0..SHORT as u8).map(|place| first ^ place).collect();
-            // It is the only one, so that the look-up of anything ends at it.
-            let list = RankList::try_from(vec![(&token, 0)]).unwrap();
-            let tokens = Tokens::build_unsorted(list).unwrap().unwrap();
-            assert_eq!(tokens.find(&token), Some(0));
-            for length in 0..SHORT {
-                assert_eq!(tokens.find(&token[..length]), None, "{length} of {token:?}");
+    fn words_are_candidates_for_keys_of_their_length() {
+        let bytes = [b'a'; SHORT];
+        for hash in [0, 1 << 33, u64::MAX] {
+            for (length, wanted) in (0..=SHORT).flat_map(|a| (0..=SHORT).map(move |b| (a, b))) {
+                let word = word(7, 0, length, hash);
+                let expected = if length == wanted { word } else { EMPTY };
+                let found = candidate(word, hash, key(&bytes, 0, wanted));
+                assert_eq!(found, expected, "{length} {wanted}");
             }
         }
     }
