@@ -9,10 +9,9 @@ from the text file to the merges, without imports; memory is the peak of the pro
 included. Merges are compared with ours where the rules for ties are the same: Hugging Face's and
 gigatoken's take the lowest ids in GPT-2's order of bytes, rustbpe the lowest ids in the order of
 byte values, which ours does from a base of these; bpeasy's rule is another. A trainer that does not
-end within --limit seconds is stopped, and is not run on that text again. --next FOLDER adds another
-version of tokenizers, out of a folder (`pip install --pre --target FOLDER tokenizers`). For `growth`,
-ours alone is measured, on mixed text. Making the texts takes some minutes the first time; --make
-does that beforehand.
+end within --limit seconds is stopped, and is not run on that text again. For `growth`, ours alone
+is measured, on mixed text. Making the texts takes some minutes the first time; --make does that
+beforehand.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from typing import Any
 
 from .cases.training_texts import text_file
 from .harness.pages import into_page
-from .peers.trainers import NEXT, THREADS, TRAINERS
+from .peers.trainers import THREADS, TRAINERS
 
 #: What is trained on: the name of the text, and megabytes.
 TEXTS = {"english": ("en", 10), "chinese": ("zh", 10), "mixed": ("mixed", 50)}
@@ -81,12 +80,8 @@ def peak_memory() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def run(
-    trainer: str, path: Path, size: int, limit: float, folder: Path | None = None
-) -> dict[str, Any] | None:
+def run(trainer: str, path: Path, size: int, limit: float) -> dict[str, Any] | None:
     """Trains once in a process of its own; None when that takes longer than the limit.
-
-    `folder` is where the other version of tokenizers is.
 
     Raises RuntimeError, with the last line of the error, when the trainer fails.
     """
@@ -94,8 +89,6 @@ def run(
     environment = {
         **os.environ, "RAYON_NUM_THREADS": str(THREADS), "TOKENIZERS_PARALLELISM": "true",
     }  # fmt: skip
-    if trainer == NEXT:
-        environment["PYTHONPATH"] = str(folder)
     try:
         done = subprocess.run(
             module, capture_output=True, text=True, env=environment, timeout=limit
@@ -107,14 +100,7 @@ def run(
     return json.loads(done.stdout.rpartition("\n@")[2])  # type: ignore[no-any-return]
 
 
-def measure(
-    path: Path,
-    trainers: Sequence[str],
-    size: int,
-    rounds: int,
-    limit: float,
-    folder: Path | None = None,
-) -> Runs:
+def measure(path: Path, trainers: Sequence[str], size: int, rounds: int, limit: float) -> Runs:
     """The runs of each trainer; those that are not installed are left out, and said."""
     found: Runs = {}
     left_out = set()
@@ -123,7 +109,7 @@ def measure(
             if trainer in left_out:
                 continue
             try:
-                result = run(trainer, path, size, limit, folder)
+                result = run(trainer, path, size, limit)
             except RuntimeError as error:
                 print(f"{trainer} is left out: {error}", file=sys.stderr)
                 left_out.add(trainer)
@@ -134,20 +120,17 @@ def measure(
     return found
 
 
-def version(trainer: str, folder: Path | None = None) -> str:
+def version(trainer: str) -> str:
     """The trainer and, of another package, its version."""
     if trainer.startswith(OURS):
         return trainer
-    if trainer == NEXT and folder is not None:
-        found = importlib.metadata.distributions(name="tokenizers", path=[str(folder)])
-        return next((f"tokenizers {package.version}" for package in found), trainer)
     try:
         return f"{trainer} {importlib.metadata.version(trainer)}"
     except importlib.metadata.PackageNotFoundError:
         return trainer
 
 
-def table(found: Runs, limit: float, folder: Path | None = None) -> str:
+def table(found: Runs, limit: float) -> str:
     """The rows of one text, in Markdown.
 
     >>> ours = {"wall": 2.0, "cpu": 3.0, "memory": 50.0, "merges": "a"}
@@ -165,7 +148,7 @@ def table(found: Runs, limit: float, folder: Path | None = None) -> str:
     ]
     for trainer, runs in found.items():
         cells = _cells(trainer, runs, found, limit)
-        lines.append(f"| {version(trainer, folder)} | {' | '.join(cells)} |".replace("|  |", "| |"))
+        lines.append(f"| {version(trainer)} | {' | '.join(cells)} |".replace("|  |", "| |"))
     return "\n".join(line.replace("|  |", "| |") for line in lines)
 
 
@@ -227,7 +210,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--corpora", type=Path, help="a folder with the *.txt to take")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "bpe_engine")
     parser.add_argument("--trainers", default=",".join(TRAINERS), metavar="A,B")
-    parser.add_argument("--next", type=Path, metavar="FOLDER", help="where other tokenizers are")
     parser.add_argument("--size", type=int, default=32_000, help="tokens")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--limit", type=float, default=60, help="seconds for one run")
@@ -244,8 +226,7 @@ def main() -> None:
         trainer, path, size = options.work
         print("\n@" + json.dumps(work(trainer, path, int(size))))
         return
-    wanted = set(options.trainers.split(",")) - (set() if options.next else {NEXT})
-    folder = options.next and options.next.resolve()
+    wanted = set(options.trainers.split(","))
     trainers = [name for name in TRAINERS if name in wanted | {OURS}]
 
     def text(name: str, megabytes: int) -> Path:
@@ -264,8 +245,8 @@ def main() -> None:
         if name == GROWTH:
             rows = growth(paths, options.size, options.rounds, options.limit)
         else:
-            found = measure(path, trainers, options.size, options.rounds, options.limit, folder)
-            rows = table(found, options.limit, folder)
+            found = measure(path, trainers, options.size, options.rounds, options.limit)
+            rows = table(found, options.limit)
         print(f"{name}:\n\n{rows}\n", flush=True)
         if options.render:
             page = options.render.read_text(encoding="utf-8")

@@ -91,15 +91,11 @@ def _gigatoken(path: str, size: int) -> Callable[[], Merges]:
     return train
 
 
-#: Another version of tokenizers, which is in a folder of its own.
-NEXT = "tokenizers-next"
-
 TRAINERS = {
     "bpe_engine": _ours,
     "bpe_engine from byte values": _ours_from_bytes,
     "rustbpe": _rustbpe,
     "tokenizers": _tokenizers,
-    NEXT: _tokenizers,
     "bpeasy": _bpeasy,
     "gigatoken": _gigatoken,
 }
