@@ -33,6 +33,7 @@ from .cases import tokenizer_calls
 from .cases.tokenizer_files import tokenizer_json
 from .cases.tokenizer_work import CLASSES, PATCHED, UNPATCHED, WORK
 from .harness.pages import into_page
+from .harness.render import number
 from .peers.tokenizer_engines import ENGINES, NEXT, prepare
 
 OURS = "bpe_engine"
@@ -68,17 +69,6 @@ def in_turn(job: str, engines: list[str], path: str, options: argparse.Namespace
             else:
                 runs[engine].append(result)
     return {engine: [] if engine in failed else results for engine, results in runs.items()}
-
-
-def number(value: float) -> str:
-    """Three digits, never an exponent.
-
-    >>> number(1234.5), number(12.345), number(0.00234)
-    ('1234', '12.3', '0.00234')
-    """
-    if value >= 100:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
 def _values(result: dict[str, Any]) -> dict[str, float]:

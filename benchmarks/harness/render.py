@@ -75,14 +75,14 @@ def _ours(line: dict[str, dict[str, Any]]) -> str:
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return "–"
-    return _number(row["value"]) + (" ✗" if row["correct"] is False else "")
+    return number(row["value"]) + (" ✗" if row["correct"] is False else "")
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three digits, never an exponent.
 
-    >>> _number(1234.5), _number(12.345), _number(0.1234)
-    ('1234', '12.3', '0.123')
+    >>> number(1234.5), number(12.345), number(0.00234)
+    ('1234', '12.3', '0.00234')
     """
     if value >= 100:
         return f"{value:.0f}"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from typing import Any, Callable
 
 from .components import component_json
@@ -117,7 +116,6 @@ class StandIns:
         self._originals = {"Tokenizer": tokenizer, "BPE": model}
         self._in_use = in_use
         self._modules: dict[str, Any] = {}
-        self._lock = threading.Lock()
 
     def put_into(self, tokenizer_class: type, base: type) -> None:
         """Replaces the names in the modules of a class and of those that it derives from."""
@@ -128,22 +126,22 @@ class StandIns:
             module: Any = sys.modules.get(name)
             if not name.startswith("transformers.models.") or module is None:
                 continue
-            with self._lock:
-                names = vars(module)
-                if name not in self._modules and all(
-                    names.get(key) is original for key, original in self._originals.items()
-                ):
-                    self._modules[name] = module
-                    module.BPE = _Name(self._originals["BPE"], self._model)
-                    module.Tokenizer = _Name(self._originals["Tokenizer"], self._tokenizer)
+            names = vars(module)
+            if name not in self._modules and all(
+                names.get(key) is original for key, original in self._originals.items()
+            ):
+                self._modules[name] = module
+                # No lock, which a fork could leave held: this `Tokenizer` takes models of
+                # `tokenizers` too, so it may be there before the other name is.
+                module.Tokenizer = _Name(self._originals["Tokenizer"], self._tokenizer)
+                module.BPE = _Name(self._originals["BPE"], self._model)
 
     def remove(self) -> None:
         """Puts the names back."""
-        with self._lock:
-            for module in self._modules.values():
-                for key, original in self._originals.items():
-                    setattr(module, key, original)
-            self._modules.clear()
+        while self._modules:
+            _, module = self._modules.popitem()
+            module.BPE = self._originals["BPE"]
+            module.Tokenizer = self._originals["Tokenizer"]
 
     def _model(self, *args: Any, **options: Any) -> _Model | None:
         is_known = (

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::conversation::floor_boundary;
 use crate::error::Result;
-use crate::memory::{push, reserve, reserve_text};
+use crate::memory::{append, push, reserve, reserve_text};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::special_tokens::Names;
 
@@ -25,21 +25,21 @@ pub fn strip(names: &Names, normalization: Normalization, texts: &[&str]) -> Res
     }
     for _ in 0..ROUNDS {
         items = normalized(normalization, items)?;
-        let text = text_of(&items);
+        let text = text_of(&items)?;
         let kept = without_names(names, &text)?;
         if kept.len() == 1 && kept[0] == (0..text.len()) {
             return split(&items, texts.len());
         }
-        let pieces = pieces(&items, &text, &kept);
+        let pieces = pieces(&items, &text, &kept)?;
         if normalization == Normalization::None || !pieces.windows(2).any(interacts) {
-            return split(&pieces.concat(), texts.len());
+            return split(&joined(&pieces)?, texts.len());
         }
-        items = pieces.concat();
+        items = joined(&pieces)?;
     }
     items = normalized(normalization, items)?;
-    let text = text_of(&items);
+    let text = text_of(&items)?;
     let kept = without_names(names, &text)?;
-    split(&settled(names, normalization, &pieces(&items, &text, &kept))?, texts.len())
+    split(&settled(names, normalization, &pieces(&items, &text, &kept)?)?, texts.len())
 }
 
 /// Whether normalization looks at two neighbours together.
@@ -47,24 +47,39 @@ fn interacts(neighbours: &[&[Item]]) -> bool {
     neighbours[1].first().is_some_and(|&(first, _)| !starts_stretch(first))
 }
 
-fn text_of(items: &[Item]) -> String {
-    items.iter().map(|&(character, _)| character).collect()
+fn text_of(items: &[Item]) -> Result<String> {
+    let mut text = String::new();
+    reserve_text(&mut text, items.iter().map(|&(character, _)| character.len_utf8()).sum())?;
+    text.extend(items.iter().map(|&(character, _)| character));
+    Ok(text)
+}
+
+fn joined(pieces: &[&[Item]]) -> Result<Vec<Item>> {
+    let mut items = Vec::new();
+    reserve(&mut items, pieces.iter().map(|piece| piece.len()).sum())?;
+    items.extend(pieces.iter().copied().flatten());
+    Ok(items)
 }
 
 /// The characters of the byte ranges `kept` of `text`.
-fn pieces<'a>(items: &'a [Item], text: &str, kept: &[Range<usize>]) -> Vec<&'a [Item]> {
+fn pieces<'a>(items: &'a [Item], text: &str, kept: &[Range<usize>]) -> Result<Vec<&'a [Item]>> {
     let (mut character, mut byte) = (0, 0);
     let mut index = |at: usize| {
         character += text[byte..at].chars().count();
         byte = at;
         character
     };
-    kept.iter().map(|range| &items[index(range.start)..index(range.end)]).collect()
+    let mut pieces = Vec::new();
+    reserve(&mut pieces, kept.len())?;
+    pieces.extend(kept.iter().map(|range| &items[index(range.start)..index(range.end)]));
+    Ok(pieces)
 }
 
 /// The text of each number.
 fn split(items: &[Item], count: usize) -> Result<Vec<String>> {
-    let mut texts = vec![String::new(); count];
+    let mut texts = Vec::new();
+    reserve(&mut texts, count)?;
+    texts.resize(count, String::new());
     for &(character, number) in items {
         let text = &mut texts[number as usize];
         reserve_text(text, character.len_utf8())?;
@@ -74,7 +89,7 @@ fn split(items: &[Item], count: usize) -> Result<Vec<String>> {
 }
 
 fn normalized(normalization: Normalization, items: Vec<Item>) -> Result<Vec<Item>> {
-    let text = text_of(&items);
+    let text = text_of(&items)?;
     let (normal, alignment) = normalization.align(&text)?;
     if *normal == text {
         return Ok(items);
@@ -106,16 +121,17 @@ fn settled(names: &Names, normalization: Normalization, pieces: &[&[Item]]) -> R
             join(normalization, &mut left, &mut front, &mut rest)?;
             let tail = left.len().min(most);
             let head = rest.len().min(most);
-            let window = [&left[left.len() - tail..], &front, &rest[..head]].concat();
-            let text = text_of(&window);
+            let window = joined(&[&left[left.len() - tail..], &front, &rest[..head]])?;
+            let text = text_of(&window)?;
             let Some(found) = names.find(&text, 0) else { break };
             let first = text[..found.start].chars().count();
             let last = first + text[found.start..found.end].chars().count();
             left.truncate(left.len() - tail);
-            left.extend_from_slice(&window[..first]);
+            append(&mut left, &window[..first])?;
             let behind = tail + front.len();
             rest = &rest[last.saturating_sub(behind)..];
-            front = window[last.min(behind)..behind].to_vec();
+            front.clear();
+            append(&mut front, &window[last.min(behind)..behind])?;
         }
         reserve(&mut left, front.len() + rest.len())?;
         left.extend(front);
@@ -138,13 +154,16 @@ fn join(
     }
     let mut stretch = left.split_off(left.iter().rposition(starts).unwrap_or(0));
     let end = front.iter().position(starts).unwrap_or(front.len());
+    reserve(&mut stretch, end)?;
     stretch.extend(front.drain(..end));
     if front.is_empty() {
         let end = rest.iter().position(starts).unwrap_or(rest.len());
-        stretch.extend_from_slice(&rest[..end]);
+        append(&mut stretch, &rest[..end])?;
         *rest = &rest[end..];
     }
-    front.splice(..0, normalized(normalization, stretch)?);
+    let stretch = normalized(normalization, stretch)?;
+    reserve(front, stretch.len())?;
+    front.splice(..0, stretch);
     Ok(())
 }
 
@@ -287,10 +306,10 @@ mod tests {
                 prop_assert_eq!(&*normal, &slow);
                 // One piece after the other, from the start.
                 let items: Vec<Item> = slow_items(&normalization.apply(&parts.concat()).unwrap());
-                let text = text_of(&items);
+                let text = text_of(&items).unwrap();
                 let kept = without_names(&names, &text).unwrap();
-                let settled = settled(&names, normalization, &pieces(&items, &text, &kept));
-                let settled = text_of(&settled.unwrap());
+                let settled = settled(&names, normalization, &pieces(&items, &text, &kept).unwrap());
+                let settled = text_of(&settled.unwrap()).unwrap();
                 prop_assert!(names.find(&settled, 0).is_none());
                 prop_assert_eq!(&*normalization.apply(&settled).unwrap(), &settled);
             }
