@@ -261,6 +261,8 @@ class _Run:
                         while len(self.waiting) > 2 * threads:
                             self._settle_one()
                         self._between_blocks()
+                with self.guard.held():
+                    self._settle()
             except BaseException as error:
                 with self.guard.held():
                     self._stop()
@@ -268,7 +270,6 @@ class _Run:
                         self._write_checkpoint()
                 raise
             with self.guard.held():
-                self._settle()
                 self.place = (len(self.files), 0)
                 self._write_checkpoint()
 
