@@ -192,7 +192,8 @@ impl CoreBpe {
         let aligned = gil::run(py, stored.size(), || encoding.encode_aligned(&original, &request))?;
         let spans = PyList::empty(py);
         let mut characters = text::CharacterSpans::new(text, &original)?;
-        for span in aligned.spans(encoding) {
+        for (index, span) in aligned.spans(encoding).enumerate() {
+            gil::check_signals(py, index)?;
             spans.append(new_span(py, characters.next(span.or_raise(py)?))?)?;
         }
         Ok((int_cache::list(py, &aligned.ids)?, spans))

@@ -57,7 +57,8 @@ impl CoreBpe {
         let found = gil::run(py, stored.size(), || self.encoding().find_special(&original))?;
         let mut characters = text::CharacterSpans::new(text, &original)?;
         let list = PyList::empty(py);
-        for (name, span) in found {
+        for (index, (name, span)) in found.into_iter().enumerate() {
+            gil::check_signals(py, index)?;
             list.append(new_named_span(py, name, characters.next(span))?)?;
         }
         Ok(list)

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 
 use crate::errors::OrRaise;
+use crate::gil::check_signals;
 
 /// A `bytes` with these bytes.
 pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
@@ -119,7 +120,8 @@ pub fn list_of_spans<'py>(
     spans: impl Iterator<Item = (usize, usize)>,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for span in spans {
+    for (index, span) in spans.enumerate() {
+        check_signals(py, index)?;
         list.append(new_span(py, span)?)?;
     }
     Ok(list)
