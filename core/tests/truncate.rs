@@ -17,33 +17,12 @@ const FAMILIES: [&str; 3] = [
 
 /// Tokens for which a shorter text may have more tokens, tokens of many bytes, and special tokens.
 fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
-    let words = [
-        "ab",
-        "abc",
-        "bca",
-        "aa",
-        "aaaa",
-        " a",
-        " ab",
-        "  ",
-        "    ",
-        "        ",
-        "\n\n",
-        "'s",
-        "11",
-        "123",
-        "é",
-        "的。",
-        "１２３",
-        "--",
-        "----",
-        "--------",
-        "-<",
-        ">-",
-        "----------------",
-    ];
+    let words = "ab abc bca aa aaaa 's 11 123 é 的。 １２３ -- ---- -------- -< >- ---------------- abcabc \
+                 abcabcabcabc";
+    let spaces = [" a", " ab", "  ", "    ", "        ", "\n\n"];
+    let words = words.split(' ').chain(spaces);
     let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
-    let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
+    let words = words.zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
     let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
     let special = [("<|a|>", 900), ("<|end of text|>", 901)];
     let special = SpecialTokens::new(special.map(|(name, id)| (name.to_owned(), id))).unwrap();
@@ -225,6 +204,21 @@ proptest! {
             let kept = encoding.truncate_left(&text, limit, &request).unwrap();
             prop_assert_eq!(&text[kept..], &text[expected..], "{}", limit);
         }
+    }
+}
+
+/// As many bytes as six a token would not be enough.
+#[test]
+fn tokens_may_have_many_bytes() {
+    let encoding = encoding(FAMILIES[0], Normalization::None);
+    let request = Request::ORDINARY;
+    let text = "abcabcabcabc----------------".repeat(200);
+    for limit in (0..400).step_by(10) {
+        let kept = 14 * limit;
+        assert_eq!(encoding.truncate(&text, limit, &request), Ok(kept));
+        assert_eq!(encoding.truncate_left(&text, limit, &request), Ok(text.len() - kept));
+        let chunks = encoding.chunk(&text, limit + 1, 0, &request).unwrap();
+        assert_eq!(chunks.len(), 400_usize.div_ceil(limit + 1));
     }
 }
 
