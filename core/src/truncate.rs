@@ -54,8 +54,10 @@ impl Encoding {
     }
 
     /// Where the longest suffix of `text` starts, cut between characters, that has at most
-    /// `max_tokens` tokens when it is encoded on its own. For a pattern that is no published family
-    /// all of the text is read, since it is not known where its pieces begin.
+    /// `max_tokens` tokens when it is encoded on its own. Where more than 64 characters have no safe
+    /// cut among them (a ruler, a long word), one more would be too many, but a still longer suffix may
+    /// fit. For a pattern that is no published family all of the text is read, since it is not known
+    /// where its pieces begin.
     pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
         Truncator { encoding: self, allowed: &request.allowed }.suffix(text, max_tokens)
