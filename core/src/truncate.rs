@@ -256,9 +256,6 @@ impl Truncator<'_> {
                 borders.push(Border { position, ..border });
             }
         }
-        if sink.counted <= limit {
-            borders.push(Border { position: text.len(), before: sink.counted });
-        }
         let mut special = sink.special;
         special.iter_mut().for_each(|span| *span = alignment.original(span.clone()));
         Ok(Walk { borders, total: sink.counted, special })
@@ -374,10 +371,7 @@ impl Truncator<'_> {
         let Some(surplus) = total.checked_sub(max_tokens).filter(|&surplus| surplus > 0) else {
             return Ok(Some(0));
         };
-        let mut borders = self.walk(text, surplus)?.borders;
-        if borders.last().is_none_or(|last| last.position < text.len() && last.before < surplus) {
-            borders.push(Border { position: text.len(), before: total });
-        }
+        let borders = self.walk(text, surplus)?.borders;
         let end = Border { position: text.len(), before: total };
         let first = borders.partition_point(|border| border.before < surplus);
         // From a safe cut on, tokens are the same whatever stands before. (A cut among digits, or in
