@@ -228,6 +228,15 @@ fn tokens_may_have_many_bytes() {
     }
 }
 
+/// What is read at first has none of its groups of digits as they are in the longest suffix.
+#[test]
+fn a_suffix_may_be_longer_than_what_is_read_at_first() {
+    let encoding = encoding(FAMILIES[1], Normalization::None);
+    let text = format!("{}1{}", "x.".repeat(300), "𝟏𝟐𝟑".repeat(18));
+    let start = text.len() - 18 * "𝟏𝟐𝟑".len();
+    assert_eq!(encoding.truncate_left(&text, 18, &Request::ORDINARY), Ok(start));
+}
+
 /// Halving finds a place where one character more is too much.
 #[test]
 fn long_pieces_are_cut_where_they_just_fit() {
