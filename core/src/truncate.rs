@@ -394,10 +394,9 @@ impl Truncator<'_> {
         };
         let candidates = positions(text, low..anchor.position)?;
         let count = candidates.len();
-        match farthest(count, |index| fits(candidates[count - 1 - index]))? {
-            Some(index) => Ok(Some(candidates[count - 1 - index])),
-            None => self.suffix_before(text, max_tokens, total, anchor.position).map(Some),
-        }
+        // The anchor fits, if nothing else does.
+        let found = farthest(count, |index| fits(candidates[count - 1 - index]))?.unwrap_or(0);
+        Ok(Some(candidates[count - 1 - found]))
     }
 
     /// Whether `text` can be cut at `position` without changing a piece before or behind it.
@@ -438,32 +437,6 @@ impl Truncator<'_> {
         };
         let passed = tokens.partition_point(|border| border.before < surplus);
         Ok(tokens[passed.saturating_sub(TOKENS_BEHIND)].position)
-    }
-
-    /// Where a suffix that fits starts if none starts near the place where the tokens of all of
-    /// `text` say so: the pattern looks further than any of the published ones do.
-    fn suffix_before(
-        &self,
-        text: &str,
-        max_tokens: usize,
-        total: usize,
-        mut too_long: usize,
-    ) -> Result<usize> {
-        let fits = |start: usize| Ok(self.count(&text[start..], max_tokens)? <= max_tokens);
-        let mut fewer = max_tokens;
-        loop {
-            fewer /= 2;
-            let borders = self.walk(text, total - fewer)?.borders;
-            let first = borders.iter().find(|border| border.before >= total - fewer);
-            let start = first.map_or(text.len(), |border| border.position);
-            if fewer == 0 || fits(start)? {
-                let candidates = positions(text, too_long.min(start)..start)?;
-                let count = candidates.len();
-                let found = bisect(count, |index| fits(candidates[count - 1 - index]))?;
-                return Ok(candidates[count - 1 - found]);
-            }
-            too_long = start;
-        }
     }
 
     /// The tokens of `text`; some number above `limit` if there are more than that.
