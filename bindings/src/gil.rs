@@ -33,14 +33,6 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     raised.map_or(Ok(result), Err)
 }
 
-/// For loops that make objects: handles signals at every so many of them, of which this is number
-/// `index`.
-#[inline]
-pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
-    const EVERY: usize = 1 << 14;
-    if index % EVERY == EVERY - 1 { py.check_signals() } else { Ok(()) }
-}
-
 /// Looks for signals now and then, if this is the thread that handles them.
 struct Signals {
     /// When it last looked; at the first call, which comes after some work, the time starts.

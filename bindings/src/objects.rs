@@ -7,7 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 
 use crate::errors::OrRaise;
-use crate::gil::check_signals;
+
+/// For loops that make objects: handles signals at every so many of them, of which this is number
+/// `index`.
+#[inline]
+pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
+    const EVERY: usize = 1 << 14;
+    if index % EVERY == EVERY - 1 { py.check_signals() } else { Ok(()) }
+}
 
 /// A `bytes` with these bytes.
 pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {

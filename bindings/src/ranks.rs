@@ -8,8 +8,9 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::errors::{OrRaise, to_python};
-use crate::gil::{check_signals, detached};
+use crate::gil::detached;
 use crate::ids;
+use crate::objects::check_signals;
 
 /// The tokens of a `dict[bytes, int]`.
 pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {

@@ -27,7 +27,7 @@ CALLS = {
     "truncate": "enc.truncate(text, 10**9)",
     "truncate left": "enc.truncate(text, 10**9, side='left')",
     "chunk": "enc.chunk(text, 3)",
-    "is_canonical": "enc.is_canonical(ids)",
+    "is_canonical": "enc.is_canonical(zeros)",
     "decode": "enc.decode(zeros)",
     "decode_bytes": "enc.decode_bytes(zeros)",
     "decode_batch": "enc.decode_batch([ids[:1_000_000]] * 300)",
