@@ -12,11 +12,9 @@ mod keys;
 mod size;
 mod table;
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-
 use crate::ablation::Mechanism;
 use crate::error::Result;
+use crate::hash::random_seeds;
 use crate::memory::reserve;
 use crate::vocabulary::Key;
 
@@ -41,8 +39,7 @@ pub struct Cache {
 impl Cache {
     /// An empty cache with random seeds; `None` when there is no memory for it.
     pub fn new(size: CacheSize) -> Option<Self> {
-        let random = || RandomState::new().build_hasher().finish();
-        Self::with_seeds(size, [random(), random()])
+        Self::with_seeds(size, random_seeds())
     }
 
     fn with_seeds(size: CacheSize, seeds: [u64; 2]) -> Option<Self> {
