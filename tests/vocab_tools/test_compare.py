@@ -21,7 +21,8 @@ from bpe_engine import vocabulary
 from vocab_tools.compare import compare_tokenizers, load_subject, renyi_efficiency
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
-from vocab_tools.compare.train import compare_trained
+from vocab_tools.compare.train import ABOUT, compare_trained
+from vocab_tools.compare.train import _wordpiece as wordpiece_trainer
 from vocab_tools.corpus import reading
 from vocab_tools.report.plots import cumulative_cover, group_bars, rank_frequency
 
@@ -153,6 +154,17 @@ def test_methods_trained_on_the_same_text(lines: Path) -> None:
         compare_trained(["bert"], [lines], 320)
     with pytest.raises(ValueError, match="too small"):
         compare_trained(["bpe"], [lines], 200)
+
+
+def test_wordpiece_learns_the_most_frequent_pair_first() -> None:
+    """As the remarks say: no weight for parts that seldom stand apart, as `x` and `q`."""
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer, trainer = wordpiece_trainer(tokenizers, 60)
+    words = ["ea"] * 50 + ["eb"] * 40 + ["fa"] * 40 + ["xq"] * 20
+    tokenizer.train_from_iterator(words, trainer)
+    ids = [tokenizer.token_to_id(token) for token in ("ea", "xq")]
+    assert ids == sorted(ids)
+    assert "learns its tokens as BPE does" in ABOUT["WordPiece"]
 
 
 def test_no_vocabulary_is_larger_than_asked_for(tmp_path: Path) -> None:

@@ -172,9 +172,10 @@ def _unigram(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
 ABOUT = {
     "byte-level BPE": "joins the most frequent pair of neighbours again and again, starting from "
     "bytes, and writes any text, spaces and line ends included",
-    "WordPiece": "joins pairs that are more frequent together than apart, and then takes the longest "
-    "token that fits, from the left; spaces are lost, and a word with a rare character is "
-    "unknown as a whole",
+    # Google's trainer weighs a pair by its parts; that of the package `tokenizers` is BPE.
+    "WordPiece": "learns its tokens as BPE does, but from characters, and cuts in another way: it "
+    "takes the longest token that fits, from the left; spaces are lost, and a word with a rare "
+    "character is unknown as a whole",
     "Unigram": "starts from many tokens and drops those that cost least; of all ways to cut a word "
     "it takes the most probable one; a character that it never saw is unknown",
 }
