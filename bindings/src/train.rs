@@ -137,6 +137,11 @@ impl PieceCounts {
         tables.iter().map(PieceTable::memory).sum::<usize>() + taken
     }
 
+    /// Bytes of memory that training on all counts takes, at most, but for pairs and tokens.
+    fn training_memory(&self, py: Python<'_>) -> PyResult<usize> {
+        gil::detached(py, || self.with_whole(|table| Ok(bpe::memory(table))))?.or_raise(py)
+    }
+
     /// `(distinct pieces, how often they occur together, their bytes together, their characters
     /// together)`.
     fn totals(&self, py: Python<'_>) -> PyResult<(usize, u64, u64, u64)> {
@@ -179,8 +184,8 @@ impl PieceCounts {
         Ok(())
     }
 
-    /// Adds the sums of files of counts, but for pieces whose sum is below `least`. Stops when the
-    /// counts have more than `most_memory` bytes. How many pieces were left out, how often they
+    /// Adds the sums of files of counts, but for pieces whose sum is below `least`. Stops when
+    /// training on the counts needs more than `most_memory` bytes. How many pieces were left out, how often they
     /// occurred together, and whether memory was enough.
     #[pyo3(signature = (paths, least=1, most_memory=None))]
     fn read(
@@ -201,7 +206,7 @@ impl PieceCounts {
                             occurrences = occurrences.saturating_add(count);
                         } else if let Err(error) = poll(64).and_then(|()| table.add(piece, count)) {
                             return Ok(Err(error));
-                        } else if most_memory.is_some_and(|most| table.memory() > most) {
+                        } else if most_memory.is_some_and(|most| bpe::memory(table) > most) {
                             return Ok(Ok(false));
                         }
                     }

@@ -15,7 +15,7 @@ from bpe_engine import vocabulary
 from vocab_tools import train_vocabulary
 from vocab_tools.corpus import corpus_files, read_texts, reading
 from vocab_tools.train import count_corpus
-from vocab_tools.train.counting import CorpusCounts
+from vocab_tools.train.counting import CorpusCounts, TooLittleMemory
 from vocab_tools.train.cutting import cutting
 
 COURSE = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
@@ -265,6 +265,28 @@ def test_what_is_left_out_is_said() -> None:
 def test_too_little_memory_is_said(corpus: Path) -> None:
     with pytest.raises(ValueError, match="more than the 10,000 bytes of max-memory"):
         train_vocabulary(corpus, 300, max_memory=10_000)
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_the_memory_that_training_needs_is_more_than_that_of_the_counts(in_files: bool) -> None:
+    # A byte takes a cell of eight bytes and a position of four.
+    pieces = {f"{number:015x}": 1 for number in range(20_000)}
+    counts = CorpusCounts(cutting(None))
+    with counts:
+        counts.pieces.add([piece.encode() for piece in pieces], list(pieces.values()))
+        needed = counts.pieces.training_memory()
+        assert needed > counts.pieces.memory() + 20_000 * (16 * 8 + 15 * 4)
+        if in_files:
+            counts.spill()
+        with pytest.raises(TooLittleMemory):
+            counts.load(1, needed - 1)
+    counts = CorpusCounts(cutting(None))
+    with counts:
+        counts.pieces.add([piece.encode() for piece in pieces], list(pieces.values()))
+        if in_files:
+            counts.spill()
+        counts.load(1, needed)
+        assert counts.pieces.totals()[0] == 20_000
 
 
 def test_damaged_files_of_counts(tmp_path: Path) -> None:

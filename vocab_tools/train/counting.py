@@ -33,9 +33,6 @@ ROWS = 1 << 16
 #: are put together then.
 _TABLES_SHARE = 3
 
-#: The same for training, which lays the pieces out beside their table, with the places of pairs.
-_TRAINING_SHARE = 2
-
 #: So many files of counts become one: few are open at a time, and a count is written again only as
 #: often as their number has powers of this.
 _MERGED_FILES = 16
@@ -139,12 +136,11 @@ class CorpusCounts:
         """
         if self.runs:
             self.spill()
-            most = None if max_memory is None else max_memory // _TRAINING_SHARE
-            lost, occurrences, fits = self.pieces.read(self.runs, least, most)
+            lost, occurrences, fits = self.pieces.read(self.runs, least, max_memory)
             self.close()
         else:
             lost, occurrences = self.pieces.drop_rare(least) if least > 1 else (0, 0)
-            fits = max_memory is None or self.pieces.memory() * _TRAINING_SHARE <= max_memory
+            fits = max_memory is None or self.pieces.training_memory() <= max_memory
         if not fits:
             raise TooLittleMemory(
                 f"training on the distinct pieces needs more than the {max_memory:,} bytes of "

@@ -53,6 +53,14 @@ pub struct Merge {
     pub corpus: u32,
 }
 
+/// Bytes of memory that training on these pieces takes, at most, but for the pairs and the tokens:
+/// when they are laid out beside the table, or later, when it is given up and they are merged.
+pub fn memory(table: &PieceTable) -> usize {
+    let order = table.len().saturating_mul(size_of::<u32>());
+    let (laid_out, merged) = Corpus::memory(table.len(), table.bytes());
+    table.memory().saturating_add(order).saturating_add(laid_out).max(merged)
+}
+
 /// What was learned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trained {

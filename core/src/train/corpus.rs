@@ -102,6 +102,16 @@ impl Corpus {
         }
     }
 
+    /// Bytes of memory that so many distinct pieces with so many bytes together take, at most, but
+    /// for the pairs: when these have been found, and when all has been merged. Each merge gives a
+    /// place two new positions at most.
+    pub(super) fn memory(pieces: usize, bytes: usize) -> (usize, usize) {
+        let cells = bytes.saturating_add(pieces).saturating_mul(size_of::<Cell>());
+        let positions = bytes.saturating_mul(size_of::<u32>());
+        let merged = cells.saturating_add(positions.saturating_mul(3));
+        (cells.saturating_add(positions), merged)
+    }
+
     /// Takes in a piece, as tokens. The order of pieces is that of [`Ties::First`].
     pub(super) fn add(&mut self, symbols: &Symbols, tokens: &[u32], count: u64) -> Result<()> {
         self.tokens = self.tokens.saturating_add(count.saturating_mul(tokens.len() as u64));

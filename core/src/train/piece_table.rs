@@ -13,6 +13,8 @@ pub struct PieceTable {
     entries: Vec<Entry>,
     /// The bytes of pieces that are longer than [`SHORT`].
     long: Vec<u8>,
+    /// How many bytes the distinct pieces have together.
+    bytes: usize,
     /// Open addressing: the number of an entry plus one in the lower half, a part of its hash in
     /// the upper. The length is a power of two, and at most three quarters are in use.
     slots: Vec<u64>,
@@ -22,7 +24,13 @@ pub struct PieceTable {
 
 impl Default for PieceTable {
     fn default() -> Self {
-        Self { entries: Vec::new(), long: Vec::new(), slots: Vec::new(), seeds: random_seeds() }
+        Self {
+            entries: Vec::new(),
+            long: Vec::new(),
+            bytes: 0,
+            slots: Vec::new(),
+            seeds: random_seeds(),
+        }
     }
 }
 
@@ -195,6 +203,7 @@ impl PieceTable {
         }
         self.slots[at] = (probe.hash >> 32) << 32 | (self.entries.len() as u64 + 1);
         self.entries.push(entry);
+        self.bytes += probe.piece.len();
         Ok(())
     }
 
@@ -247,6 +256,11 @@ impl PieceTable {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// How many bytes the distinct pieces have together.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Bytes of memory in use, what is reserved for growth included.
@@ -346,6 +360,7 @@ mod tests {
                 table.iter().map(|(piece, count)| (piece.to_vec(), count)).collect();
             prop_assert_eq!(&found, &expected);
             prop_assert_eq!(found.len(), table.len());
+            prop_assert_eq!(found.keys().map(Vec::len).sum::<usize>(), table.bytes());
             let rare = expected.values().filter(|&&count| count < 3);
             let lost = (rare.clone().count(), rare.sum());
             prop_assert_eq!(table.drop_rare(3).unwrap(), lost);
