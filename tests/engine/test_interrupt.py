@@ -31,7 +31,7 @@ CALLS = {
     "decode": "enc.decode(zeros)",
     "decode_bytes": "enc.decode_bytes(zeros)",
     "decode_batch": "enc.decode_batch([ids[:1_000_000]] * 300)",
-    "decode_tokens_bytes": "enc.decode_tokens_bytes(zeros)",
+    "decode_tokens_bytes": "enc.decode_tokens_bytes(zeros[:25_000_000])",
 }
 
 PROGRAM = """
