@@ -23,7 +23,6 @@
 //! | `aligned` | text with the place in the original that each byte came from |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
 //! | [`detail`], `fast`, `to_text` | the two walks, and the walk back |
-//! | `scan` | DeepSeek's three splits in one pass |
 //! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`], [`runs`] | what a walk results in |
 //! | `decode` | decoders: tokens to text |
@@ -46,7 +45,6 @@ mod normalize;
 pub mod post;
 mod regex;
 pub mod runs;
-mod scan;
 pub mod spec;
 mod split;
 mod to_text;

@@ -26,7 +26,6 @@ def test_the_same_ids_as_the_tokenizer(name):
     ("name", "reason"),
     [
         ("roberta-base", "model.vocab"),
-        ("deepseek", "pre_tokenizer"),
         ("gpt-neox-pii", "normalizer"),
     ],
 )
