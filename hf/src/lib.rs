@@ -19,6 +19,7 @@
 //! | `listed` | merging by the list, where no vocabulary says the same |
 //! | `model` | the vocabulary, ready to run |
 //! | `added` | finds added tokens in text |
+//! | `names` | looks for the names of many tokens at once |
 //! | `regex` | Oniguruma, whose syntax the patterns of the files have |
 //! | `aligned` | text with the place in the original that each byte came from |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
@@ -41,6 +42,7 @@ pub mod file;
 mod listed;
 mod lists;
 mod model;
+mod names;
 mod normalize;
 pub mod post;
 mod regex;
