@@ -27,6 +27,7 @@
 //! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`], [`runs`] | what a walk results in |
 //! | `decode` | decoders: tokens to text |
+//! | `encode` | inputs through a walk and what is done with its ids |
 //! | [`tokenizer`] | all of it together |
 
 mod added;
@@ -35,6 +36,7 @@ mod build;
 mod bytes;
 mod decode;
 pub mod detail;
+mod encode;
 pub mod encoding;
 mod error;
 mod fast;
