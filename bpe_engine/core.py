@@ -15,10 +15,16 @@ from typing import (
     Literal,
     NoReturn,
     Sequence,
-    SupportsIndex,
-    TypeVar,
 )
 
+from ._arguments import (
+    check_errors,
+    check_pattern,
+    copied_dict,
+    copied_special_tokens,
+    numpy_for,
+    whole_number,
+)
 from ._core import CoreBPE, disallowed_special_message
 from ._core import Encoding as NativeEncoding
 from .prompt import encode as segment_encoding
@@ -35,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
-_Key = TypeVar("_Key", str, bytes)
 # No text has so many tokens, so that a larger limit means no more than this one.
 _NO_LIMIT = sys.maxsize
 
@@ -83,10 +88,10 @@ class Encoding(NativeEncoding):
         >>> letters.encode("ab ba")
         [3, 2, 1, 0]
         """
-        _check_pattern("pat_str", pat_str)
+        check_pattern("pat_str", pat_str)
         # Copies: what the caller does to the dicts later must not show here.
-        mergeable_ranks = _copied_dict("mergeable_ranks", mergeable_ranks)
-        special_tokens = _copied_specials(special_tokens)
+        mergeable_ranks = copied_dict("mergeable_ranks", mergeable_ranks)
+        special_tokens = copied_special_tokens(special_tokens)
         self._init(
             name,
             CoreBPE(mergeable_ranks, special_tokens, pat_str),
@@ -174,7 +179,7 @@ class Encoding(NativeEncoding):
         >>> len(gpt2.encode_to_numpy("hello world! " * 50_000, num_threads=2))
         150001
         """
-        np = _numpy("encode_to_numpy", "encode")
+        np = numpy_for("encode_to_numpy", "encode")
         if num_threads == 1:
             buffer = self._core_bpe.encode_to_tiktoken_buffer(
                 text, allowed_special, disallowed_special
@@ -254,7 +259,7 @@ class Encoding(NativeEncoding):
         >>> ids.tolist(), row_splits.tolist()
         ([31373, 995, 11274, 16390], [0, 2, 2, 4])
         """
-        np = _numpy("encode_batch_to_numpy", "encode_batch")
+        np = numpy_for("encode_batch_to_numpy", "encode_batch")
         buffer, splits = self._core_bpe.encode_batch_to_buffer(
             text, num_threads, allowed_special, disallowed_special
         )
@@ -294,7 +299,7 @@ class Encoding(NativeEncoding):
         from .columns import parts_of
         from .ragged import TokenBatch
 
-        np = _numpy("encode_batch_ragged", "encode_batch")
+        np = numpy_for("encode_batch_ragged", "encode_batch")
         buffer, splits = self._core_bpe.encode_ragged(
             parts_of(texts), num_threads, allowed_special, disallowed_special
         )
@@ -510,7 +515,7 @@ class Encoding(NativeEncoding):
         >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
         (2, None)
         """
-        limit = min(_whole("limit", limit), _NO_LIMIT)
+        limit = min(whole_number("limit", limit), _NO_LIMIT)
         total = self._core_bpe.count(text, limit, allowed_special, disallowed_special)
         return total if total <= limit else None
 
@@ -559,7 +564,7 @@ class Encoding(NativeEncoding):
         >>> gpt2.truncate("one two three", 2), gpt2.truncate("one two three", 2, side="left")
         ('one two', ' two three')
         """
-        max_tokens = min(_whole("max_tokens", max_tokens), _NO_LIMIT)
+        max_tokens = min(whole_number("max_tokens", max_tokens), _NO_LIMIT)
         if side not in ("right", "left"):
             raise ValueError(f"side must be 'right' or 'left', not {side!r}")
         start, end = self._core_bpe.truncate(
@@ -600,8 +605,8 @@ class Encoding(NativeEncoding):
         >>> gpt2.chunk("one two three four", 2, overlap=1)
         ['one two', ' two three', ' three four']
         """
-        max_tokens = _whole("max_tokens", max_tokens, at_least=1)
-        overlap = _whole("overlap", overlap)
+        max_tokens = whole_number("max_tokens", max_tokens, at_least=1)
+        overlap = whole_number("overlap", overlap)
         if overlap >= max_tokens:
             raise ValueError(
                 f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
@@ -669,7 +674,7 @@ class Encoding(NativeEncoding):
         >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
         'hello world'
         """
-        _check_errors(errors)
+        check_errors(errors)
         return self._core_bpe.decode(tokens, errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
@@ -722,7 +727,7 @@ class Encoding(NativeEncoding):
         >>> bpe_engine.get_encoding("gpt2").decode_batch([[31373, 995], [11274, 16390]])
         ['hello world', 'goodbye']
         """
-        _check_errors(errors)
+        check_errors(errors)
         if (ragged := _as_ragged(batch)) is not None:
             return self._core_bpe.decode_ragged(
                 ragged.values, ragged.row_splits, errors, num_threads
@@ -918,17 +923,6 @@ def _on_threads(
         return list(executor.map(encode, texts))
 
 
-def _numpy(method: str, instead: str) -> Any:
-    try:
-        import numpy
-    except ImportError as error:
-        raise ImportError(
-            f"Encoding.{method} needs numpy, which is not installed: run `pip install numpy`, or "
-            f"call Encoding.{instead}, which returns lists"
-        ) from error
-    return numpy
-
-
 # The encodings that have been made by name, and what gets one by name.
 _named: Mapping[str, Encoding] = {}
 _get_encoding: Callable[[str], Encoding]
@@ -938,53 +932,6 @@ def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]
     """Says where pickles find encodings by name. `registry` does, when it is imported."""
     global _named, _get_encoding
     _named, _get_encoding = named, get
-
-
-def _whole(name: str, value: SupportsIndex, at_least: int = 0) -> int:
-    """The value of an argument that says how many."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
-    if number < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, but is {number}")
-    return number
-
-
-def _check_pattern(name: str, pattern: object) -> None:
-    if not isinstance(pattern, str):
-        raise TypeError(f"{name} must be a str with a regular expression, not {_shown(pattern)}")
-
-
-def _check_errors(errors: object) -> None:
-    if not isinstance(errors, str):
-        raise TypeError(f'errors must be a str such as "replace", not {_shown(errors)}')
-
-
-def _copied_dict(name: str, value: Mapping[_Key, int]) -> dict[_Key, int]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a dict, not {_shown(value)}")
-    return dict(value)
-
-
-def _copied_specials(special_tokens: Mapping[str, int]) -> dict[str, int]:
-    """A copy, in which every name is known to be one that text can hold."""
-    copy = _copied_dict("special_tokens", special_tokens)
-    for name in copy:
-        if isinstance(name, str) and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise ValueError(
-                f"the name {name!r} in special_tokens holds a surrogate, which no text can have "
-                "in UTF-8; take another name"
-            )
-    return copy
-
-
-def _shown(value: object) -> str:
-    """A value of the wrong type for a message: the type, and the value if it is short."""
-    if value is None:
-        return "None"
-    kind, shown = type(value).__name__, repr(value)
-    return kind if len(shown) > 60 else f"{kind}: {shown}"
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:

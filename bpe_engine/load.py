@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
 from . import _core, byte_level
+from ._arguments import check_pattern, copied_special_tokens
 from ._suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -475,10 +476,10 @@ def load_encoding(
     [2, 1, 0, 3]
     """
     from .builtin import BUILTIN
-    from .core import Encoding, _check_pattern, _copied_specials
+    from .core import Encoding
 
-    _check_pattern("pattern", pattern)
-    special = _copied_specials({} if special_tokens is None else special_tokens)
+    check_pattern("pattern", pattern)
+    special = copied_special_tokens({} if special_tokens is None else special_tokens)
     path = _file_name("path", path)
     more = [extra] if isinstance(extra, (str, bytes, os.PathLike)) else extra
     if not isinstance(more, Iterable):

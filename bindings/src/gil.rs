@@ -35,7 +35,8 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
 
 /// Looks for signals now and then, if this is the thread that handles them.
 struct Signals {
-    last: Cell<Instant>,
+    /// When it last looked; at the first call, which comes after some work, the time starts.
+    last: Cell<Option<Instant>>,
     is_main_thread: Cell<Option<bool>>,
     /// What a handler raised.
     raised: RefCell<Option<PyErr>>,
@@ -47,16 +48,19 @@ impl Signals {
     const EVERY: Duration = Duration::from_millis(50);
 
     fn new() -> Self {
-        Self {
-            last: Cell::new(Instant::now()),
-            is_main_thread: Cell::new(None),
-            raised: RefCell::new(None),
-        }
+        Self { last: Cell::new(None), is_main_thread: Cell::new(None), raised: RefCell::new(None) }
     }
 
     /// Called without the interpreter.
     fn may_go_on(&self) -> bool {
-        if self.is_main_thread.get() == Some(false) || self.last.get().elapsed() < Self::EVERY {
+        if self.is_main_thread.get() == Some(false) {
+            return true;
+        }
+        let Some(last) = self.last.get() else {
+            self.last.set(Some(Instant::now()));
+            return true;
+        };
+        if last.elapsed() < Self::EVERY {
             return true;
         }
         let result = Python::attach(|py| {
@@ -65,7 +69,7 @@ impl Signals {
             }
             py.check_signals()
         });
-        self.last.set(Instant::now());
+        self.last.set(Some(Instant::now()));
         match result {
             Ok(()) => true,
             Err(error) => {

@@ -310,6 +310,7 @@ def test_a_class_like_any_other(Encoding):
         mine.encode("a", set())
 
 
+@pytest.mark.thorough
 def test_stub(tmp_path):
     """The stub of the native module against the module, by mypy's stubtest."""
     pytest.importorskip("mypy")

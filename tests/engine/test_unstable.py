@@ -76,7 +76,12 @@ def test_a_long_last_piece_costs_little_beside_its_completions(name, text):
     assert took < 3 * (0.1 + beside), (took, len(completions), ids)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
+THOROUGH = [
+    pytest.param(name, marks=pytest.mark.thorough) for name in ("cl100k_base", "o200k_base")
+]
+
+
+@pytest.mark.parametrize("name", ["gpt2", *THOROUGH])
 def test_long_last_pieces_are_tiktokens(name):
     both = pair(name)
     for text in LONG.values():

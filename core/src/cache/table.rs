@@ -52,7 +52,7 @@ impl<const W: usize> Table<W> {
     #[inline(always)]
     pub(super) fn view(&self) -> View<'_, W> {
         let sets: &[Set<W>] = bytemuck::cast_slice(self.memory.bytes());
-        View { sets, mask: sets.len() - 1 }
+        View { sets, mask: size_of_val(sets) - size_of::<Set<W>>() }
     }
 
     fn sets_mut(&mut self) -> &mut [Set<W>] {
@@ -82,8 +82,8 @@ impl<const W: usize> Table<W> {
     /// entry, and is lost otherwise. So is a relocated one that is evicted.
     fn put(&mut self, mut entry: Entry<W>, seeds: [u64; 2]) {
         let sets = self.sets_mut();
-        let mask = sets.len() - 1;
-        let home_of = |entry: &Entry<W>| home(hash(entry.key, seeds), mask);
+        let count = sets.len();
+        let home_of = |entry: &Entry<W>| home::<W>(hash(entry.key, seeds), count);
         let index = home_of(&entry);
         let set = &mut sets[index];
         if set[0].key == entry.key {
@@ -100,7 +100,7 @@ impl<const W: usize> Table<W> {
         if !Mechanism::Relocation.is_used() || is_replaced || home_of(&evicted) != index {
             return;
         }
-        let others = alternatives(hash(evicted.key, seeds), mask);
+        let others = alternatives(hash(evicted.key, seeds), count);
         let is_empty = |&other: &usize| sets[other][1].is_empty();
         let is_relocated = |&other: &usize| home_of(&sets[other][1]) != other;
         let free = others.into_iter().find(is_empty);
@@ -113,11 +113,11 @@ impl<const W: usize> Table<W> {
     /// Moves the relocated entry with this key, if there is one, back to its home.
     fn move_home(&mut self, key: [u64; W], seeds: [u64; 2]) {
         let sets = self.sets_mut();
-        let (hash, mask) = (hash(key, seeds), sets.len() - 1);
-        if !sets[home(hash, mask)][0].ids.is_relocated() {
+        let (hash, count) = (hash(key, seeds), sets.len());
+        if !sets[home::<W>(hash, count)][0].ids.is_relocated() {
             return;
         }
-        let mut others = alternatives(hash, mask).into_iter();
+        let mut others = alternatives(hash, count).into_iter();
         if let Some(other) = others.find(|&other| sets[other][1].key == key) {
             let entry = std::mem::replace(&mut sets[other][1], Entry::zeroed());
             self.put(entry, seeds);
@@ -141,27 +141,28 @@ pub(super) fn hash<const W: usize>(key: [u64; W], seeds: [u64; 2]) -> u64 {
     pairs.iter().fold(0, |hash, &[a, b]| hash16([a ^ hash, b], seeds))
 }
 
-/// The set that an entry belongs to. `mask` is the number of sets less one.
+/// The set, of `count`, that an entry belongs to.
 #[inline(always)]
-pub(super) fn home(hash: u64, mask: usize) -> usize {
-    SetIndex::of(hash).0 as usize & mask
+pub(super) fn home<const W: usize>(hash: u64, count: usize) -> usize {
+    SetIndex::of(hash).below(count * size_of::<Set<W>>()) / size_of::<Set<W>>()
 }
 
-/// The sets that it may be relocated to: two side by side.
+/// The sets, of `count`, that it may be relocated to: two side by side.
 #[inline(always)]
-pub(super) fn alternatives(hash: u64, mask: usize) -> [usize; 2] {
-    let other = (hash >> 40) as usize & mask;
+pub(super) fn alternatives(hash: u64, count: usize) -> [usize; 2] {
+    let other = (hash >> 40) as usize & (count - 1);
     [other, other ^ 1]
 }
 
-/// A set of a table, by the bits of a hash that choose it.
+/// A set of a table, by the bits of a hash that choose it: as many of the low ones as a table has
+/// bytes say which byte, and the set is that which has it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SetIndex(u32);
 
 impl SetIndex {
     #[inline(always)]
     fn of(hash: u64) -> Self {
-        Self((hash >> 20) as u32)
+        Self((hash >> 14) as u32)
     }
 
     /// A number below `count`, a power of two; the same for equal keys.
@@ -176,7 +177,7 @@ impl SetIndex {
 pub(super) struct View<'a, const W: usize> {
     /// Two or more, a power of two.
     sets: &'a [Set<W>],
-    /// Their number less one.
+    /// The bits of the offset of a set, in bytes.
     mask: usize,
 }
 
@@ -196,7 +197,7 @@ impl<'a, const W: usize> View<'a, W> {
     #[inline(always)]
     pub(super) fn prefetch_alternatives(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
         let prefetch_for = |key| {
-            for other in alternatives(hash(key, seeds), self.mask) {
+            for other in alternatives(hash(key, seeds), self.sets.len()) {
                 prefetch(&self.sets[other][1]);
             }
         };
@@ -212,9 +213,12 @@ impl<'a, const W: usize> View<'a, W> {
 
     #[inline(always)]
     fn set(self, SetIndex(index): SetIndex) -> &'a Set<W> {
-        debug_assert_eq!(self.mask, self.sets.len() - 1);
-        // SAFETY: `mask` is the number of sets less one, and there are sets.
-        unsafe { self.sets.get_unchecked(index as usize & self.mask) }
+        const { assert!(size_of::<Set<W>>().is_power_of_two()) }
+        debug_assert_eq!(self.mask, size_of_val(self.sets) - size_of::<Set<W>>());
+        debug_assert!(self.sets.len().is_power_of_two());
+        // SAFETY: there are sets, a power of two, and so are the bytes of one: the bits of the mask
+        // make a multiple of these, at most the offset of the last set.
+        unsafe { &*self.sets.as_ptr().byte_add(index as usize & self.mask) }
     }
 
     /// The ids at this key. (An empty entry has the key that stands for no piece, and no ids.)

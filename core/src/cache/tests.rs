@@ -47,12 +47,12 @@ fn ids_come_back_or_are_unknown() {
 }
 
 /// Five numbers whose keys have the same home, each with other sets to be relocated to.
-fn of_one_set(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32> {
+fn of_one_set<const W: usize>(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32> {
     let mut by_set = std::collections::HashMap::<usize, Vec<u32>>::new();
     for i in 0.. {
-        let set = home(hash(i), sets - 1);
+        let set = home::<W>(hash(i), sets);
         let others = by_set.entry(set).or_default();
-        let pair = |i| alternatives(hash(i), sets - 1)[0] / 2;
+        let pair = |i| alternatives(hash(i), sets)[0] / 2;
         if pair(i) != set / 2 && others.iter().all(|&other| pair(other) != pair(i)) {
             others.push(i);
         }
@@ -73,8 +73,8 @@ fn evicted_pieces_come_back() {
             let mut cache = Cache::with_seeds(size, seeds).expect("memory");
             let short = |i: u32| key(format!("{i:08}").as_bytes(), 0, 8);
             let medium = |i: u32| MediumKey::new(format!("{i:024}").as_bytes());
-            let shorts = of_one_set(size.short() / 64, |i| hash(short(i), seeds));
-            let mediums = of_one_set(size.longer() / 128, |i| hash(medium(i).words(), seeds));
+            let shorts = of_one_set::<2>(size.short() / 64, |i| hash(short(i), seeds));
+            let mediums = of_one_set::<4>(size.longer() / 128, |i| hash(medium(i).words(), seeds));
             for (i, n) in (0..).zip(&shorts) {
                 cache.insert(short(*n), &[*n, i, 7, 8][..3 + i as usize % 2]);
             }
@@ -103,10 +103,10 @@ fn relocated_entries_evict_nothing_at_home() {
     let seeds = seeds(3);
     let sets = size.short() / 64;
     let short = |i: u32| key(format!("{i:08}").as_bytes(), 0, 8);
-    let home_of = |i: u32| home(hash(short(i), seeds), sets - 1);
+    let home_of = |i: u32| home::<2>(hash(short(i), seeds), sets);
     let mut cache = Cache::with_seeds(size, seeds).expect("memory");
-    let own = of_one_set(sets, |i| hash(short(i), seeds));
-    let others = alternatives(hash(short(own[0]), seeds), sets - 1);
+    let own = of_one_set::<2>(sets, |i| hash(short(i), seeds));
+    let others = alternatives(hash(short(own[0]), seeds), sets);
     let filling = |set| (0..).filter(move |&i| home_of(i) == set).take(2);
     let at_home: Vec<u32> = others.into_iter().flat_map(filling).collect();
     for &i in at_home.iter().chain(&own[..3]) {

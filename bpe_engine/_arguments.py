@@ -1,0 +1,68 @@
+"""What is wrong with an argument, said in the words of the caller."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, SupportsIndex, TypeVar
+
+_Key = TypeVar("_Key", str, bytes)
+
+
+def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
+    """The value of an argument that says how many."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+    if number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, but is {number}")
+    return number
+
+
+def check_pattern(name: str, pattern: object) -> None:
+    if not isinstance(pattern, str):
+        raise TypeError(f"{name} must be a str with a regular expression, not {shown(pattern)}")
+
+
+def check_errors(errors: object) -> None:
+    if not isinstance(errors, str):
+        raise TypeError(f'errors must be a str such as "replace", not {shown(errors)}')
+
+
+def copied_dict(name: str, value: Mapping[_Key, int]) -> dict[_Key, int]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a dict, not {shown(value)}")
+    return dict(value)
+
+
+def copied_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]:
+    """A copy, in which every name is known to be one that text can hold."""
+    copy = copied_dict("special_tokens", special_tokens)
+    for name in copy:
+        if isinstance(name, str) and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise ValueError(
+                f"the name {name!r} in special_tokens holds a surrogate, which no text can have "
+                "in UTF-8; take another name"
+            )
+    return copy
+
+
+def shown(value: object) -> str:
+    """A value of the wrong type for a message: the type, and the value if it is short."""
+    if value is None:
+        return "None"
+    kind, text = type(value).__name__, repr(value)
+    return kind if len(text) > 60 else f"{kind}: {text}"
+
+
+def numpy_for(method: str, instead: str) -> Any:
+    """The module numpy. Raises ImportError that names a method of Encoding which needs none."""
+    try:
+        import numpy
+    except ImportError as error:
+        raise ImportError(
+            f"Encoding.{method} needs numpy, which is not installed: run `pip install numpy`, or "
+            f"call Encoding.{instead}, which returns lists"
+        ) from error
+    return numpy
