@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
-use bpe_hf::{Encoding, Input, Tokenizer};
+use bpe_hf::{Input, Tokenizer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
