@@ -552,7 +552,10 @@ class Encoding(NativeEncoding):
             text: The text.
             max_tokens: How many tokens the result may have when it is encoded.
             side: Where text is cut off: ``"right"`` returns the longest prefix that fits,
-                ``"left"`` the longest suffix. Surrogate pairs are not cut apart.
+                ``"left"`` the longest suffix. Surrogate pairs are not cut apart. Among more than
+                64 characters in which no word or number ends (a ruler, a very long word) it is
+                cut where one character more would be too much, although a still longer part may
+                fit.
             allowed_special, disallowed_special: As in `count`. The result may end inside the name
                 of an allowed special token, which is ordinary text then.
 

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::{new_bytes, new_list, push};
+use crate::objects::{check_signals, new_bytes, new_list, push};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
@@ -61,7 +61,8 @@ impl CoreBpe {
         let py = tokens.py();
         // Appended one by one: making a list of a known length panics where there is no memory.
         let list = PyList::empty(py);
-        for id in ids::read_iterable(tokens)? {
+        for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
+            check_signals(py, index)?;
             let bytes = self.encoding().token_bytes(id).ok_or(Error::UnknownId(id.into()));
             list.append(new_bytes(py, bytes.or_raise(py)?)?)?;
         }

@@ -11,7 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 use crate::buffer::TokenBuffer;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::{new_bytearray, new_list, new_span};
+use crate::objects::{check_signals, new_bytearray, new_list, new_span};
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
 /// Each id's place as `(start, end)` in characters.
@@ -192,7 +192,8 @@ impl CoreBpe {
         let aligned = gil::run(py, stored.size(), || encoding.encode_aligned(&original, &request))?;
         let spans = PyList::empty(py);
         let mut characters = text::CharacterSpans::new(text, &original)?;
-        for span in aligned.spans(encoding) {
+        for (index, span) in aligned.spans(encoding).enumerate() {
+            check_signals(py, index)?;
             spans.append(new_span(py, characters.next(span.or_raise(py)?))?)?;
         }
         Ok((int_cache::list(py, &aligned.ids)?, spans))

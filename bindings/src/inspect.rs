@@ -5,7 +5,7 @@ use pyo3::types::PyList;
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
-use crate::objects::{new_named_span, new_str};
+use crate::objects::{check_signals, new_named_span, new_str};
 use crate::{gil, ids, text};
 
 #[pymethods]
@@ -57,7 +57,8 @@ impl CoreBpe {
         let found = gil::run(py, stored.size(), || self.encoding().find_special(&original))?;
         let mut characters = text::CharacterSpans::new(text, &original)?;
         let list = PyList::empty(py);
-        for (name, span) in found {
+        for (index, (name, span)) in found.into_iter().enumerate() {
+            check_signals(py, index)?;
             list.append(new_named_span(py, name, characters.next(span))?)?;
         }
         Ok(list)

@@ -8,6 +8,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 
 use crate::errors::OrRaise;
 
+/// For loops that make objects: handles signals at every so many of them, of which this is number
+/// `index`.
+#[inline]
+pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
+    const EVERY: usize = 1 << 14;
+    if index % EVERY == EVERY - 1 { py.check_signals() } else { Ok(()) }
+}
+
 /// A `bytes` with these bytes.
 pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let length = ffi::Py_ssize_t::try_from(bytes.len())?;
@@ -119,7 +127,8 @@ pub fn list_of_spans<'py>(
     spans: impl Iterator<Item = (usize, usize)>,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for span in spans {
+    for (index, span) in spans.enumerate() {
+        check_signals(py, index)?;
         list.append(new_span(py, span)?)?;
     }
     Ok(list)

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::errors::{OrRaise, to_python};
 use crate::gil::detached;
 use crate::ids;
+use crate::objects::check_signals;
 
 /// The tokens of a `dict[bytes, int]`.
 pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
@@ -90,7 +91,8 @@ pub fn parse_ranks<'py>(
     let list = from_files(py, &[(label.clone(), contents)])?;
     let list = detached(py, || list.sorted_by_id())?.map_err(blame)?;
     let ranks = PyDict::new(py);
-    for (token, id) in list.iter() {
+    for (index, (token, id)) in list.iter().enumerate() {
+        check_signals(py, index)?;
         ranks.set_item(PyBytes::new(py, token), id)?;
     }
     if list.is_empty() || ranks.len() < list.len() {

@@ -175,7 +175,13 @@ pub fn decode_each(
     num_threads: &Bound<'_, PyAny>,
     take: impl FnMut(&[u8]) -> PyResult<()>,
 ) -> PyResult<()> {
-    let batch = collected(batch.py(), batch.try_iter()?.map(|ids| ids::read(&ids?)))?;
+    let py = batch.py();
+    let read = |ids: PyResult<Bound<'_, PyAny>>| {
+        // Each is copied, however long it is.
+        py.check_signals()?;
+        ids::read(&ids?)
+    };
+    let batch = collected(py, batch.try_iter()?.map(read))?;
     let rows = collected(num_threads.py(), batch.iter().map(|ids| Ok(ids.as_slice())))?;
     decode_rows(core, &rows, num_threads, take)
 }

@@ -101,14 +101,15 @@ impl PieceCounts {
         Ok(Self { counter, tables: Mutex::default(), taken: AtomicUsize::new(0) })
     }
 
-    /// Counts the pieces of texts, each on its own.
-    fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<()> {
+    /// Counts the pieces of texts, each on its own: how many bytes the texts have as UTF-8.
+    fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<usize> {
         let counted = gil::detached(py, || {
             self.with_table(|table| {
                 texts.iter().try_for_each(|text| self.counter.count(text, table))
             })
         })?;
-        counted.or_raise(py)
+        counted.or_raise(py)?;
+        Ok(texts.iter().map(|text| text.len()).sum())
     }
 
     /// Adds pieces that were counted elsewhere.

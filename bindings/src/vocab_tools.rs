@@ -59,7 +59,6 @@ pub fn learn_merges<'py>(
         let novelty = match merge.novelty {
             Novelty::New => "new",
             Novelty::InBase => "in base",
-            Novelty::Repeated => "repeated",
         };
         let (left, right) = (PyBytes::new(py, &merge.left), PyBytes::new(py, &merge.right));
         (left, right, novelty, merge.frequency, merge.words)

@@ -27,6 +27,9 @@ const TOKENS_BEHIND: usize = 3;
 /// Pieces of more bytes than this are long: of those the tokens tell where to cut.
 const LONG_PIECE: usize = 32;
 
+/// Up to this many characters between two safe cuts are all tried as the beginning of a suffix.
+const STRETCH: usize = 64;
+
 /// Up to this many candidates are all tried. Among more, the border is searched by halving, which
 /// takes "longer" for "more tokens".
 const TRY_ALL: usize = 256;
@@ -51,8 +54,10 @@ impl Encoding {
     }
 
     /// Where the longest suffix of `text` starts, cut between characters, that has at most
-    /// `max_tokens` tokens when it is encoded on its own. For a pattern that is no published family
-    /// all of the text is read, since it is not known where its pieces begin.
+    /// `max_tokens` tokens when it is encoded on its own. Where more than 64 characters have no safe
+    /// cut among them (a ruler, a long word), one more would be too many, but a still longer suffix may
+    /// fit. For a pattern that is no published family all of the text is read, since it is not known
+    /// where its pieces begin.
     pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
         Truncator { encoding: self, allowed: &request.allowed }.suffix(text, max_tokens)
@@ -100,6 +105,15 @@ struct Walk {
     total: usize,
     /// The special tokens found.
     special: Vec<Range<usize>>,
+}
+
+/// Where the last safe cut before a place is.
+enum SafeCut {
+    At(usize),
+    /// Not among the characters that are looked at.
+    Far,
+    /// Not between the beginning of the text and the place, which are near.
+    BeforeText,
 }
 
 /// Counts, and keeps the borders around a limit.
@@ -242,9 +256,6 @@ impl Truncator<'_> {
                 borders.push(Border { position, ..border });
             }
         }
-        if sink.counted <= limit {
-            borders.push(Border { position: text.len(), before: sink.counted });
-        }
         let mut special = sink.special;
         special.iter_mut().for_each(|span| *span = alignment.original(span.clone()));
         Ok(Walk { borders, total: sink.counted, special })
@@ -339,70 +350,93 @@ impl Truncator<'_> {
             let total = self.count(window, usize::MAX)?;
             // What the window begins with may be cut in another way than in the text.
             let enough = max_tokens.saturating_add(2 * TOKENS_BEFORE + CHANGED);
-            if from == 0 || total > enough {
-                return Ok(from + self.suffix_of(window, max_tokens, total)?);
+            if (from == 0 || total > enough)
+                && let Some(start) = self.suffix_of(window, max_tokens, total, from == 0)?
+            {
+                return Ok(from + start);
             }
             size = size.saturating_mul(2);
         }
     }
 
-    /// Where the longest suffix of `text`, which has `total` tokens, starts that fits.
-    fn suffix_of(&self, text: &str, max_tokens: usize, total: usize) -> Result<usize> {
+    /// Where the longest suffix of `text`, which has `total` tokens, starts that fits. `None` if it
+    /// may start before `text`, where that is not all of the text.
+    fn suffix_of(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        total: usize,
+        is_all: bool,
+    ) -> Result<Option<usize>> {
         let Some(surplus) = total.checked_sub(max_tokens).filter(|&surplus| surplus > 0) else {
-            return Ok(0);
+            return Ok(Some(0));
         };
-        let mut borders = self.walk(text, surplus)?.borders;
-        if borders.last().is_none_or(|last| last.position < text.len() && last.before < surplus) {
-            borders.push(Border { position: text.len(), before: total });
-        }
+        let borders = self.walk(text, surplus)?.borders;
         let end = Border { position: text.len(), before: total };
         let first = borders.partition_point(|border| border.before < surplus);
         // From a safe cut on, tokens are the same whatever stands before. (A cut among digits, or in
         // a run of one letter, may change the groups of all that follow.)
-        let splitter = self.encoding.splitter();
-        let is_safe = |&&Border { position, .. }: &&Border| {
-            let next = ceil(text, position + 1);
-            splitter.safe_cut(&text[..next], position) == Some(position)
+        let is_safe = |border: &&Border| self.is_safe(text, border.position);
+        let anchor = borders.iter().skip(first).find(is_safe).copied().unwrap_or(end);
+        // So the longest suffix starts behind the last safe cut with too many tokens.
+        let next = borders.get(first).map_or(text.len(), |border| border.position);
+        let low = match self.safe_before(text, next) {
+            SafeCut::At(cut) if text[cut..anchor.position].chars().count() <= 2 * STRETCH => cut,
+            SafeCut::BeforeText if is_all => 0,
+            SafeCut::BeforeText => return Ok(None),
+            _ => self.lowest_start(text, &borders, first, surplus)?,
         };
-        let anchor = borders.iter().skip(first + CHANGED).find(is_safe).copied().unwrap_or(end);
-        let mut low = borders[first.saturating_sub(CHANGED)].position;
-        let passed = first.checked_sub(1).map(|before| {
-            let next = borders.get(first).map_or(text.len(), |border| border.position);
-            (borders[before].position..next, borders[before].before)
-        });
-        if let Some((piece, before)) = passed
-            && let Some(tokens) = self.tokens_of_long_piece(text, piece, before)?
-        {
-            let passed = tokens.partition_point(|border| border.before < surplus);
-            low = tokens[passed.saturating_sub(TOKENS_BEHIND)].position;
-        }
         let fits = |start: usize| {
             let room = max_tokens - (total - anchor.before).min(max_tokens);
-            let is_all = anchor.position == text.len();
-            Ok((is_all || self.count(&text[start..anchor.position], room)? <= room)
+            let is_end = anchor.position == text.len();
+            Ok((is_end || self.count(&text[start..anchor.position], room)? <= room)
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
         let candidates = positions(text, low..anchor.position)?;
         let count = candidates.len();
-        let found = farthest(count, |index| fits(candidates[count - 1 - index]))?;
-        if let Some(index) = found {
-            return Ok(candidates[count - 1 - index]);
+        // The anchor fits, if nothing else does.
+        let found = farthest(count, |index| fits(candidates[count - 1 - index]))?.unwrap_or(0);
+        Ok(Some(candidates[count - 1 - found]))
+    }
+
+    /// Whether `text` can be cut at `position` without changing a piece before or behind it.
+    fn is_safe(&self, text: &str, position: usize) -> bool {
+        let before = &text[..ceil(text, position + 1)];
+        self.encoding.splitter().safe_cut(before, position) == Some(position)
+    }
+
+    /// The last safe cut before `position`, no more than [`STRETCH`] characters away.
+    fn safe_before(&self, text: &str, position: usize) -> SafeCut {
+        if !self.encoding.splitter().is_family() {
+            return SafeCut::Far;
         }
-        let fits = |start: usize| Ok(self.count(&text[start..], max_tokens)? <= max_tokens);
-        let (mut fewer, mut too_long) = (max_tokens, anchor.position);
-        loop {
-            fewer /= 2;
-            let borders = self.walk(text, total - fewer)?.borders;
-            let first = borders.iter().find(|border| border.before >= total - fewer);
-            let start = first.map_or(text.len(), |border| border.position);
-            if fewer == 0 || fits(start)? {
-                let candidates = positions(text, too_long.min(start)..start)?;
-                let count = candidates.len();
-                let found = bisect(count, |index| fits(candidates[count - 1 - index]))?;
-                return Ok(candidates[count - 1 - found]);
-            }
-            too_long = start;
+        let mut starts = text[..position].char_indices().rev().map(|(start, _)| start);
+        let mut near = starts.by_ref().take(STRETCH);
+        match near.find(|&start| self.is_safe(text, start)) {
+            Some(cut) => SafeCut::At(cut),
+            None if starts.next().is_none() => SafeCut::BeforeText,
+            None => SafeCut::Far,
         }
+    }
+
+    /// From where on suffixes are tried that begin in a long stretch; `borders[first]` is the first
+    /// one with `surplus` tokens before it.
+    fn lowest_start(
+        &self,
+        text: &str,
+        borders: &[Border],
+        first: usize,
+        surplus: usize,
+    ) -> Result<usize> {
+        let low = borders[first.saturating_sub(CHANGED)].position;
+        let Some(before) = first.checked_sub(1).map(|last| borders[last]) else { return Ok(low) };
+        let next = borders.get(first).map_or(text.len(), |border| border.position);
+        let piece = before.position..next;
+        let Some(tokens) = self.tokens_of_long_piece(text, piece, before.before)? else {
+            return Ok(low);
+        };
+        let passed = tokens.partition_point(|border| border.before < surplus);
+        Ok(tokens[passed.saturating_sub(TOKENS_BEHIND)].position)
     }
 
     /// The tokens of `text`; some number above `limit` if there are more than that.

@@ -626,3 +626,27 @@ fn images_of_missing_bytes() {
         assert_eq!(text_ids(&encoding, &"abc".repeat(7)).is_err(), is_missing);
     }
 }
+
+/// More ids than are decoded at once, with one that is no token among them.
+#[test]
+fn many_ids_are_decoded_one_after_the_other() {
+    let bytes = (0..=255u8).map(|byte| (vec![byte], u32::from(byte)));
+    let words = (0..9u32).map(|power| (b"ab".repeat(1 << power), 256 + power));
+    let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
+    let tokens: Vec<Vec<u8>> = (0..265).map(|rank| vocabulary.token(rank).to_vec()).collect();
+    let ids: Vec<u32> = (0..20_000u32).map(|at| at.wrapping_mul(0x9e37_79b1) % 265).collect();
+    let special = SpecialTokens::new([("<|a|>".to_owned(), 300)]).unwrap();
+    let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W").unwrap(), special).unwrap();
+    for count in [0, 1, 7, 500, 5000, 20_000] {
+        let ids = &ids[..count];
+        let expected: Vec<u8> = ids.iter().flat_map(|&id| tokens[id as usize].clone()).collect();
+        assert_eq!(encoding.decode_bytes(ids), Ok(expected.clone()));
+        let twice = [ids, &[300], ids].concat();
+        assert_eq!(
+            encoding.decode_bytes(&twice),
+            Ok([&expected, &b"<|a|>"[..], &expected].concat())
+        );
+        let unknown = [ids, &[301], ids].concat();
+        assert_eq!(encoding.decode_bytes(&unknown), Err(Error::UnknownId(301)));
+    }
+}

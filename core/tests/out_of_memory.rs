@@ -15,7 +15,7 @@ use base64::prelude::BASE64_STANDARD as STANDARD;
 use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::offsets::lossy_characters;
 use bpe_core::segments::Prompt;
-use bpe_core::special_tokens::Selection;
+use bpe_core::special_tokens::{Names, Selection};
 use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
@@ -167,6 +167,17 @@ const CALLS: &[(&str, Call)] = &[
     ("train by place", |with| train(with, Ties::First)),
     ("strip", |with| {
         strip::without_names(with.encoding.special_tokens().all(), &with.text).map(drop)
+    }),
+    ("strip texts", |with| {
+        let names = with.encoding.special_tokens().all();
+        let texts = [&with.text[..], "<|a", "|>", &with.text];
+        strip::strip(names, with.encoding.normalization(), &texts).map(drop)
+    }),
+    // Taken out, the name is made again by normalization, more often than all of a text is searched.
+    ("strip nested", |with| {
+        let names = Names::new(["<\u{e9}>".to_owned()])?;
+        let nested = "<e".repeat(10_000) + "<\u{e9}>" + &"\u{301}>".repeat(10_000);
+        strip::strip(&names, with.encoding.normalization(), &[&nested, &nested]).map(drop)
     }),
 ];
 

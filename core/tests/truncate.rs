@@ -1,7 +1,9 @@
 //! Texts cut to a number of tokens, beside trying every place where they can be cut.
 
+use std::cell::Cell;
 use std::ops::Range;
 
+use bpe_core::polling::with_check;
 use bpe_core::{Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary};
 use proptest::prelude::*;
 
@@ -14,14 +16,14 @@ const FAMILIES: [&str; 4] = [
     bpe_core::split::DEEPSEEK,
 ];
 
-/// Tokens for which a shorter text may have more tokens, and special tokens.
+/// Tokens for which a shorter text may have more tokens, tokens of many bytes, and special tokens.
 fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
-    let words = [
-        "ab", "abc", "bca", "aa", "aaaa", " a", " ab", "  ", "    ", "\n\n", "'s", "11", "123",
-        "é", "的。", "--", "----", "--------", "-<", ">-",
-    ];
+    let words = "ab abc bca aa aaaa 's 11 123 é 的。 １２３ 𝟏𝟐𝟑 -- ---- -------- -< >- ---------------- abcabc \
+                 abcabcabcabc";
+    let spaces = [" a", " ab", "  ", "    ", "        ", "\n\n"];
+    let words = words.split(' ').chain(spaces);
     let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
-    let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
+    let words = words.zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
     let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
     let special = [("<|a|>", 900), ("<|end of text|>", 901)];
     let special = SpecialTokens::new(special.map(|(name, id)| (name.to_owned(), id))).unwrap();
@@ -35,6 +37,11 @@ fn kinds() -> impl Strategy<Value = (&'static str, Normalization)> {
 }
 
 fn texts() -> impl Strategy<Value = String> {
+    texts_of(0..40)
+}
+
+/// Texts of this many parts.
+fn texts_of(count: Range<usize>) -> impl Strategy<Value = String> {
     let pieces = vec![
         "a",
         "ab",
@@ -62,15 +69,22 @@ fn texts() -> impl Strategy<Value = String> {
         "<|a",
         "|>",
     ];
+    // Between safe cuts, since a longer suffix is not sure to be found where there are none.
     let long = (prop::sample::select(vec!["abc", "a", "-", "  ", "的", "e\u{301}"]), 30..60usize)
-        .prop_map(|(piece, count)| piece.repeat(count));
+        .prop_map(|(piece, count)| format!("x.{}x.", piece.repeat(count)));
     let piece = prop_oneof![12 => prop::sample::select(pieces).prop_map(str::to_owned), 1 => long];
-    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    prop::collection::vec(piece, count).prop_map(|pieces| pieces.concat())
 }
 
 fn requests(encoding: &Encoding, is_allowed: bool) -> Request {
     let names = is_allowed.then_some("<|a|>").into_iter().chain(Some("<|end of text|>"));
     Request::allowing(encoding.special_tokens().select(names))
+}
+
+fn run(count: Range<usize>) -> impl Strategy<Value = String> {
+    let parts =
+        "a b 1 12 123 - 的 é ab １２３ 𝟏𝟐𝟑".split(' ').chain([" ", "\n"]).collect::<Vec<_>>();
+    (prop::sample::select(parts), count).prop_map(|(part, count)| part.repeat(count))
 }
 
 fn places(text: &str) -> impl DoubleEndedIterator<Item = usize> {
@@ -151,6 +165,79 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(support::config(12))]
+
+    /// Many more parts than are kept, so that the rest of the text is not looked at.
+    #[test]
+    fn what_is_kept_of_a_long_text_is_the_longest_that_fits(
+        (pattern, normalization) in kinds(),
+        text in texts_of(100..300),
+        is_allowed in any::<bool>(),
+        limits in prop::collection::vec(0..120usize, 3),
+    ) {
+        let encoding = encoding(pattern, normalization);
+        let request = requests(&encoding, is_allowed);
+        for limit in limits {
+            let expected = prefix(&encoding, &text, limit, &request);
+            let kept = encoding.truncate(&text, limit, &request).unwrap();
+            prop_assert_eq!(&text[..kept], &text[..expected], "{}", limit);
+            let expected = suffix(&encoding, &text, limit, &request);
+            let kept = encoding.truncate_left(&text, limit, &request).unwrap();
+            prop_assert_eq!(&text[kept..], &text[expected..], "{}", limit);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(support::config(60))]
+
+    /// Digits and runs of one character, where a cut moves the borders of all that follow.
+    #[test]
+    fn runs_are_cut_where_they_just_fit(
+        (pattern, normalization) in kinds(),
+        runs in prop::collection::vec((run(0..4), run(1..18)), 1..12),
+        limits in prop::collection::vec(0..60usize, 3),
+    ) {
+        let encoding = encoding(pattern, normalization);
+        let request = Request::ORDINARY;
+        // A cut is safe behind each x.
+        let text: String = runs.into_iter().map(|(first, second)| first + &second + "x.").collect();
+        for limit in limits {
+            let expected = prefix(&encoding, &text, limit, &request);
+            let kept = encoding.truncate(&text, limit, &request).unwrap();
+            prop_assert_eq!(&text[..kept], &text[..expected], "{}", limit);
+            let expected = suffix(&encoding, &text, limit, &request);
+            let kept = encoding.truncate_left(&text, limit, &request).unwrap();
+            prop_assert_eq!(&text[kept..], &text[expected..], "{}", limit);
+        }
+    }
+}
+
+/// As many bytes as six a token would not be enough.
+#[test]
+fn tokens_may_have_many_bytes() {
+    let encoding = encoding(FAMILIES[0], Normalization::None);
+    let request = Request::ORDINARY;
+    let text = "abcabcabcabc----------------".repeat(200);
+    for limit in (0..400).step_by(10) {
+        let kept = 14 * limit;
+        assert_eq!(encoding.truncate(&text, limit, &request), Ok(kept));
+        assert_eq!(encoding.truncate_left(&text, limit, &request), Ok(text.len() - kept));
+        let chunks = encoding.chunk(&text, limit + 1, 0, &request).unwrap();
+        assert_eq!(chunks.len(), 400_usize.div_ceil(limit + 1));
+    }
+}
+
+/// What is read at first has none of its groups of digits as they are in the longest suffix.
+#[test]
+fn a_suffix_may_be_longer_than_what_is_read_at_first() {
+    let encoding = encoding(FAMILIES[1], Normalization::None);
+    let text = format!("{}1{}", "x.".repeat(300), "𝟏𝟐𝟑".repeat(18));
+    let start = text.len() - 18 * "𝟏𝟐𝟑".len();
+    assert_eq!(encoding.truncate_left(&text, 18, &Request::ORDINARY), Ok(start));
+}
+
 /// Halving finds a place where one character more is too much.
 #[test]
 fn long_pieces_are_cut_where_they_just_fit() {
@@ -178,14 +265,62 @@ fn long_pieces_are_cut_where_they_just_fit() {
 #[test]
 fn patterns_may_look_far() {
     let request = Request::ORDINARY;
-    let words = "aaaa ".repeat(100);
     let ahead = encoding(r"a+(?=.*!)|.", Normalization::None);
     let behind = encoding(r"!.*|.", Normalization::None);
-    for limit in [0, 1, 5, 20, 33] {
-        let text = format!("{words}!");
-        assert_eq!(ahead.truncate(&text, limit, &request), Ok(limit));
-        let text = format!("!{words}");
-        assert_eq!(behind.truncate_left(&text, limit, &request), Ok(text.len() - limit));
+    for word in ["aaaa ", "aa ", "aaaaaaaaaaaa ", "a"] {
+        let words = word.repeat(15);
+        for limit in [0, 1, 2, 3, 5, 7, 10, 20, 33, 64] {
+            let text = format!("{words}!");
+            let expected = prefix(&ahead, &text, limit, &request);
+            assert_eq!(ahead.truncate(&text, limit, &request), Ok(expected), "{word:?} {limit}");
+            let text = format!("!{words}");
+            let expected = suffix(&behind, &text, limit, &request);
+            let found = behind.truncate_left(&text, limit, &request);
+            assert_eq!(found, Ok(expected), "{word:?} {limit}");
+        }
+    }
+}
+
+/// How many bytes of text a call works on, in the mean of many calls.
+fn work(call: impl Fn() -> usize) -> usize {
+    /// What is worked on between two checks, and how often the call is repeated.
+    const INTERVAL: usize = 1 << 17;
+    const TIMES: usize = 16;
+    let checks = Cell::new(0);
+    let check = || {
+        checks.set(checks.get() + 1);
+        true
+    };
+    with_check(&check, || (0..TIMES).map(|_| call()).max());
+    checks.get() * INTERVAL / TIMES
+}
+
+/// What is kept is worked on a few times, and hardly anything else of the text.
+#[test]
+fn truncating_works_on_little_more_than_is_kept() {
+    let encoding = encoding(FAMILIES[1], Normalization::None);
+    let request = Request::ORDINARY;
+    // The factor of what is kept that a prefix may take, and a suffix: where no cut is safe, the
+    // whole suffix is encoded for each that is tried.
+    for (part, of_prefix, of_suffix) in [
+        ("abc bca, ", 5, 10),
+        ("的。 ", 5, 13),
+        ("123 ", 5, 13),
+        ("a\n", 5, 13),
+        ("a", 3, 28),
+        ("-", 6, 36),
+        (" ", 5, 40),
+        ("----------------------------------------  ", 5, 50),
+    ] {
+        let text = part.repeat(500_000 / part.len());
+        for limit in [0, 30, 700, 3000] {
+            let prefix = || encoding.truncate(&text, limit, &request).unwrap();
+            let suffix = || encoding.truncate_left(&text, limit, &request).unwrap();
+            let worked = work(prefix);
+            assert!(worked <= of_prefix * prefix() + 16_000, "{part:?} {limit}: {worked}");
+            let (worked, kept) = (work(suffix), text.len() - suffix());
+            assert!(worked <= of_suffix * kept + 16_000, "{part:?} {limit}: {worked}");
+        }
     }
 }
 
@@ -210,6 +345,24 @@ fn chunks_begin_and_end_beside_special_tokens() {
     let chunks = |text, limit, overlap| encoding.chunk(text, limit, overlap, &request).unwrap();
     assert_eq!(chunks("-<|a|>-<|a|>", 1, 0), [0..1, 1..6, 6..7, 7..12]);
     assert_eq!(chunks("<|a|>-<|a|>-", 2, 1), [0..6, 5..11, 6..12]);
+}
+
+/// What a chunk begins with is given up in steps that grow, so that this takes few tries.
+#[test]
+fn overlap_gives_way_to_what_is_new() {
+    let encoding = encoding(FAMILIES[0], Normalization::None);
+    let chunks = encoding.chunk("BBBBBBBB\u{1f980}", 8, 7, &Request::ORDINARY);
+    assert_eq!(chunks, Ok(vec![0..8, 6..12]));
+}
+
+/// Without overlap chunks have all of the text, what has no tokens included.
+#[test]
+fn chunks_are_side_by_side() {
+    let encoding = encoding(r"\w+", Normalization::None);
+    let chunks = encoding.chunk("B B  B", 1, 0, &Request::ORDINARY);
+    assert_eq!(chunks, Ok(vec![0..2, 2..5, 5..6]));
+    let chunks = encoding.chunk("B B  B", 2, 1, &Request::ORDINARY);
+    assert_eq!(chunks, Ok(vec![0..5, 1..6]));
 }
 
 #[test]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import signal
-import threading
 import time
 
 import pytest
@@ -91,19 +89,3 @@ def test_a_giant_token_in_a_file_is_read_in_time_of_its_length(tmp_path, ordinar
 
     assert seconds(build) < 8 * ordinary * len(token)
     assert encoding.decode_single_token_bytes(256) == token
-
-
-def test_ctrl_c_ends_building():
-    big = ranks(b"%d" % i for i in range(10, 400_000))
-
-    def interrupt():
-        time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        thread.start()
-        while time.monotonic() < start + 30:
-            bpe_engine.Encoding("x", pat_str=PATTERN, mergeable_ranks=big, special_tokens={})
-    thread.join()

@@ -17,6 +17,7 @@ import bpe_engine
 from vocab_tools import train_vocabulary
 from vocab_tools.ranks import load_ranks
 from vocab_tools.train import count_corpus
+from vocab_tools.train.arrow import write_counts
 from vocab_tools.train.cutting import cutting
 
 
@@ -118,6 +119,34 @@ def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
     assert other.returncode == 1 and "was counted with pattern" in other.stderr
     rare = run("count", corpus, "--drop-rare", 200, "-o", tmp_path / "rare.parquet")
     assert rare.returncode == 0 and "left out, which occurred" in rare.stdout
+
+
+def test_folders_of_counts(corpus: Path, tmp_path: Path) -> None:
+    """As Spark writes them; in balance, each is a corpus of its own."""
+    pytest.importorskip("pyarrow")
+    text = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
+    options = ["--vocab-size", 320, "--pattern", "gpt2", "-q", "-o", "-"]
+    texts, folders = [], []
+    for name, lines in (("a", text[:100]), ("b", text[100:])):
+        texts.append(tmp_path / f"{name}.txt")
+        texts[-1].write_text("".join(lines), encoding="utf-8")
+        folders.append(tmp_path / name)
+        folders[-1].mkdir()
+        (folders[-1] / "_SUCCESS").touch()
+        for number, part in enumerate((lines[:40], lines[40:])):
+            piece = tmp_path / "part.txt"
+            piece.write_text("".join(part), encoding="utf-8")
+            with count_corpus([piece], cutting("gpt2")) as counts:
+                write_counts(counts, folders[-1] / f"part-{number}.parquet")
+            (folders[-1] / f".part-{number}.parquet.crc").write_bytes(b"crc")
+    counted = run("train", "--counts", *folders, *options, "--balance", "bytes")
+    assert counted.returncode == 0, counted.stderr
+    fair = train_vocabulary(texts, 320, pattern="gpt2", balance="bytes")
+    assert counted.stdout == fair.dump().decode()
+    for path in folders[0].glob("*.parquet"):
+        path.unlink()
+    empty = run("train", "--counts", folders[0], *options)
+    assert empty.returncode == 1 and "no files of counts" in empty.stderr
 
 
 def stopped(arguments: list[object], until: Path) -> subprocess.CompletedProcess[str]:

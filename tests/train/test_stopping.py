@@ -16,6 +16,7 @@ from seeds import seeded
 from vocab_command import COMMAND, run
 
 from bpe_engine.vocabulary import PieceCounts, train_bpe
+from vocab_tools import train_vocabulary
 from vocab_tools.train import CorpusCounts, count_corpus
 from vocab_tools.train.cutting import Cutting, cutting
 
@@ -53,15 +54,16 @@ class Interrupting:
         return work if self.left else lambda argument: self.press(lambda: work(argument))
 
 
-def behind(work: Callable[[], None]) -> None:
-    work()
+def behind(work: Callable[[], Any]) -> Any:
+    result = work()
     os.kill(os.getpid(), signal.SIGINT)
+    return result
 
 
-def while_waited_for(work: Callable[[], None]) -> None:
+def while_waited_for(work: Callable[[], Any]) -> Any:
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.2)
-    work()
+    return work()
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,41 @@ def test_ctrl_c_at_a_bad_moment(
 
 def long_piece() -> bytes:
     return bytes(seeded("merging").choices(b"abcdefghij", k=3_000_000))
+
+
+@pytest.mark.parametrize("stages", ["superwords", "balance"])
+def test_a_run_of_several_stages_is_stopped_again_and_again(
+    corpus: Path, tmp_path: Path, stages: str
+) -> None:
+    """By a function for progress, after three blocks of any stage and at its last one: each run
+    goes on where the one before it ended."""
+    text: Any = corpus
+    options: dict[str, Any] = {"superwords_from": 270}
+    if stages == "balance":
+        part = tmp_path / "part.txt"
+        part.write_bytes(corpus.read_bytes()[: 1 << 20])
+        text, options = [part, corpus], {"balance": "lines"}
+    expected = train_vocabulary(text, 280, **options)
+    rounds = 0
+    while True:
+        seen: list[int] = []
+
+        def stop(step: str, done: int, total: int, seen: list[int] = seen) -> None:
+            seen.append(done)
+            if step == "counting" and (len(seen) == 3 or done == total):
+                raise KeyboardInterrupt
+
+        rounds += 1
+        assert rounds < 30, "a round that counts nothing"
+        try:
+            result = train_vocabulary(
+                text, 280, checkpoint=str(tmp_path / "run"), resume=True, progress=stop, **options
+            )
+            break
+        except KeyboardInterrupt:
+            pass
+    assert rounds > 4
+    assert (result.ranks, result.merges) == (expected.ranks, expected.merges)
 
 
 def test_ctrl_c_while_merging() -> None:

@@ -191,6 +191,23 @@ def expanded(corpus: Sequence[str]) -> list[str]:
     return [path for path in corpus_files(corpus) if path != STANDARD]
 
 
+def count_files(corpus: Sequence[str]) -> list[str]:
+    """Files of counts; those in folders whose names begin with ``_`` are the notes of the program
+    that wrote them, as Spark's ``_SUCCESS``.
+
+    Raises ValueError when a folder has no others.
+    """
+    found: list[str] = []
+    for given in corpus:
+        paths = expanded([given])
+        if os.path.isdir(given):
+            paths = [path for path in paths if not os.path.basename(path).startswith("_")]
+        if not paths:
+            raise ValueError(f"{given}: there are no files of counts")
+        found += paths
+    return found
+
+
 @click.command()
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The Parquet file for the counts.")

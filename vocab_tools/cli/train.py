@@ -27,6 +27,7 @@ from .console import console, print_table, readable_errors, say, steps_bar
 from .counting import (
     checkpoint_paths,
     checkpointed,
+    count_files,
     counting_options,
     expanded,
     print_repeated,
@@ -216,8 +217,8 @@ def _read_counts(
     cut = cutting(found, [*old_special, *special_tokens], options["nfc"])
     most = options["max_memory"]
     if options["balance"]:
-        return [read_counts([path], cut, max_memory=most) for path in expanded(corpus)]
-    return read_counts(expanded(corpus), cut, max_memory=most)
+        return [read_counts(count_files([part]), cut, max_memory=most) for part in corpus]
+    return read_counts(count_files(corpus), cut, max_memory=most)
 
 
 def _measured(

@@ -132,16 +132,11 @@ def number_merges(
             first += 1
         steps.append(Step(merge.left, merge.right, number, *merge[2:]))
     for step in steps:
-        if step.novelty in _REPEATS:
-            why = f"{show(step.left)} + {show(step.right)}: {_REPEATS[step.novelty]}"
-            notes.append(Note("repeated merge", f"{why}; {policy.repeat_done}"))
+        if step.novelty == "in base":
+            parts = f"{show(step.left)} + {show(step.right)}"
+            why = "the base has this token, but its merges do not reach it here"
+            notes.append(Note("repeated merge", f"{parts}: {why}; {policy.repeat_done}"))
     return steps
-
-
-_REPEATS = {
-    "in base": "the base has this token, but its merges do not reach it here",
-    "repeated": "two other parts gave the same bytes before",
-}
 
 
 def first_free_id(

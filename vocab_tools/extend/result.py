@@ -21,8 +21,7 @@ class Step:
     right: bytes
     #: The id of the new token; None when the merge gave no new token.
     id: int | None
-    #: "new", "in base", "repeated" when two other parts gave the same bytes before, or "pruned"
-    #: when no word needs the token in the end.
+    #: "new", "in base", or "pruned" when no word needs the token in the end.
     novelty: str
     #: The frequency of the pair when it was merged.
     frequency: int

@@ -116,7 +116,7 @@ def _conflicts(result: LearnResult) -> Part | None:
             [token_text(step.left), token_text(step.right)],
         ]
         for step in result.steps
-        if step.novelty in ("in base", "repeated")
+        if step.novelty == "in base"
     ]
     rows += [
         [_chip(word.encode()), f"is a token already, with id {number}", []]

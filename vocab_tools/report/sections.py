@@ -106,7 +106,7 @@ def _conflicts(result: LearnResult, most_rows: int) -> Section:
     rows += [
         (show(step.token), f"was {step.novelty} when {show(step.left)} + {show(step.right)} merged")
         for step in result.steps
-        if step.novelty in ("in base", "repeated")
+        if step.novelty == "in base"
     ]
     rows += [
         (bare(word.encode()), f"is already a token, {number}")

@@ -223,7 +223,7 @@ class _Run:
         self.place = (0, 0)
         self.bytes_read = 0
         self.written = time.monotonic()
-        self.waiting: deque[tuple[Future[None], tuple[int, int], list[str]]] = deque()
+        self.waiting: deque[tuple[Future[int], tuple[int, int], list[str]]] = deque()
         self.guard = InterruptGuard()
 
     def go_on(self, checkpoint: str) -> None:
@@ -292,18 +292,18 @@ class _Run:
     def _settle_one(self) -> None:
         """Waits for the first block that is being counted, and moves the place behind it."""
         job, place, texts = self.waiting[0]
-        job.result()
+        size = job.result()
         self.waiting.popleft()
         self.counts.characters += sum(map(len, texts))
         if place[0] != self.place[0]:
             self.bytes_read = 0
         self.place = place
         if self.progress is not None:
-            self.bytes_read += sum(len(text.encode()) for text in texts)
+            self.bytes_read += size
             # Packed files have more text than bytes: never more than the file.
             # What comes through pipes has no size.
-            size, total = self.sizes[place[0]], sum(self.sizes)
-            done = sum(self.sizes[: place[0]]) + min(self.bytes_read, size)
+            total = sum(self.sizes)
+            done = sum(self.sizes[: place[0]]) + min(self.bytes_read, self.sizes[place[0]])
             self.progress(done if total else self.bytes_read, total)
 
     def _settle(self) -> None:

@@ -12,11 +12,9 @@ mod keys;
 mod size;
 mod table;
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-
 use crate::ablation::Mechanism;
 use crate::error::Result;
+use crate::hash::random_seeds;
 use crate::memory::reserve;
 use crate::vocabulary::Key;
 
@@ -41,8 +39,7 @@ pub struct Cache {
 impl Cache {
     /// An empty cache with random seeds; `None` when there is no memory for it.
     pub fn new(size: CacheSize) -> Option<Self> {
-        let random = || RandomState::new().build_hasher().finish();
-        Self::with_seeds(size, [random(), random()])
+        Self::with_seeds(size, random_seeds())
     }
 
     fn with_seeds(size: CacheSize, seeds: [u64; 2]) -> Option<Self> {
@@ -85,9 +82,13 @@ impl Cache {
     }
 
     /// Where to look for the piece with this key. What is there is prefetched.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, key: impl CacheKey) -> SetIndex {
-        key.prefetch(self)
+    pub(crate) fn prefetch_medium(&self, key: MediumKey) -> SetIndex {
+        self.medium.view().prefetch(key.words(), self.seeds)
+    }
+
+    /// The same for a still longer piece.
+    pub(crate) fn prefetch_long(&self, key: LongKey) -> SetIndex {
+        self.long.view().prefetch(key.words(), self.seeds)
     }
 
     /// Prefetches what [`Cache::append`] and [`Cache::insert`] read beside the home of the key, which
@@ -118,8 +119,6 @@ impl Cache {
 
 /// What one of the tables of a cache knows a piece by.
 pub(crate) trait CacheKey: Copy {
-    /// [`Cache::prefetch`].
-    fn prefetch(self, cache: &Cache) -> SetIndex;
     /// [`Cache::append`].
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool;
     /// [`Cache::insert`], for ids that are cacheable.
@@ -127,11 +126,6 @@ pub(crate) trait CacheKey: Copy {
 }
 
 impl CacheKey for Key {
-    #[inline(always)]
-    fn prefetch(self, cache: &Cache) -> SetIndex {
-        cache.short().prefetch(self)
-    }
-
     #[inline(never)]
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
         match cache.short.append(self, cache.seeds, out) {
@@ -149,10 +143,6 @@ impl CacheKey for Key {
 }
 
 impl CacheKey for MediumKey {
-    fn prefetch(self, cache: &Cache) -> SetIndex {
-        cache.medium.view().prefetch(self.words(), cache.seeds)
-    }
-
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
         if !Mechanism::LongTables.is_used() {
             return false;
@@ -172,10 +162,6 @@ impl CacheKey for MediumKey {
 }
 
 impl CacheKey for LongKey {
-    fn prefetch(self, cache: &Cache) -> SetIndex {
-        cache.long.view().prefetch(self.words(), cache.seeds)
-    }
-
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
         Mechanism::LongTables.is_used()
             && matches!(cache.long.append(self.words(), cache.seeds, out), Found::Here)

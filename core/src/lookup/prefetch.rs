@@ -265,9 +265,9 @@ fn append_from_home(cache: &Cache, text: &[u8], probe: &Probe, ids: &mut Vec<u32
 /// Where to look for a piece that is too long for a [`Key`]. What is there is prefetched.
 fn prefetch_unkeyed(cache: &Cache, bytes: &[u8]) -> SetIndex {
     if bytes.len() <= MEDIUM {
-        cache.prefetch(MediumKey::new(bytes))
+        cache.prefetch_medium(MediumKey::new(bytes))
     } else if bytes.len() <= LONG {
-        cache.prefetch(LongKey::new(bytes))
+        cache.prefetch_long(LongKey::new(bytes))
     } else {
         SetIndex::default()
     }

@@ -165,7 +165,12 @@ impl BaseEncoder {
     fn corpus(&self, symbols: &Symbols, table: &PieceTable, options: &Options) -> Result<Corpus> {
         let mut corpus = Corpus::new(options.ties, options.limits);
         let mut tokens = Vec::new();
-        for number in table.by_count()? {
+        let order = match options.ties {
+            Ties::First => table.by_count()?,
+            // The merges do not depend on the order of pieces, which takes time to make.
+            Ties::LowestIds | Ties::Bytes => table.numbers()?,
+        };
+        for number in order {
             let (piece, count) = table.get(number as usize);
             tokens.clear();
             poll(piece.len())?;

@@ -7,12 +7,13 @@
 //! is out of date when other tokens stand there, and then it stays so.
 
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::memory::{append, push, reserve};
+use crate::memory::{append, prefetch, push, reserve};
 use crate::polling::poll;
 
-use super::pairs::{Pair, Pairs};
+use super::pairs::{FirstPairs, Pair, Pairs};
 use super::sides::Side;
 use super::symbols::{Limits, Symbols};
 use super::ties::{TieKey, Ties};
@@ -22,6 +23,9 @@ const NONE: u32 = u32::MAX;
 
 /// In a cell: the count of the piece needs more than 32 bits, and stands in `Corpus::large`.
 const LARGE: u32 = u32::MAX;
+
+/// How many positions ahead of the merging their cells are fetched.
+const AHEAD: usize = 16;
 
 /// The most cells: positions are 32 bits wide.
 const MOST_CELLS: usize = u32::MAX as usize - 1;
@@ -120,6 +124,11 @@ impl Corpus {
         if small == LARGE {
             push(&mut self.large, (self.cells.len() as u32, count))?;
         }
+        if length == tokens.len() {
+            self.cells.extend(tokens.iter().map(|&token| Cell { token, count: small }));
+            self.cells.push(empty);
+            return Ok(());
+        }
         for &token in tokens {
             let start = self.cells.len();
             self.cells.resize(start + symbols.length(token), empty);
@@ -143,8 +152,9 @@ impl Corpus {
     /// Finds all pairs, once every piece is there.
     pub(super) fn find_pairs(&mut self, symbols: &Symbols) -> Result<()> {
         let mut places: Vec<u32> = Vec::new();
+        let mut numbers = FirstPairs::new(symbols.len())?;
         self.for_each_pair(symbols, |corpus, left, right, position| {
-            let number = corpus.pairs.find_or_add(left, right)?;
+            let number = numbers.find_or_add(&mut corpus.pairs, left, right)?;
             if number as usize == places.len() {
                 push(&mut places, 0)?;
             }
@@ -162,7 +172,7 @@ impl Corpus {
         reserve(&mut self.arena, start)?;
         self.arena.resize(start, 0);
         self.for_each_pair(symbols, |corpus, left, right, position| {
-            let number = corpus.pairs.find_or_add(left, right)?;
+            let number = numbers.find_or_add(&mut corpus.pairs, left, right)?;
             let pair = &mut corpus.pairs.list[number as usize];
             corpus.arena[pair.start + pair.length as usize] = position as u32;
             pair.length += 1;
@@ -305,11 +315,26 @@ impl Corpus {
                 self.merge_at(symbols, position, merge)?;
             }
         } else {
-            for at in positions {
+            let length = symbols.length(left) + symbols.length(right);
+            let first = positions.start..positions.end.min(positions.start + AHEAD);
+            self.prefetch_cells(first, length);
+            for at in positions.clone() {
+                if at + AHEAD < positions.end {
+                    self.prefetch_cells(at + AHEAD..at + AHEAD + 1, length);
+                }
                 self.merge_at(symbols, self.arena[at], merge)?;
             }
         }
         self.apply_changes(symbols, merge)
+    }
+
+    /// Fetches the cells where a pair of this length begins and ends, for a part of the arena.
+    #[inline(always)]
+    fn prefetch_cells(&self, part: Range<usize>, length: usize) {
+        for &position in &self.arena[part] {
+            prefetch(&self.cells[position as usize]);
+            prefetch(&self.cells[position as usize + length]);
+        }
     }
 
     #[inline(always)]

@@ -62,9 +62,7 @@ impl PieceCounter {
                 return Ok(());
             }
             poll(batch[count - 1].end - batch[0].start)?;
-            for piece in &batch[..count] {
-                table.add(&text.as_bytes()[piece.start..piece.end], 1)?;
-            }
+            table.add_all(text.as_bytes(), &batch[..count])?;
         }
     }
 }

@@ -44,8 +44,6 @@ pub enum Novelty {
     New,
     /// The base has the token already; its merges did not reach it here.
     InBase,
-    /// An earlier merge of two other parts gave the same bytes.
-    Repeated,
 }
 
 /// One merge, in the order of learning.
@@ -108,8 +106,7 @@ const WORDS_PER_TICK: usize = 1 << 10;
 ///
 /// The pair with the highest frequency comes first; ties go to the merged token with fewer
 /// characters (bytes that are no UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,
-/// then the lower bytes, then to the pair met first in the order of the words. A pair is counted
-/// wherever it stands, overlapping places included.
+/// then the lower bytes. A pair is counted wherever it stands, overlapping places included.
 ///
 /// `progress` is called now and then, and ends the work by `Break`.
 ///
@@ -229,8 +226,6 @@ struct Learner<'a> {
     progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
     symbols: HashMap<Rc<[u8]>, u32>,
     symbol_bytes: Vec<Rc<[u8]>>,
-    /// Whether the bytes of a symbol were learned.
-    learned: Vec<bool>,
     pair_numbers: HashMap<(u32, u32), u32>,
     pairs: Vec<Pair>,
     /// Pairs whose frequency may have grown since they were queued.
@@ -254,7 +249,6 @@ impl<'a> Learner<'a> {
             progress,
             symbols: HashMap::new(),
             symbol_bytes: Vec::new(),
-            learned: Vec::new(),
             pair_numbers: HashMap::new(),
             pairs: Vec::new(),
             dirty: Vec::new(),
@@ -311,7 +305,6 @@ impl<'a> Learner<'a> {
         let bytes: Rc<[u8]> = bytes.into();
         self.symbols.insert(Rc::clone(&bytes), symbol);
         self.symbol_bytes.push(bytes);
-        self.learned.push(false);
         symbol
     }
 
@@ -384,45 +377,14 @@ impl<'a> Learner<'a> {
     }
 
     /// Takes the best pair out of the queue.
+    ///
+    /// Two pairs never tie: what merging makes of the bytes between two borders depends on them
+    /// alone, so that no other pair of the same bytes is there at the same time, or was before.
     fn best(&mut self) -> Option<u32> {
-        let first = self.pop()?;
-        let mut tied = vec![first.pair];
-        while let Some(next) = self.queue.peek() {
-            let same = next.stage == first.stage
-                && next.frequency == first.frequency
-                && next.rule == first.rule;
-            if !same {
-                break;
-            }
-            // `pop` may correct entries: one that falls behind ends the tie.
-            let next = self.pop().expect("it was there");
-            if (next.stage, next.frequency) != (first.stage, first.frequency)
-                || next.rule != first.rule
-            {
-                self.queue.push(next);
-                break;
-            }
-            if !tied.contains(&next.pair) {
-                tied.push(next.pair);
-            }
-        }
-        if tied.len() == 1 {
-            return tied.pop();
-        }
-        let (_, best) =
-            tied.iter().filter_map(|&pair| Some((self.first_met(pair)?, pair))).min()?;
-        for pair in tied.into_iter().filter(|&pair| pair != best) {
-            self.enqueue(pair);
-        }
-        Some(best)
-    }
-
-    /// The first entry of the queue that is up to date.
-    fn pop(&mut self) -> Option<Queued> {
         while let Some(entry) = self.queue.pop() {
             let pair = &self.pairs[entry.pair as usize];
             if pair.places > 0 && pair.frequency == entry.frequency {
-                return Some(entry);
+                return Some(entry.pair);
             }
             // A lower frequency now: back to its place. A higher one was queued when it grew.
             if pair.frequency < entry.frequency {
@@ -430,17 +392,6 @@ impl<'a> Learner<'a> {
             }
         }
         None
-    }
-
-    /// The word, and the place in it, where the pair is met first.
-    fn first_met(&self, number: u32) -> Option<(u32, usize)> {
-        let pair = &self.pairs[number as usize];
-        let place = |word: u32| {
-            let pieces = &self.words[word as usize].pieces;
-            let i = pieces.windows(2).position(|two| two == [pair.left, pair.right])?;
-            Some((word, i))
-        };
-        pair.words.iter().filter_map(|&word| place(word)).min()
     }
 
     /// Merges a pair in all words.
@@ -452,13 +403,7 @@ impl<'a> Learner<'a> {
         words.sort_unstable();
         words.dedup();
         let merged = self.symbol(&bytes);
-        let novelty = if base.contains_key(&bytes) {
-            Novelty::InBase
-        } else if std::mem::replace(&mut self.learned[merged as usize], true) {
-            Novelty::Repeated
-        } else {
-            Novelty::New
-        };
+        let novelty = if base.contains_key(&bytes) { Novelty::InBase } else { Novelty::New };
         let merge = self.merges.len() as u32;
         self.merges.push(Merge {
             left: self.symbol_bytes[left as usize].to_vec(),

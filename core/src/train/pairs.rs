@@ -94,3 +94,38 @@ impl Pairs {
         Ok(())
     }
 }
+
+/// The numbers of pairs while the first ones are found: those of single bytes, which a corpus
+/// begins with where there is no base, are found without hashing.
+#[derive(Debug)]
+pub(super) struct FirstPairs {
+    /// By both tokens: the number of a pair plus one.
+    numbers: Vec<u32>,
+    tokens: usize,
+}
+
+impl FirstPairs {
+    /// The most tokens whose pairs all have a place.
+    const MOST: usize = 256;
+
+    /// No pair of `tokens` tokens yet.
+    pub(super) fn new(tokens: usize) -> Result<Self> {
+        let tokens = if tokens <= Self::MOST { tokens } else { 0 };
+        Ok(Self { numbers: filled(0, tokens * tokens)?, tokens })
+    }
+
+    /// [`Pairs::find_or_add`].
+    #[inline(always)]
+    pub(super) fn find_or_add(&mut self, pairs: &mut Pairs, left: u32, right: u32) -> Result<u32> {
+        let at = left as usize * self.tokens + right as usize;
+        match self.numbers.get_mut(at) {
+            None => pairs.find_or_add(left, right),
+            Some(0) => {
+                let number = pairs.find_or_add(left, right)?;
+                self.numbers[at] = number + 1;
+                Ok(number)
+            }
+            Some(number) => Ok(*number - 1),
+        }
+    }
+}

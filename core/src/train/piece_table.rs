@@ -1,25 +1,101 @@
 //! How often each piece occurs.
 
+use std::cmp::Reverse;
+
 use crate::error::{Error, Result};
-use crate::hash::{FIXED_SEEDS, hash_bytes};
-use crate::memory::{filled, reserve};
+use crate::hash::{hash_bytes, hash16, random_seeds};
+use crate::memory::{append, collected, filled, prefetch, reserve, with_capacity};
+use crate::split::Piece;
 
 /// Distinct pieces and their counts, in the order in which they were met.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PieceTable {
-    /// The bytes of all pieces.
-    bytes: Vec<u8>,
     entries: Vec<Entry>,
+    /// The bytes of pieces that are longer than [`SHORT`].
+    long: Vec<u8>,
     /// Open addressing: the number of an entry plus one in the lower half, a part of its hash in
     /// the upper. The length is a power of two, and at most three quarters are in use.
     slots: Vec<u64>,
+    /// Random, so that nobody can write texts whose pieces all have one slot.
+    seeds: [u64; 2],
 }
+
+impl Default for PieceTable {
+    fn default() -> Self {
+        Self { entries: Vec::new(), long: Vec::new(), slots: Vec::new(), seeds: random_seeds() }
+    }
+}
+
+/// The most bytes of a piece that stand in its entry.
+const SHORT: usize = 15;
+
+/// In the last byte of a block: the piece is longer.
+const LONG: u8 = 0xff;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    start: usize,
-    length: u32,
+    /// The bytes of a short piece, zeros, and in the last byte the number of bytes; or where a
+    /// long piece starts, its length, and [`LONG`].
+    block: [u8; 16],
     count: u64,
+}
+
+impl Entry {
+    fn of_long(start: usize, length: u32, count: u64) -> Self {
+        let mut block = [0; 16];
+        block[..8].copy_from_slice(&(start as u64).to_le_bytes());
+        block[8..12].copy_from_slice(&length.to_le_bytes());
+        block[15] = LONG;
+        Self { block, count }
+    }
+
+    #[inline(always)]
+    fn piece<'a>(&'a self, long: &'a [u8]) -> &'a [u8] {
+        match self.block[15] {
+            LONG => {
+                let words: [u64; 2] = bytemuck::cast(self.block);
+                let start = u64::from_le(words[0]) as usize;
+                &long[start..start + u64::from_le(words[1]) as u32 as usize]
+            }
+            length => &self.block[..usize::from(length)],
+        }
+    }
+}
+
+/// A piece that is looked up.
+#[derive(Debug, Clone, Copy)]
+struct Probe<'a> {
+    piece: &'a [u8],
+    /// That of the entry of a short piece, and for a long one zeros.
+    block: [u8; 16],
+    hash: u64,
+}
+
+impl<'a> Probe<'a> {
+    #[inline(always)]
+    fn new(piece: &'a [u8], seeds: [u64; 2]) -> Self {
+        let mut block = [0; 16];
+        if piece.len() > SHORT {
+            return Self { piece, block, hash: hash_bytes(piece, seeds) };
+        }
+        if let Some(first) = piece.first_chunk::<8>() {
+            // Two copies of a fixed length take less time than one of any.
+            let (from, shift) = (piece.len() - 8, 8 * (16 - piece.len()) as u32);
+            let mut last = [0; 16];
+            last[8..].copy_from_slice(&piece[from..]);
+            block = (u128::from_le_bytes(last) >> shift).to_le_bytes();
+            block[..8].copy_from_slice(first);
+        } else {
+            block[..piece.len()].copy_from_slice(piece);
+        }
+        block[15] = piece.len() as u8;
+        Self::of_block(piece, block, seeds)
+    }
+
+    #[inline(always)]
+    fn of_block(piece: &'a [u8], block: [u8; 16], seeds: [u64; 2]) -> Self {
+        Self { piece, block, hash: hash16(bytemuck::cast(block), seeds) }
+    }
 }
 
 /// The slots of a table that is not empty.
@@ -28,60 +104,139 @@ const FEWEST_SLOTS: usize = 1 << 10;
 /// The most distinct pieces of one table.
 const MOST_PIECES: usize = u32::MAX as usize - 1;
 
+/// How many pieces are looked up at once, so that their slots and entries are fetched meanwhile.
+const AT_ONCE: usize = 32;
+
 impl PieceTable {
     /// Counts `piece` `times` times more. Counts stop at the largest `u64`.
     ///
     /// Fails with [`Error::OutOfMemory`] when there is no memory for a new piece.
     pub fn add(&mut self, piece: &[u8], times: u64) -> Result<()> {
-        if self.entries.len() >= self.slots.len() / 4 * 3 {
-            self.grow()?;
+        self.make_room(1)?;
+        self.count(&Probe::new(piece, self.seeds), times)
+    }
+
+    /// Counts each of these pieces of `text` once more.
+    pub(super) fn add_all(&mut self, text: &[u8], pieces: &[Piece]) -> Result<()> {
+        let seeds = self.seeds;
+        self.add_probes(pieces.iter().map(|piece| {
+            let piece = &text[piece.start..piece.end];
+            (Probe::new(piece, seeds), 1)
+        }))
+    }
+
+    #[inline(always)]
+    fn add_probes<'a>(&mut self, probes: impl Iterator<Item = (Probe<'a>, u64)>) -> Result<()> {
+        let mut batch = [(Probe { piece: &[], block: [0; 16], hash: 0 }, 0); AT_ONCE];
+        let mut probes = probes.fuse();
+        loop {
+            self.make_room(AT_ONCE)?;
+            let mask = self.slots.len() - 1;
+            let mut length = 0;
+            for probe in probes.by_ref().take(AT_ONCE) {
+                batch[length] = probe;
+                length += 1;
+                prefetch(&self.slots[probe.0.hash as usize & mask]);
+            }
+            let batch = &batch[..length];
+            for (probe, _) in batch {
+                let slot = self.slots[probe.hash as usize & mask];
+                if slot >> 32 == probe.hash >> 32 && slot != 0 {
+                    prefetch(&self.entries[slot as u32 as usize - 1]);
+                }
+            }
+            for (probe, times) in batch {
+                self.count(probe, *times)?;
+            }
+            if length < AT_ONCE {
+                return Ok(());
+            }
         }
-        let hash = hash_bytes(piece, FIXED_SEEDS);
+    }
+
+    /// Counts a piece, for which there is a slot.
+    #[inline(always)]
+    fn count(&mut self, probe: &Probe<'_>, times: u64) -> Result<()> {
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
+        let mut at = probe.hash as usize & mask;
         loop {
             let slot = self.slots[at];
             if slot == 0 {
-                break;
+                return self.insert(probe, at, times);
             }
-            if slot >> 32 == hash >> 32 {
+            if slot >> 32 == probe.hash >> 32 {
                 let entry = &mut self.entries[slot as u32 as usize - 1];
-                if self.bytes[entry.start..entry.start + entry.length as usize] == *piece {
+                let same = if probe.piece.len() <= SHORT {
+                    u128::from_ne_bytes(entry.block) == u128::from_ne_bytes(probe.block)
+                } else {
+                    entry.piece(&self.long) == probe.piece
+                };
+                if same {
                     entry.count = entry.count.saturating_add(times);
                     return Ok(());
                 }
             }
             at = (at + 1) & mask;
         }
-        let length =
-            u32::try_from(piece.len()).map_err(|_| Error::OutOfMemory { bytes: piece.len() })?;
-        let start = self.bytes.len();
-        reserve(&mut self.bytes, piece.len())?;
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, probe: &Probe<'_>, at: usize, times: u64) -> Result<()> {
+        if self.entries.len() >= MOST_PIECES {
+            return Err(Error::OutOfMemory { bytes: self.memory() });
+        }
         reserve(&mut self.entries, 1)?;
-        self.slots[at] = (hash >> 32) << 32 | (self.entries.len() as u64 + 1);
-        self.bytes.extend_from_slice(piece);
-        self.entries.push(Entry { start, length, count: times });
+        let mut entry = Entry { block: probe.block, count: times };
+        if probe.piece.len() > SHORT {
+            let length = u32::try_from(probe.piece.len());
+            let length = length.map_err(|_| Error::OutOfMemory { bytes: probe.piece.len() })?;
+            entry = Entry::of_long(self.long.len(), length, times);
+            append(&mut self.long, probe.piece)?;
+        }
+        self.slots[at] = (probe.hash >> 32) << 32 | (self.entries.len() as u64 + 1);
+        self.entries.push(entry);
         Ok(())
     }
 
+    /// Sees to it that there are slots for `more` pieces, and one that stays empty.
+    #[inline(always)]
+    fn make_room(&mut self, more: usize) -> Result<()> {
+        if self.entries.len() + more > self.slots.len() / 4 * 3 { self.grow() } else { Ok(()) }
+    }
+
     /// Twice as many slots.
+    #[cold]
     fn grow(&mut self) -> Result<()> {
-        if self.entries.len() >= MOST_PIECES {
-            return Err(Error::OutOfMemory { bytes: self.slots.len() * 8 });
-        }
         let mut slots = filled(0u64, (self.slots.len() * 2).max(FEWEST_SLOTS))?;
         let mask = slots.len() - 1;
-        for (number, entry) in self.entries.iter().enumerate() {
-            let piece = &self.bytes[entry.start..entry.start + entry.length as usize];
-            let hash = hash_bytes(piece, FIXED_SEEDS);
-            let mut at = hash as usize & mask;
-            while slots[at] != 0 {
-                at = (at + 1) & mask;
+        let mut number = 0u64;
+        for entries in self.entries.chunks(AT_ONCE) {
+            let mut hashes = [0; AT_ONCE];
+            for (hash, entry) in hashes.iter_mut().zip(entries) {
+                *hash = self.probe(entry, self.seeds).hash;
+                prefetch(&slots[*hash as usize & mask]);
             }
-            slots[at] = (hash >> 32) << 32 | (number as u64 + 1);
+            for hash in &hashes[..entries.len()] {
+                let mut at = *hash as usize & mask;
+                while slots[at] != 0 {
+                    at = (at + 1) & mask;
+                }
+                number += 1;
+                slots[at] = (hash >> 32) << 32 | number;
+            }
         }
         self.slots = slots;
         Ok(())
+    }
+
+    /// Looks an entry up in a table with these seeds.
+    #[inline(always)]
+    fn probe<'a>(&'a self, entry: &'a Entry, seeds: [u64; 2]) -> Probe<'a> {
+        let piece = entry.piece(&self.long);
+        match entry.block[15] {
+            LONG => Probe::new(piece, seeds),
+            _ => Probe::of_block(piece, entry.block, seeds),
+        }
     }
 
     /// How many distinct pieces there are.
@@ -96,7 +251,7 @@ impl PieceTable {
 
     /// Bytes of memory in use, what is reserved for growth included.
     pub fn memory(&self) -> usize {
-        self.bytes.capacity()
+        self.long.capacity()
             + self.entries.capacity() * size_of::<Entry>()
             + self.slots.capacity() * size_of::<u64>()
     }
@@ -104,7 +259,7 @@ impl PieceTable {
     /// The piece with this number, and its count.
     pub fn get(&self, number: usize) -> (&[u8], u64) {
         let entry = &self.entries[number];
-        (&self.bytes[entry.start..entry.start + entry.length as usize], entry.count)
+        (entry.piece(&self.long), entry.count)
     }
 
     /// All pieces and counts, in the order in which they were met.
@@ -114,7 +269,8 @@ impl PieceTable {
 
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &PieceTable) -> Result<()> {
-        other.iter().try_for_each(|(piece, count)| self.add(piece, count))
+        let seeds = self.seeds;
+        self.add_probes(other.entries.iter().map(|entry| (other.probe(entry, seeds), entry.count)))
     }
 
     /// The numbers of the pieces, in the order of their bytes.
@@ -127,15 +283,22 @@ impl PieceTable {
     /// The numbers of the pieces, the most frequent first, equal ones in the order of their bytes:
     /// an order that does not depend on how the pieces were met.
     pub fn by_count(&self) -> Result<Vec<u32>> {
-        let mut order = self.numbers()?;
-        order.sort_unstable_by(|&a, &b| {
-            let (a, b) = (self.get(a as usize), self.get(b as usize));
-            b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0))
+        // Most pieces differ in the count or in the first bytes.
+        let mut keys = with_capacity(self.len())?;
+        for (number, (piece, count)) in (0..).zip(self.iter()) {
+            let mut first = [0; 8];
+            let length = piece.len().min(8);
+            first[..length].copy_from_slice(&piece[..length]);
+            keys.push((Reverse(count), u64::from_be_bytes(first), number));
+        }
+        keys.sort_unstable_by(|a: &(_, _, u32), b| {
+            let piece = |number: u32| self.get(number as usize).0;
+            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| piece(a.2).cmp(piece(b.2)))
         });
-        Ok(order)
+        collected(keys.into_iter().map(|(_, _, number)| number))
     }
 
-    fn numbers(&self) -> Result<Vec<u32>> {
+    pub(super) fn numbers(&self) -> Result<Vec<u32>> {
         let mut numbers = Vec::new();
         reserve(&mut numbers, self.len())?;
         numbers.extend(0..self.len() as u32);
@@ -187,6 +350,42 @@ mod tests {
             let lost = (rare.clone().count(), rare.sum());
             prop_assert_eq!(table.drop_rare(3).unwrap(), lost);
             prop_assert!(table.iter().all(|(piece, count)| count >= 3 && expected[piece] == count));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn pieces_at_once_are_those_one_by_one(lengths in prop::collection::vec(1usize..24, 0..3000), seed in any::<u64>()) {
+            // Bytes that repeat often enough for pieces to occur again.
+            let size: usize = lengths.iter().sum();
+            let text: Vec<u8> = (0..size as u64).map(|at| (at ^ seed) as u8 % 5).collect();
+            let mut end = 0;
+            let pieces: Vec<Piece> = lengths
+                .iter()
+                .map(|length| {
+                    end += length;
+                    Piece { start: end - length, end }
+                })
+                .collect();
+            let (first, second) = pieces.split_at(pieces.len() / 3);
+            let (mut table, mut other) = (PieceTable::default(), PieceTable::default());
+            table.add_all(&text, first).unwrap();
+            other.add_all(&text, second).unwrap();
+            table.merge(&other).unwrap();
+            let mut expected = PieceTable::default();
+            for piece in &pieces {
+                expected.add(&text[piece.start..piece.end], 1).unwrap();
+            }
+            // In the order in which they were met.
+            prop_assert!(table.iter().eq(expected.iter()));
+            for order in [table.by_bytes().unwrap(), table.by_count().unwrap()] {
+                prop_assert_eq!(order.len(), table.len());
+            }
+            let found: Vec<_> =
+                table.by_count().unwrap().into_iter().map(|number| table.get(number as usize)).collect();
+            prop_assert!(found.is_sorted_by_key(|&(piece, count)| (Reverse(count), piece)));
         }
     }
 
