@@ -132,7 +132,7 @@ impl HfTokenizer {
     ///     input: Texts, or tuples of two; with ``is_pretokenized`` lists of words.
     ///     is_pretokenized: Whether sequences are lists of words.
     ///     add_special_tokens: Whether the post-processor adds its tokens.
-    ///     num_threads: At most so many threads; None: as many as the machine has cores. They
+    ///     num_threads: The most threads to use; None: as many as the machine has cores. They
     ///         live as long as the call, and a batch of little text uses one.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
     fn encode_batch(
