@@ -182,9 +182,8 @@ pub fn encode_rows(
         if tokenizer.encodes_special_tokens() != encode_special_tokens {
             tokenizer.set_encode_special_tokens(encode_special_tokens);
         }
-        let encode = |input: Input<'_>| {
-            tokenizer.encode_unpadded(input, add_special_tokens, detailed, Vec::new())
-        };
+        let encode =
+            |input: Input<'_>| tokenizer.encode_unpadded(input, add_special_tokens, detailed);
         hf::encode_each(py, &inputs, threads, encode, hf::to_python)?
     } else {
         return Err(PyTypeError::new_err("the source must be a CoreBPE or an HfTokenizer"));

@@ -40,7 +40,7 @@ impl<T> BufferPool<T> {
     }
 
     /// An empty vector with room for `capacity` items or more, or for none if the system has no
-    /// memory for so many.
+    /// memory for that many.
     pub fn take(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
         if bytes < SMALLEST || !Mechanism::BufferPool.is_used() {

@@ -17,6 +17,9 @@ use crate::{buffer_pool, gil, int_cache, rows, text};
 /// Each id's place as `(start, end)` in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 
+/// How many completions become lists before signals are handled.
+const LISTS_BETWEEN_SIGNALS: usize = 1024;
+
 /// The ids of many texts, one after the other, and where each text's end.
 struct Ragged {
     ids: Vec<u32>,
@@ -172,10 +175,20 @@ impl CoreBpe {
         let py = text.py();
         let none = py.None().into_bound(py);
         let request = self.request(allowed_special, disallowed_special.unwrap_or(&none))?;
-        let (stable, completions) =
-            self.run(text, |encoding, text| encoding.encode_with_unstable(text, &request))?;
+        let stored = text::read(text)?;
+        // A short text may have very many completions, so that its size says nothing of the time.
+        let found = gil::detached(py, || {
+            let text = stored.utf8()?;
+            self.prefault_vocabulary(text.len());
+            self.encoding().encode_with_unstable(&text, &request)
+        });
+        let (stable, completions) = found?.or_raise(py)?;
+        let mut rows = completions.iter().map(Vec::as_slice).peekable();
         let mut lists = Vec::new();
-        int_cache::append_lists(py, completions.iter().map(Vec::as_slice), &mut lists)?;
+        while rows.peek().is_some() {
+            int_cache::append_lists(py, rows.by_ref().take(LISTS_BETWEEN_SIGNALS), &mut lists)?;
+            py.check_signals()?;
+        }
         Ok((int_cache::list(py, &stable)?, new_list(py, lists)?))
     }
 

@@ -8,8 +8,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 
 use crate::errors::OrRaise;
 
-/// For loops that make objects: handles signals at every so many of them, of which this is number
-/// `index`.
+/// For loops that make objects: handles signals now and then, by the `index` of the object.
 #[inline]
 pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
     const EVERY: usize = 1 << 14;

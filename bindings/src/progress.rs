@@ -1,4 +1,4 @@
-//! How far long work is, told to a Python function.
+//! How far long work is, reported to a Python function.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};

@@ -63,10 +63,19 @@ class Token:
     offsets: tuple[int, int]
 
 
+#: The field of a ``Sequence`` that has its parts.
+_PARTS = {
+    "normalizer": "normalizers",
+    "pre_tokenizer": "pretokenizers",
+    "post_processor": "processors",
+    "decoder": "decoders",
+}
+
+
 class Component:
     """A normalizer, pre-tokenizer, post-processor or decoder, as its JSON says.
 
-    To change one of a tokenizer, set the tokenizer's attribute to another component, to the
+    A ``Sequence`` has a length, and its parts are components by their places. To change one of a tokenizer, set the tokenizer's attribute to another component, to the
     component of the package `tokenizers`, or to None.
 
     Args:
@@ -76,6 +85,9 @@ class Component:
     >>> lower = Component("normalizer", '{"type":"Lowercase"}')
     >>> lower.normalize_str("Hello")
     'hello'
+    >>> both = Component("normalizer", '{"type":"Sequence","normalizers":[{"type":"NFC"}]}')
+    >>> len(both), both[0].type
+    (1, 'NFC')
     """
 
     def __init__(self, kind: str, spec: str):
@@ -110,6 +122,22 @@ class Component:
     def _expect(self, kind: str) -> None:
         if self._kind != kind:
             raise AttributeError(f"a {self._kind} is no {kind}")
+
+    def _parts(self, what: str) -> list[Any]:
+        fields = json.loads(self._spec)
+        if fields["type"] != "Sequence":
+            raise TypeError(f"a {fields['type']} {what}")
+        return list(fields[_PARTS[self._kind]])
+
+    def __len__(self) -> int:
+        return len(self._parts("has no len()"))
+
+    def __getitem__(self, index: int) -> Component:
+        part = self._parts("is not subscriptable")[index]
+        return Component(self._kind, json.dumps(part, separators=(",", ":"), ensure_ascii=False))
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Any:
         # The fields of the JSON, as in `add_prefix_space`.

@@ -33,7 +33,7 @@ _backend: Any = transformers.TokenizersBackend
 _backends: Any = sys.modules[_backend.__module__]
 
 _logger = logging.getLogger(__name__)
-_lock = threading.Lock()
+_lock = threading.RLock()
 # What `patch_transformers` replaced.
 _replaced: dict[str, Any] = {}
 
@@ -255,3 +255,11 @@ def unpatch_transformers() -> None:
             _backend.convert_to_native_format = _replaced.pop("conversion")
             _stand_ins.remove()
             _backends.TokenizerFast = _replaced.pop("TokenizerFast")
+
+
+# A fork waits for what another thread is replacing: its child would have a half of that, and a
+# lock that nobody frees.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire, after_in_child=_lock.release, after_in_parent=_lock.release
+    )

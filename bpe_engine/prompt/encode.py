@@ -177,7 +177,7 @@ def _prepared(
             f'on_control must be "encode", "raise", "strip" or a function, not {on_control!r}'
         )
     segments = _listed(segments)
-    # What is wrong with the segments is told before what is wrong with their text.
+    # What is wrong with the segments is reported before what is wrong with their text.
     encode_segments(encoding._core_bpe, [_shape(segment) for segment in segments], True)
     finder, _ = _finder(encoding, control)
     for run in _untrusted_runs(segments):

@@ -79,7 +79,7 @@ class Limits:
             self.check_time()
 
     def check_time(self, seconds: float = 0.0) -> None:
-        """TemplateLimitError when the time is up, or will be after so many seconds."""
+        """TemplateLimitError when the time is up, or will be after this many seconds."""
         if time.monotonic() + seconds > self.deadline:
             raise TemplateLimitError(
                 f"the template takes longer than {self.seconds:g} seconds; simplify it, or allow "
@@ -129,7 +129,7 @@ def check_size(size: int) -> None:
 
 
 def charge(characters: int) -> None:
-    """TemplateLimitError when there is no time for an operation that looks at so many characters,
+    """TemplateLimitError when there is no time for an operation that looks at this many characters,
     or at a number of items that takes as long. Call it before."""
     if characters > SMALL:
         limits = _limits()
@@ -138,7 +138,7 @@ def charge(characters: int) -> None:
 
 
 def check_made(count: int, characters: int = 0) -> None:
-    """TemplateLimitError when there is no room for so many strings of so many characters
+    """TemplateLimitError when there is no room for `count` strings of `characters` characters
     together. Call it before they are made."""
     check_size(count * _STRING + characters)
 

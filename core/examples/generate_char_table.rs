@@ -25,27 +25,35 @@ const CLASSES: [&str; 8] = [
     r"\p{Han}",
 ];
 
+/// What characters of no class are, but for controls, format characters and unassigned ones.
+const PUNCTUATION: &str = r"[\p{P}\p{S}]";
+
 /// Code points in one row: those that share all bytes of their UTF-8 form but the last.
 const ROW: usize = 64;
 
-fn classes() -> Vec<u8> {
+/// Calls `found` with every character of a class.
+fn each_of(class: &str, mut found: impl FnMut(usize)) {
     let all: String = (0..=char::MAX as u32).filter_map(char::from_u32).collect();
-    let mut classes = vec![0; char::MAX as usize + 1];
-    for (bit, class) in CLASSES.iter().enumerate() {
-        let regex = Regex::new(class).expect("the class is valid");
-        for found in regex.find_iter(&all) {
-            for c in found.as_str().chars() {
-                classes[c as usize] |= 1 << bit;
-            }
-        }
+    let regex = Regex::new(class).expect("the class is valid");
+    for found_run in regex.find_iter(&all) {
+        found_run.as_str().chars().for_each(|c| found(c as usize));
     }
+}
+
+/// The class of every code point, and whether it is [`PUNCTUATION`].
+fn classes() -> Vec<(u8, bool)> {
+    let mut classes = vec![(0, false); char::MAX as usize + 1];
+    for (bit, class) in CLASSES.iter().enumerate() {
+        each_of(class, |c| classes[c].0 |= 1 << bit);
+    }
+    each_of(PUNCTUATION, |c| classes[c].1 = true);
     classes
 }
 
 fn render() -> String {
     let classes = classes();
-    let mut rows: Vec<&[u8]> = Vec::new();
-    let mut numbers: HashMap<&[u8], usize> = HashMap::new();
+    let mut rows: Vec<&[(u8, bool)]> = Vec::new();
+    let mut numbers: HashMap<&[(u8, bool)], usize> = HashMap::new();
     let mut index = Vec::new();
     for row in classes.chunks(ROW) {
         let number = *numbers.entry(row).or_insert_with(|| {
@@ -62,12 +70,22 @@ fn render() -> String {
     text.push_str("\n/// The different rows: one class for each of 64 code points.\n");
     writeln!(text, "#[rustfmt::skip]\npub(super) static ROWS: [[u8; {ROW}]; {}] = [", rows.len())
         .unwrap();
-    for row in rows {
+    for row in &rows {
         text.push_str("    [");
-        for class in row {
+        for (class, _) in *row {
             write!(text, "{class},").unwrap();
         }
         text.push_str("],\n");
+    }
+    text.push_str("];\n");
+    text.push_str(
+        "\n/// For each row a bit for each code point: whether it is `[\\p{P}\\p{S}]`.\n",
+    );
+    writeln!(text, "#[rustfmt::skip]\npub(super) static PUNCTUATION: [u64; {}] = [", rows.len())
+        .unwrap();
+    for row in rows {
+        let bits = row.iter().rev().fold(0u64, |bits, (_, is)| bits << 1 | u64::from(*is));
+        writeln!(text, "    {bits:#x},").unwrap();
     }
     text.push_str("];\n");
     text

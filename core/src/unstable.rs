@@ -137,7 +137,7 @@ impl<'a> Endings<'a> {
     /// Texts shorter than this are encoded as a whole each time.
     const LONG: usize = 128;
 
-    /// Ids that start so many bytes before the place where texts part, or earlier, seldom depend
+    /// Ids that start this many bytes before the place where texts part, or earlier, seldom depend
     /// on what follows; whether they do is checked, and then the next distance is tried.
     const CONTEXTS: [usize; 3] = [48, 160, 480];
 

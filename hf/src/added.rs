@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 use bpe_core::once::LockFreeOnce;
-use bpe_core::special_tokens::automaton;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::names::Names;
 use crate::normalize::Normalizer;
 
 /// A token beside those of the model.
@@ -47,57 +46,6 @@ pub(crate) struct AddedTokens {
 /// Looks for the tokens of one kind.
 #[derive(Debug, Clone, Default)]
 struct Searcher(Option<Arc<Names>>);
-
-/// What is looked for.
-#[derive(Debug)]
-struct Names {
-    automaton: AhoCorasick,
-    ids: Vec<u32>,
-    /// The byte that all begin with and none has in another place, mostly `<`. A text is then
-    /// searched for this byte, and the automaton looks only where it stands. What it reads there
-    /// does not reach the next one, so that the time stays linear.
-    first: Option<u8>,
-}
-
-impl Names {
-    /// `contents` are not empty.
-    fn new(contents: &[&str], ids: Vec<u32>) -> Result<Self> {
-        let byte = contents[0].as_bytes()[0];
-        let is_first = |content: &&str| memchr::memrchr(byte, content.as_bytes()) == Some(0);
-        if !contents.iter().all(is_first) {
-            return Ok(Self { automaton: automaton(contents)?, ids, first: None });
-        }
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .start_kind(StartKind::Anchored)
-            .build(contents)
-            .map_err(|error| Error::Invalid(error.to_string()))?;
-        Ok(Self { automaton, ids, first: Some(byte) })
-    }
-
-    /// Calls `found` with the id of each match in `text`, and where it is.
-    fn each(
-        &self,
-        text: &str,
-        mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
-    ) -> Result<()> {
-        let mut found = |m: aho_corasick::Match| found(self.ids[m.pattern().as_usize()], m.range());
-        let Some(first) = self.first else {
-            return self.automaton.find_iter(text).try_for_each(found);
-        };
-        let mut from = 0;
-        while let Some(at) = memchr::memchr(first, &text.as_bytes()[from..]) {
-            let start = from + at;
-            let input = Input::new(text).range(start..).anchored(Anchored::Yes);
-            from = start + 1;
-            if let Some(m) = self.automaton.find(input) {
-                from = m.end();
-                found(m)?;
-            }
-        }
-        Ok(())
-    }
-}
 
 impl Searcher {
     /// `path` says where the file has the token with an id.

@@ -4,13 +4,9 @@ use std::borrow::Cow;
 
 use bpe_core::split::Piece;
 
-use crate::error::{Error, Result};
-use crate::scan;
+use crate::error::Result;
 use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
-
-/// How many pieces are encoded together.
-const AT_ONCE: usize = 1024;
 
 impl Tokenizer {
     /// Whether [`Tokenizer::append_ids`] can be asked.
@@ -49,18 +45,6 @@ impl Tokenizer {
                 model.encode(&format!(" {stretch}"), ids)?;
             }
             Plan::Pattern { .. } => model.encode(stretch, ids)?,
-            Plan::DeepSeek => {
-                let mut pieces = Vec::with_capacity(AT_ONCE.min(stretch.len()));
-                scan::cut(stretch, |piece| {
-                    pieces.push(piece);
-                    if pieces.len() == AT_ONCE {
-                        model.encode_pieces(stretch, &pieces, ids)?;
-                        pieces.clear();
-                    }
-                    Ok::<_, Error>(())
-                })?;
-                model.encode_pieces(stretch, &pieces, ids)?;
-            }
             Plan::Steps(steps) => {
                 let pieces = steps.cut(stretch)?.into_iter();
                 let pieces: Vec<Piece> =

@@ -19,14 +19,15 @@
 //! | `listed` | merging by the list, where no vocabulary says the same |
 //! | `model` | the vocabulary, ready to run |
 //! | `added` | finds added tokens in text |
+//! | `names` | looks for the names of many tokens at once |
 //! | `regex` | Oniguruma, whose syntax the patterns of the files have |
 //! | `aligned` | text with the place in the original that each byte came from |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
 //! | [`detail`], `fast`, `to_text` | the two walks, and the walk back |
-//! | `scan` | DeepSeek's three splits in one pass |
 //! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`], [`runs`] | what a walk results in |
 //! | `decode` | decoders: tokens to text |
+//! | `encode` | inputs through a walk and what is done with its ids |
 //! | [`tokenizer`] | all of it together |
 
 mod added;
@@ -35,6 +36,7 @@ mod build;
 mod bytes;
 mod decode;
 pub mod detail;
+mod encode;
 pub mod encoding;
 mod error;
 mod fast;
@@ -42,11 +44,11 @@ pub mod file;
 mod listed;
 mod lists;
 mod model;
+mod names;
 mod normalize;
 pub mod post;
 mod regex;
 pub mod runs;
-mod scan;
 pub mod spec;
 mod split;
 mod to_text;

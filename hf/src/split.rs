@@ -10,7 +10,6 @@ use crate::bytes::CHAR_OF;
 use crate::error::Result;
 use crate::normalize::compile;
 use crate::regex::Regex;
-use crate::scan;
 use crate::spec::{self, Behavior};
 
 /// GPT-2's pattern, which `ByteLevel` splits by.
@@ -226,8 +225,6 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Vec<Range<usize>> {
 pub(crate) enum Plan {
     /// By a pattern that the core has a scanner for, perhaps with a space before the text.
     Pattern { pattern: String, prefix_space: bool },
-    /// As DeepSeek's file does.
-    DeepSeek,
     /// By steps.
     Steps(PreTokenizer),
     /// Its pieces are no parts of the text.
@@ -265,8 +262,7 @@ impl Plan {
                 Self::Pattern { pattern: pattern.to_owned(), prefix_space: false }
             }
             Some(patterns) if !use_regex && *patterns == DEEPSEEK => {
-                scan::prepare();
-                Self::DeepSeek
+                Self::Pattern { pattern: bpe_core::split::DEEPSEEK.to_owned(), prefix_space: false }
             }
             _ => {
                 let mut steps = PreTokenizer::new(spec)?;

@@ -271,26 +271,6 @@ impl Tokenizer {
         self.model.size() + if with_added_tokens { more.count() } else { 0 }
     }
 
-    /// Encodes one input, without padding. Without details where only ids are asked for and no step
-    /// needs more. The ids are written into `ids`, whatever it holds, where that can be.
-    pub fn encode_unpadded(
-        &self,
-        input: Input<'_>,
-        add_special_tokens: bool,
-        detailed: bool,
-        ids: Vec<u32>,
-    ) -> Result<Encoding> {
-        let first = self.encode_sequence(input.first, 0, detailed, ids)?;
-        let Some(second) = input.second else {
-            if self.truncation.is_none() && self.post_processor.is_none() {
-                return Ok(first);
-            }
-            return self.post_process(vec![first], add_special_tokens);
-        };
-        let second = self.encode_sequence(second, 1, detailed, Vec::new())?;
-        self.post_process(vec![first, second], add_special_tokens)
-    }
-
     /// Truncates and post-processes one sequence, or two.
     pub fn post_process(
         &self,
@@ -311,47 +291,6 @@ impl Tokenizer {
         self.padding.as_ref().map_or(Ok(()), |padding| post::pad_to(encoding, length, padding))
     }
 
-    fn encode_sequence(
-        &self,
-        sequence: Sequence<'_>,
-        type_id: u32,
-        detailed: bool,
-        ids: Vec<u32>,
-    ) -> Result<Encoding> {
-        match sequence {
-            Sequence::Text(text) => self.encode_text(text, type_id, None, detailed, ids),
-            Sequence::Words(words) => {
-                let words = (0..).zip(words);
-                let encode = |(number, word): (u32, &String)| {
-                    self.encode_text(word, type_id, Some(number), detailed, Vec::new())
-                };
-                let mut merged = Encoding::merge(words.map(encode).collect::<Result<_>>()?, false)?;
-                if !detailed && self.is_fast() {
-                    merged.details = None;
-                }
-                Ok(merged)
-            }
-        }
-    }
-
-    fn encode_text(
-        &self,
-        text: &str,
-        type_id: u32,
-        word: Option<u32>,
-        detailed: bool,
-        mut ids: Vec<u32>,
-    ) -> Result<Encoding> {
-        if detailed || !self.is_fast() {
-            return self.encode_detailed(text, type_id, word);
-        }
-        ids.clear();
-        // Short texts have room for the most ids that they can have.
-        ids.reserve(text.len().min(SHORT));
-        self.append_ids(text, &mut ids)?;
-        Ok(Encoding::new(ids, type_id, None))
-    }
-
     /// The tokens of the model and their ids, for an encoding that merges in the order of ids.
     ///
     /// Fails with [`Error::Unsupported`] where such an encoding would merge otherwise.
@@ -368,9 +307,6 @@ impl Tokenizer {
         }
     }
 }
-
-/// Texts of up to this many bytes are encoded without the ids being moved.
-const SHORT: usize = 4096;
 
 /// What cuts text into pieces.
 #[derive(Debug)]

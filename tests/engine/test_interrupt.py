@@ -16,6 +16,7 @@ CALLS = {
     "encode": "enc.encode(text)",
     "encode_ordinary": "enc.encode_ordinary(text)",
     "encode_to_numpy": "enc.encode_to_numpy(text)",
+    "encode_with_unstable": "bpe_engine.get_encoding('gpt2').encode_with_unstable(' ' * 4000)",
     "encode_to_numpy on threads": "enc.encode_to_numpy(text, num_threads=2)",
     "encode_batch": "enc.encode_batch([text[:1_000_000]] * 100, num_threads=2)",
     "encode_batch of one": "enc.encode_batch([text, text], num_threads=2)",
@@ -31,7 +32,7 @@ CALLS = {
     "decode": "enc.decode(zeros)",
     "decode_bytes": "enc.decode_bytes(zeros)",
     "decode_batch": "enc.decode_batch([ids[:1_000_000]] * 300)",
-    "decode_tokens_bytes": "enc.decode_tokens_bytes(zeros)",
+    "decode_tokens_bytes": "enc.decode_tokens_bytes(zeros[:25_000_000])",
 }
 
 PROGRAM = """

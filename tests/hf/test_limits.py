@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -115,7 +116,7 @@ def test_overflow_that_no_memory_holds():
     code = """
         ours.enable_truncation(2)
         try:
-            ours.encode("a" * 2_800, "b" * 2_800)
+            ours.encode("a" * 2_800, "b" * 2_800).overflowing
         except MemoryError:
             print("MemoryError", ours.encode("abc").ids)
     """
@@ -125,12 +126,56 @@ def test_overflow_that_no_memory_holds():
 def test_overflow_far_longer_than_the_text_is_refused():
     ours = hf.Tokenizer.from_str(made().to_str())
     ours.enable_truncation(2)
-    with pytest.raises(ValueError, match="take a smaller stride, or cut one text of a pair only"):
-        ours.encode("a" * 20_000, "b" * 20_000)
+    encoding = ours.encode("a" * 20_000, "b" * 20_000)
+    assert encoding.tokens == ["a", "b"]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="take a smaller stride, or cut one text of a pair"):
+            _ = encoding.overflowing
+    assert encoding.offsets == [(0, 1), (0, 1)]
     assert ours.encode("abc").ids == [64, 65]
     ours.enable_truncation(2, strategy="only_first")
     with pytest.raises(ValueError, match="too short"):
         ours.encode("a" * 20_000, "b" * 20_000)
+
+
+def test_overflow_is_made_when_it_is_asked_for():
+    ours = hf.Tokenizer.from_str(made().to_str())
+    ours.enable_truncation(512, stride=500)
+    encoding = ours.encode("a" * 100_000)
+    assert len(encoding.ids) == 512
+    assert len(encoding.overflowing) == 8_291
+
+
+def test_details_of_overflow_are_made_together():
+    ours, theirs = both(made().to_str())
+    text = "ab c" * 25_000
+    alone = seconds(lambda: ours.encode(text).offsets)
+    for tokenizer in (ours, theirs):
+        tokenizer.enable_truncation(1_000, stride=500)
+    encoding = ours.encode(text)
+    parts = encoding.overflowing
+    assert seconds(lambda: [part.offsets for part in parts]) < 20 * alone + 0.1
+    expected = theirs.encode(text)
+    assert [part.offsets for part in parts] == [part.offsets for part in expected.overflowing]
+    assert encoding.tokens == expected.tokens
+
+
+@pytest.mark.parametrize("first", ["tokens", "overflowing", "ids"])
+def test_what_is_asked_for_first_changes_nothing(first):
+    ours, theirs = both(made().to_str())
+    for tokenizer in (ours, theirs):
+        tokenizer.enable_truncation(4, stride=1)
+        tokenizer.enable_padding(length=6)
+    for given in (("abcabcab ab",), ("abcab", "abcabcabc"), ("ab",)):
+        encodings = [tokenizer.encode(*given) for tokenizer in (ours, theirs)]
+        getattr(encodings[0], first)
+        assert_same(*encodings, (first, given))
+        again = pickle.loads(pickle.dumps(ours.encode(*given)))
+        assert_same(again, encodings[1], (first, given))
+        for encoding in encodings:
+            encoding.pad(9, pad_id=1)
+            encoding.truncate(3)
+        assert_same(*encodings, (first, given))
 
 
 def test_damaged_pickles_of_encodings():

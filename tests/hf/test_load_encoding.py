@@ -11,7 +11,7 @@ import bpe_engine
 from bpe_engine import hf
 
 
-@pytest.mark.parametrize("name", ["gpt2", "dolma2", "whisper-tiny"])
+@pytest.mark.parametrize("name", ["gpt2", "dolma2", "whisper-tiny", "deepseek"])
 def test_the_same_ids_as_the_tokenizer(name):
     path = tokenizer_path(name)
     encoding = bpe_engine.load_encoding(path)
@@ -26,7 +26,6 @@ def test_the_same_ids_as_the_tokenizer(name):
     ("name", "reason"),
     [
         ("roberta-base", "model.vocab"),
-        ("deepseek", "pre_tokenizer"),
         ("gpt-neox-pii", "normalizer"),
     ],
 )

@@ -466,6 +466,32 @@ def test_post_processors_say_what_they_add():
         ours.decoder.num_special_tokens_to_add(False)
 
 
+def test_sequences_have_parts():
+    chains = {
+        "normalizer": normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()]),
+        "pre_tokenizer": pre_tokenizers.Sequence(
+            [pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(use_regex=False)]
+        ),
+        "post_processor": processors.Sequence(
+            [processors.ByteLevel(), processors.BertProcessing(("b", 2), ("a", 1))]
+        ),
+    }
+    ours, _ = small([("a", "b")])
+    for name, chain in chains.items():
+        setattr(ours, name, chain)
+        found = getattr(ours, name)
+        assert [part.__getstate__() for part in found] == [part.__getstate__() for part in chain]
+        assert len(found) == 2 and found[-1] == found[1] and bool(found)
+        for sequence in (found, chain):
+            with pytest.raises(IndexError):
+                sequence[2]
+            with pytest.raises(TypeError):
+                sequence[0][0]
+    with pytest.raises(TypeError, match="has no len"):
+        len(ours.normalizer[0])
+    assert ours.normalizer[0]
+
+
 def test_components_can_be_set():
     ours, theirs = small([("a", "b"), ("ab", "c"), ("Ġ", "a")])
     for tokenizer in (ours, theirs):

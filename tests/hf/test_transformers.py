@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 from hf_oracle import TEXTS, tokenizer_path
@@ -299,3 +302,46 @@ def test_datasets_map(pair, tmp_path):
 def test_other_objects_are_refused():
     with pytest.raises(TypeError, match="int"):
         hf.as_transformers(3)
+
+
+FORKS = """
+import os, signal, sys, threading, time
+from bpe_engine.hf import transformers as ours
+sys.setswitchinterval(1e-5)
+stop = threading.Event()
+
+def patch_and_back():
+    ours.patch_transformers()
+    ours.unpatch_transformers()
+
+def work():
+    while not stop.is_set():
+        patch_and_back()
+
+original = ours._auto_tokenizer.from_pretrained
+thread = threading.Thread(target=work)
+thread.start()
+statuses = []
+for _ in range(10):
+    time.sleep(0.002)
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(5)
+        patch_and_back()
+        os._exit(ours._auto_tokenizer.from_pretrained != original)
+    statuses.append(os.waitpid(child, 0)[1])
+    if statuses[-1]:
+        break
+stop.set()
+thread.join()
+sys.exit(f"statuses of the children: {statuses}" if any(statuses) else 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_another_thread_patches():
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -104,8 +104,8 @@ BINDINGS_ROOMS = [
 
 # The same for the crate that reads tokenizer files.
 HF_ROOMS = [
-    "error", "spec", "regex", "bytes", "aligned", "normalize", "scan", "split", "added", "listed",
-    "lists", "build", "model", "runs", "encoding", "post", "decode", "tokenizer", "detail", "fast", "to_text", "file",
+    "error", "spec", "regex", "bytes", "aligned", "normalize", "split", "names", "added", "listed",
+    "lists", "build", "model", "runs", "encoding", "post", "decode", "tokenizer", "encode", "detail", "fast", "to_text", "file",
 ]  # fmt: skip
 
 # What `lib.rs` offers under the name of the crate.

@@ -61,7 +61,7 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
 @click.option(
     "--max-merges",
     type=click.IntRange(0),
-    help="Learn at most so many tokens; what was learned until then is kept.",
+    help="Learn at most this many tokens; what was learned until then is kept.",
 )
 @click.option("--min-frequency", type=click.IntRange(1), help="Leave rarer pairs alone.")
 @learn_options

@@ -20,7 +20,7 @@ from .subjects import RankSubject, Subject, of_tokenizer
 #: The methods that can be trained.
 METHODS = ("bpe", "wordpiece", "unigram")
 
-#: Of so many lines one is held out: no tokenizer is trained on it, and all are measured on it.
+#: One of this many lines is held out: no tokenizer is trained on it, and all are measured on it.
 HELD_OUT_ONE_IN = 10
 
 #: Sentences that are shown cut by each.

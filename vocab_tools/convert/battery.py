@@ -46,7 +46,7 @@ TEXTS = (
 #: Texts of several tokens put together: as many as ten for each token, up to this.
 MOST_JOINED = 20_000
 
-#: Texts are compared so many at a time.
+#: How many texts are compared at a time.
 BLOCK = 10_000
 
 

@@ -4,31 +4,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
-use bpe_hf::{Encoding, Input, Tokenizer};
+use bpe_hf::{Input, Tokenizer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::OrRaise;
-use super::encoding::{HfEncoding, Source};
+use super::encoding::HfEncoding;
 use super::input::{Given, GivenInput};
+use super::state::{Origin, Source};
 use super::tokenizer::{HfTokenizer, SHARE, aside};
 use crate::buffer_pool::{self, likely_ids};
 use crate::errors::OrRaise as _;
 use crate::objects::{collected, push};
 use crate::rows;
 
-/// Encodings of a share, and what stopped the next one. The lock is for taking them out.
-type Part<E> = Mutex<(Vec<Encoding>, Option<E>)>;
+/// What was made of a share, and what stopped the next one. The lock is for taking it out.
+type Part<T, E> = Mutex<(Vec<T>, Option<E>)>;
 
-/// The encodings of inputs, in order, on up to `threads` threads.
-pub fn encode_each<E: Send>(
+/// What `encode` makes of inputs, in order, on up to `threads` threads.
+pub fn encode_each<T: Send, E: Send>(
     py: Python<'_>,
     given: &[GivenInput],
     threads: usize,
-    encode: impl Fn(Input<'_>) -> Result<Encoding, E> + Sync,
+    encode: impl Fn(Input<'_>) -> Result<T, E> + Sync,
     raise: impl Fn(E) -> PyErr,
-) -> PyResult<Vec<Encoding>> {
+) -> PyResult<Vec<T>> {
     let read = collected(py, given.iter().map(|given| given.utf8(py)))?;
     let inputs = collected(py, read.iter().map(|read| Ok(read.input())))?;
     let total: usize = inputs.iter().map(|input| input.size()).sum();
@@ -41,7 +42,7 @@ pub fn encode_each<E: Send>(
             (start, sum) = (index + 1, 0);
         }
     }
-    let encode = |share: usize, part: &mut Part<E>| {
+    let encode = |share: usize, part: &mut Part<T, E>| {
         let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         *failure = None;
         for &input in &inputs[shares[share].clone()] {
@@ -56,7 +57,7 @@ pub fn encode_each<E: Send>(
     };
     let mut encodings = Vec::new();
     reserve(&mut encodings, given.len()).or_raise(py)?;
-    let take = |part: &Part<E>| {
+    let take = |part: &Part<T, E>| {
         let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
         encodings.append(made);
         failure.take().map_or(Ok(()), |error| Err(raise(error)))
@@ -75,12 +76,13 @@ fn encode_all(
     threads: usize,
 ) -> PyResult<Vec<HfEncoding>> {
     let encode =
-        |input: Input<'_>| tokenizer.encode_unpadded(input, add_special_tokens, false, Vec::new());
-    let mut encodings = encode_each(py, &given, threads, encode, super::to_python)?;
+        |input: Input<'_>| tokenizer.encode_lazily(input, add_special_tokens, false, Vec::new());
+    let made = encode_each(py, &given, threads, encode, super::to_python)?;
+    let (mut encodings, wholes): (Vec<_>, Vec<_>) = made.into_iter().unzip();
     let length = tokenizer.pad(&mut encodings).or_raise()?;
-    let objects = encodings.into_iter().zip(given).map(|(encoding, given)| {
-        let (tokenizer, path) = (tokenizer.clone(), Vec::new());
-        HfEncoding::new(encoding, Source { tokenizer, given, add_special_tokens, length, path })
+    let objects = encodings.into_iter().zip(wholes).zip(given).map(|((encoding, whole), given)| {
+        let origin = Origin::new(tokenizer.clone(), given, add_special_tokens, length, whole);
+        HfEncoding::new(encoding, Source::Input(origin))
     });
     Ok(objects.collect())
 }
@@ -111,19 +113,17 @@ impl HfTokenizer {
         let second = pair.map(|pair| Given::read(pair, is_pretokenized)).transpose()?;
         let given = GivenInput { first, second };
         let tokenizer = self.current();
-        let mut encodings = {
+        let (mut encoding, whole) = {
             let read = given.utf8(py)?;
             let input = read.input();
             let size = input.size();
             let ids = buffer_pool::IDS.take(likely_ids(size));
-            let work = || tokenizer.encode_unpadded(input, add_special_tokens, false, ids);
-            [aside(py, size, work)?.or_raise()?]
+            let work = || tokenizer.encode_lazily(input, add_special_tokens, false, ids);
+            aside(py, size, work)?.or_raise()?
         };
-        let length = tokenizer.pad(&mut encodings).or_raise()?;
-        let [encoding] = encodings;
-        let path = Vec::new();
-        let source = Source { tokenizer, given, add_special_tokens, length, path };
-        Ok(HfEncoding::new(encoding, source))
+        let length = tokenizer.pad(std::slice::from_mut(&mut encoding)).or_raise()?;
+        let origin = Origin::new(tokenizer, given, add_special_tokens, length, whole);
+        Ok(HfEncoding::new(encoding, Source::Input(origin)))
     }
 
     /// Encodes many inputs: texts, or pairs of texts.
@@ -132,7 +132,7 @@ impl HfTokenizer {
     ///     input: Texts, or tuples of two; with ``is_pretokenized`` lists of words.
     ///     is_pretokenized: Whether sequences are lists of words.
     ///     add_special_tokens: Whether the post-processor adds its tokens.
-    ///     num_threads: At most so many threads; None: as many as the machine has cores. They
+    ///     num_threads: The most threads to use; None: as many as the machine has cores. They
     ///         live as long as the call, and a batch of little text uses one.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
     fn encode_batch(

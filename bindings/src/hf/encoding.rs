@@ -1,84 +1,112 @@
 //! The class `Encoding` of `bpe_engine.hf`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bpe_core::once::LockFreeOnce;
+use bpe_hf::Encoding;
 use bpe_hf::encoding::Details;
 use bpe_hf::runs::Runs;
 use bpe_hf::spec::Direction;
-use bpe_hf::{Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::OrRaise;
-use super::input::GivenInput;
-use super::tokenizer::aside;
+use super::state::{Current, Origin, Source, walks_differ};
 use crate::{buffer_pool, int_cache};
-
-/// What an encoding was made of: enough to make it again with tokens, offsets and words.
-pub struct Source {
-    pub tokenizer: Arc<Tokenizer>,
-    pub given: GivenInput,
-    pub add_special_tokens: bool,
-    /// The length of its batch, padded.
-    pub length: usize,
-    /// Which part of the overflow it is, and of that one's.
-    pub path: Vec<usize>,
-}
-
-struct State {
-    encoding: Encoding,
-    /// There while the encoding has no details.
-    source: Option<Source>,
-}
-
-impl State {
-    fn details(&self) -> &Details {
-        static NONE: Details = Details { tokens: vec![], offsets: vec![], words: vec![] };
-        self.encoding.details.as_deref().unwrap_or(&NONE)
-    }
-}
 
 /// The ids of a text, or of two, and what goes with each.
 ///
-/// Tokens, offsets and words are made when they are first asked for.
+/// Tokens, offsets, words and overflow are made when they are first asked for.
 // Making Python objects can run any code, of other threads as well: the lock is never held
 // meanwhile.
 #[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
-pub struct HfEncoding(Mutex<Arc<State>>);
+pub struct HfEncoding {
+    /// As it was made: mostly all that is ever asked for.
+    first: Encoding,
+    /// There if that has no details.
+    source: Option<Source>,
+    /// What an input shares with its overflow, once that was asked for.
+    origin: LockFreeOnce<Arc<Origin>>,
+    /// An input with its details, but without its overflow.
+    detailed: LockFreeOnce<Encoding>,
+    /// What counts once `is_changed` is set.
+    changed: Mutex<Option<Arc<Encoding>>>,
+    is_changed: AtomicBool,
+}
 
 impl HfEncoding {
-    pub fn new(encoding: Encoding, source: Source) -> Self {
-        let source = encoding.details.is_none().then_some(source);
-        Self(Mutex::new(Arc::new(State { encoding, source })))
+    #[inline]
+    pub fn new(first: Encoding, source: Source) -> Self {
+        let source = first.details.is_none().then_some(source);
+        Self::with(first, source)
     }
 
     pub fn detailed(encoding: Encoding) -> Self {
-        Self(Mutex::new(Arc::new(State { encoding, source: None })))
+        Self::with(encoding, None)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Arc<State>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn state(&self) -> Arc<State> {
-        self.lock().clone()
-    }
-
-    /// The encoding with its details.
-    fn with_details(&self, py: Python<'_>) -> PyResult<Arc<State>> {
-        let state = self.state();
-        let Some(source) = &state.source else { return Ok(state) };
-        let encoding = source.make(py)?;
-        if encoding.ids != state.encoding.ids {
-            return Err(PyValueError::new_err("the two walks over the text differ"));
+    #[inline]
+    fn with(first: Encoding, source: Option<Source>) -> Self {
+        Self {
+            first,
+            source,
+            origin: LockFreeOnce::new(),
+            detailed: LockFreeOnce::new(),
+            changed: Mutex::new(None),
+            is_changed: AtomicBool::new(false),
         }
-        let made = Arc::new(State { encoding, source: None });
-        let mut place = self.lock();
-        if place.source.is_some() {
-            *place = made;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Encoding>>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) -> Option<Current<'_>> {
+        let is_changed = self.is_changed.load(Ordering::Acquire);
+        is_changed.then(|| self.lock().clone().map(Current::Changed)).flatten()
+    }
+
+    #[inline]
+    fn state(&self) -> Current<'_> {
+        self.changed().unwrap_or(Current::Made(&self.first))
+    }
+
+    /// The encoding with its details; its overflow may be missing.
+    fn with_details(&self, py: Python<'_>) -> PyResult<Current<'_>> {
+        if let Some(changed) = self.changed() {
+            return Ok(changed);
         }
-        Ok(place.clone())
+        let made = match (&self.source, self.origin.get()) {
+            (None, _) => &self.first,
+            (Some(Source::Input(own)), None) => {
+                self.detailed.get_or_try_init(|| own.with_details(py))?
+            }
+            (Some(Source::Input(_)), Some(origin)) => match self.detailed.get() {
+                Some(detailed) => detailed,
+                None => origin.whole_with_details(py, &[])?,
+            },
+            (Some(Source::Part(origin, path)), _) => origin.whole_with_details(py, path)?,
+        };
+        if made.ids != self.first.ids {
+            return Err(walks_differ());
+        }
+        Ok(Current::Made(made))
+    }
+
+    /// The encoding with its details and its overflow.
+    fn whole(&self, py: Python<'_>) -> PyResult<Current<'_>> {
+        match &self.source {
+            Some(Source::Input(own)) if own.has_overflow() && self.changed().is_none() => {
+                Ok(Current::Made(self.origin(py, own).whole_with_details(py, &[])?))
+            }
+            _ => self.with_details(py),
+        }
+    }
+
+    fn origin(&self, py: Python<'_>, own: &Origin) -> &Arc<Origin> {
+        self.origin.get_or_init(|| Arc::new(own.clone_ref(py)))
     }
 
     /// Changes the encoding, all of which is there then.
@@ -87,55 +115,23 @@ impl HfEncoding {
         py: Python<'_>,
         work: impl FnOnce(&mut Encoding) -> bpe_hf::Result<()>,
     ) -> PyResult<()> {
-        self.with_details(py)?;
+        let whole = self.whole(py)?;
         let mut place = self.lock();
-        let mut encoding = place.encoding.clone();
+        let mut encoding = Encoding::clone(place.as_deref().unwrap_or(&whole));
         let result = work(&mut encoding);
-        *place = Arc::new(State { encoding, source: None });
+        *place = Some(Arc::new(encoding));
+        self.is_changed.store(true, Ordering::Release);
         result.or_raise()
     }
 
     pub fn to_core(&self, py: Python<'_>) -> PyResult<Encoding> {
-        Ok(self.with_details(py)?.encoding.clone())
+        Ok(Encoding::clone(&*self.whole(py)?))
     }
 }
 
 impl Drop for HfEncoding {
     fn drop(&mut self) {
-        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(state) = Arc::get_mut(state) {
-            buffer_pool::IDS.give(std::mem::take(&mut state.encoding.ids));
-        }
-    }
-}
-
-impl Source {
-    fn clone_ref(&self, py: Python<'_>) -> Self {
-        let Self { tokenizer, given, add_special_tokens, length, path } = self;
-        Self {
-            tokenizer: tokenizer.clone(),
-            given: given.clone_ref(py),
-            add_special_tokens: *add_special_tokens,
-            length: *length,
-            path: path.clone(),
-        }
-    }
-
-    fn make(&self, py: Python<'_>) -> PyResult<Encoding> {
-        let Self { tokenizer, given, add_special_tokens, length, path } = self;
-        let read = given.utf8(py)?;
-        let input = read.input();
-        let work = || {
-            let ids = Vec::new();
-            let mut encoding = tokenizer.encode_unpadded(input, *add_special_tokens, true, ids)?;
-            tokenizer.pad_to(&mut encoding, *length)?;
-            Ok(encoding)
-        };
-        let mut encoding = aside(py, input.size(), work)?.or_raise()?;
-        for &index in path {
-            encoding = encoding.overflowing.swap_remove(index);
-        }
-        Ok(encoding)
+        buffer_pool::IDS.give(std::mem::take(&mut self.first.ids));
     }
 }
 
@@ -162,25 +158,25 @@ impl HfEncoding {
     /// The ids.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(py, &self.state().encoding.ids)
+        int_cache::list(py, &self.state().ids)
     }
 
     /// The sequence that each token counts as, as the model wants it.
     #[getter]
     fn type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.state().encoding.type_ids)
+        numbers(py, &self.state().type_ids)
     }
 
     /// 1 for tokens, 0 for padding.
     #[getter]
     fn attention_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.state().encoding.attention_mask)
+        numbers(py, &self.state().attention_mask)
     }
 
     /// 1 for tokens that stand for no text.
     #[getter]
     fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.state().encoding.special_tokens_mask)
+        numbers(py, &self.state().special_tokens_mask)
     }
 
     /// The tokens as text.
@@ -210,32 +206,36 @@ impl HfEncoding {
     /// The sequence that each token is of.
     #[getter]
     fn sequence_ids(&self) -> Vec<Option<usize>> {
-        self.state().encoding.sequence_ids()
+        self.state().sequence_ids()
     }
 
     /// How many sequences there are.
     #[getter]
     fn n_sequences(&self) -> usize {
-        self.state().encoding.n_sequences()
+        self.state().n_sequences()
     }
 
     /// What truncation cut off.
     #[getter]
-    fn overflowing(&self, py: Python<'_>) -> Vec<HfEncoding> {
-        let state = self.state();
-        let part = |(index, encoding): (usize, &Encoding)| match &state.source {
-            None => Self::detailed(encoding.clone()),
-            Some(source) => {
-                let mut source = source.clone_ref(py);
-                source.path.push(index);
-                Self::new(encoding.clone(), source)
+    fn overflowing(&self, py: Python<'_>) -> PyResult<Vec<HfEncoding>> {
+        let source = self.source.as_ref().filter(|_| self.changed().is_none());
+        let (origin, path, parts) = match source {
+            None => {
+                let parts = self.state().overflowing.clone();
+                return Ok(parts.into_iter().map(Self::detailed).collect());
             }
+            Some(Source::Input(own)) if !own.has_overflow() => return Ok(Vec::new()),
+            Some(Source::Input(own)) => (self.origin(py, own), &[][..], own.overflow(py)?),
+            Some(Source::Part(origin, path)) => (origin, &path[..], self.first.overflowing.clone()),
         };
-        state.encoding.overflowing.iter().enumerate().map(part).collect()
+        let part = |(index, encoding): (usize, Encoding)| {
+            Self::new(encoding, Source::Part(origin.clone(), [path, &[index]].concat()))
+        };
+        Ok(parts.into_iter().enumerate().map(part).collect())
     }
 
     fn __len__(&self) -> usize {
-        self.state().encoding.len()
+        self.state().len()
     }
 
     fn __repr__(&self) -> String {
@@ -248,7 +248,7 @@ impl HfEncoding {
 
     /// The sequence that a token is of.
     fn token_to_sequence(&self, token_index: usize) -> Option<usize> {
-        self.state().encoding.token_to_sequence(token_index)
+        self.state().token_to_sequence(token_index)
     }
 
     /// Where in its sequence a token stands.
@@ -258,7 +258,7 @@ impl HfEncoding {
         token_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
         let state = self.with_details(py)?;
-        let is_token = state.encoding.token_to_sequence(token_index).is_some();
+        let is_token = state.token_to_sequence(token_index).is_some();
         Ok(state.details().offsets.get(token_index).copied().filter(|_| is_token))
     }
 
@@ -371,8 +371,8 @@ impl HfEncoding {
 
     /// Everything that makes it, for pickling.
     fn _state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let state = self.with_details(py)?;
-        let (encoding, details) = (&state.encoding, state.details());
+        let state = self.whole(py)?;
+        let (encoding, details) = (&*state, state.details());
         let ranges: Vec<(usize, usize, usize)> = encoding
             .sequence_ranges
             .iter()
@@ -435,20 +435,20 @@ impl HfEncoding {
     }
 }
 
-fn token_to_word(state: &State, token: usize) -> Option<u32> {
-    state.encoding.token_to_sequence(token)?;
+fn token_to_word(state: &Current<'_>, token: usize) -> Option<u32> {
+    state.token_to_sequence(token)?;
     state.details().words.get(token).copied().flatten()
 }
 
-fn char_to_token(state: &State, character: usize, sequence: usize) -> Option<usize> {
-    let range = state.encoding.sequence_range(sequence);
+fn char_to_token(state: &Current<'_>, character: usize, sequence: usize) -> Option<usize> {
+    let range = state.sequence_range(sequence);
     let offsets = state.details().offsets.get(range.clone())?;
     let found = offsets.iter().position(|&(start, end)| (start..end).contains(&character))?;
     Some(range.start + found)
 }
 
-fn word_to_tokens(state: &State, word: u32, sequence: usize) -> Option<(usize, usize)> {
-    let range = state.encoding.sequence_range(sequence);
+fn word_to_tokens(state: &Current<'_>, word: u32, sequence: usize) -> Option<(usize, usize)> {
+    let range = state.sequence_range(sequence);
     let words = state.details().words.get(range.clone())?;
     let reached = words.iter().take_while(|&&other| other <= Some(word));
     let mut found = reached.enumerate().filter(|&(_, &other)| other == Some(word));

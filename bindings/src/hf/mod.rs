@@ -6,6 +6,7 @@ mod encode;
 mod encoding;
 pub mod input;
 mod settings;
+mod state;
 mod tokenizer;
 mod vocabulary;
 

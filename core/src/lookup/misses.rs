@@ -15,7 +15,7 @@ use crate::split::Piece;
 use crate::tier::Tier;
 use crate::vocabulary::{Key, NONE, SHORT, TokenProbe, is_key_of_other, length_of};
 
-/// How many recent misses of up to [`SHORT`] bytes are told from those that come again in a batch.
+/// How many recent misses of up to [`SHORT`] bytes a batch keeps, for those that come again.
 /// (Longer ones that do are resolved again each time.)
 const RECENT: usize = 256;
 /// Whatever is merged in lanes has a key in the cache's table of short or of medium pieces.

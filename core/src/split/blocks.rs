@@ -7,7 +7,7 @@
 //! the window is used up to the piece that holds the first such character, and that piece is cut
 //! by the scanner, as are pieces longer than a window.
 
-use super::chars::{HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
+use super::chars::{self, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 use super::masks::{Classifier, Kernel, WINDOW, Window};
 use super::rules::{Contraction, Family, Prefix, Rules};
 use super::scan;
@@ -120,6 +120,9 @@ struct Masks {
     han: u64,
     /// Newlines right behind punctuation, in some families with slashes among them.
     tail: u64,
+    /// Chinese and Japanese, in the family that cuts them apart; then no other mask but `number`,
+    /// `valid` and `continuation` has any of it.
+    cjk: u64,
 }
 
 impl Masks {
@@ -127,14 +130,15 @@ impl Masks {
     fn of<W: Window>(rules: &Rules, window: &W) -> Self {
         let valid = window.valid();
         let han = if rules.han_runs { window.any(HAN) } else { 0 };
-        let punct = valid & !window.any(rules.letters | LETTER | NUMBER | SPACE);
+        let cjk = if rules.three_splits { cjk(window) } else { 0 };
+        let punct = valid & !window.any(rules.letters | LETTER | NUMBER | SPACE) & !cjk;
         let newline = window.any(NEWLINE);
         let slash = if rules.punct_tail.contains(&b'/') { window.equal(b'/') } else { 0 };
         let tail = if rules.punct_tail.is_empty() { 0 } else { tail(punct, newline, slash) };
         Self {
             valid,
             continuation: window.continuation(),
-            letter: window.any(rules.letters) & !han,
+            letter: window.any(rules.letters) & !(han | cjk),
             punct: punct & !tail,
             space: window.any(SPACE) & !tail,
             newline: newline & !tail,
@@ -143,6 +147,7 @@ impl Masks {
             number: window.any(NUMBER),
             han,
             tail,
+            cjk,
         }
     }
 }
@@ -162,6 +167,13 @@ impl Block<'_> {
         starts |= punct;
         let behind_punct = match rules.prefix {
             Prefix::Space => 0,
+            Prefix::NotNewline if rules.three_splits => {
+                let letters = ascii_letters(&masks);
+                let first = (punct & !not_ascii(&masks)) << 1 & letters;
+                // The carry runs through the ASCII letters of the word, which end it.
+                starts |= letters.wrapping_add(first) & !letters & masks.letter;
+                first
+            }
             Prefix::NotNewline => next_character(punct, continuation),
         };
         let leading_space = match rules.prefix {
@@ -175,6 +187,11 @@ impl Block<'_> {
             starts |= run_starts(letters);
             // Digits, symbols and marks of Han go on with whatever stands before them.
             hard |= han & !letters;
+        }
+        if rules.three_splits {
+            hard |= self.others(window, &masks);
+            let letters = window.any(rules.letters) & masks.cjk;
+            starts |= run_starts(letters) | run_starts(masks.cjk & !letters);
         }
         starts |= digits(rules, &masks);
         if rules.digits > 1 {
@@ -213,6 +230,9 @@ impl Block<'_> {
         if rules.newline_run {
             last &= !newline;
         }
+        if rules.three_splits {
+            last &= !((masks.number | masks.cjk) >> 1);
+        }
         starts |= first_byte(last, masks.continuation);
         if !rules.newline_run {
             return starts;
@@ -236,6 +256,24 @@ impl Block<'_> {
             starts |= behind;
         }
         starts
+    }
+
+    /// The first bytes of the characters that are no punctuation, though they are of no other class.
+    #[inline(always)]
+    fn others<W: Window>(&self, window: &W, masks: &Masks) -> u64 {
+        let ascii = window.between(0, 0x1F) | window.equal(0x7F);
+        let mut others = masks.punct & ascii;
+        if masks.continuation != 0 {
+            let unclassed = masks.valid & !window.any(LETTER | MARK | NUMBER | SPACE);
+            let mut leads = unclassed & not_ascii(masks) & !masks.continuation;
+            while leads != 0 {
+                if !chars::is_punctuation(self.text, self.at + leads.trailing_zeros() as usize) {
+                    others |= leads & leads.wrapping_neg();
+                }
+                leads &= leads - 1;
+            }
+        }
+        others
     }
 
     /// `starts` with the contractions of the window cut.
@@ -308,6 +346,32 @@ fn tail(punct: u64, newline: u64, slash: u64) -> u64 {
     // a later newline behind a slash, that bit alone is set again.
     let begin = newline & punct << 1;
     members & !members.wrapping_add(begin) | begin
+}
+
+/// The characters of `[一-龥\u3040-\u30ff]`.
+#[inline(always)]
+fn cjk<W: Window>(window: &W) -> u64 {
+    if window.continuation() == 0 {
+        return 0;
+    }
+    let second = |first, last| window.between(first, last) >> 1;
+    let last_row = window.equal(0xBE) >> 1 & window.between(0x80, 0xA5) >> 2;
+    let leads = window.between(0xE5, 0xE8)
+        | window.equal(0xE4) & second(0xB8, 0xBF)
+        | window.equal(0xE9) & (second(0x80, 0xBD) | last_row)
+        | window.equal(0xE3) & second(0x81, 0x83);
+    (leads | leads << 1 | leads << 2) & window.valid()
+}
+
+/// The bytes of the characters of more than one byte.
+#[inline(always)]
+fn not_ascii(masks: &Masks) -> u64 {
+    masks.continuation | masks.continuation >> 1
+}
+
+#[inline(always)]
+fn ascii_letters(masks: &Masks) -> u64 {
+    masks.letter & !not_ascii(masks)
 }
 
 /// Where digits are cut.

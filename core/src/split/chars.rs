@@ -1,6 +1,6 @@
 //! The class of a character: what the patterns of the families can tell apart.
 
-use super::char_table::{ROW_OF, ROWS};
+use super::char_table::{PUNCTUATION, ROW_OF, ROWS};
 
 /// `\p{Lu}`, `\p{Lt}`
 pub(super) const UPPER: u8 = 1;
@@ -63,18 +63,39 @@ pub(super) fn class_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
 
 #[inline]
 fn class_of_multibyte(bytes: &[u8], at: usize) -> (u8, usize) {
+    // What is not UTF-8 has no class.
+    let Some((row_start, last, width)) = multibyte(bytes, at) else { return (0, 1) };
+    (row(row_start)[usize::from(last)], width)
+}
+
+/// The character of more than one byte that begins at `at`: the first character of its row, its
+/// place in the row, and its width in bytes.
+#[inline(always)]
+fn multibyte(bytes: &[u8], at: usize) -> Option<(u32, u8, usize)> {
     let low = |byte: u8| u32::from(byte & 0x3F);
     // The characters of a row differ in their last byte only.
-    let (row_start, last, width) = match bytes[at..] {
+    let (row, last, width) = match bytes[at..] {
         [lead @ ..0xE0, last, ..] => (u32::from(lead & 0x1F), last, 2),
         [lead @ ..0xF0, second, last, ..] => (u32::from(lead & 0x0F) << 6 | low(second), last, 3),
         [lead, second, third, last, ..] => {
             (u32::from(lead & 0x07) << 12 | low(second) << 6 | low(third), last, 4)
         }
-        // Not UTF-8.
-        _ => return (0, 1),
+        _ => return None,
     };
-    (row(row_start << 6)[usize::from(last & 0x3F)], width)
+    Some((row << 6, last & 0x3F, width))
+}
+
+/// Whether the character that begins at `at` is `[\p{P}\p{S}]`: characters of no class may also be
+/// controls, format characters, private or unassigned. `bytes` is UTF-8 and `at` a character
+/// boundary before its end.
+#[inline]
+pub(super) fn is_punctuation(bytes: &[u8], at: usize) -> bool {
+    let (row_start, place) = match bytes[at] {
+        ascii @ ..0x80 => (u32::from(ascii & 0x40), ascii & 0x3F),
+        _ => multibyte(bytes, at).map_or((0, 0), |(row_start, place, _)| (row_start, place)),
+    };
+    let row = ROW_OF.get(row_start as usize / 64).copied().unwrap_or(0);
+    PUNCTUATION[usize::from(row) % PUNCTUATION.len()] >> place & 1 != 0
 }
 
 #[cfg(test)]
@@ -95,15 +116,23 @@ mod tests {
             (NEWLINE, r"[\r\n]"),
             (HAN, r"\p{Han}"),
         ];
-        let all: String = (0..=char::MAX as u32).filter_map(char::from_u32).collect();
         for (bits, pattern) in classes {
-            let matching: String =
-                Regex::new(pattern).unwrap().find_iter(&all).map(|found| found.as_str()).collect();
-            let mut expected = matching.chars().peekable();
-            for c in all.chars() {
-                let inside = expected.next_if_eq(&c).is_some();
-                assert_eq!(class(c as u32) & bits != 0, inside, "{c:?} and {pattern}");
-            }
+            check_every_code_point(pattern, |c| class(c as u32) & bits != 0);
+        }
+        let mut buffer = [0; 4];
+        check_every_code_point(r"[\p{P}\p{S}]", |c| {
+            is_punctuation(c.encode_utf8(&mut buffer).as_bytes(), 0)
+        });
+    }
+
+    fn check_every_code_point(pattern: &str, mut is_inside: impl FnMut(char) -> bool) {
+        let all: String = (0..=char::MAX as u32).filter_map(char::from_u32).collect();
+        let matching: String =
+            Regex::new(pattern).unwrap().find_iter(&all).map(|found| found.as_str()).collect();
+        let mut expected = matching.chars().peekable();
+        for c in all.chars() {
+            let inside = expected.next_if_eq(&c).is_some();
+            assert_eq!(is_inside(c), inside, "{c:?} and {pattern}");
         }
     }
 

@@ -20,8 +20,11 @@ pub(super) const WINDOW: usize = 64;
 pub(super) trait Window: Copy {
     /// The bytes of the characters that have any of `classes`.
     fn any(&self, classes: u8) -> u64;
-    /// The bytes equal to `byte`, which is ASCII but not NUL.
+    /// The bytes equal to `byte`, which is not NUL.
     fn equal(&self, byte: u8) -> u64;
+    /// The bytes from `first` to `last`: both ASCII, or both not. Where `first` is NUL, bytes beyond
+    /// the end of the text may be among them.
+    fn between(&self, first: u8, last: u8) -> u64;
     /// The bytes that begin no character.
     fn continuation(&self) -> u64;
     /// The bytes of the window: all those of its characters, as the low bits.

@@ -8,6 +8,7 @@ mod blocks;
 mod char_table;
 mod chars;
 mod compile;
+mod deepseek;
 mod linear;
 mod masks;
 mod pattern;
@@ -22,6 +23,7 @@ use crate::error::Result;
 use crate::tier::Tier;
 
 use pattern::{Pattern, PatternPieces};
+pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
 
 /// A piece of the text: bytes `start..end`, never empty, at character boundaries.

@@ -1,4 +1,4 @@
-//! The published families of patterns, each declared by nine fields.
+//! The published families of patterns, each declared by ten fields.
 //!
 //! The scanner and the block cutter are written once, over these fields; each family is a type,
 //! so that the compiler makes of them one machine per family without the branches of the others.
@@ -46,6 +46,10 @@ pub(super) struct Rules {
     pub end_space_first: bool,
     /// Whether a run of `\p{Han}` is a piece, before everything else, and no part of a word.
     pub han_runs: bool,
+    /// Whether digits, then Chinese and Japanese are cut out first, so that no rule sees beyond
+    /// them; only ASCII punctuation leads words, which then are ASCII; and punctuation is
+    /// `[\p{P}\p{S}]`. See [`super::deepseek`].
+    pub three_splits: bool,
 }
 
 impl Rules {
@@ -137,6 +141,7 @@ const CL100K: Rules = Rules {
     newline_run: true,
     end_space_first: true,
     han_runs: false,
+    three_splits: false,
 };
 
 const O200K: Rules = Rules {
@@ -172,7 +177,34 @@ families! {
     Nemotron = Rules { contraction: Contraction::None, digits: 1, ..O200K };
     /// Kimi K2.
     Kimi = Rules { punct_tail: b"\r\n", han_runs: true, ..O200K };
+    /// DeepSeek V3.
+    DeepSeek = Rules {
+        contraction: Contraction::None,
+        letters: LETTER | MARK,
+        end_space_first: false,
+        three_splits: true,
+        ..CL100K
+    };
 }
+
+/// DeepSeek's three splits as one pattern: each of them also cuts what those before it have taken, no
+/// match goes on from Chinese or Japanese into the rest, whitespace before them or before digits stands
+/// at the end of its stretch, and what nothing matches is a piece.
+pub const DEEPSEEK: &str = concat!(
+    r"\p{N}{1,3}",
+    r"|(?:(?=[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[^\p{L}\p{P}\p{S}])?",
+    r"(?:(?=[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{L}\p{M}])+",
+    r"|(?:(?=[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{P}\p{S}])+",
+    r"|(?:(?=[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[^\p{L}\p{M}\p{P}\p{S}]",
+    r"(?!(?=[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{L}\p{M}]))+",
+    r##"|[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"##,
+    r"|(?:[^\r\n\p{L}\p{P}\p{S}\p{N}\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])?",
+    r"(?:(?![\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{L}\p{M}])+",
+    r"| ?(?:(?![\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{P}\p{S}])+[\r\n]*",
+    r"|\s*[\r\n]+|\s+(?=[\p{N}\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])|\s+(?!\S)|\s+",
+    r"|(?:[^\s\p{L}\p{M}\p{N}\p{P}\p{S}\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]",
+    r"(?!(?![\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{L}\p{M}]))+",
+);
 
 /// The exact patterns of the families. Spellings that differ in a character are listed one by
 /// one: whether they mean the same is settled by the tests, not by rewriting patterns.
@@ -222,6 +254,7 @@ pub(super) const SPELLINGS: &[(FamilyName, &str)] = &[
         FamilyName::Kimi,
         r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     ),
+    (FamilyName::DeepSeek, DEEPSEEK),
 ];
 
 impl FamilyName {

@@ -6,6 +6,7 @@
 //! the furthest character that it looked at; whitespace is looked at once more.
 
 use super::chars::{CASELESS, HAN, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
+use super::deepseek;
 use super::rules::{Contraction, Family, Rules};
 
 /// The end of the piece that begins at `start`: more than `start`, at most `bytes.len()`.
@@ -14,6 +15,9 @@ use super::rules::{Contraction, Family, Rules};
 #[inline]
 pub(super) fn next_piece<F: Family>(bytes: &[u8], start: usize) -> usize {
     let rules = &F::RULES;
+    if rules.three_splits {
+        return deepseek::next_piece(bytes, start);
+    }
     let Some((class, width)) = class_at(bytes, start) else { return start };
     let byte = bytes[start];
     if rules.han_runs && class & HAN != 0 {

@@ -7,7 +7,7 @@ mod scanner;
 
 use super::compile;
 use super::pattern::{Pattern, PatternPieces};
-use super::rules::{Family, FamilyName, FamilyVisitor, SPELLINGS};
+use super::rules::{DEEPSEEK, Family, FamilyName, FamilyVisitor, SPELLINGS};
 use super::{BATCH, Piece, scan};
 use crate::error::Error;
 
@@ -48,6 +48,8 @@ pub(super) const ALPHABET: &[char] = &[
     '’',
     '，',
     '⺀',
+    '・',
+    '\u{3097}',
     '\u{1F600}',
     '\u{1C}',
     '\u{378}',
@@ -110,6 +112,11 @@ pub(super) fn matched(pattern: &Pattern, text: &str) -> Result<Vec<Piece>, Error
         }
         pieces.extend_from_slice(&batch[..count]);
     }
+}
+
+/// The spellings that need no backtracking.
+pub(super) fn linear_spellings() -> impl Iterator<Item = (FamilyName, &'static str)> {
+    SPELLINGS.iter().copied().filter(|&(_, spelling)| spelling != DEEPSEEK)
 }
 
 /// Every spelling with its regex, backtracking as the reference does.

@@ -79,7 +79,7 @@ pub struct Trained {
 /// corpora. A merge whose bytes are a token already gives that token, and takes no id. Learning
 /// ends before `options.tokens` when no pair occurs often enough.
 ///
-/// `progress` is told how many tokens there are, and ends the work by `Break`: then what was
+/// `progress` is called with how many tokens there are, and ends the work by `Break`: then what was
 /// learned until there is given back.
 ///
 /// ```

@@ -33,14 +33,15 @@ fn mask(words: &[u64; 8], test: impl Fn(u64) -> u64) -> u64 {
     mask
 }
 
-/// The bytes from `first` to `last`, both ASCII.
+/// The bytes from `first` to `last`, both ASCII or both not.
 #[inline(always)]
 fn range(words: &[u64; 8], first: u8, last: u8) -> u64 {
-    let from = ONES * u64::from(0x80 - first);
-    let behind = ONES * u64::from(0x7F - last);
+    let from = ONES * u64::from(0x80 - (first & 0x7F));
+    let behind = ONES * u64::from(0x7F - (last & 0x7F));
+    let other_half = if first < 0x80 { 0 } else { HIGH };
     mask(words, |word| {
         let low = word & !HIGH;
-        (low + from) & !(low + behind) & !word
+        (low + from) & !(low + behind) & !(word ^ other_half)
     })
 }
 
@@ -88,6 +89,11 @@ impl Window for PortableWindow {
     #[inline(always)]
     fn equal(&self, byte: u8) -> u64 {
         range(&self.words, byte, byte)
+    }
+
+    #[inline(always)]
+    fn between(&self, first: u8, last: u8) -> u64 {
+        range(&self.words, first, last)
     }
 
     #[inline(always)]

@@ -119,6 +119,19 @@ impl Window for Avx2Window {
     }
 
     #[inline(always)]
+    fn between(&self, first: u8, last: u8) -> u64 {
+        // SAFETY: windows are made by `Avx2` only, which proves AVX2.
+        unsafe {
+            let first_byte = _mm256_set1_epi8(first as i8);
+            let most = _mm256_set1_epi8((last - first) as i8);
+            gather(self.halves.map(|half| {
+                let above = _mm256_sub_epi8(half, first_byte);
+                _mm256_cmpeq_epi8(_mm256_min_epu8(above, most), above)
+            }))
+        }
+    }
+
+    #[inline(always)]
     fn continuation(&self) -> u64 {
         self.continuation
     }
@@ -205,6 +218,15 @@ impl Window for Avx512Window {
     fn equal(&self, byte: u8) -> u64 {
         // SAFETY: windows are made by `Avx512` only, which proves AVX-512.
         unsafe { _mm512_cmpeq_epi8_mask(self.bytes, _mm512_set1_epi8(byte as i8)) }
+    }
+
+    #[inline(always)]
+    fn between(&self, first: u8, last: u8) -> u64 {
+        // SAFETY: windows are made by `Avx512` only, which proves AVX-512.
+        unsafe {
+            let above = _mm512_sub_epi8(self.bytes, _mm512_set1_epi8(first as i8));
+            _mm512_cmple_epu8_mask(above, _mm512_set1_epi8((last - first) as i8))
+        }
     }
 
     #[inline(always)]

@@ -1,8 +1,8 @@
 //! The block cutter against the scanner, on every tier.
 
-use super::{ALPHABET, Random, exhaustive, matched, random_text, scanned};
+use super::{ALPHABET, Random, exhaustive, linear_spellings, matched, random_text, scanned};
 use crate::split::pattern::Pattern;
-use crate::split::rules::{FamilyName, SPELLINGS};
+use crate::split::rules::FamilyName;
 use crate::split::{BATCH, Method, Piece, Splitter};
 use crate::tier::Tier;
 
@@ -28,6 +28,8 @@ fn the_time_is_linear_and_nothing_overflows() {
         "e\u{301}A",
         "〇",
         "/\n",
+        "・",
+        "\u{0}",
     ]
     .iter()
     .map(|unit| unit.repeat(LENGTH / unit.len()))
@@ -47,10 +49,10 @@ fn the_time_is_linear_and_nothing_overflows() {
         check_tiers(&tiers, text);
     }
     // The patterns themselves, by automata.
-    for (family, spelling) in SPELLINGS {
+    for (family, spelling) in linear_spellings() {
         let pattern = Pattern::new(spelling).unwrap();
         for text in &texts[..4] {
-            assert_eq!(matched(&pattern, text).unwrap(), scanned(*family, text), "{spelling}");
+            assert_eq!(matched(&pattern, text).unwrap(), scanned(family, text), "{spelling}");
         }
     }
 }
@@ -139,6 +141,14 @@ fn blocks_cut_at_every_offset_as_the_scanner() {
         "🇩a",
         "    1",
         "\u{16FF0}a",
+        ".ab\u{301}é.é",
+        " .ab!!ab",
+        "ア・イか\u{3099}\u{3097}x\u{3097}ア",
+        "\u{0}\u{0}a\u{0}\u{0}",
+        "a\u{200D}\u{200D}的",
+        "  \n  的  1",
+        "—a…的。b",
+        "龥龦々한",
     ];
     let fillers = ["b", " ", "word ", "的", "é", "!", "\n", "7", "あ", "Zz", "😀"];
     for case in cases {
@@ -226,6 +236,12 @@ fn random_words(random: &mut Random, count: usize) -> String {
         "½",
         "\u{200D}",
         "\u{0}",
+        "ア・イ",
+        "\u{3097}",
+        "龥龦",
+        ".method",
+        "$value",
+        "@é",
     ];
     (0..random.below(count)).map(|_| random.pick(PARTS)).collect()
 }

@@ -1,9 +1,8 @@
 //! The regex path: what runs in linear time, what is an error, and that nothing overflows.
 
-use super::{Random, compile, exhaustive, matched, random_text};
+use super::{Random, compile, exhaustive, linear_spellings, matched, random_text};
 use crate::error::Error;
 use crate::split::pattern::Pattern;
-use crate::split::rules::SPELLINGS;
 use crate::split::{BATCH, Piece, Splitter};
 
 /// Patterns that the automata take, and texts on which backtracking can still be asked.
@@ -25,7 +24,7 @@ fn linear_patterns_match_as_by_backtracking() {
         r"[aA]{1,2}+1+ ++|\s+(?!\S)",
     ];
     let mut compared: Vec<(Pattern, Pattern)> = Vec::new();
-    for spelling in own.iter().chain(SPELLINGS.iter().map(|(_, spelling)| spelling)) {
+    for spelling in own.into_iter().chain(linear_spellings().map(|(_, spelling)| spelling)) {
         let linear = Pattern::new(spelling).unwrap();
         assert!(matches!(linear, Pattern::Linear(_)), "{spelling}");
         compared.push((linear, Pattern::Backtracking(compile::compile(spelling).unwrap())));

@@ -1,0 +1,154 @@
+//! The scanner of DeepSeek's three splits, which cut one after the other: digits, then Chinese and
+//! Japanese, then by a pattern that sees nothing beyond the stretch that is left.
+//!
+//! What that pattern does not match is a piece as well. The time is linear: each rule looks at most
+//! one character beyond what it takes, but for whitespace, which is looked at twice.
+
+use super::chars::{self, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
+
+/// What the third split tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `[\p{L}\p{M}]`
+    Word,
+    /// `[\p{P}\p{S}]`
+    Punctuation,
+    /// `[\r\n]`
+    Newline,
+    /// `[\s--\r\n]`
+    Space,
+    Other,
+}
+
+/// A stretch that the first two splits leave: Chinese and Japanese, or no such character.
+#[derive(Clone, Copy)]
+struct Stretch<'a> {
+    bytes: &'a [u8],
+    is_cjk: bool,
+}
+
+/// The end of the piece that begins at `start`, under the conditions of `scan::next_piece`.
+pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
+    let Some((class, width)) = class_at(bytes, start) else { return start };
+    if class & NUMBER != 0 {
+        return digits(bytes, start);
+    }
+    let stretch = Stretch { bytes, is_cjk: is_cjk(&bytes[start..]) };
+    let next = start + width;
+    let following = stretch.kind(next).map(|(kind, _)| kind);
+    match (stretch.kind_of(class, start), following) {
+        (Kind::Word, _) | (Kind::Space | Kind::Other, Some(Kind::Word)) => {
+            stretch.run(next, Kind::Word)
+        }
+        (Kind::Punctuation, _) => {
+            let letters = bytes[next..].iter().take_while(|byte| byte.is_ascii_alphabetic());
+            match letters.count() {
+                letters @ 1.. if width == 1 => next + letters,
+                _ => stretch.punctuation(next),
+            }
+        }
+        (Kind::Space, Some(Kind::Punctuation)) if bytes[start] == b' ' => stretch.punctuation(next),
+        (Kind::Space | Kind::Newline, _) => stretch.whitespace(start),
+        (Kind::Other, _) => stretch.others(next),
+    }
+}
+
+/// Up to three digits.
+fn digits(bytes: &[u8], start: usize) -> usize {
+    let mut end = start;
+    for _ in 0..3 {
+        match class_at(bytes, end) {
+            Some((class, width)) if class & NUMBER != 0 => end += width,
+            _ => break,
+        }
+    }
+    end
+}
+
+/// Whether a character of `[一-龥\u3040-\u30ff]` comes first.
+#[inline]
+fn is_cjk(bytes: &[u8]) -> bool {
+    matches!(
+        bytes,
+        [0xE5..=0xE8, ..]
+            | [0xE4, 0xB8..=0xBF, ..]
+            | [0xE9, 0x80..=0xBD, ..]
+            | [0xE9, 0xBE, 0x80..=0xA5, ..]
+            | [0xE3, 0x81..=0x83, ..]
+    )
+}
+
+impl Stretch<'_> {
+    /// Kind and width of the character at `at`, if the stretch goes on there.
+    #[inline]
+    fn kind(&self, at: usize) -> Option<(Kind, usize)> {
+        let (class, width) = class_at(self.bytes, at)?;
+        let goes_on = class & NUMBER == 0 && is_cjk(&self.bytes[at..]) == self.is_cjk;
+        goes_on.then(|| (self.kind_of(class, at), width))
+    }
+
+    /// The kind of the character at `at`, which has this class and is no digit.
+    fn kind_of(&self, class: u8, at: usize) -> Kind {
+        if class & (LETTER | MARK) != 0 {
+            Kind::Word
+        } else if class & NEWLINE != 0 {
+            Kind::Newline
+        } else if class & SPACE != 0 {
+            Kind::Space
+        } else if chars::is_punctuation(self.bytes, at) {
+            Kind::Punctuation
+        } else {
+            Kind::Other
+        }
+    }
+
+    /// The first position from `at` on whose character is of another kind.
+    fn run(&self, mut at: usize, wanted: Kind) -> usize {
+        while let Some((kind, width)) = self.kind(at)
+            && kind == wanted
+        {
+            at += width;
+        }
+        at
+    }
+
+    /// The end of the punctuation that goes on at `at`, and of the newlines behind it.
+    fn punctuation(&self, at: usize) -> usize {
+        let end = self.run(at, Kind::Punctuation);
+        self.run(end, Kind::Newline)
+    }
+
+    /// Whitespace up to its last newline, or to the end of the stretch, or but for its last
+    /// character.
+    fn whitespace(&self, start: usize) -> usize {
+        let (mut end, mut last, mut after_newline) = (start, start, start);
+        let is_end = loop {
+            let Some((kind, width)) = self.kind(end) else { break true };
+            if !matches!(kind, Kind::Space | Kind::Newline) {
+                break false;
+            }
+            last = end;
+            end += width;
+            if kind == Kind::Newline {
+                after_newline = end;
+            }
+        };
+        if after_newline > start {
+            after_newline
+        } else if is_end || last == start {
+            end
+        } else {
+            last
+        }
+    }
+
+    /// The end of characters that no rule matches and that lead no word.
+    fn others(&self, mut at: usize) -> usize {
+        while let Some((Kind::Other, width)) = self.kind(at)
+            && !matches!(self.kind(at + width), Some((Kind::Word, _)))
+        {
+            at += width;
+        }
+        at
+    }
+}

@@ -1,0 +1,120 @@
+"""DeepSeek's three splits, in vocabularies whose merges cross the places where they cut."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hf_oracle import TEXTS, assert_same, both, tokenizer_path, tokenizers
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine import hf, vocabulary
+from vocab_tools.convert.cutting import DEEPSEEK_IN_ONE, pre_tokenizer_of
+
+#: What the splits tell apart: Japanese that is no letter, and characters that no rule matches, too.
+PARTS = [
+    *(
+        "a",
+        "Z",
+        "é",
+        "\u0301",
+        "1",
+        "23",
+        "٣",
+        " ",
+        "  ",
+        "\n",
+        "\r\n",
+        "\t",
+        "\u3000",
+        "!",
+        ".",
+        "$",
+    ),
+    *(
+        "—",
+        "。",
+        "中",
+        "々",
+        "龦",
+        "の",
+        "ア",
+        "・",
+        "゙",
+        "\u3099",
+        "\u3097",
+        "한",
+        "\x00",
+        "\x7f",
+        "\u200d",
+    ),
+    *("😀", "foo", ".bar", "中文"),
+]
+
+
+def tokenizer(merged: list[str]) -> str:
+    """The contents of a file that merges these texts, each from its first byte on."""
+    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokens = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    merges = []
+    for text in merged:
+        [(characters, _)] = byte_level.pre_tokenize_str(text)
+        for end in range(2, len(characters) + 1):
+            pair = (characters[: end - 1], characters[end - 1])
+            if pair not in merges:
+                merges.append(pair)
+                tokens.append(characters[:end])
+    ids = {token: id for id, token in enumerate(tokens)}
+    spec = json.loads(tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges)).to_str())
+    return json.dumps({**spec, "pre_tokenizer": pre_tokenizer_of(DEEPSEEK_IN_ONE)})
+
+
+def check(ours, theirs, seed: str, count: int) -> None:
+    draw = seeded("deepseek", seed)
+    for text in TEXTS:
+        assert_same(ours.encode(text), theirs.encode(text), text)
+    for _ in range(count):
+        text = "".join(draw.choices(PARTS, k=draw.randint(0, 40)))
+        assert_same(ours.encode(text), theirs.encode(text), text)
+
+
+def test_merges_that_cross_the_splits_never_happen():
+    merged = [
+        "ア・",
+        "・イ",
+        "中a",
+        "a中",
+        "1中",
+        " 1",
+        "  ",
+        "\n ",
+        ".a",
+        "!é",
+        "の゙",
+        "\x00a",
+        "!\n",
+    ]
+    ours, theirs = both(tokenizer(merged))
+    assert_same(ours.encode("ア・イ"), theirs.encode("ア・イ"))
+    check(ours, theirs, "crossing", 800)
+
+
+@pytest.mark.thorough
+def test_merges_that_cross_the_splits_never_happen_thoroughly():
+    draw = seeded("deepseek merges")
+    for round in range(40):
+        merged = ["".join(draw.choices(PARTS, k=draw.randint(2, 3))) for _ in range(40)]
+        check(*both(tokenizer(merged)), f"round {round}", 1000)
+
+
+def test_the_file_as_an_encoding():
+    path = tokenizer_path("deepseek")
+    encoding = bpe_engine.load_encoding(path)
+    assert vocabulary.pattern(encoding) == DEEPSEEK_IN_ONE
+    tokenizer = hf.Tokenizer.from_file(path)
+    draw = seeded("deepseek encoding")
+    texts = TEXTS + ["".join(draw.choices(PARTS, k=30)) for _ in range(300)]
+    for text in texts:
+        expected = tokenizer.encode(text, add_special_tokens=False).ids
+        assert encoding.encode(text, allowed_special="all") == expected, text
