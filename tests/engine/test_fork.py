@@ -66,9 +66,9 @@ CALLS = {
 
 # Python's import locks are not free in a child: what calls import is imported before.
 # A call takes its first, longest time with an encoding that nobody used before; afterwards it is
-# repeated. The child must end within some seconds, or the alarm ends it.
+# repeated. The child must end within some seconds, or it shows where it hangs; the alarm ends it.
 PROGRAM = """
-import os, signal, sys, threading, time
+import faulthandler, os, signal, sys, threading, time
 import bpe_engine.columns, bpe_engine.ragged, bpe_engine.registry, bpe_engine.tokenizer, numpy
 bpe_engine.registry.ENCODING_CONSTRUCTORS  # imports the plugins
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
@@ -92,7 +92,8 @@ for delay in (0, 0.001, 0.003, 0.007, 0.02):
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(10)
+        signal.alarm(14)
+        faulthandler.dump_traceback_later(10, exit=True)
         CALL
         os._exit(0)
     status = os.waitpid(child, 0)[1]
