@@ -185,8 +185,8 @@ impl PieceCounts {
     }
 
     /// Adds the sums of files of counts, but for pieces whose sum is below `least`. Stops when
-    /// training on the counts needs more than `most_memory` bytes. How many pieces were left out, how often they
-    /// occurred together, and whether memory was enough.
+    /// training on the counts needs more than `most_memory` bytes. How many pieces were left out,
+    /// how often they occurred together, and whether memory was enough.
     #[pyo3(signature = (paths, least=1, most_memory=None))]
     fn read(
         &self,

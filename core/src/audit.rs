@@ -128,7 +128,8 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
 const BLOCK: usize = 2048;
 
 /// Looks at every token of `encoding`, on all processors; the answer is in the order of ranks.
-/// `progress` is called with how many are done, and ends the work by `Break`: then the answer is `None`.
+/// `progress` is called with how many are done, and ends the work by `Break`: then the answer is
+/// `None`.
 pub fn audit(
     encoding: &Encoding,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,

@@ -103,6 +103,24 @@ fn suffix(encoding: &Encoding, text: &str, limit: usize, request: &Request) -> u
     places(text).find(fits).unwrap()
 }
 
+/// What is kept on either side is as long as a search through every place finds.
+fn is_the_longest(
+    encoding: &Encoding,
+    text: &str,
+    limits: &[usize],
+    request: &Request,
+) -> Result<(), TestCaseError> {
+    for &limit in limits {
+        let expected = prefix(encoding, text, limit, request);
+        let kept = encoding.truncate(text, limit, request).unwrap();
+        prop_assert_eq!(&text[..kept], &text[..expected], "{}", limit);
+        let expected = suffix(encoding, text, limit, request);
+        let kept = encoding.truncate_left(text, limit, request).unwrap();
+        prop_assert_eq!(&text[kept..], &text[expected..], "{}", limit);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(support::config(200))]
 
@@ -178,14 +196,7 @@ proptest! {
     ) {
         let encoding = encoding(pattern, normalization);
         let request = requests(&encoding, is_allowed);
-        for limit in limits {
-            let expected = prefix(&encoding, &text, limit, &request);
-            let kept = encoding.truncate(&text, limit, &request).unwrap();
-            prop_assert_eq!(&text[..kept], &text[..expected], "{}", limit);
-            let expected = suffix(&encoding, &text, limit, &request);
-            let kept = encoding.truncate_left(&text, limit, &request).unwrap();
-            prop_assert_eq!(&text[kept..], &text[expected..], "{}", limit);
-        }
+        is_the_longest(&encoding, &text, &limits, &request)?;
     }
 }
 
@@ -203,14 +214,7 @@ proptest! {
         let request = Request::ORDINARY;
         // A cut is safe behind each x.
         let text: String = runs.into_iter().map(|(first, second)| first + &second + "x.").collect();
-        for limit in limits {
-            let expected = prefix(&encoding, &text, limit, &request);
-            let kept = encoding.truncate(&text, limit, &request).unwrap();
-            prop_assert_eq!(&text[..kept], &text[..expected], "{}", limit);
-            let expected = suffix(&encoding, &text, limit, &request);
-            let kept = encoding.truncate_left(&text, limit, &request).unwrap();
-            prop_assert_eq!(&text[kept..], &text[expected..], "{}", limit);
-        }
+        is_the_longest(&encoding, &text, &limits, &request)?;
     }
 }
 

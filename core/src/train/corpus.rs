@@ -102,7 +102,7 @@ impl Corpus {
         }
     }
 
-    /// Bytes of memory that so many distinct pieces with so many bytes together take, at most, but
+    /// Bytes of memory that `pieces` distinct pieces of `bytes` bytes together take, at most, but
     /// for the pairs: when these have been found, and when all has been merged. Each merge gives a
     /// place two new positions at most.
     pub(super) fn memory(pieces: usize, bytes: usize) -> (usize, usize) {
