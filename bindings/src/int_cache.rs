@@ -21,26 +21,25 @@ const READY: usize = 1 << 18;
 
 /// The `int` of each id, made when it is first needed and kept until the process ends: at most
 /// `READY` objects of 32 bytes, shared by all encodings. A null pointer: not made yet.
-type Ints = [AtomicPtr<ffi::PyObject>];
+type Ints = [AtomicPtr<ffi::PyObject>; READY];
 
 /// The memory of the table, on one huge page: of small ones, a text touches hundreds for the first
 /// time, which takes longer than to make the `int`s.
 static TABLE: LockFreeOnce<Zeroed> = LockFreeOnce::new();
 
-/// The table; an empty one if there is no memory for it.
-fn ints() -> &'static Ints {
-    let new = || Zeroed::new(READY * size_of::<AtomicPtr<ffi::PyObject>>()).ok_or(());
-    match TABLE.get_or_try_init(new) {
-        // SAFETY: the memory stays until the process ends, is aligned to more than a pointer,
-        // has `READY` of them, all null at first, and is only used here.
-        Ok(memory) => unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), READY) },
-        Err(()) => &[],
-    }
+/// The table, if there is memory for it.
+fn ints() -> Option<&'static Ints> {
+    let memory = TABLE.get_or_try_init(|| Zeroed::new(size_of::<Ints>()).ok_or(())).ok()?;
+    // SAFETY: the memory stays until the process ends, is aligned to more than a pointer, has
+    // `READY` of them, all null at first, and is only used here.
+    Some(unsafe { &*memory.as_ptr().cast::<Ints>() })
 }
 
 /// A list of the ids.
 pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-    let ints = ints();
+    let Some(ints) = ints() else {
+        return filled(py, ids.len(), |index| make(py, ids[index]));
+    };
     filled(py, ids.len(), |index| {
         prefetch_ints(ints, ids, index);
         int(py, ints, ids[index])
@@ -53,9 +52,12 @@ pub fn repeated<'py>(
     count: usize,
     runs: impl Iterator<Item = (u32, usize)>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let ints = ints();
     let mut numbers = runs.flat_map(|(number, times)| std::iter::repeat_n(number, times));
-    filled(py, count, |_| int(py, ints, numbers.next().unwrap_or(0)))
+    let mut next = move || numbers.next().unwrap_or(0);
+    match ints() {
+        Some(ints) => filled(py, count, |_| int(py, ints, next())),
+        None => filled(py, count, |_| make(py, next())),
+    }
 }
 
 /// A list of positions in a text.
