@@ -8,7 +8,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::ControlFlow;
 use std::process::Command;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
@@ -213,28 +215,43 @@ fn memory_that_cannot_be_had_is_an_error() {
     if let Ok(plan) = std::env::var(PLAN) {
         return try_one(&plan);
     }
-    let mut aborted = Vec::new();
-    for (kind, ..) in KINDS {
-        for (call, _) in CALLS {
-            let mut left = 0;
-            loop {
-                let done = Command::new(std::env::current_exe().unwrap())
-                    .arg("--nocapture")
-                    .env(PLAN, format!("{kind},{call},{left}"))
-                    .output()
-                    .unwrap();
-                if done.status.success() {
-                    break;
+    let plans: Vec<_> =
+        KINDS.iter().flat_map(|kind| CALLS.iter().map(|call| (kind.0, call.0))).collect();
+    let next = AtomicUsize::new(0);
+    let aborted = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((kind, call)) = plans.get(next.fetch_add(1, SeqCst)) {
+                    let found = aborts(kind, call);
+                    aborted.lock().unwrap().extend(found);
                 }
-                let said = String::from_utf8_lossy(&done.stderr);
-                // A panic has a code: it would come again for every n.
-                assert_eq!(done.status.code(), None, "{kind}, {call}: {said}");
-                let tried = said.lines().filter_map(|line| line.parse::<usize>().ok()).next_back();
-                let tried = tried.unwrap_or(left);
-                aborted.push(format!("{kind}, {call}, the large allocation after {tried} others"));
-                left = tried + 1;
-            }
+            });
         }
-    }
+    });
+    let aborted = aborted.into_inner().unwrap();
     assert!(aborted.is_empty(), "{}", aborted.join("\n"));
+}
+
+/// The large allocations of a call whose failure aborts the process.
+fn aborts(kind: &str, call: &str) -> Vec<String> {
+    let mut aborted = Vec::new();
+    let mut left = 0;
+    loop {
+        let done = Command::new(std::env::current_exe().unwrap())
+            .arg("--nocapture")
+            .env(PLAN, format!("{kind},{call},{left}"))
+            .output()
+            .unwrap();
+        if done.status.success() {
+            return aborted;
+        }
+        let said = String::from_utf8_lossy(&done.stderr);
+        // A panic has a code: it would come again for every n.
+        assert_eq!(done.status.code(), None, "{kind}, {call}: {said}");
+        let tried = said.lines().filter_map(|line| line.parse::<usize>().ok()).next_back();
+        let tried = tried.unwrap_or(left);
+        aborted.push(format!("{kind}, {call}, the large allocation after {tried} others"));
+        left = tried + 1;
+    }
 }

@@ -254,7 +254,7 @@ fn blocks_cut_random_texts_as_the_scanner() {
 #[test]
 #[ignore = "takes minutes"]
 fn blocks_cut_many_random_texts_as_the_scanner() {
-    check_random_texts(6, 75_000);
+    check_random_texts(6, 30_000);
 }
 
 #[test]
