@@ -97,7 +97,7 @@ fn inputs(pattern: &str, normalization: Normalization) -> Inputs {
     let encoding = Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap();
     let encoding = encoding.with_normalization(normalization);
     let mut text = "-".repeat(70_000);
-    for number in 0..12_000 {
+    for number in 0..8_000 {
         text += &format!("<|a|> word{number} {number:x} cafe\u{301} \u{4e2d}\u{6587}\u{ac01} \n");
     }
     let mut ids = Vec::new();
@@ -129,8 +129,8 @@ const CALLS: &[(&str, Call)] = &[
     }),
     ("count", |with| with.encoding.count(&with.text, usize::MAX, &with.all).map(drop)),
     ("threads", |with| with.encoding.encode_on_threads(&with.text, &with.all, 2, &mut Vec::new())),
-    ("truncate", |with| with.encoding.truncate(&with.text, 90_000, &with.all).map(drop)),
-    ("truncate left", |with| with.encoding.truncate_left(&with.text, 90_000, &with.all).map(drop)),
+    ("truncate", |with| with.encoding.truncate(&with.text, 60_000, &with.all).map(drop)),
+    ("truncate left", |with| with.encoding.truncate_left(&with.text, 60_000, &with.all).map(drop)),
     ("chunk", |with| with.encoding.chunk(&with.text, 20, 5, &with.all).map(drop)),
     ("chunk large", |with| with.encoding.chunk(&with.text, 50_000, 5, &with.all).map(drop)),
     ("split", |with| with.encoding.split(&with.text, &with.all, |_, _| Ok(()))),

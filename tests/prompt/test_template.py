@@ -344,7 +344,7 @@ def test_hostile_conversations_make_no_control_token(name: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_hostile_conversations_make_no_control_token_thoroughly(name: str) -> None:
-    for case in range(10_000, 11_500):
+    for case in range(10_000, 10_600):
         check_hostile(name, case)
 
 
