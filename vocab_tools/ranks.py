@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
+import operator
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, NoReturn, Union
 
 import bpe_engine
 from bpe_engine.vocabulary import mergeable_ranks, parse_rank_lines
@@ -126,30 +128,41 @@ def load_ranks(*sources: RankSource) -> dict[bytes, int]:
     >>> load_ranks({b"a": 0, b"b": 1}, {b"ab": 5})
     {b'a': 0, b'b': 1, b'ab': 5}
     """
+    loaded = [_load(source) for source in sources]
     ids: dict[bytes, int] = {}
-    tokens: dict[int, bytes] = {}
-    for source in sources:
-        for token, number, where in _rows(source):
-            if ids.get(token) == number:
-                raise ValueError(
-                    f"{where}: the token {show(token)} is there already, with the same id {number}; "
-                    f"is a file given twice?"
-                )
-            if token in ids:
-                raise ValueError(
-                    f"{where}: the token {show(token)} has two ids, {ids[token]} and {number}; "
-                    f"leave one of the lines out"
-                )
-            if number in tokens:
-                raise ValueError(
-                    f"{where}: the id {number} stands for two tokens, {show(tokens[number])} and "
-                    f"{show(token)}; give one of them another id"
-                )
-            ids[token] = number
-            tokens[number] = token
+    for source in loaded:
+        ids.update(_ids(source))
     if not ids:
         raise ValueError("there are no tokens; a base needs at least its single bytes")
-    return dict(sorted(ids.items(), key=lambda row: row[1]))
+    count = sum(len(source.tokens if isinstance(source, RankFile) else source) for source in loaded)
+    if not len(ids) == len(set(ids.values())) == count:
+        _refuse_repeats(loaded)
+    return dict(sorted(ids.items(), key=operator.itemgetter(1)))
+
+
+def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoReturn:
+    """Raises ValueError, naming the place, at the first token with two ids or id with two tokens."""
+    ids: dict[bytes, int] = {}
+    tokens: dict[int, bytes] = {}
+    for token, number, where in itertools.chain.from_iterable(map(_rows, loaded)):
+        if ids.get(token) == number:
+            raise ValueError(
+                f"{where}: the token {show(token)} is there already, with the same id {number}; "
+                f"is a file given twice?"
+            )
+        if token in ids:
+            raise ValueError(
+                f"{where}: the token {show(token)} has two ids, {ids[token]} and {number}; "
+                f"leave one of the lines out"
+            )
+        if number in tokens:
+            raise ValueError(
+                f"{where}: the id {number} stands for two tokens, {show(tokens[number])} and "
+                f"{show(token)}; give one of them another id"
+            )
+        ids[token] = number
+        tokens[number] = token
+    raise AssertionError("no token and no id comes twice")
 
 
 def read_ranks_like_add_merges(source: RankSource) -> dict[bytes, int]:
@@ -157,24 +170,41 @@ def read_ranks_like_add_merges(source: RankSource) -> dict[bytes, int]:
 
     Raises ValueError for a bad line.
     """
-    return {token: number for token, number, _ in _rows(source)}
+    return dict(_ids(_load(source)))
 
 
-def _rows(source: RankSource) -> Iterable[tuple[bytes, int, str]]:
-    """(token, id, where it stands)."""
+def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
+    """What is sound line by line. Raises ValueError for a bad line or what is no token or id."""
     if isinstance(source, bpe_engine.Encoding):
         source = mergeable_ranks(source)
     if isinstance(source, Mapping):
         for token, number in source.items():
-            check_token(token, number)
-            yield token, number, "the ranks"
-        return
+            # The usual case, without a call.
+            if type(token) is not bytes or type(number) is not int or not 0 <= number <= MAX_ID:
+                check_token(token, number)
+        return source
     ranks = read_rank_file(source)
     if ranks.bad_lines:
         line, reason = ranks.bad_lines[0]
         raise ValueError(f"{ranks.name}, line {line}: {reason}")
-    for token, number, line in ranks.tokens:
-        yield token, number, f"{ranks.name}, line {line}"
+    return ranks
+
+
+def _ids(loaded: Mapping[bytes, int] | RankFile) -> Mapping[bytes, int]:
+    """The ids of the tokens; of two lines with one token, the later one counts."""
+    if isinstance(loaded, RankFile):
+        return {token: number for token, number, _ in loaded.tokens}
+    return loaded
+
+
+def _rows(loaded: Mapping[bytes, int] | RankFile) -> Iterator[tuple[bytes, int, str]]:
+    """(token, id, where it stands)."""
+    if isinstance(loaded, RankFile):
+        for token, number, line in loaded.tokens:
+            yield token, number, f"{loaded.name}, line {line}"
+    else:
+        for token, number in loaded.items():
+            yield token, number, "the ranks"
 
 
 def dump_ranks(ids: Mapping[bytes, int]) -> bytes:

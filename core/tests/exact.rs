@@ -248,7 +248,7 @@ fn as_text(bytes: &[u8]) -> String {
 }
 
 proptest! {
-    #![proptest_config(support::config(1500))]
+    #![proptest_config(support::config(700))]
 
     #[test]
     fn pieces_merge_by_the_rule(case in cases(24)) {

@@ -8,7 +8,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::ControlFlow;
 use std::process::Command;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
@@ -95,7 +97,7 @@ fn inputs(pattern: &str, normalization: Normalization) -> Inputs {
     let encoding = Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap();
     let encoding = encoding.with_normalization(normalization);
     let mut text = "-".repeat(70_000);
-    for number in 0..12_000 {
+    for number in 0..8_000 {
         text += &format!("<|a|> word{number} {number:x} cafe\u{301} \u{4e2d}\u{6587}\u{ac01} \n");
     }
     let mut ids = Vec::new();
@@ -127,8 +129,8 @@ const CALLS: &[(&str, Call)] = &[
     }),
     ("count", |with| with.encoding.count(&with.text, usize::MAX, &with.all).map(drop)),
     ("threads", |with| with.encoding.encode_on_threads(&with.text, &with.all, 2, &mut Vec::new())),
-    ("truncate", |with| with.encoding.truncate(&with.text, 90_000, &with.all).map(drop)),
-    ("truncate left", |with| with.encoding.truncate_left(&with.text, 90_000, &with.all).map(drop)),
+    ("truncate", |with| with.encoding.truncate(&with.text, 60_000, &with.all).map(drop)),
+    ("truncate left", |with| with.encoding.truncate_left(&with.text, 60_000, &with.all).map(drop)),
     ("chunk", |with| with.encoding.chunk(&with.text, 20, 5, &with.all).map(drop)),
     ("chunk large", |with| with.encoding.chunk(&with.text, 50_000, 5, &with.all).map(drop)),
     ("split", |with| with.encoding.split(&with.text, &with.all, |_, _| Ok(()))),
@@ -213,28 +215,43 @@ fn memory_that_cannot_be_had_is_an_error() {
     if let Ok(plan) = std::env::var(PLAN) {
         return try_one(&plan);
     }
-    let mut aborted = Vec::new();
-    for (kind, ..) in KINDS {
-        for (call, _) in CALLS {
-            let mut left = 0;
-            loop {
-                let done = Command::new(std::env::current_exe().unwrap())
-                    .arg("--nocapture")
-                    .env(PLAN, format!("{kind},{call},{left}"))
-                    .output()
-                    .unwrap();
-                if done.status.success() {
-                    break;
+    let plans: Vec<_> =
+        KINDS.iter().flat_map(|kind| CALLS.iter().map(|call| (kind.0, call.0))).collect();
+    let next = AtomicUsize::new(0);
+    let aborted = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((kind, call)) = plans.get(next.fetch_add(1, SeqCst)) {
+                    let found = aborts(kind, call);
+                    aborted.lock().unwrap().extend(found);
                 }
-                let said = String::from_utf8_lossy(&done.stderr);
-                // A panic has a code: it would come again for every n.
-                assert_eq!(done.status.code(), None, "{kind}, {call}: {said}");
-                let tried = said.lines().filter_map(|line| line.parse::<usize>().ok()).next_back();
-                let tried = tried.unwrap_or(left);
-                aborted.push(format!("{kind}, {call}, the large allocation after {tried} others"));
-                left = tried + 1;
-            }
+            });
         }
-    }
+    });
+    let aborted = aborted.into_inner().unwrap();
     assert!(aborted.is_empty(), "{}", aborted.join("\n"));
+}
+
+/// The large allocations of a call whose failure aborts the process.
+fn aborts(kind: &str, call: &str) -> Vec<String> {
+    let mut aborted = Vec::new();
+    let mut left = 0;
+    loop {
+        let done = Command::new(std::env::current_exe().unwrap())
+            .arg("--nocapture")
+            .env(PLAN, format!("{kind},{call},{left}"))
+            .output()
+            .unwrap();
+        if done.status.success() {
+            return aborted;
+        }
+        let said = String::from_utf8_lossy(&done.stderr);
+        // A panic has a code: it would come again for every n.
+        assert_eq!(done.status.code(), None, "{kind}, {call}: {said}");
+        let tried = said.lines().filter_map(|line| line.parse::<usize>().ok()).next_back();
+        let tried = tried.unwrap_or(left);
+        aborted.push(format!("{kind}, {call}, the large allocation after {tried} others"));
+        left = tried + 1;
+    }
 }

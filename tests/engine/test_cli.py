@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -382,7 +381,10 @@ def test_interrupt() -> None:
         # Whatever started these tests may have told its children to ignore the signal.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    time.sleep(3)
+    assert process.stdin is not None
+    # More than a pipe holds: once it is written, the command reads.
+    process.stdin.write(b"a word " * 40_000)
+    process.stdin.flush()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     expected = (128 + signal.SIGINT, b"", b"bpe-engine: interrupted")
@@ -546,24 +548,27 @@ def test_show_prints_before_it_has_read_everything(options: list[str]) -> None:
     assert process.stderr.read() == b""
 
 
-def test_show_of_bad_input_shows_what_came_before(tmp_path: Path) -> None:
+def test_show_of_bad_input_shows_what_came_before(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
     path = tmp_path / "mixed"
     path.write_bytes(b"one two " * 20_000 + b"\xff")
-    done = Run("show", "-f", str(path), "--color", "never")
-    assert done.status == 1
-    assert done.out.startswith("one")
-    assert "is not UTF-8 at byte 160000 (0xff)" in done.err
+    status, out, err = run(capfdbinary, "show", "-f", str(path), "--color", "never")
+    assert status == 1
+    assert out.startswith("one")
+    assert "is not UTF-8 at byte 160000 (0xff)" in err
 
 
 @pytest.mark.parametrize("command", ["encode", "show"])
-def test_positions_of_bad_bytes_do_not_depend_on_chunks(tmp_path: Path, command: str) -> None:
+def test_positions_of_bad_bytes_do_not_depend_on_chunks(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path, command: str
+) -> None:
     path = tmp_path / "bad"
     for good in (65_534, 65_535, 65_536):
         for bad in (b"\xe6\xa0", b"\xe6\xa0x", b"\xf0\x9f\x98"):
             path.write_bytes(b"a" * good + bad)
-            assert (
-                f"is not UTF-8 at byte {good} (0x{bad[0]:02x})" in Run(command, "-f", str(path)).err
-            )
+            err = run(capfdbinary, command, "-f", str(path))[2]
+            assert f"is not UTF-8 at byte {good} (0x{bad[0]:02x})" in err
 
 
 def test_text_in_utf_16_or_with_a_byte_order_mark() -> None:

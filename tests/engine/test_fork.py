@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import textwrap
+from collections.abc import Iterator
 
 import pytest
+from prepared import Prepared
 
 import bpe_engine
 
@@ -65,9 +64,7 @@ CALLS = {
 }
 
 # Python's import locks are not free in a child: what calls import is imported before.
-# A call takes its first, longest time with an encoding that nobody used before; afterwards it is
-# repeated. The child must end within some seconds, or it shows where it hangs; the alarm ends it.
-PROGRAM = """
+PREPARATION = """
 import faulthandler, os, signal, sys, threading, time
 import bpe_engine.columns, bpe_engine.ragged, bpe_engine.registry, bpe_engine.tokenizer, numpy
 bpe_engine.registry.ENCODING_CONSTRUCTORS  # imports the plugins
@@ -75,6 +72,11 @@ text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" 
 ids = bpe_engine.get_encoding("cl100k_base").encode(text)
 segments = [(text, False), ("<|endoftext|>", True), (text, True)]
 ranks = bpe_engine.get_encoding("gpt2")._mergeable_ranks
+"""
+
+# A call takes its first, longest time with an encoding that nobody used before; afterwards it is
+# repeated. The child must end within some seconds, or it shows where it hangs; the alarm ends it.
+PROGRAM = """
 failed = []
 for delay in (0, 0.001, 0.003, 0.007, 0.02):
     bpe_engine.registry.ENCODINGS.pop("cl100k_base", None)
@@ -101,8 +103,16 @@ for delay in (0, 0.001, 0.003, 0.007, 0.02):
     thread.join()
     if status:
         failed.append((delay, status))
-sys.exit(f"the child did not end: (delay, status) {failed}" if failed else 0)
+if failed:
+    sys.exit(f"the child did not end: (delay, status) {failed}")
 """
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[Prepared]:
+    process = Prepared(PREPARATION)
+    yield process
+    process.close()
 
 
 def test_every_public_call_has_an_entry():
@@ -114,9 +124,6 @@ def test_every_public_call_has_an_entry():
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_fork_inside(name):
-    program = textwrap.dedent(PROGRAM).replace("CALL", CALLS[name])
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+def test_a_fork_inside(prepared, name):
+    run = prepared.run(PROGRAM.replace("CALL", CALLS[name]))
+    assert run.status == 0, run.output

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
+from prepared import Prepared
 from seeds import seeded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
@@ -35,14 +38,19 @@ CALLS = {
     "decode_tokens_bytes": "enc.decode_tokens_bytes(zeros[:25_000_000])",
 }
 
-PROGRAM = """
+LETTERS = "".join(seeded("letters").choices("abcdefghijklmnop    ", k=1_000_000))
+
+PREPARATION = f"""
 import sys, time
 import bpe_engine, numpy
 enc = bpe_engine.get_encoding("cl100k_base")
 enc.set_caching(False)
-text = sys.stdin.read() * 60
+text = {LETTERS!r} * 60
 ids = numpy.full(30_000_000, 11, dtype=numpy.uint32)
 zeros = numpy.zeros(50_000_000, dtype=numpy.uint32)
+"""
+
+PROGRAM = """
 print("ready", flush=True)
 try:
     CALL
@@ -53,58 +61,68 @@ else:
 """
 
 
-LETTERS = "".join(seeded("letters").choices("abcdefghijklmnop    ", k=1_000_000))
-
-
-def interrupted(program: str, text: str, part: float) -> tuple[float, float, list[str]]:
-    """When the program was ready, how long it ran on after a signal, and what it printed else.
+def interrupted(prepared: Prepared, program: str, part: float) -> tuple[float, list[str]]:
+    """How long the program ran on after a signal, and what it printed when it was ready.
 
     The signal is sent from outside, whatever holds the interpreter: ``part`` seconds after "ready",
     or of the seconds that the line names.
     """
-    command = [sys.executable, "-c", program]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as run:
-        run.stdin.write(text)
-        run.stdin.close()
-        ready, *seconds = run.stdout.readline().split() or ["not ready"]
-        began = time.monotonic()
+    process, output = prepared.start(program)
+    with output:
+        ready, *seconds = output.readline().split() or ["not ready"]
         time.sleep(part * float(seconds[0] if seconds else 1))
         sent = time.monotonic()
-        run.send_signal(signal.SIGINT)
-        ended, errors = run.stdout.read(), run.stderr.read()
-    assert ready == "ready" and run.returncode == 0, errors
-    return began, float(ended) - sent, seconds
+        os.kill(process, signal.SIGINT)
+        ended = output.read()
+    assert prepared.wait() == 0 and ready == "ready", ended
+    return float(ended) - sent, seconds
+
+
+@pytest.fixture(scope="module")
+def calling() -> Iterator[Prepared]:
+    process = Prepared(PREPARATION)
+    yield process
+    process.close()
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_ctrl_c_ends_it(name):
-    _, after, _ = interrupted(PROGRAM.replace("CALL", CALLS[name]), LETTERS, 0.1)
+def test_ctrl_c_ends_it(calling, name):
+    after, _ = interrupted(calling, PROGRAM.replace("CALL", CALLS[name]), 0.1)
     # Soon: far less than the call would take; the machine may be busy.
     assert after < 1.0
 
 
-BUILDING = """
+RANK_FILE = """
 import base64, sys, tempfile, time
 import bpe_engine
 from bpe_engine import load
 ranks = {bytes([byte]): byte for byte in range(256)}
 ranks |= {b"%d" % number: 246 + number for number in range(10, 600_000)}
-with tempfile.NamedTemporaryFile(suffix=".tiktoken") as file:
-    file.writelines(base64.b64encode(token) + b" %d\\n" % rank for token, rank in ranks.items())
-    file.flush()
-    def build():
-        CALL
-    start = time.monotonic()
-    build()
-    print("ready", time.monotonic() - start, flush=True)
-    try:
-        build()
-    except KeyboardInterrupt:
-        print(time.monotonic())
-    else:
-        sys.exit("it ended by itself")
+file = tempfile.NamedTemporaryFile(suffix=".tiktoken")
+file.writelines(base64.b64encode(token) + b" %d\\n" % rank for token, rank in ranks.items())
+file.flush()
 """
+
+BUILDING = """
+def build():
+    CALL
+start = time.monotonic()
+build()
+print("ready", time.monotonic() - start, flush=True)
+try:
+    build()
+except KeyboardInterrupt:
+    print(time.monotonic())
+else:
+    sys.exit("it ended by itself")
+"""
+
+
+@pytest.fixture(scope="module")
+def building() -> Iterator[Prepared]:
+    process = Prepared(RANK_FILE)
+    yield process
+    process.close()
 
 
 @pytest.mark.parametrize(
@@ -115,8 +133,8 @@ with tempfile.NamedTemporaryFile(suffix=".tiktoken") as file:
         "load.load_tiktoken_bpe(file.name)",
     ],
 )
-def test_ctrl_c_ends_building(call):
-    _, after, (full,) = interrupted(BUILDING.replace("CALL", call), "", 0.3)
+def test_ctrl_c_ends_building(building, call):
+    after, (full,) = interrupted(building, BUILDING.replace("CALL", call), 0.3)
     assert after < 0.5 * float(full) + 0.05
 
 

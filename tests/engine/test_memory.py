@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+from prepared import Prepared
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="measured as Linux does")
 
@@ -83,16 +85,20 @@ CALLS = {
     "decode a list": "enc.decode(ids.tolist())",
 }
 
-SCARCE = """
-import resource, sys
+PREPARATION = """
+import resource
 import bpe_engine, numpy
-enc = bpe_engine.get_encoding(sys.argv[1])
-text = ("Ein schöner Tag, 東京 12 e\\u0301 " * 800_000)
-ids = numpy.full(6_000_000, 1000, dtype=numpy.uint32)
-enc.encode("warm " * 100_000)
+text = ("Ein schöner Tag, 東京 12 e\\u0301 " * 400_000)
+ids = numpy.full(3_000_000, 1000, dtype=numpy.uint32)
+for name in ("cl100k_base", "qwen"):
+    bpe_engine.get_encoding(name).encode("warm " * 100_000)
+"""
+
+SCARCE = """
+enc = bpe_engine.get_encoding("ENCODING")
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()
-limit = used + (int(sys.argv[2]) << 20)
+limit = used + (MEGABYTES << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 try:
     CALL
@@ -103,14 +109,17 @@ else:
 """
 
 
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[Prepared]:
+    process = Prepared(PREPARATION)
+    yield process
+    process.close()
+
+
 @pytest.mark.parametrize("name", CALLS)
-def test_memory_that_cannot_be_had(name):
-    ends = []
-    for encoding, megabytes in [("cl100k_base", 8), ("cl100k_base", 60), ("qwen", 150)]:
-        run = subprocess.run(
-            [sys.executable, "-c", SCARCE.replace("CALL", CALLS[name]), encoding, str(megabytes)],
-            capture_output=True, text=True, timeout=100,
-        )  # fmt: skip
-        assert run.returncode == 0, f"{encoding}, {megabytes} MB: {run.returncode} {run.stderr}"
-        ends.append(run.stdout)
-    assert set(ends) <= {"MemoryError\n", "done\n"}
+def test_memory_that_cannot_be_had(prepared, name):
+    for encoding, megabytes in [("cl100k_base", 8), ("cl100k_base", 30), ("qwen", 75)]:
+        program = SCARCE.replace("ENCODING", encoding).replace("MEGABYTES", str(megabytes))
+        run = prepared.run(program.replace("CALL", CALLS[name]))
+        assert run.status == 0, f"{encoding}, {megabytes} MB: {run.status} {run.output}"
+        assert run.output in ("MemoryError\n", "done\n")

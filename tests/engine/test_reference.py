@@ -85,7 +85,9 @@ CONTEXTS = ["a{}b", " {}", "!{}1", "'{}A\n"]
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.thorough
 def test_every_code_point_has_tiktokens_class(name: str, context: str) -> None:
-    characters = [context.format(chr(c)) for c in CODE_POINTS]
+    # One in three, others in each context.
+    codes = CODE_POINTS[CONTEXTS.index(context) % 3 :: 3]
+    characters = [context.format(chr(c)) for c in codes]
     text = normalized(name, " x1".join(characters))
     assert readable(name).encode_ordinary(text) == pair(name).theirs.encode_ordinary(text)
 

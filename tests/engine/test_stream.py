@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ HANDLERS = [
 ]
 
 
+@functools.cache
 def some_ids(name: str) -> st.SearchStrategy[list[int]]:
     """Ids of texts, with single bytes among them that break characters."""
     ours = pair(name).ours

@@ -253,7 +253,7 @@ def test_every_combination(**parts):
 
 
 @pytest.mark.thorough
-@examples(4000)
+@examples(2000)
 @everything
 def test_every_combination_many(**parts):
     check(**parts)

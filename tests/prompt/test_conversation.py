@@ -96,7 +96,7 @@ def test_updates_equal_encode(enc: bpe_engine.Encoding) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_updates_equal_encode_thoroughly(enc: bpe_engine.Encoding) -> None:
-    for round in range(300):
+    for round in range(200):
         run_updates(enc, seeded("updates thoroughly", enc.name, round), 30)
 
 
@@ -126,7 +126,7 @@ def test_stable_ids_stay(enc: bpe_engine.Encoding) -> None:
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_stable_ids_stay_thoroughly(enc: bpe_engine.Encoding) -> None:
     rng = seeded("stable thoroughly", enc.name)
-    for _ in range(300):
+    for _ in range(120):
         check_stable(enc, rng, 200)
 
 

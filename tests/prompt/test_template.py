@@ -336,7 +336,7 @@ OWN = list(chats.TEMPLATES)
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_hostile_conversations_make_no_control_token(name: str) -> None:
-    cases = 1000 if name in OWN else 60
+    cases = 300 if name in OWN else 30
     same = sum(check_hostile(name, case) for case in range(cases))
     assert same > cases // 4 or name not in OWN
 
@@ -344,7 +344,7 @@ def test_hostile_conversations_make_no_control_token(name: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_hostile_conversations_make_no_control_token_thoroughly(name: str) -> None:
-    for case in range(10_000, 13_000):
+    for case in range(10_000, 10_600):
         check_hostile(name, case)
 
 
@@ -568,7 +568,7 @@ BOMBS += [
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_templates_are_bounded(bomb: str) -> None:
-    template = ChatTemplate(bomb, max_seconds=0.5)
+    template = ChatTemplate(bomb, max_seconds=0.2)
     start = time.process_time()
     with pytest.raises(Exception) as raised:
         template.render([{"role": "user", "content": "x" if "y" not in bomb else "xy" * 4_000_000}])

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import BinaryIO
+from unittest import mock
 
+from in_process import call
+
+from vocab_tools.cli import app
+
+#: For what needs a process of its own.
 COMMAND = [sys.executable, "-m", "vocab_tools.cli"]
 
 
-def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """Runs the command with these arguments, and returns what it printed."""
-    return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        **options,
-    )
+def run(
+    *arguments: object,
+    input: str | None = None,
+    stdin: BinaryIO | None = None,
+    cwd: Path | None = None,
+) -> CompletedProcess[str]:
+    """Runs the command with these arguments in this process, and returns what it printed."""
+    words = [*map(str, arguments)]
+    with mock.patch.object(sys, "argv", ["vocab-tools", *words]):
+        # Not `main`, which sets what Ctrl-C does to the process.
+        done = call(app.run, input=input.encode() if input else None, stdin=stdin, cwd=cwd)
+    return CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def listed(folder: Path, *lines: str) -> Path:

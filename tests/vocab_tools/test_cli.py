@@ -289,16 +289,22 @@ def many_words(tmp_path: Path, count: int) -> Path:
 
 def test_ctrl_c(tmp_path: Path, base: Path) -> None:
     path = many_words(tmp_path, 400_000)
-    arguments = [*COMMAND, "learn", str(base), str(path), "-o", str(tmp_path / "e")]
+    arguments = [*COMMAND, "learn", str(base), "-", "-o", str(tmp_path / "e")]
     process = subprocess.Popen(
         arguments,
+        stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         # A test run in the background ignores the signal, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    time.sleep(3)
+    assert process.stdin
+    # More than a pipe holds: once it is written, the command has read it, and learns for seconds.
+    process.stdin.write(path.read_text(encoding="utf-8"))
+    process.stdin.close()
+    process.stdin = None
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -307,7 +313,7 @@ def test_ctrl_c(tmp_path: Path, base: Path) -> None:
 
 
 def test_a_progress_bar_on_a_terminal(tmp_path: Path, base: Path) -> None:
-    path = many_words(tmp_path, 50_000)
+    path = many_words(tmp_path, 20_000)
     reader, terminal = pty.openpty()
     arguments = [*COMMAND, "learn", str(base), str(path), "-o", str(tmp_path / "e"), "-q"]
     arguments += ["--max-merges", "2000"]

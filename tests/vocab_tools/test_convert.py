@@ -497,7 +497,7 @@ def _there_and_back(folder: Path, source: str, corpora: list[str]) -> None:
 
 # Every file on the whole of the corpora takes an hour; otherwise some of them on a part.
 EVERY = os.environ.get("BPE_ENGINE_EVERY_CONVERSION") == "1"
-CHARACTERS = None if EVERY else 100_000
+CHARACTERS = None if EVERY else 30_000
 
 
 @pytest.fixture(scope="module")

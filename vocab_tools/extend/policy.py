@@ -157,19 +157,24 @@ def first_free_id(
 def _collision(ids: Taken, start_id: int, count: int, free: int, auto: int) -> str:
     """Why a start id will not do; ``free`` is the first one from there on that will."""
     ranks = ids.ranks
-    taken = {number: f"the token {show(token)}" for token, number in ranks.items()}
-    specials = ids.special_tokens.items()
-    taken.update({number: f"the special token {name}" for name, number in specials})
+    tokens = {number: token for token, number in ranks.items()}
+    specials = {number: name for name, number in ids.special_tokens.items()}
     used = range(start_id, start_id + max(count, 1))
-    clash = next((number for number in used if number in taken), None)
+    clash = next((number for number in used if number in tokens or number in specials), None)
+
+    def owner(number: int) -> str:
+        if number in specials:
+            return f"the special token {specials[number]}"
+        return f"the token {show(tokens[number])}"
+
     if clash is None:
         reason = (
             f"is below the largest rank, {max(ranks.values())}: new tokens must come after the base"
         )
     elif clash == start_id:
-        reason = f"is taken by {taken[clash]}"
+        reason = f"is taken by {owner(clash)}"
     else:
-        reason = f"leads into id {clash}, taken by {taken[clash]} ({plural(count, 'new token')})"
+        reason = f"leads into id {clash}, taken by {owner(clash)} ({plural(count, 'new token')})"
     way_out = (
         f"the first free id is {free} (--start-id auto takes it)"
         if auto == free

@@ -1,5 +1,7 @@
 //! The block cutter against the scanner, on every tier.
 
+use std::ops::Range;
+
 use super::{ALPHABET, Random, exhaustive, linear_spellings, matched, random_text, scanned};
 use crate::split::pattern::Pattern;
 use crate::split::rules::FamilyName;
@@ -252,22 +254,35 @@ fn blocks_cut_random_texts_as_the_scanner() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes a minute"]
 fn blocks_cut_many_random_texts_as_the_scanner() {
-    check_random_texts(6, 75_000);
+    check_random_texts(6, 30_000);
 }
 
-#[test]
-fn blocks_classify_every_code_point_as_the_scanner() {
+/// Code points from `first` on, 24 at a time, of which one in `step` is taken.
+fn check_code_points(codes: Range<u32>, step: usize) {
     let tiers = Tier::all();
     let mut text = String::new();
-    for first in (0..=char::MAX as u32).step_by(24) {
+    for first in codes.step_by(24 * step) {
         text.clear();
         for c in (first..first + 24).filter_map(char::from_u32) {
             text.extend(['a', c, ' ', c, c, '1', c, '!', c, 'A', c, '\n']);
         }
         check_tiers(&tiers, &text);
     }
+}
+
+#[test]
+fn blocks_classify_code_points_as_the_scanner() {
+    check_code_points(0..0x2_0000, 1);
+    // Ideographs, private ones and unassigned ones.
+    check_code_points(0x2_0000..char::MAX as u32 + 1, 31);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn blocks_classify_every_code_point_as_the_scanner() {
+    check_code_points(0x2_0000..char::MAX as u32 + 1, 1);
 }
 
 #[test]
