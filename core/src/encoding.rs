@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
+use crate::longest_tokens::LongestTokens;
 use crate::lookup::PieceEncoder;
 use crate::memory::reserve;
 use crate::normalize::{Alignment, Normalization};
@@ -28,6 +29,7 @@ pub struct Encoding {
     special_tokens: SpecialTokens,
     workspaces: Pool,
     sorted_tokens: LockFreeOnce<SortedTokens>,
+    longest_tokens: LockFreeOnce<LongestTokens>,
 }
 
 impl Encoding {
@@ -54,6 +56,7 @@ impl Encoding {
             special_tokens,
             workspaces: Pool::default(),
             sorted_tokens: LockFreeOnce::new(),
+            longest_tokens: LockFreeOnce::new(),
         })
     }
 
@@ -253,6 +256,11 @@ impl Encoding {
     /// The tokens in the order of their bytes, sorted when they are first needed.
     pub fn sorted_tokens(&self) -> Result<&SortedTokens> {
         self.sorted_tokens.get_or_try_init(|| SortedTokens::new(&self.vocabulary))
+    }
+
+    /// How long tokens may be, found when it is first needed.
+    pub(crate) fn longest_tokens(&self) -> Result<&LongestTokens> {
+        self.longest_tokens.get_or_try_init(|| LongestTokens::new(&self.vocabulary))
     }
 
     /// The bytes of an id, special tokens included.

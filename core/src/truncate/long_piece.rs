@@ -15,7 +15,7 @@ pub(super) struct LongPiece<'a> {
     span: Range<usize>,
     /// Tokens of the text before it.
     before: usize,
-    ids: Vec<u32>,
+    ids: &'a [u32],
     /// The borders between its tokens that stand between characters; the last is its end.
     pub(super) borders: Vec<Border>,
 }
@@ -25,20 +25,19 @@ pub(super) struct LongPiece<'a> {
 const NEAR: [usize; 4] = [1, 2, 4, 8];
 
 impl<'a> Truncator<'a> {
-    /// The tokens of the piece at `span`, if it is long; `before` tokens are before it.
+    /// The piece at `span`, if it is long; its tokens are `ids`, and `before` tokens are before it.
     pub(super) fn long_piece(
         &self,
         text: &'a str,
         span: Range<usize>,
         before: usize,
+        ids: &'a [u32],
     ) -> Result<Option<LongPiece<'a>>> {
         if span.len() <= LONG_PIECE {
             return Ok(None);
         }
         let encoding = self.encoding;
         let (normal, alignment) = encoding.normalization().align(&text[span.clone()])?;
-        let mut ids = Vec::new();
-        encoding.encode_piece(normal.as_bytes(), &mut ids)?;
         let mut borders = Vec::new();
         reserve(&mut borders, ids.len() + 1)?;
         let mut position = 0;

@@ -31,7 +31,7 @@ impl<'a> Truncator<'a> {
             // Only white space is cut by what follows it.
             high = next;
         }
-        let long = self.long_piece(text, passed, borders[last].before)?;
+        let long = self.long_piece(text, passed, borders[last].before, &walk.passed)?;
         if let Some(tokens) = long.as_ref().map(|long| &long.borders) {
             let passed = tokens.partition_point(|border| border.before <= max_tokens);
             if let Some(before) = passed.checked_sub(TOKENS_BEFORE) {
@@ -42,6 +42,7 @@ impl<'a> Truncator<'a> {
             }
         }
         let split = SplitText { truncator: *self, text, walk, long };
+        high = high.min(split.last_end(high, max_tokens)?);
         let fits = |end: usize| {
             if let Some(count) = split.prefix(end, max_tokens)? {
                 return Ok(count <= max_tokens);

@@ -2,7 +2,7 @@
 
 use super::long_piece::LongPiece;
 use super::walk::{Border, Walk};
-use super::{LONG_PIECE, Truncator};
+use super::{LONG_PIECE, Truncator, ceil, floor};
 use crate::error::Result;
 
 /// A text of which some borders between pieces are known.
@@ -14,6 +14,44 @@ pub(super) struct SplitText<'a> {
 }
 
 impl SplitText<'_> {
+    /// The last place, `high` or before it, up to which the text may have `limit` tokens: it has more up
+    /// to every place behind that, whatever its tokens.
+    pub(super) fn last_end(&self, high: usize, limit: usize) -> Result<usize> {
+        let splitter = self.truncator.encoding.splitter();
+        let borders = self.walk.borders.iter().rev();
+        let mut settled = borders.filter(|border| {
+            border.position <= high
+                && border.before <= limit
+                && splitter.is_settled(self.text, border.position)
+        });
+        let Some(border) = settled.next().filter(|_| self.walk.is_normal) else { return Ok(high) };
+        if self.has_special(border.position, high) {
+            return Ok(high);
+        }
+        let bytes = &self.text.as_bytes()[border.position..high];
+        let longest = self.truncator.encoding.longest_tokens()?;
+        let end = border.position + longest.furthest_end(bytes, limit - border.before);
+        Ok(floor(self.text, end))
+    }
+
+    /// The first place, `low` or behind it, from which on the text up to `anchor`, a safe cut, may have
+    /// `limit` tokens.
+    pub(super) fn first_start(&self, low: usize, anchor: Border, limit: usize) -> Result<usize> {
+        let is_family = self.truncator.encoding.splitter().is_family();
+        if !is_family || !self.walk.is_normal || self.has_special(low, anchor.position) {
+            return Ok(low);
+        }
+        let bytes = &self.text.as_bytes()[low..anchor.position];
+        let longest = self.truncator.encoding.longest_tokens()?;
+        Ok(ceil(self.text, low + longest.furthest_start(bytes, limit)))
+    }
+
+    /// Whether a special token may stand, in part, between these places.
+    fn has_special(&self, start: usize, end: usize) -> bool {
+        end > self.walk.searched
+            || self.walk.special.iter().any(|span| start < span.end && span.start < end)
+    }
+
     /// The tokens of the text up to `end`; some number above `limit` if there are more than that.
     /// `None` where only encoding all of it can tell.
     ///
@@ -29,7 +67,7 @@ impl SplitText<'_> {
         let is_settled = |border: &Border| splitter.is_settled(self.text, border.position);
         let Some(mut at) = borders[..known].iter().rposition(is_settled) else { return Ok(None) };
         let Border { mut position, before: mut count } = borders[at];
-        if self.walk.special.iter().any(|span| position < span.end && span.start < end) {
+        if self.has_special(position, end) {
             return Ok(None);
         }
         let text = &self.text[..end];

@@ -25,7 +25,7 @@ impl Truncator<'_> {
             let window = &text[from..];
             let total = self.count(window, usize::MAX)?;
             // What the window begins with may be cut in another way than in the text.
-            let enough = max_tokens.saturating_add(2 * TOKENS_BEFORE + CHANGED);
+            let enough = max_tokens.saturating_add(TOKENS_BEFORE + CHANGED);
             if (from == 0 || total > enough)
                 && let Some(start) = self.suffix_of(window, max_tokens, total, from == 0)?
             {
@@ -47,7 +47,7 @@ impl Truncator<'_> {
         let Some(surplus) = total.checked_sub(max_tokens).filter(|&surplus| surplus > 0) else {
             return Ok(Some(0));
         };
-        let walk = self.walk(text, surplus)?;
+        let walk = self.walk(text, surplus - 1)?;
         let borders = &walk.borders;
         let end = Border { position: text.len(), before: total };
         let first = borders.partition_point(|border| border.before < surplus);
@@ -58,7 +58,9 @@ impl Truncator<'_> {
         // So the longest suffix starts behind the last safe cut with too many tokens.
         let next = borders.get(first).map_or(text.len(), |border| border.position);
         let long = match first.checked_sub(1).map(|before| borders[before]) {
-            Some(before) => self.long_piece(text, before.position..next, before.before)?,
+            Some(before) => {
+                self.long_piece(text, before.position..next, before.before, &walk.passed)?
+            }
             None => None,
         };
         let low = match self.safe_before(text, next) {
@@ -75,6 +77,8 @@ impl Truncator<'_> {
             },
         };
         let split = SplitText { truncator: *self, text, walk: &walk, long };
+        let low =
+            split.first_start(low, anchor, max_tokens.saturating_sub(total - anchor.before))?;
         let fits = |start: usize| {
             if let Some(count) = split.suffix(start, total, max_tokens)? {
                 return Ok(count <= max_tokens);

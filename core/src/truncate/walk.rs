@@ -25,6 +25,8 @@ pub(super) struct Walk {
     pub(super) borders: Vec<Border>,
     /// Tokens in all, as far as the walk went.
     pub(super) total: usize,
+    /// The ids of the piece in which the limit is passed.
+    pub(super) passed: Vec<u32>,
     /// The special tokens found.
     pub(super) special: Vec<Range<usize>>,
     /// Up to where all special tokens have been found.
@@ -39,10 +41,21 @@ struct BorderSink {
     counted: usize,
     limit: usize,
     borders: VecDeque<Border>,
+    /// The first of the ids of the last piece.
+    piece: usize,
+    passed: Option<Vec<u32>>,
     special: Vec<Range<usize>>,
 }
 
 impl BorderSink {
+    /// Keeps the ids of the last piece, if the limit is passed in it.
+    fn note_passed(&mut self) {
+        if self.passed.is_none() && self.counted + self.ids.len() > self.limit {
+            self.passed = Some(self.ids.split_off(self.piece));
+            self.ids.extend_from_slice(self.passed.as_deref().unwrap_or_default());
+        }
+    }
+
     /// How many borders have more tokens before them than the limit.
     fn beyond(&self) -> usize {
         self.borders.iter().rev().take_while(|border| border.before > self.limit).count()
@@ -63,6 +76,7 @@ impl Sink for BorderSink {
     }
 
     fn batch_done(&mut self) -> ControlFlow<()> {
+        self.note_passed();
         self.counted += self.ids.len();
         self.ids.clear();
         if self.beyond() > CHANGED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -75,9 +89,13 @@ impl Sink for BorderSink {
                 self.borders.pop_front();
             }
             self.borders.push_back(border);
-        } else if self.borders.len() < 3 * CHANGED {
-            self.borders.push_back(border);
+        } else {
+            self.note_passed();
+            if self.borders.len() < 3 * CHANGED {
+                self.borders.push_back(border);
+            }
         }
+        self.piece = self.ids.len();
     }
 
     fn special(&mut self, bytes: Range<usize>) {
@@ -89,14 +107,14 @@ impl Sink for BorderSink {
 impl Truncator<'_> {
     /// Walks as much of the beginning of `text` as it takes to pass the limit.
     pub(super) fn walk_window<'a>(&self, text: &'a str, limit: usize) -> Result<(&'a str, Walk)> {
-        let mut size = limit.saturating_mul(6).saturating_add(64);
+        let mut size = limit.saturating_mul(6).saturating_add(24);
         loop {
             let window = &text[..floor(text, size)];
             let walk = self.walk(window, limit)?;
             let beyond = walk.borders.iter().filter(|border| border.before > limit).count();
             if window.len() == text.len()
                 || beyond > CHANGED
-                || walk.total > limit.saturating_add(2 * TOKENS_BEFORE)
+                || walk.total > limit.saturating_add(TOKENS_BEFORE)
             {
                 return Ok((window, walk));
             }
@@ -111,6 +129,8 @@ impl Truncator<'_> {
             counted: 0,
             limit,
             borders: VecDeque::new(),
+            piece: 0,
+            passed: None,
             special: Vec::new(),
         };
         self.encoding.encode_normal(&normal, self.allowed, &mut sink)?;
@@ -128,6 +148,7 @@ impl Truncator<'_> {
         let last = borders.last().map_or(0, |border| border.position);
         let searched = if is_whole { text.len() } else { last };
         let is_normal = matches!(normal, Cow::Borrowed(_));
-        Ok(Walk { borders, total: sink.counted, special, searched, is_normal })
+        let passed = sink.passed.unwrap_or_default();
+        Ok(Walk { borders, total: sink.counted, passed, special, searched, is_normal })
     }
 }
