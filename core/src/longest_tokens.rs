@@ -9,25 +9,25 @@ use crate::vocabulary::Vocabulary;
 /// a slot make the bound higher, and never too low.
 #[derive(Debug)]
 pub(crate) struct LongestTokens {
-    beginning_with: Vec<u16>,
-    ending_with: Vec<u16>,
+    beginning_with: Vec<u8>,
+    ending_with: Vec<u8>,
 }
 
 /// By how many bytes tokens are told apart.
 const BYTES: usize = 4;
-const SLOT_BITS: u32 = 16;
+const SLOT_BITS: u32 = 17;
 
 impl LongestTokens {
     /// Looks at all tokens of `vocabulary`.
     pub(crate) fn new(vocabulary: &Vocabulary) -> Result<Self> {
-        let mut beginning_with = filled(BYTES as u16 - 1, 1 << SLOT_BITS)?;
-        let mut ending_with = filled(BYTES as u16 - 1, 1 << SLOT_BITS)?;
+        let mut beginning_with = filled(BYTES as u8 - 1, 1 << SLOT_BITS)?;
+        let mut ending_with = filled(BYTES as u8 - 1, 1 << SLOT_BITS)?;
         for rank in 0..vocabulary.len() as u32 {
             let token = vocabulary.token(rank);
             poll(1)?;
             if let (Some(first), Some(last)) = (token.first_chunk(), token.last_chunk()) {
                 // (The largest number stands for any length.)
-                let length = u16::try_from(token.len()).unwrap_or(u16::MAX);
+                let length = u8::try_from(token.len()).unwrap_or(u8::MAX);
                 for longest in [&mut beginning_with[slot(first)], &mut ending_with[slot(last)]] {
                     *longest = length.max(*longest);
                 }
@@ -76,8 +76,8 @@ fn slot(bytes: &[u8; BYTES]) -> usize {
     (u32::from_le_bytes(*bytes).wrapping_mul(0x9e37_79b1) >> (u32::BITS - SLOT_BITS)) as usize
 }
 
-fn length(longest: u16) -> usize {
-    if longest == u16::MAX { usize::MAX } else { longest.into() }
+fn length(longest: u8) -> usize {
+    if longest == u8::MAX { usize::MAX } else { longest.into() }
 }
 
 #[cfg(test)]

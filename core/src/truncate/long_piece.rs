@@ -14,8 +14,10 @@ pub(super) struct LongPiece<'a> {
     text: &'a str,
     span: Range<usize>,
     /// Tokens of the text before it.
-    before: usize,
+    pub(super) before: usize,
     ids: &'a [u32],
+    /// Whether it is one character over and over: then so are its parts, each of them one piece.
+    pub(super) is_run: bool,
     /// The borders between its tokens that stand between characters; the last is its end.
     pub(super) borders: Vec<Border>,
 }
@@ -52,11 +54,17 @@ impl<'a> Truncator<'a> {
         }
         borders.push(Border { position: span.end, before: before + ids.len() });
         let is_covered = position == normal.len();
-        Ok(is_covered.then_some(LongPiece { encoding, text, span, before, ids, borders }))
+        let is_run = is_run(&text[span.clone()]);
+        Ok(is_covered.then_some(LongPiece { encoding, text, span, before, is_run, ids, borders }))
     }
 }
 
 impl LongPiece<'_> {
+    /// Where this piece starts and ends.
+    pub(super) fn span(&self) -> &Range<usize> {
+        &self.span
+    }
+
     /// Whether the bytes of `part` are the beginning of this piece.
     pub(super) fn begins_with(&self, part: &Range<usize>) -> bool {
         part.start == self.span.start && part.end <= self.span.end
@@ -75,7 +83,8 @@ impl LongPiece<'_> {
     pub(super) fn prefix(&self, end: usize) -> Result<usize> {
         let next = self.borders.partition_point(|border| border.position < end);
         let mut ids = Vec::new();
-        for near in NEAR {
+        // (The tokens of a run all depend on its length, and the cache knows them.)
+        for near in NEAR.into_iter().filter(|_| !self.is_run) {
             // From the start of the piece it is a count like any other.
             let Some(index) = next.checked_sub(near).filter(|&index| index > 0) else { break };
             let Border { position, before } = self.borders[index];
@@ -93,7 +102,7 @@ impl LongPiece<'_> {
     pub(super) fn suffix(&self, start: usize) -> Result<usize> {
         let next = self.borders.partition_point(|border| border.position <= start);
         let mut ids = Vec::new();
-        for near in NEAR {
+        for near in NEAR.into_iter().filter(|_| !self.is_run) {
             let Some(border) = self.borders.get(next + near - 1) else { break };
             let Some(&id) = self.ids.get(border.before - self.before) else { break };
             ids.clear();
@@ -104,4 +113,10 @@ impl LongPiece<'_> {
         }
         self.encoding.count_piece(&self.text.as_bytes()[start..self.span.end])
     }
+}
+
+/// Whether `text`, not empty, is one character over and over.
+fn is_run(text: &str) -> bool {
+    let width = text.chars().next().map_or(0, char::len_utf8);
+    text.as_bytes()[width..] == text.as_bytes()[..text.len() - width]
 }

@@ -31,17 +31,20 @@ impl<'a> Truncator<'a> {
             // Only white space is cut by what follows it.
             high = next;
         }
+        let mut near = anchor.position;
         let long = self.long_piece(text, passed, borders[last].before, &walk.passed)?;
         if let Some(tokens) = long.as_ref().map(|long| &long.borders) {
             let passed = tokens.partition_point(|border| border.before <= max_tokens);
             if let Some(before) = passed.checked_sub(TOKENS_BEFORE) {
                 anchor = tokens[before];
             }
+            // Up to here the tokens are the same with a cut, if the piece is.
+            near = passed.checked_sub(1).map_or(near, |last| tokens[last].position);
             if let Some(behind) = tokens.get(passed + TOKENS_BEHIND) {
                 high = behind.position;
             }
         }
-        let split = SplitText { truncator: *self, text, walk, long };
+        let split = SplitText::new(*self, text, walk, long);
         high = high.min(split.last_end(high, max_tokens)?);
         let fits = |end: usize| {
             if let Some(count) = split.prefix(end, max_tokens)? {
@@ -51,9 +54,11 @@ impl<'a> Truncator<'a> {
             Ok((anchor.position == 0 || self.count(&text[anchor.position..end], room)? <= room)
                 && self.count(&text[..end], max_tokens)? <= max_tokens)
         };
-        let candidates = positions(text, anchor.position..high)?;
-        if let Some(end) = farthest(candidates.len(), |index| fits(candidates[index]))? {
-            return Ok(candidates[end]);
+        for low in [near, anchor.position] {
+            let candidates = positions(text, low.min(high)..high)?;
+            if let Some(end) = farthest(candidates.len(), |index| fits(candidates[index]))? {
+                return Ok(candidates[end]);
+            }
         }
         // Nothing near: the pattern looks further than any of the published ones do.
         let fits = |end: usize| Ok(self.count(&text[..end], max_tokens)? <= max_tokens);

@@ -1,5 +1,9 @@
 //! Counts the tokens of a text that is cut, by what is known of the text.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+
 use super::long_piece::LongPiece;
 use super::walk::{Border, Walk};
 use super::{LONG_PIECE, Truncator, ceil, floor};
@@ -7,13 +11,37 @@ use crate::error::Result;
 
 /// A text of which some borders between pieces are known.
 pub(super) struct SplitText<'a> {
-    pub(super) truncator: Truncator<'a>,
-    pub(super) text: &'a str,
-    pub(super) walk: &'a Walk,
-    pub(super) long: Option<LongPiece<'a>>,
+    truncator: Truncator<'a>,
+    text: &'a str,
+    walk: &'a Walk,
+    long: Option<LongPiece<'a>>,
+    /// The long piece, if it is one character over and over and stays one piece when it is cut.
+    run: Option<Range<usize>>,
+    /// How many tokens there are from some places on, those where pieces of a long suffix start. (Two
+    /// suffixes of digits have pieces of the same three digits, or none.)
+    rests: RefCell<HashMap<usize, usize>>,
 }
 
-impl SplitText<'_> {
+/// Of a suffix with at least as many pieces that are none of the text it is kept where the first of
+/// them start.
+const KEPT_STARTS: usize = 8;
+
+/// The most bytes of a character.
+const CHARACTER: usize = 4;
+
+impl<'a> SplitText<'a> {
+    pub(super) fn new(
+        truncator: Truncator<'a>,
+        text: &'a str,
+        walk: &'a Walk,
+        long: Option<LongPiece<'a>>,
+    ) -> Self {
+        let splitter = truncator.encoding.splitter();
+        let run = long.as_ref().filter(|long| long.is_run).map(|long| long.span().clone());
+        let run = run.filter(|run| splitter.is_settled(text, run.start));
+        Self { truncator, text, walk, long, run, rests: RefCell::default() }
+    }
+
     /// The last place, `high` or before it, up to which the text may have `limit` tokens: it has more up
     /// to every place behind that, whatever its tokens.
     pub(super) fn last_end(&self, high: usize, limit: usize) -> Result<usize> {
@@ -62,6 +90,13 @@ impl SplitText<'_> {
         if !self.walk.is_normal || !splitter.is_family() {
             return Ok(None);
         }
+        if let (Some(run), Some(long)) = (&self.run, &self.long)
+            && run.start < end
+            && end <= run.end
+            && !self.has_special(run.start, end)
+        {
+            return Ok(Some(long.before + long.prefix(end)?));
+        }
         let borders = &self.walk.borders;
         let known = borders.partition_point(|border| border.position <= end);
         let is_settled = |border: &Border| splitter.is_settled(self.text, border.position);
@@ -72,7 +107,7 @@ impl SplitText<'_> {
         }
         let text = &self.text[..end];
         while position < end && count <= limit {
-            let Some(next) = splitter.piece_end(text, position) else { return Ok(None) };
+            let next = splitter.piece_end(text, position).unwrap_or(end);
             while at + 1 < known && borders[at].position < position {
                 at += 1;
             }
@@ -90,11 +125,11 @@ impl SplitText<'_> {
         Ok(Some(count))
     }
 
-    /// The tokens of the text from `start` on; some number above `limit` if there are more than
-    /// that. `None` where only encoding all of it can tell. The text has `total` tokens.
+    /// The tokens of the text from `start` on. `None` where only encoding all of it can tell. The text
+    /// has `total` tokens.
     ///
     /// Once a piece ends at a border of the text, the rest has the pieces of the text.
-    pub(super) fn suffix(&self, start: usize, total: usize, limit: usize) -> Result<Option<usize>> {
+    pub(super) fn suffix(&self, start: usize, total: usize) -> Result<Option<usize>> {
         let splitter = self.truncator.encoding.splitter();
         if !self.walk.is_normal || !splitter.is_family() {
             return Ok(None);
@@ -106,25 +141,42 @@ impl SplitText<'_> {
         let text = &self.text[..end];
         let mut at = borders.partition_point(|border| border.position < start);
         let (mut position, mut count) = (start, 0);
-        while count <= limit {
+        let mut starts = Vec::new();
+        loop {
             while borders.get(at).is_some_and(|border| border.position < position) {
                 at += 1;
             }
             if let Some(border) = borders.get(at).filter(|border| border.position == position) {
-                return Ok(Some(count + total - border.before));
+                count += total - border.before;
+                break;
+            }
+            if let Some(rest) = self.rests.borrow().get(&position) {
+                count += rest;
+                break;
             }
             if position == self.text.len() {
-                return Ok(Some(count));
+                break;
             }
             if position >= end {
                 return Ok(None);
             }
-            let Some(next) = splitter.piece_end(text, position) else { return Ok(None) };
+            if starts.len() < KEPT_STARTS {
+                starts.push((position, count));
+            }
+            let next = match &self.run {
+                // (The last character of a run may begin another piece.)
+                Some(run) if run.start <= position && position + CHARACTER < run.end => run.end,
+                _ => splitter.piece_end(text, position).unwrap_or(end),
+            };
             if next > self.walk.searched {
                 return Ok(None);
             }
             count += self.count_piece(position, next)?;
             position = next;
+        }
+        if starts.len() == KEPT_STARTS {
+            let mut rests = self.rests.borrow_mut();
+            rests.extend(starts.into_iter().map(|(start, before)| (start, count - before)));
         }
         Ok(Some(count))
     }

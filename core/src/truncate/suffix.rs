@@ -76,11 +76,16 @@ impl Truncator<'_> {
                 None => borders[first.saturating_sub(CHANGED)].position,
             },
         };
-        let split = SplitText { truncator: *self, text, walk: &walk, long };
+        // From here on the tokens are the same with a cut.
+        let near = long.as_ref().map_or(anchor.position, |long| {
+            let passed = long.borders.partition_point(|border| border.before < surplus);
+            long.borders.get(passed).map_or(anchor.position, |border| border.position)
+        });
+        let split = SplitText::new(*self, text, &walk, long);
         let low =
             split.first_start(low, anchor, max_tokens.saturating_sub(total - anchor.before))?;
         let fits = |start: usize| {
-            if let Some(count) = split.suffix(start, total, max_tokens)? {
+            if let Some(count) = split.suffix(start, total)? {
                 return Ok(count <= max_tokens);
             }
             let room = max_tokens - (total - anchor.before).min(max_tokens);
@@ -88,11 +93,15 @@ impl Truncator<'_> {
             Ok((is_end || self.count(&text[start..anchor.position], room)? <= room)
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
-        let candidates = positions(text, low..anchor.position)?;
-        let count = candidates.len();
+        for high in [near, anchor.position] {
+            let candidates = positions(text, low..high.clamp(low, anchor.position))?;
+            let count = candidates.len();
+            if let Some(found) = farthest(count, |index| fits(candidates[count - 1 - index]))? {
+                return Ok(Some(candidates[count - 1 - found]));
+            }
+        }
         // The anchor fits, if nothing else does.
-        let found = farthest(count, |index| fits(candidates[count - 1 - index]))?.unwrap_or(0);
-        Ok(Some(candidates[count - 1 - found]))
+        Ok(Some(anchor.position))
     }
 
     /// Whether `text` can be cut at `position` without changing a piece before or behind it.
