@@ -124,6 +124,23 @@ def test_a_suffix_of_a_run_is_the_longest_that_fits(name, run):
             assert enc.truncate(text, limit, side="left") == text[longest:]
 
 
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_cut_run_is_the_longest_that_fits(name):
+    # Of dashes 96 may be one token and 95 two. One that is left of a run may lead the word behind it.
+    enc = bpe_engine.get_encoding(name)
+    dashes, spaces = "-" * 230, " " * 150
+    for text in [dashes, f"{dashes}A{'-' * 15}", f"x {spaces}x", f"{dashes}{spaces}\n"]:
+        counts = [enc.count(text[:end]) for end in range(len(text) + 1)]
+        rests = [enc.count(text[start:]) for start in range(len(text) + 1)]
+        for limit in range(1, 6):
+            longest = max(end for end, count in enumerate(counts) if count <= limit)
+            assert enc.truncate(text, limit) == text[:longest]
+            longest = min(start for start, count in enumerate(rests) if count <= limit)
+            assert enc.truncate(text, limit, side="left") == text[longest:]
+            chunks = enc.chunk(text, limit)
+            assert chunks[0] == enc.truncate(text, limit) and "".join(chunks) == text
+
+
 def test_a_pattern_that_drops_text():
     from bpe_engine import Encoding
 

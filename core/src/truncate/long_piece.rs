@@ -81,10 +81,13 @@ impl LongPiece<'_> {
     /// bytes if the last id of the one and the first of the other stay apart on their own, in ordered
     /// vocabularies.
     pub(super) fn prefix(&self, end: usize) -> Result<usize> {
+        if self.is_run {
+            // Its tokens all depend on its length, and the cache knows them.
+            return self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end]);
+        }
         let next = self.borders.partition_point(|border| border.position < end);
         let mut ids = Vec::new();
-        // (The tokens of a run all depend on its length, and the cache knows them.)
-        for near in NEAR.into_iter().filter(|_| !self.is_run) {
+        for near in NEAR {
             // From the start of the piece it is a count like any other.
             let Some(index) = next.checked_sub(near).filter(|&index| index > 0) else { break };
             let Border { position, before } = self.borders[index];

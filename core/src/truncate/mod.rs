@@ -9,6 +9,7 @@
 //! where normalization changes the text, next to special tokens) it is counted as a whole.
 
 mod long_piece;
+mod longest_run;
 mod prefix;
 mod split_text;
 mod suffix;
@@ -22,6 +23,7 @@ use crate::memory::{collected, reserve};
 use crate::request::{Disallowed, Request};
 use crate::sink::Count;
 use crate::special_tokens::Selection;
+use longest_run::LongestRuns;
 
 /// Borders between pieces that a cut may change: the pattern looks a few characters ahead, and
 /// white space is cut by what follows it.
@@ -57,7 +59,9 @@ impl Encoding {
     /// most `max_tokens` tokens when it is encoded on its own.
     pub fn truncate(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
-        Truncator { encoding: self, allowed: &request.allowed }.prefix(text, max_tokens)
+        let runs = LongestRuns::default();
+        Truncator { encoding: self, allowed: &request.allowed, runs: &runs }
+            .prefix(text, max_tokens)
     }
 
     /// Where the longest suffix of `text` starts, cut between characters, that has at most
@@ -67,7 +71,9 @@ impl Encoding {
     /// where its pieces begin.
     pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
-        Truncator { encoding: self, allowed: &request.allowed }.suffix(text, max_tokens)
+        let runs = LongestRuns::default();
+        Truncator { encoding: self, allowed: &request.allowed, runs: &runs }
+            .suffix(text, max_tokens)
     }
 
     /// Cuts `text` into chunks of at most `max_tokens` tokens each, never inside an allowed special
@@ -83,7 +89,9 @@ impl Encoding {
         request: &Request,
     ) -> Result<Vec<Range<usize>>> {
         self.check_request(text, request)?;
-        Truncator { encoding: self, allowed: &request.allowed }.chunks(text, max_tokens, overlap)
+        let runs = LongestRuns::default();
+        Truncator { encoding: self, allowed: &request.allowed, runs: &runs }
+            .chunks(text, max_tokens, overlap)
     }
 }
 
@@ -93,6 +101,7 @@ struct Truncator<'a> {
     encoding: &'a Encoding,
     /// The special tokens that text may stand for.
     allowed: &'a Selection,
+    runs: &'a LongestRuns,
 }
 
 impl Truncator<'_> {

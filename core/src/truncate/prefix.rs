@@ -54,10 +54,21 @@ impl<'a> Truncator<'a> {
             Ok((anchor.position == 0 || self.count(&text[anchor.position..end], room)? <= room)
                 && self.count(&text[..end], max_tokens)? <= max_tokens)
         };
+        let run = split.run_to_cut(high);
+        if let Some((run, before)) = &run
+            && let Some(length) = self.runs.length(text, run, max_tokens - before)
+        {
+            return Ok(run.start + length);
+        }
         for low in [near, anchor.position] {
             let candidates = positions(text, low.min(high)..high)?;
-            if let Some(end) = farthest(candidates.len(), |index| fits(candidates[index]))? {
-                return Ok(candidates[end]);
+            if let Some(found) = farthest(candidates.len(), |index| fits(candidates[index]))? {
+                let end = candidates[found];
+                if let Some((run, before)) = run.filter(|(run, _)| run.start < end) {
+                    let found = (max_tokens - before, end - run.start, high - run.start);
+                    self.runs.keep(text, &run, found);
+                }
+                return Ok(end);
             }
         }
         // Nothing near: the pattern looks further than any of the published ones do.

@@ -27,7 +27,7 @@ pub(super) struct SplitText<'a> {
 const KEPT_STARTS: usize = 8;
 
 /// The most bytes of a character.
-const CHARACTER: usize = 4;
+pub(super) const CHARACTER: usize = 4;
 
 impl<'a> SplitText<'a> {
     pub(super) fn new(
@@ -72,6 +72,19 @@ impl<'a> SplitText<'a> {
         let bytes = &self.text.as_bytes()[low..anchor.position];
         let longest = self.truncator.encoding.longest_tokens()?;
         Ok(ceil(self.text, low + longest.furthest_start(bytes, limit)))
+    }
+
+    /// The run that is cut, if that is before its end and up to `high`, and the tokens before it.
+    pub(super) fn run_to_cut(&self, high: usize) -> Option<(Range<usize>, usize)> {
+        let run = self.run.clone().filter(|run| run.start < high && high < run.end)?;
+        let before = self.long.as_ref()?.before;
+        (self.walk.is_normal && !self.has_special(run.start, run.end)).then_some((run, before))
+    }
+
+    /// The run that is cut, if that is behind its start and at `low` at least, and it ends at `end`.
+    pub(super) fn run_to_start(&self, low: usize, end: usize) -> Option<Range<usize>> {
+        let run = self.run.clone().filter(|run| run.start < low && run.end == end)?;
+        (self.walk.is_normal && !self.has_special(run.start, run.end)).then_some(run)
     }
 
     /// Whether a special token may stand, in part, between these places.

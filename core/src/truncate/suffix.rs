@@ -1,6 +1,6 @@
 //! The longest suffix that fits.
 
-use super::split_text::SplitText;
+use super::split_text::{CHARACTER, SplitText};
 use super::walk::Border;
 use super::{CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, ceil, farthest, positions};
 use crate::error::Result;
@@ -93,11 +93,21 @@ impl Truncator<'_> {
             Ok((is_end || self.count(&text[start..anchor.position], room)? <= room)
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
+        let room = max_tokens.saturating_sub(total - anchor.before);
+        let run = split.run_to_start(low, anchor.position);
+        if let Some(length) = run.as_ref().and_then(|run| self.runs.length(text, run, room)) {
+            return Ok(Some(anchor.position - length));
+        }
         for high in [near, anchor.position] {
             let candidates = positions(text, low..high.clamp(low, anchor.position))?;
             let count = candidates.len();
             if let Some(found) = farthest(count, |index| fits(candidates[count - 1 - index]))? {
-                return Ok(Some(candidates[count - 1 - found]));
+                let start = candidates[count - 1 - found];
+                if let Some(run) = run.filter(|run| start + CHARACTER < run.end) {
+                    let found = (room, run.end - start, run.end - low);
+                    self.runs.keep(text, &run, found);
+                }
+                return Ok(Some(start));
             }
         }
         // The anchor fits, if nothing else does.
