@@ -20,6 +20,23 @@ def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
     return number
 
 
+def memory_size(name: str, value: SupportsIndex) -> int:
+    """The value of an argument that says how many bytes of memory."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a number of bytes, as in 64 * 2**20 for 64 MiB, not {shown(value)}"
+        ) from None
+
+
+def truth(name: str, value: bool) -> bool:
+    """The value of an argument that is True or False, numpy's among them."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"{name} must be True or False, not {shown(value)}")
+    return bool(value)
+
+
 def check_pattern(name: str, pattern: object) -> None:
     if not isinstance(pattern, str):
         raise TypeError(f"{name} must be a str with a regular expression, not {shown(pattern)}")

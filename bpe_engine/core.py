@@ -22,7 +22,9 @@ from ._arguments import (
     check_pattern,
     copied_dict,
     copied_special_tokens,
+    memory_size,
     numpy_for,
+    truth,
     whole_number,
 )
 from ._core import CoreBPE, disallowed_special_message
@@ -787,7 +789,7 @@ class Encoding(NativeEncoding):
         (False, [31373, 995])
         >>> gpt2.set_caching(True)
         """
-        self._core_bpe.set_caching(caching)
+        self._core_bpe.set_caching(truth("caching", caching))
 
     @property
     def is_caching(self) -> bool:
@@ -818,7 +820,7 @@ class Encoding(NativeEncoding):
         67108864
         >>> gpt2.set_cache_size(8 * 2**20)
         """
-        self._core_bpe.set_cache_size(size)
+        self._core_bpe.set_cache_size(memory_size("size", size))
 
     @property
     def cache_size(self) -> int:

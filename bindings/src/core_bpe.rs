@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
+use crate::buffer_pool::BufferPool;
 use crate::errors::OrRaise;
 use crate::{buffer_pool, builtin, environment, gil, ranks, request, text};
 
@@ -94,10 +95,16 @@ impl CoreBpe {
         })
     }
 
-    /// The ids of a text, in memory that is to be given to [`buffer_pool::IDS`] in the end.
-    pub fn ids(&self, text: &Bound<'_, PyAny>, request: &Request) -> PyResult<Vec<u32>> {
+    /// The ids of a text, in memory that `buffer` makes for so many of them, and that is to be given
+    /// to [`buffer_pool::IDS`] in the end.
+    pub fn ids(
+        &self,
+        text: &Bound<'_, PyAny>,
+        request: &Request,
+        buffer: fn(&BufferPool<u32>, usize) -> Vec<u32>,
+    ) -> PyResult<Vec<u32>> {
         self.run(text, |encoding, text| {
-            let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
+            let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(text.len()));
             encoding.encode(text, request, &mut ids)?;
             Ok(ids)
         })

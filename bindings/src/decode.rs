@@ -22,7 +22,7 @@ impl CoreBpe {
         make: impl FnOnce(&[u8]) -> PyResult<T>,
     ) -> PyResult<T> {
         let ids = ids::read(tokens)?;
-        let mut bytes = buffer_pool::TEXT.take(buffer_pool::likely_bytes(ids.len()));
+        let mut bytes = buffer_pool::TEXT.borrow(buffer_pool::likely_bytes(ids.len()));
         let append = || self.encoding().append_bytes(&ids, &mut bytes);
         gil::run(tokens.py(), ids.len(), append)?;
         buffer_pool::IDS.give(ids);

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
 use crate::buffer::TokenBuffer;
+use crate::buffer_pool::BufferPool;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
 use crate::objects::{check_signals, new_bytearray, new_list, new_span};
@@ -60,7 +61,7 @@ impl CoreBpe {
         text: &Bound<'py, PyAny>,
         request: &Request,
     ) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.ids(text, request)?;
+        let ids = self.ids(text, request, BufferPool::borrow)?;
         let list = int_cache::list(text.py(), &ids);
         buffer_pool::IDS.give(ids);
         list
@@ -93,7 +94,7 @@ impl CoreBpe {
     ) -> PyResult<TokenBuffer> {
         let none = text.py().None().into_bound(text.py());
         let request = self.request(allowed_special, disallowed_special.unwrap_or(&none))?;
-        Ok(TokenBuffer::new(self.ids(text, &request)?))
+        Ok(TokenBuffer::new(self.ids(text, &request, BufferPool::take)?))
     }
 
     /// The same on up to `num_threads` threads.

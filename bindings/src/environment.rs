@@ -2,8 +2,8 @@
 
 use std::env;
 
+use bpe_core::Encoding;
 use bpe_core::cache::CacheSize;
-use bpe_core::{Encoding, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -24,9 +24,13 @@ fn cache_size() -> PyResult<Option<CacheSize>> {
     let Some(value) = env::var_os(NAME).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
-    let size = value.to_str().ok_or_else(|| Error::CacheSize(format!("{value:?}")));
-    let wrong = |error| PyValueError::new_err(format!("the environment variable {NAME}: {error}"));
-    size.and_then(str::parse).map(Some).map_err(wrong)
+    let Some(Ok(size)) = value.to_str().map(str::parse) else {
+        return Err(PyValueError::new_err(format!(
+            "the environment variable {NAME} must be bytes, or KiB, MiB or GiB as in \"64 MiB\", \
+             from 64 KiB to 1 GiB, not {value:?}"
+        )));
+    };
+    Ok(Some(size))
 }
 
 /// The value of `BPE_ENGINE_CACHE`, if it is set.

@@ -16,6 +16,7 @@ use pyo3::types::{
 };
 
 use crate::buffer::TokenBuffer;
+use crate::buffer_pool::BufferPool;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
 use crate::objects::{collected, list_of_spans, new_bytearray};
@@ -30,7 +31,7 @@ pub fn encode_segments<'py>(
     segments: &Bound<'py, PyAny>,
     is_joined: bool,
 ) -> PyResult<Bound<'py, PyList>> {
-    let ids = segment_ids(core, segments, is_joined)?;
+    let ids = segment_ids(core, segments, is_joined, BufferPool::borrow)?;
     let list = int_cache::list(core.py(), &ids);
     buffer_pool::IDS.give(ids);
     list
@@ -43,18 +44,19 @@ pub fn encode_segments_to_buffer(
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<TokenBuffer> {
-    Ok(TokenBuffer::new(segment_ids(core, segments, is_joined)?))
+    Ok(TokenBuffer::new(segment_ids(core, segments, is_joined, BufferPool::take)?))
 }
 
 fn segment_ids(
     core: &Bound<'_, CoreBpe>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
+    buffer: fn(&BufferPool<u32>, usize) -> Vec<u32>,
 ) -> PyResult<Vec<u32>> {
     let py = core.py();
     let core = core.get();
     let prompt = read(core, segments, is_joined)?;
-    let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
+    let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
     gil::run(py, prompt.size(), || {
         core.prefault_vocabulary(prompt.size());
         prompt.encode(core.encoding(), is_joined, &mut ids)

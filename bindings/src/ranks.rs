@@ -26,9 +26,16 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
                 token.repr()?
             )));
         };
-        list.push(bytes.as_bytes(), ids::read_one(&rank)?).or_raise(py)?;
+        let id = ids::read_one(&rank).map_err(|error| of_token(py, &token, error))?;
+        list.push(bytes.as_bytes(), id).or_raise(py)?;
     }
     Ok(list)
+}
+
+/// What is wrong with the id of a token, with the token.
+fn of_token(py: Python<'_>, token: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let message = token.repr().map(|token| format!("the token {token}: {}", error.value(py)));
+    message.map_or_else(|error| error, |message| PyErr::from_type(error.get_type(py), message))
 }
 
 /// The special tokens of a `dict[str, int]`, in its order.
@@ -43,7 +50,8 @@ pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)
                     name.repr()?
                 )));
             };
-            Ok((text.to_str()?.to_owned(), ids::read_one(&id)?))
+            let id = ids::read_one(&id).map_err(|error| of_token(id.py(), &name, error))?;
+            Ok((text.to_str()?.to_owned(), id))
         })
         .collect()
 }

@@ -93,7 +93,7 @@ impl<'a> Text<'a> {
         Ok(match self {
             Self::Utf8(text) => Utf8::Borrowed(text),
             Self::CodePoints(code_points) => {
-                let buffer = buffer_pool::TEXT.take(code_points.likely_utf8_length());
+                let buffer = buffer_pool::TEXT.borrow(code_points.likely_utf8_length());
                 let mut text = String::from_utf8(buffer).unwrap_or_default();
                 let is_repaired = code_points.append_to(&mut text)?;
                 Utf8::Made { text, is_repaired }

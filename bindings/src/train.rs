@@ -37,51 +37,67 @@ pub struct PieceCounts {
 }
 
 impl PieceCounts {
+    /// Locked by threads that hold the interpreter only: none has it locked when a process forks.
     /// A panic leaves a table in order, so its lock is never lost.
-    fn lock(&self) -> MutexGuard<'_, Vec<PieceTable>> {
+    fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<PieceTable>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on a table that no other thread has.
-    fn with_table<T>(&self, work: impl FnOnce(&mut PieceTable) -> T) -> T {
-        let mut tables = self.lock();
+    /// Runs `work` on a table that no other thread has, without the interpreter.
+    fn with_table<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut PieceTable) -> T + Send,
+    ) -> PyResult<T> {
+        let mut tables = self.lock(py);
         let mut table = tables.pop().unwrap_or_default();
         let memory = table.memory();
         self.taken.fetch_add(memory, Ordering::Relaxed);
         drop(tables);
-        let result = work(&mut table);
-        let mut tables = self.lock();
+        let result = gil::detached(py, || work(&mut table));
+        let mut tables = self.lock(py);
         tables.push(table);
         self.taken.fetch_sub(memory, Ordering::Relaxed);
         result
     }
 
-    /// All counts in one table.
-    fn whole(&self) -> bpe_core::Result<PieceTable> {
-        let mut tables = std::mem::take(&mut *self.lock());
-        tables.sort_by_key(PieceTable::len);
-        let mut whole = tables.pop().unwrap_or_default();
-        while let Some(table) = tables.pop() {
-            if let Err(interrupted) = poll(table.memory()) {
-                // Nothing that was counted is lost.
-                self.lock().extend(tables.into_iter().chain([table, whole]));
-                return Err(interrupted);
-            }
-            whole.merge(&table)?;
-        }
-        Ok(whole)
+    /// Runs `work` on all counts in one table, which stay, without the interpreter.
+    fn with_whole<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut PieceTable) -> bpe_core::Result<T> + Send,
+    ) -> PyResult<T> {
+        let mut tables = std::mem::take(&mut *self.lock(py));
+        let result = gil::detached(py, || {
+            let mut whole = add_up(&mut tables)?;
+            let result = work(&mut whole);
+            tables.push(whole);
+            result
+        });
+        // Whatever ended the work, nothing that was counted is lost.
+        self.lock(py).append(&mut tables);
+        result?.or_raise(py)
     }
 
-    /// Runs `work` on all counts in one table, which stay.
-    fn with_whole<T>(
-        &self,
-        work: impl FnOnce(&mut PieceTable) -> bpe_core::Result<T>,
-    ) -> bpe_core::Result<T> {
-        let mut whole = self.whole()?;
-        let result = work(&mut whole);
-        self.lock().push(whole);
-        result
+    /// Takes all counts away, in one table.
+    fn take(&self, py: Python<'_>) -> PyResult<PieceTable> {
+        self.with_whole(py, |whole| Ok(std::mem::take(whole)))
     }
+}
+
+/// Takes tables away and adds them up. If that is interrupted, they hold what was counted; if there
+/// is no memory for the sum, nothing: no counts are better than a part of them.
+fn add_up(tables: &mut Vec<PieceTable>) -> bpe_core::Result<PieceTable> {
+    tables.sort_by_key(PieceTable::len);
+    let mut whole = tables.pop().unwrap_or_default();
+    while let Some(table) = tables.pop() {
+        if let Err(interrupted) = poll(table.memory()) {
+            tables.extend([table, whole]);
+            return Err(interrupted);
+        }
+        whole.merge(&table).inspect_err(|_| tables.clear())?;
+    }
+    Ok(whole)
 }
 
 #[pymethods]
@@ -103,10 +119,8 @@ impl PieceCounts {
 
     /// Counts the pieces of texts, each on its own: how many bytes the texts have as UTF-8.
     fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<usize> {
-        let counted = gil::detached(py, || {
-            self.with_table(|table| {
-                texts.iter().try_for_each(|text| self.counter.count(text, table))
-            })
+        let counted = self.with_table(py, |table| {
+            texts.iter().try_for_each(|text| self.counter.count(text, table))
         })?;
         counted.or_raise(py)?;
         Ok(texts.iter().map(|text| text.len()).sum())
@@ -121,66 +135,59 @@ impl PieceCounts {
                 counts.len()
             )));
         }
-        let added = gil::detached(py, || {
-            self.with_table(|table| {
-                let mut rows = pieces.iter().zip(&counts);
-                rows.try_for_each(|(piece, &count)| table.add(piece, count))
-            })
+        let added = self.with_table(py, |table| {
+            let mut rows = pieces.iter().zip(&counts);
+            rows.try_for_each(|(piece, &count)| table.add(piece, count))
         })?;
         added.or_raise(py)
     }
 
     /// Bytes of memory in use; of tables that a thread works on, what they had before.
-    fn memory(&self) -> usize {
-        let tables = self.lock();
+    fn memory(&self, py: Python<'_>) -> usize {
+        let tables = self.lock(py);
         let taken = self.taken.load(Ordering::Relaxed);
         tables.iter().map(PieceTable::memory).sum::<usize>() + taken
     }
 
     /// Bytes of memory that training on all counts takes, at most, but for pairs and tokens.
     fn training_memory(&self, py: Python<'_>) -> PyResult<usize> {
-        gil::detached(py, || self.with_whole(|table| Ok(bpe::memory(table))))?.or_raise(py)
+        self.with_whole(py, |table| Ok(bpe::memory(table)))
     }
 
     /// `(distinct pieces, how often they occur together, their bytes together, their characters
     /// together)`.
     fn totals(&self, py: Python<'_>) -> PyResult<(usize, u64, u64, u64)> {
-        let totals = gil::detached(py, || {
-            self.with_whole(|table| {
-                let (mut occurrences, mut bytes, mut characters) = (0u64, 0u64, 0u64);
-                for (piece, count) in table.iter() {
-                    let starts = piece.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
-                    occurrences = occurrences.saturating_add(count);
-                    bytes = bytes.saturating_add(count.saturating_mul(piece.len() as u64));
-                    characters = characters.saturating_add(count.saturating_mul(starts as u64));
-                }
-                Ok((table.len(), occurrences, bytes, characters))
-            })
-        })?;
-        totals.or_raise(py)
+        self.with_whole(py, |table| {
+            let (mut occurrences, mut bytes, mut characters) = (0u64, 0u64, 0u64);
+            for (piece, count) in table.iter() {
+                let starts = piece.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
+                occurrences = occurrences.saturating_add(count);
+                bytes = bytes.saturating_add(count.saturating_mul(piece.len() as u64));
+                characters = characters.saturating_add(count.saturating_mul(starts as u64));
+            }
+            Ok((table.len(), occurrences, bytes, characters))
+        })
     }
 
     /// Forgets the pieces that occur less than `least` times: how many, and how often they
     /// occurred together.
     fn drop_rare(&self, py: Python<'_>, least: u64) -> PyResult<(usize, u64)> {
-        gil::detached(py, || self.with_whole(|table| table.drop_rare(least)))?.or_raise(py)
+        self.with_whole(py, |table| table.drop_rare(least))
     }
 
     /// Writes all counts to a file; see `CountReader`.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let written = gil::detached(py, || {
-            self.with_whole(|table| {
-                let order = table.by_bytes()?;
-                Ok(runs::write_table(table, &order, &path))
-            })
+        let written = self.with_whole(py, |table| {
+            let order = table.by_bytes()?;
+            Ok(runs::write_table(table, &order, &path))
         })?;
-        Ok(written.or_raise(py)??)
+        Ok(written?)
     }
 
     /// Moves all counts to a file.
     fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.write(py, path)?;
-        self.lock().clear();
+        self.lock(py).clear();
         Ok(())
     }
 
@@ -195,31 +202,29 @@ impl PieceCounts {
         least: u64,
         most_memory: Option<usize>,
     ) -> PyResult<(usize, u64, bool)> {
-        let read = gil::detached(py, || {
-            self.with_whole(|table| {
-                let (mut pieces, mut occurrences) = (0, 0u64);
-                let mut read = || -> io::Result<bpe_core::Result<bool>> {
-                    let mut merged = MergedRuns::open(&paths)?;
-                    while let Some((piece, count)) = merged.next_piece()? {
-                        if count < least {
-                            pieces += 1;
-                            occurrences = occurrences.saturating_add(count);
-                        } else if let Err(error) = poll(64).and_then(|()| table.add(piece, count)) {
-                            return Ok(Err(error));
-                        } else if most_memory.is_some_and(|most| bpe::memory(table) > most) {
-                            return Ok(Ok(false));
-                        }
+        let read = self.with_whole(py, |table| {
+            let (mut pieces, mut occurrences) = (0, 0u64);
+            let mut read = || -> io::Result<bpe_core::Result<bool>> {
+                let mut merged = MergedRuns::open(&paths)?;
+                while let Some((piece, count)) = merged.next_piece()? {
+                    if count < least {
+                        pieces += 1;
+                        occurrences = occurrences.saturating_add(count);
+                    } else if let Err(error) = poll(64).and_then(|()| table.add(piece, count)) {
+                        return Ok(Err(error));
+                    } else if most_memory.is_some_and(|most| bpe::memory(table) > most) {
+                        return Ok(Ok(false));
                     }
-                    Ok(Ok(true))
-                };
-                let fits = match read() {
-                    Ok(result) => Ok(result?),
-                    Err(error) => Err(error),
-                };
-                Ok(fits.map(|fits| (pieces, occurrences, fits)))
-            })
+                }
+                Ok(Ok(true))
+            };
+            let fits = match read() {
+                Ok(result) => Ok(result?),
+                Err(error) => Err(error),
+            };
+            Ok(fits.map(|fits| (pieces, occurrences, fits)))
         })?;
-        Ok(read.or_raise(py)??)
+        Ok(read?)
     }
 }
 
@@ -310,11 +315,12 @@ pub fn train_bpe<'py>(
     let options = Options { tokens, min_frequency, ties: ties(tie_rule)?, limits };
     let mut reporter = ProgressReporter::new(progress);
     let mut ended = false;
+    let mut tables = Vec::with_capacity(corpora.len());
+    for (counts, units) in &corpora {
+        tables.push((counts.get().take(py)?, *units));
+    }
     let trained = gil::detached(py, || -> bpe_core::Result<Trained> {
-        let mut pieces = Vec::with_capacity(corpora.len());
-        for (counts, units) in &corpora {
-            pieces.push(Pieces { table: counts.get().whole()?, units: *units });
-        }
+        let pieces = tables.into_iter().map(|(table, units)| Pieces { table, units }).collect();
         bpe::train(&base, pieces, &options, &mut |done| {
             let flow: ControlFlow<()> = reporter.report(done, tokens);
             ended = flow.is_break();

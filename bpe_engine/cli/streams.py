@@ -40,7 +40,7 @@ def _decoded(chunks: Iterator[bytes], source: str, errors: str) -> Iterator[str]
     position = 0  # of the chunk in the input, in bytes
     for chunk in chunks:
         if position == 0:
-            _notice_byte_order_mark(chunk, source)
+            _notice_other_encodings(chunk, source)
         pending = len(decoder.getstate()[0])
         try:
             yield decoder.decode(chunk)
@@ -66,13 +66,31 @@ def _not_utf8(error: UnicodeDecodeError, position: int, source: str) -> click.Cl
     )
 
 
-def _notice_byte_order_mark(start: bytes, source: str) -> None:
+def _notice_other_encodings(start: bytes, source: str) -> None:
+    """Says so where text that can be read as UTF-8 is in all likelihood not meant that way."""
+    note = None
     if start.startswith(codecs.BOM_UTF8):
-        print(
-            f"bpe-engine: {source} begins with a byte order mark, which counts as text; "
-            "save it as UTF-8 without one to be rid of it",
-            file=sys.stderr,
+        note = (
+            "begins with a byte order mark, which counts as text; save it as UTF-8 without one "
+            "to be rid of it"
         )
+    elif encoding := _likely_utf16(start[:1024]):
+        note = (
+            "has a zero byte beside nearly every other one, which counts as text; if it is "
+            f"UTF-16, convert it: iconv -f {encoding} -t utf-8"
+        )
+    if note is not None:
+        print(f"bpe-engine: {source} {note}", file=sys.stderr)
+
+
+def _likely_utf16(start: bytes) -> str | None:
+    """The form of UTF-16 that the start of a text without a byte order mark seems to be in."""
+    first, second = start[::2], start[1::2]
+    mostly_zero = [half.count(0) * 4 > 3 * len(half) for half in (first, second)]
+    is_marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if is_marked or len(second) < 2 or mostly_zero[0] == mostly_zero[1]:
+        return None
+    return "utf-16be" if mostly_zero[0] else "utf-16le"
 
 
 def _chunks(path: str | None) -> Iterator[bytes]:

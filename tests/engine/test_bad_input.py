@@ -214,10 +214,12 @@ def test_constructor():
         make(mergeable_ranks={})
     with pytest.raises(ValueError, match="share the rank 97"):
         make(mergeable_ranks={**RANKS, b"ab": 97})
-    with pytest.raises(OverflowError, match="the token id -1 is out of range"):
+    with pytest.raises(OverflowError, match="the token b'ab': the token id -1 is out of range"):
         make(mergeable_ranks={**RANKS, b"ab": -1})
-    with pytest.raises(OverflowError, match="the token id 4294967296 is out of range"):
+    with pytest.raises(OverflowError, match=r"the token '<\|x\|>': the token id 4294967296 is out"):
         make(special_tokens={"<|x|>": 2**32})
+    with pytest.raises(TypeError, match=r"the token b'ab': a token id must be an int, not float"):
+        make(mergeable_ranks={**RANKS, b"ab": 1.5})
     with pytest.raises(TypeError, match="the keys of mergeable_ranks must be bytes, not str: 'a'"):
         make(mergeable_ranks={"a": 0})
     with pytest.raises(TypeError, match="a token id must be an int, not str"):

@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pairs import FAMILIES, pair
 from seeds import seeded
@@ -77,9 +78,24 @@ def test_its_size_is_checked() -> None:
         ):
             enc.set_cache_size(size)
     for wrong in ["8 MiB", 1.5, None]:
-        with pytest.raises(TypeError):
+        with pytest.raises(
+            TypeError, match=r"^size must be .* 64 \* 2\*\*20 .*, not (str|float|None)"
+        ):
             enc.set_cache_size(wrong)
-    assert enc.cache_size == 2**23
+    enc.set_cache_size(np.int64(2**20))
+    assert enc.cache_size == 2**20
+    enc.set_cache_size(2**23)
+
+
+def test_caching_is_true_or_false() -> None:
+    enc = bpe_engine.get_encoding("gpt2")
+    for wrong in ["no", None, 0]:
+        with pytest.raises(TypeError, match=r"^caching must be True or False, not (str|None|int)"):
+            enc.set_caching(wrong)
+    assert enc.is_caching
+    enc.set_caching(np.bool_(False))
+    assert not enc.is_caching
+    enc.set_caching(True)
 
 
 def test_its_size_can_change_while_others_encode() -> None:
@@ -176,8 +192,8 @@ print(enc.cache_size, enc.decode(enc.encode("some words")))
 @pytest.mark.parametrize("value", ["8MB", "-1", "many", "1KiB", "2 GiB", "9" * 30, "1e9"])
 def test_size_of_the_environment_that_makes_no_sense(value: str) -> None:
     result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", BPE_ENGINE_CACHE_SIZE=value)
-    assert "ValueError: the environment variable BPE_ENGINE_CACHE_SIZE: " in result.stderr
-    assert f'a cache of "{value}" bytes' in result.stderr and "64 KiB" in result.stderr
+    assert "ValueError: the environment variable BPE_ENGINE_CACHE_SIZE must be " in result.stderr
+    assert "KiB, MiB or GiB" in result.stderr and f'not "{value}"' in result.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")

@@ -18,6 +18,9 @@ use crate::vocabulary::{
 const BATCH_SIZE: usize = 512;
 /// How many misses are worth a batch of their own.
 const MISS_BATCH: usize = 128;
+/// Among up to this many pieces a miss is resolved at once: there is seldom another to resolve with
+/// it.
+const FEW: usize = 8;
 
 /// A look-up under way: of a piece, or of a segment of one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -192,17 +195,23 @@ impl ProbeBatch {
         mut next: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let Some(cache) = &mut single.cache else { return Ok(()) };
+        let is_batched = self.count > FEW || self.misses.len() > 0;
         while next < self.count {
+            let Some(cache) = &single.cache else { break };
             let probe = &self.probes[next];
             reserve(ids, MOST_IDS)?;
             if !append_from_home(cache, text, probe, ids) {
-                if length_of(probe.key) <= SHORT {
-                    cache.prefetch_alternatives(probe.key, probe.set);
+                if is_batched {
+                    if length_of(probe.key) <= SHORT {
+                        cache.prefetch_alternatives(probe.key, probe.set);
+                    }
+                    self.misses.push(*probe, ids.len());
+                } else {
+                    single.append(text, probe.piece(), ids)?;
                 }
-                self.misses.push(*probe, ids.len());
             }
             next += 1;
+            let Some(cache) = &single.cache else { break };
             next +=
                 cache.short().append_known(&self.probes[next..self.count], Probe::place, ids)?;
         }
