@@ -107,14 +107,14 @@ impl Sink for BorderSink {
 impl Truncator<'_> {
     /// Walks as much of the beginning of `text` as it takes to pass the limit.
     pub(super) fn walk_window<'a>(&self, text: &'a str, limit: usize) -> Result<(&'a str, Walk)> {
-        let mut size = limit.saturating_mul(6).saturating_add(24);
+        let mut size = limit.saturating_mul(6).saturating_add(64);
         loop {
             let window = &text[..floor(text, size)];
             let walk = self.walk(window, limit)?;
             let beyond = walk.borders.iter().filter(|border| border.before > limit).count();
             if window.len() == text.len()
                 || beyond > CHANGED
-                || walk.total > limit.saturating_add(TOKENS_BEFORE)
+                || walk.total > limit.saturating_add(2 * TOKENS_BEFORE)
             {
                 return Ok((window, walk));
             }
