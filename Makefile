@@ -58,7 +58,7 @@ format:  ## format Rust and Python
 
 # What `make mutants` changes, a little at a time, to see whether a test fails (docs/mutants.md).
 MUTATED = merge/*.rs split/*.rs vocabulary/*.rs cache/*.rs rule.rs rank_file.rs special_tokens.rs \
-    normalize.rs truncate.rs train/extend.rs
+    normalize.rs truncate/*.rs train/extend.rs
 
 mutants:  ## look for changes of the core that no Rust test notices (needs cargo-mutants; hours)
 	cargo mutants --package bpe-core --profile checked $(patsubst %,--file 'core/src/%',$(MUTATED)) $(CARGO_FLAGS)

@@ -2,10 +2,14 @@
 
     python -m benchmarks.hostile_search
     python -m benchmarks.hostile_search --encoding o200k_base --texts 500 --seed 7
+    python -m benchmarks.hostile_search --chunk --texts 300 --length 3000
 
 Texts of each kind are drawn at random and encoded twice, without caches and with empty ones. The
 table has the slowest of each kind, as nanoseconds a byte and as a multiple of ordinary text. The
 slowest few are timed again many times, in turn with ordinary text; the least time of each counts.
+
+With ``--chunk`` each text is cut into chunks, of a size and an overlap drawn at random, and the table
+has the texts and sizes for which ``chunk`` takes the largest multiple of encoding its chunks.
 """
 
 from __future__ import annotations
@@ -25,6 +29,9 @@ ORDINARY = (
     "looked out over a broad spread of West Country farmland. In 1987 it wasn't a remarkable "
     "house by any means;\n\n    def area(self, width: float) -> float:\n        return width ** 2\n"
 )
+
+#: The chunks of ``--chunk``: how many tokens they have at most.
+MOST_TOKENS = 50
 
 #: How many of the slowest texts are timed again, and how often.
 SLOWEST = 4
@@ -55,6 +62,25 @@ def random_letters(draw: random.Random, length: int) -> str:
         [string.ascii_lowercase, "etaoin", "aeiou", "абвгдежзик", "的一是不了人"]
     )
     return "".join(draw.choices(alphabet, k=length))
+
+
+def white_space(draw: random.Random, length: int) -> str:
+    """Nothing but white space, or white space and a letter now and then."""
+    alphabet = draw.choice([" \n", " \n\t", " \r\n", "\n", "  \u3000\n", "      \nx"])
+    return "".join(draw.choices(alphabet, k=length))
+
+
+def runs(draw: random.Random, length: int) -> str:
+    """Runs of one character each, of a few characters or of one."""
+    characters = draw.sample("-= \n\ta1A'的é.\u0301🦀", draw.randint(1, 3))
+    most = draw.choice([5, 40, 200])
+    parts = (draw.choice(characters) * draw.randint(1, most) for _ in range(length))
+    return "".join(parts)[:length]
+
+
+def digits(draw: random.Random, length: int) -> str:
+    """Digits, and letters or marks now and then."""
+    return "".join(draw.choices("0123456789" * 3 + draw.choice(["", "x", ". ", "é１"]), k=length))
 
 
 @dataclass
@@ -111,12 +137,57 @@ def slowest_of(
     return best[slowest], cost, slowest
 
 
+def times_encoding(
+    encoding: bpe_engine.Encoding, text: str, max_tokens: int, overlap: int, times: int
+) -> float:
+    """CPU time of ``chunk`` as a multiple of that of encoding its chunks: the least of each."""
+    try:
+        chunks = encoding.chunk(text, max_tokens, overlap)
+    except ValueError:  # a character alone has more tokens
+        return 0.0
+    chunking, encoded = math.inf, math.inf
+    for _ in range(times):
+        start = time.process_time()
+        encoding.chunk(text, max_tokens, overlap)
+        middle = time.process_time()
+        for chunk in chunks:
+            encoding.encode_ordinary(chunk)
+        chunking = min(chunking, middle - start)
+        encoded = min(encoded, time.process_time() - middle)
+    return chunking / encoded
+
+
+def search_chunks(
+    encoding: bpe_engine.Encoding, kinds: dict[str, Draw], arguments: argparse.Namespace
+) -> None:
+    """Prints for each kind of text what makes ``chunk`` slowest beside encoding its chunks."""
+    print("| slowest of | max_tokens | overlap | chunk / encoding its chunks | starts |")
+    print("|---|---|---|---|---|")
+    for kind, draw in kinds.items():
+        tried = []
+        for number in range(arguments.texts):
+            random_ = random.Random(f"{arguments.seed} {kind} {number}")
+            text = draw(random_, arguments.length)[: arguments.length]
+            max_tokens = random_.choice([random_.randint(1, 8), random_.randint(1, MOST_TOKENS)])
+            overlap = random_.choice([0, max_tokens - 1, random_.randrange(max_tokens)])
+            ratio = times_encoding(encoding, text, max_tokens, overlap, 2)
+            tried.append((ratio, text, max_tokens, overlap))
+        again = (
+            (times_encoding(encoding, *case, TIMES), *case)
+            for _, *case in sorted(tried, reverse=True)[:SLOWEST]
+        )
+        ratio, text, max_tokens, overlap = max(again)
+        row = [kind, str(max_tokens), str(overlap), f"{ratio:.1f}", repr(text[:24])]
+        print("|", " | ".join(row), "|", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--encoding", default="cl100k_base")
     parser.add_argument("--texts", type=int, default=60, help="of each kind")
     parser.add_argument("--length", type=int, default=50_000, help="characters of a text")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--chunk", action="store_true", help="search what makes chunk slow")
     arguments = parser.parse_args()
     encoding = bpe_engine.get_encoding(arguments.encoding)
     tokens = Tokens(encoding)
@@ -128,8 +199,13 @@ def main() -> None:
         "tokens, cut": tokens.cut,
         "punctuation": tokens.punctuation,
     }
+    if arguments.chunk:
+        kinds |= {"white space": white_space, "runs": runs, "digits": digits}
     ordinary = ORDINARY * (arguments.length // len(ORDINARY) + 1)
     print(f"{arguments.encoding}, seed {arguments.seed}, {arguments.texts} texts of each kind\n")
+    if arguments.chunk:
+        search_chunks(encoding, kinds, arguments)
+        return
     print("| slowest of | caches | ns a byte | x ordinary | starts |\n|---|---|---|---|---|")
     for caches in (False, True):
         encoding.set_caching(caches)

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
+use crate::longest_tokens::LongestTokens;
 use crate::lookup::PieceEncoder;
 use crate::memory::reserve;
 use crate::normalize::{Alignment, Normalization};
@@ -11,6 +12,7 @@ use crate::once::LockFreeOnce;
 use crate::polling::poll;
 use crate::pool::Pool;
 use crate::request::Request;
+use crate::rule::is_valid_pair;
 use crate::sink::{Count, Sink};
 use crate::sorted_tokens::SortedTokens;
 use crate::special_tokens::{Selection, SpecialTokens};
@@ -27,6 +29,7 @@ pub struct Encoding {
     special_tokens: SpecialTokens,
     workspaces: Pool,
     sorted_tokens: LockFreeOnce<SortedTokens>,
+    longest_tokens: LockFreeOnce<LongestTokens>,
 }
 
 impl Encoding {
@@ -53,6 +56,7 @@ impl Encoding {
             special_tokens,
             workspaces: Pool::default(),
             sorted_tokens: LockFreeOnce::new(),
+            longest_tokens: LockFreeOnce::new(),
         })
     }
 
@@ -213,7 +217,26 @@ impl Encoding {
         reserve(ids, piece.len())?;
         let mut lease = self.workspaces.borrow();
         let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
-        merger.append(piece, &[Piece { start: 0, end: piece.len() }], ids)
+        merger.append_one(piece, Piece { start: 0, end: piece.len() }, ids)
+    }
+
+    /// How many tokens one piece has.
+    pub(crate) fn count_piece(&self, piece: &[u8]) -> Result<usize> {
+        let mut ids = Vec::new();
+        self.encode_piece(piece, &mut ids)?;
+        Ok(ids.len())
+    }
+
+    /// Whether these two ids, next to each other in a piece, are certain to be what merging their
+    /// bytes ends in. False where that is not known: for vocabularies that are not ordered or have
+    /// tokens out of reach.
+    pub(crate) fn stay_apart(&self, left: u32, right: u32) -> bool {
+        let vocabulary = &self.vocabulary;
+        let ranks = (vocabulary.rank_of_id(left), vocabulary.rank_of_id(right));
+        let (Some(left), Some(right)) = ranks else { return false };
+        vocabulary.is_ordered()
+            && vocabulary.all_reachable()
+            && is_valid_pair(vocabulary.pairs(), left, right)
     }
 
     /// Appends the ids of pieces of `text`, none of them empty: no splitting, no special tokens.
@@ -233,6 +256,11 @@ impl Encoding {
     /// The tokens in the order of their bytes, sorted when they are first needed.
     pub fn sorted_tokens(&self) -> Result<&SortedTokens> {
         self.sorted_tokens.get_or_try_init(|| SortedTokens::new(&self.vocabulary))
+    }
+
+    /// How long tokens may be, found when it is first needed.
+    pub(crate) fn longest_tokens(&self) -> Result<&LongestTokens> {
+        self.longest_tokens.get_or_try_init(|| LongestTokens::new(&self.vocabulary))
     }
 
     /// The bytes of an id, special tokens included.

@@ -22,6 +22,7 @@
 //! | [`pool`] | workspaces, caches among them, that calls borrow |
 //! | [`threads`] | one text on several threads |
 //! | [`offsets`] | where in the text each token stands |
+//! | `longest_tokens` | how long tokens may be that begin, or end, with some bytes |
 //! | [`truncate`] | how much of a text fits into a number of tokens |
 //! | [`inspect`] | pieces of a text; whether ids are canonical |
 //! | [`segments`] | prompts of trusted and untrusted parts |
@@ -65,6 +66,7 @@ pub mod encoding;
 pub mod error;
 pub(crate) mod hash;
 pub mod inspect;
+pub(crate) mod longest_tokens;
 pub(crate) mod lookup;
 pub mod memory;
 pub(crate) mod merge;

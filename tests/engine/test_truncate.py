@@ -124,6 +124,23 @@ def test_a_suffix_of_a_run_is_the_longest_that_fits(name, run):
             assert enc.truncate(text, limit, side="left") == text[longest:]
 
 
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_cut_run_is_the_longest_that_fits(name):
+    # Of dashes 96 may be one token and 95 two. One that is left of a run may lead the word behind it.
+    enc = bpe_engine.get_encoding(name)
+    dashes, spaces = "-" * 230, " " * 150
+    for text in [dashes, f"{dashes}A{'-' * 15}", f"x {spaces}x", f"{dashes}{spaces}\n"]:
+        counts = [enc.count(text[:end]) for end in range(len(text) + 1)]
+        rests = [enc.count(text[start:]) for start in range(len(text) + 1)]
+        for limit in range(1, 6):
+            longest = max(end for end, count in enumerate(counts) if count <= limit)
+            assert enc.truncate(text, limit) == text[:longest]
+            longest = min(start for start, count in enumerate(rests) if count <= limit)
+            assert enc.truncate(text, limit, side="left") == text[longest:]
+            chunks = enc.chunk(text, limit)
+            assert chunks[0] == enc.truncate(text, limit) and "".join(chunks) == text
+
+
 def test_a_pattern_that_drops_text():
     from bpe_engine import Encoding
 
@@ -174,7 +191,27 @@ HARD = {
     "spaces": lambda n: " \n" * (n // 2),
     "Han": lambda n: "敏捷的棕色狐狸" * (n // 7),
     "decomposed": lambda n: "e\u0301" * (n // 2),
+    "white space": lambda n: "".join(seeded("white space").choices(" \n", k=n)),
+    "dashes and spaces": lambda n: ("-" * 40 + "  ") * (n // 42),
+    "newlines": lambda n: "\n" * n,
+    "only spaces": lambda n: " " * n,
+    "digits": lambda n: "".join(seeded("digits").choices("0123456789", k=n)),
 }
+
+
+def times_encoding(enc, text: str, limit: int, overlap: int) -> tuple[float, float]:
+    """CPU time of ``chunk``, and of encoding its chunks: the least of a few runs of each."""
+    chunks = enc.chunk(text, limit, overlap)
+    chunking, encoding = [], []
+    for _ in range(3):  # another process may evict what is in the caches
+        begin = time.process_time()
+        enc.chunk(text, limit, overlap)
+        middle = time.process_time()
+        for chunk in chunks:
+            enc.encode_ordinary(chunk)
+        chunking.append(middle - begin)
+        encoding.append(time.process_time() - middle)
+    return min(chunking), min(encoding)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
@@ -182,18 +219,21 @@ HARD = {
 def test_chunking_costs_little_more_than_encoding_the_chunks(name, hard):
     enc = bpe_engine.get_encoding(name)
     for size, limit, overlap in [(6000, 6, 0), (6000, 12, 11), (2500, 400, 399), (30_000, 1000, 0)]:
-        text = HARD[hard](size)
-        chunks = enc.chunk(text, limit, overlap)
-        chunking, encoding = [], []
-        for _ in range(3):  # the least of each: another process may evict what is in the caches
-            begin = time.process_time()
-            enc.chunk(text, limit, overlap)
-            middle = time.process_time()
-            for chunk in chunks:
-                enc.encode_ordinary(chunk)
-            chunking.append(middle - begin)
-            encoding.append(time.process_time() - middle)
-        assert min(chunking) < 30 * min(encoding) + 0.01, (size, limit, overlap, len(chunks))
+        chunking, encoding = times_encoding(enc, HARD[hard](size), limit, overlap)
+        assert chunking < 30 * encoding + 0.01, (size, limit, overlap)
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
+@pytest.mark.parametrize("hard", HARD)
+def test_small_chunks_cost_little_more_than_encoding_them(name, hard):
+    enc = bpe_engine.get_encoding(name)
+    text = HARD[hard](3000)
+    for limit in [1, 2, 3, 5, 7]:
+        if max(map(enc.count, set(text))) > limit:
+            continue  # a character alone has more tokens
+        for overlap in {0, limit // 2, limit - 1}:
+            chunking, encoding = times_encoding(enc, text, limit, overlap)
+            assert chunking < 30 * encoding + 0.001, (limit, overlap)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

@@ -91,7 +91,7 @@ def test_crates() -> None:
 CORE_ROOMS = [
     "error", "hash", "once", "polling", "ablation", "tier", "memory", "code_points",
     "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
-    "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "encoding", "threads",
+    "sorted_tokens", "longest_tokens", "rank_file", "merge", "cache", "lookup", "pool", "encoding", "threads",
     "offsets", "inspect", "truncate", "unstable", "segments", "conversation", "strip", "audit", "train",
 ]  # fmt: skip
 

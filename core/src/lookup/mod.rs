@@ -52,4 +52,14 @@ impl<'a> PieceEncoder<'a> {
         }
         batch.finish(single, text, ids)
     }
+
+    /// Appends the ids of one piece of `text`, not an empty one: nothing is prefetched.
+    pub(crate) fn append_one(
+        &mut self,
+        text: &[u8],
+        piece: Piece,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.single.append(text, piece, ids)
+    }
 }

@@ -53,6 +53,12 @@ pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     }
 }
 
+/// Whether there is a character at `at` that some rule of the third split matches, or the end.
+pub(super) fn is_of_a_kind(bytes: &[u8], at: usize) -> bool {
+    let Some((class, _)) = class_at(bytes, at) else { return true };
+    class & (LETTER | MARK | NUMBER | SPACE) != 0 || chars::is_punctuation(bytes, at)
+}
+
 /// Up to three digits.
 fn digits(bytes: &[u8], start: usize) -> usize {
     let mut end = start;

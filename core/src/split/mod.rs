@@ -119,6 +119,48 @@ impl Splitter {
             Method::Pattern(_) => None,
         }
     }
+
+    /// The end of the piece of `text` that begins at `start`, where a piece ends or the text begins.
+    /// (Nothing before it matters.) `None` for a pattern that is no published family.
+    pub(crate) fn piece_end(&self, text: &str, start: usize) -> Option<usize> {
+        let Method::Family(family, _) = self.method else { return None };
+        Some(family.visit(PieceEnd(At { text, position: start })))
+    }
+
+    /// Whether the pieces of `text` before `border`, where one of them ends, are the same wherever
+    /// the text is cut behind it. False for a pattern that is no published family.
+    pub(crate) fn is_settled(&self, text: &str, border: usize) -> bool {
+        let Method::Family(family, _) = self.method else { return false };
+        family.visit(IsSettled(At { text, position: border }))
+    }
+}
+
+/// Looks at one place of a text.
+struct At<'a> {
+    text: &'a str,
+    position: usize,
+}
+
+/// [`Splitter::piece_end`]
+struct PieceEnd<'a>(At<'a>);
+
+impl FamilyVisitor for PieceEnd<'_> {
+    type Output = usize;
+
+    fn visit<F: Family>(self) -> usize {
+        scan::next_piece::<F>(self.0.text.as_bytes(), self.0.position)
+    }
+}
+
+/// [`Splitter::is_settled`]
+struct IsSettled<'a>(At<'a>);
+
+impl FamilyVisitor for IsSettled<'_> {
+    type Output = bool;
+
+    fn visit<F: Family>(self) -> bool {
+        scan::is_settled::<F>(self.0.text, self.0.position)
+    }
 }
 
 /// The pieces of one text, batch by batch.

@@ -5,7 +5,7 @@
 //! is in a piece, because each rule stops at most one character, or one run of capitals, before
 //! the furthest character that it looked at; whitespace is looked at once more.
 
-use super::chars::{CASELESS, HAN, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
+use super::chars::{self, CASELESS, HAN, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
 use super::deepseek;
 use super::rules::{Contraction, Family, Rules};
 
@@ -199,4 +199,18 @@ pub(super) fn safe_cut(text: &str, near: usize) -> Option<usize> {
         at += width;
     }
     None
+}
+
+/// Whether the pieces before `border`, where one of them ends, are the same wherever the text is cut
+/// behind it.
+///
+/// Rules for what is not whitespace take all that they can, whatever stands behind it, so that less
+/// text changes nothing before its end. (Capitals behind a caseless letter are looked at, and taken
+/// only if a small letter follows, which no cut brings about.) Only the rules for whitespace, and in
+/// DeepSeek's splits that for what is of no kind, give back what they have taken.
+pub(super) fn is_settled<F: Family>(text: &str, border: usize) -> bool {
+    let bytes = text.as_bytes();
+    let Some(last) = text[..border].chars().next_back() else { return true };
+    let is_space = chars::class(last as u32) & SPACE != 0;
+    !is_space && (!F::RULES.three_splits || deepseek::is_of_a_kind(bytes, border))
 }

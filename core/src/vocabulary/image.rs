@@ -25,7 +25,7 @@ pub struct Aligned<B: ?Sized>(pub B);
 impl Vocabulary {
     /// This vocabulary as an image.
     pub fn to_image(&self) -> Vec<u8> {
-        let Self { tokens, pairs, boundaries, ordered } = self;
+        let Self { tokens, pairs, boundaries, ordered, all_reachable: _ } = self;
         let mut image = Writer(Vec::new());
         image.words(&[MAGIC]);
         image.words(&[*ordered, pairs.every_byte].map(u64::from));
@@ -71,7 +71,8 @@ impl Vocabulary {
             by_pair: image.perfect_hash()?,
         };
         let boundaries = Boundaries { pairs: image.section()?, open: image.section()? };
-        Ok(Self { tokens, pairs, boundaries, ordered: ordered != 0 })
+        let all_reachable = tokens.all_reachable();
+        Ok(Self { tokens, pairs, boundaries, ordered: ordered != 0, all_reachable })
     }
 }
 

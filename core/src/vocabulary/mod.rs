@@ -50,6 +50,7 @@ pub struct Vocabulary {
     pairs: Pairs,
     boundaries: Boundaries,
     ordered: bool,
+    all_reachable: bool,
 }
 
 impl Vocabulary {
@@ -111,7 +112,8 @@ impl Vocabulary {
         let pairs = Pairs::build(&tokens, bytes, splits)?;
         let ordered = pairs.is_ordered(&tokens);
         let boundaries = Boundaries::build(&tokens)?;
-        Ok(Self { tokens, pairs, boundaries, ordered })
+        let all_reachable = tokens.all_reachable();
+        Ok(Self { tokens, pairs, boundaries, ordered, all_reachable })
     }
 
     /// How many tokens there are.
@@ -167,7 +169,7 @@ impl Vocabulary {
 
     /// Whether every token but an empty one is reachable.
     pub fn all_reachable(&self) -> bool {
-        self.tokens.all_reachable()
+        self.all_reachable
     }
 
     /// Whether every token ranks after the two that it is merged from, as learning makes them.

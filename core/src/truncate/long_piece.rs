@@ -1,0 +1,125 @@
+//! The tokens of a long piece, to count those of its parts.
+
+use std::ops::Range;
+
+use super::walk::Border;
+use super::{LONG_PIECE, Truncator};
+use crate::encoding::Encoding;
+use crate::error::Result;
+use crate::memory::reserve;
+
+/// A piece of more than [`LONG_PIECE`] bytes.
+pub(super) struct LongPiece<'a> {
+    encoding: &'a Encoding,
+    text: &'a str,
+    span: Range<usize>,
+    /// Tokens of the text before it.
+    pub(super) before: usize,
+    ids: &'a [u32],
+    /// Whether it is one character over and over: then so are its parts, each of them one piece.
+    pub(super) is_run: bool,
+    /// The borders between its tokens that stand between characters; the last is its end.
+    pub(super) borders: Vec<Border>,
+}
+
+/// How many tokens are encoded again, those next to a cut, before all of a part is: a token further
+/// away seldom depends on the cut.
+const NEAR: [usize; 4] = [1, 2, 4, 8];
+
+impl<'a> Truncator<'a> {
+    /// The piece at `span`, if it is long; its tokens are `ids`, and `before` tokens are before it.
+    pub(super) fn long_piece(
+        &self,
+        text: &'a str,
+        span: Range<usize>,
+        before: usize,
+        ids: &'a [u32],
+    ) -> Result<Option<LongPiece<'a>>> {
+        if span.len() <= LONG_PIECE {
+            return Ok(None);
+        }
+        let encoding = self.encoding;
+        let (normal, alignment) = encoding.normalization().align(&text[span.clone()])?;
+        let mut borders = Vec::new();
+        reserve(&mut borders, ids.len() + 1)?;
+        let mut position = 0;
+        for (index, &id) in ids.iter().enumerate() {
+            if normal.is_char_boundary(position)
+                && let Some(position) = alignment.boundary(position)
+            {
+                let position = span.start + position;
+                borders.push(Border { position, before: before + index });
+            }
+            position += encoding.token_bytes(id).map_or(0, <[u8]>::len);
+        }
+        borders.push(Border { position: span.end, before: before + ids.len() });
+        let is_covered = position == normal.len();
+        let is_run = is_run(&text[span.clone()]);
+        Ok(is_covered.then_some(LongPiece { encoding, text, span, before, is_run, ids, borders }))
+    }
+}
+
+impl LongPiece<'_> {
+    /// Where this piece starts and ends.
+    pub(super) fn span(&self) -> &Range<usize> {
+        &self.span
+    }
+
+    /// Whether the bytes of `part` are the beginning of this piece.
+    pub(super) fn begins_with(&self, part: &Range<usize>) -> bool {
+        part.start == self.span.start && part.end <= self.span.end
+    }
+
+    /// Whether the bytes of `part` are the end of this piece.
+    pub(super) fn ends_with(&self, part: &Range<usize>) -> bool {
+        part.end == self.span.end && part.start >= self.span.start
+    }
+
+    /// The tokens of the piece up to `end`, which is a piece on its own.
+    ///
+    /// Two sequences of ids, each the encoding of its bytes, are together the encoding of all of the
+    /// bytes if the last id of the one and the first of the other stay apart on their own, in ordered
+    /// vocabularies.
+    pub(super) fn prefix(&self, end: usize) -> Result<usize> {
+        if self.is_run {
+            // Its tokens all depend on its length, and the cache knows them.
+            return self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end]);
+        }
+        let next = self.borders.partition_point(|border| border.position < end);
+        let mut ids = Vec::new();
+        for near in NEAR {
+            // From the start of the piece it is a count like any other.
+            let Some(index) = next.checked_sub(near).filter(|&index| index > 0) else { break };
+            let Border { position, before } = self.borders[index];
+            ids.clear();
+            self.encoding.encode_piece(&self.text.as_bytes()[position..end], &mut ids)?;
+            let tokens_before = before - self.before;
+            if self.encoding.stay_apart(self.ids[tokens_before - 1], ids[0]) {
+                return Ok(tokens_before + ids.len());
+            }
+        }
+        self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end])
+    }
+
+    /// The tokens of the piece from `start` on, which is a piece on its own.
+    pub(super) fn suffix(&self, start: usize) -> Result<usize> {
+        let next = self.borders.partition_point(|border| border.position <= start);
+        let mut ids = Vec::new();
+        for near in NEAR.into_iter().filter(|_| !self.is_run) {
+            let Some(border) = self.borders.get(next + near - 1) else { break };
+            let Some(&id) = self.ids.get(border.before - self.before) else { break };
+            ids.clear();
+            self.encoding.encode_piece(&self.text.as_bytes()[start..border.position], &mut ids)?;
+            if self.encoding.stay_apart(ids[ids.len() - 1], id) {
+                return Ok(ids.len() + self.ids.len() - (border.before - self.before));
+            }
+        }
+        self.encoding.count_piece(&self.text.as_bytes()[start..self.span.end])
+    }
+}
+
+/// Whether `text`, not empty, is one character over and over.
+fn is_run(text: &str) -> bool {
+    let width = text.chars().next().map_or(0, char::len_utf8);
+    text.as_bytes()[width..] == text.as_bytes()[..text.len() - width]
+}

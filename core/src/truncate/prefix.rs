@@ -1,0 +1,89 @@
+//! The longest prefix that fits.
+
+use super::split_text::SplitText;
+use super::walk::Walk;
+use super::{CHANGED, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, bisect, farthest, positions};
+use crate::error::Result;
+
+impl<'a> Truncator<'a> {
+    pub(super) fn prefix(&self, text: &str, max_tokens: usize) -> Result<usize> {
+        let (window, walk) = self.walk_window(text, max_tokens)?;
+        self.prefix_of(window, max_tokens, &walk)
+    }
+
+    /// The same for the beginning of a text that was walked over.
+    pub(super) fn prefix_of(
+        &self,
+        text: &'a str,
+        max_tokens: usize,
+        walk: &'a Walk,
+    ) -> Result<usize> {
+        if walk.total <= max_tokens {
+            return Ok(text.len());
+        }
+        let borders = &walk.borders;
+        let last = borders.partition_point(|border| border.before <= max_tokens) - 1;
+        let mut anchor = borders[last.saturating_sub(CHANGED)];
+        let next = borders.get(last + 1).map_or(text.len(), |border| border.position);
+        let mut high = borders.get(last + CHANGED).map_or(text.len(), |border| border.position);
+        let passed = borders[last].position..next;
+        if self.encoding.splitter().is_family() && !text[passed.clone()].trim().is_empty() {
+            // Only white space is cut by what follows it.
+            high = next;
+        }
+        let mut near = anchor.position;
+        let long = self.long_piece(text, passed, borders[last].before, &walk.passed)?;
+        if let Some(tokens) = long.as_ref().map(|long| &long.borders) {
+            let passed = tokens.partition_point(|border| border.before <= max_tokens);
+            if let Some(before) = passed.checked_sub(TOKENS_BEFORE) {
+                anchor = tokens[before];
+            }
+            // Up to here the tokens are the same with a cut, if the piece is.
+            near = passed.checked_sub(1).map_or(near, |last| tokens[last].position);
+            if let Some(behind) = tokens.get(passed + TOKENS_BEHIND) {
+                high = behind.position;
+            }
+        }
+        let split = SplitText::new(*self, text, walk, long);
+        high = high.min(split.last_end(high, max_tokens)?);
+        let fits = |end: usize| {
+            if let Some(count) = split.prefix(end, max_tokens)? {
+                return Ok(count <= max_tokens);
+            }
+            let room = max_tokens - anchor.before;
+            Ok((anchor.position == 0 || self.count(&text[anchor.position..end], room)? <= room)
+                && self.count(&text[..end], max_tokens)? <= max_tokens)
+        };
+        let run = split.run_to_cut(high);
+        if let Some((run, before)) = &run
+            && let Some(length) = self.runs.length(text, run, max_tokens - before)
+        {
+            return Ok(run.start + length);
+        }
+        for low in [near, anchor.position] {
+            let candidates = positions(text, low.min(high)..high)?;
+            if let Some(found) = farthest(candidates.len(), |index| fits(candidates[index]))? {
+                let end = candidates[found];
+                if let Some((run, before)) = run.filter(|(run, _)| run.start < end) {
+                    let found = (max_tokens - before, end - run.start, high - run.start);
+                    self.runs.keep(text, &run, found);
+                }
+                return Ok(end);
+            }
+        }
+        // Nothing near: the pattern looks further than any of the published ones do.
+        let fits = |end: usize| Ok(self.count(&text[..end], max_tokens)? <= max_tokens);
+        let (mut fewer, mut too_long) = (max_tokens, anchor.position);
+        loop {
+            fewer /= 2;
+            let borders = self.walk(text, fewer)?.borders;
+            let last = borders.iter().rev().find(|border| border.before <= fewer);
+            let end = last.map_or(0, |border| border.position);
+            if fewer == 0 || fits(end)? {
+                let candidates = positions(text, end..too_long.max(end))?;
+                return Ok(candidates[bisect(candidates.len(), |index| fits(candidates[index]))?]);
+            }
+            too_long = end;
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Counts the tokens of a text that is cut, by what is known of the text.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::long_piece::LongPiece;
+use super::walk::{Border, Walk};
+use super::{LONG_PIECE, Truncator, ceil, floor};
+use crate::error::Result;
+
+/// A text of which some borders between pieces are known.
+pub(super) struct SplitText<'a> {
+    truncator: Truncator<'a>,
+    text: &'a str,
+    walk: &'a Walk,
+    long: Option<LongPiece<'a>>,
+    /// The long piece, if it is one character over and over and stays one piece when it is cut.
+    run: Option<Range<usize>>,
+    /// How many tokens there are from some places on, those where pieces of a long suffix start. (Two
+    /// suffixes of digits have pieces of the same three digits, or none.)
+    rests: RefCell<HashMap<usize, usize>>,
+}
+
+/// Of a suffix with at least as many pieces that are none of the text it is kept where the first of
+/// them start.
+const KEPT_STARTS: usize = 8;
+
+/// The most bytes of a character.
+pub(super) const CHARACTER: usize = 4;
+
+impl<'a> SplitText<'a> {
+    pub(super) fn new(
+        truncator: Truncator<'a>,
+        text: &'a str,
+        walk: &'a Walk,
+        long: Option<LongPiece<'a>>,
+    ) -> Self {
+        let splitter = truncator.encoding.splitter();
+        let run = long.as_ref().filter(|long| long.is_run).map(|long| long.span().clone());
+        let run = run.filter(|run| splitter.is_settled(text, run.start));
+        Self { truncator, text, walk, long, run, rests: RefCell::default() }
+    }
+
+    /// The last place, `high` or before it, up to which the text may have `limit` tokens: it has more up
+    /// to every place behind that, whatever its tokens.
+    pub(super) fn last_end(&self, high: usize, limit: usize) -> Result<usize> {
+        let splitter = self.truncator.encoding.splitter();
+        let borders = self.walk.borders.iter().rev();
+        let mut settled = borders.filter(|border| {
+            border.position <= high
+                && border.before <= limit
+                && splitter.is_settled(self.text, border.position)
+        });
+        let Some(border) = settled.next().filter(|_| self.walk.is_normal) else { return Ok(high) };
+        if self.has_special(border.position, high) {
+            return Ok(high);
+        }
+        let bytes = &self.text.as_bytes()[border.position..high];
+        let longest = self.truncator.encoding.longest_tokens()?;
+        let end = border.position + longest.furthest_end(bytes, limit - border.before);
+        Ok(floor(self.text, end))
+    }
+
+    /// The first place, `low` or behind it, from which on the text up to `anchor`, a safe cut, may have
+    /// `limit` tokens.
+    pub(super) fn first_start(&self, low: usize, anchor: Border, limit: usize) -> Result<usize> {
+        let is_family = self.truncator.encoding.splitter().is_family();
+        if !is_family || !self.walk.is_normal || self.has_special(low, anchor.position) {
+            return Ok(low);
+        }
+        let bytes = &self.text.as_bytes()[low..anchor.position];
+        let longest = self.truncator.encoding.longest_tokens()?;
+        Ok(ceil(self.text, low + longest.furthest_start(bytes, limit)))
+    }
+
+    /// The run that is cut, if that is before its end and up to `high`, and the tokens before it.
+    pub(super) fn run_to_cut(&self, high: usize) -> Option<(Range<usize>, usize)> {
+        let run = self.run.clone().filter(|run| run.start < high && high < run.end)?;
+        let before = self.long.as_ref()?.before;
+        (self.walk.is_normal && !self.has_special(run.start, run.end)).then_some((run, before))
+    }
+
+    /// The run that is cut, if that is behind its start and at `low` at least, and it ends at `end`.
+    pub(super) fn run_to_start(&self, low: usize, end: usize) -> Option<Range<usize>> {
+        let run = self.run.clone().filter(|run| run.start < low && run.end == end)?;
+        (self.walk.is_normal && !self.has_special(run.start, run.end)).then_some(run)
+    }
+
+    /// Whether a special token may stand, in part, between these places.
+    fn has_special(&self, start: usize, end: usize) -> bool {
+        end > self.walk.searched
+            || self.walk.special.iter().any(|span| start < span.end && span.start < end)
+    }
+
+    /// The tokens of the text up to `end`; some number above `limit` if there are more than that.
+    /// `None` where only encoding all of it can tell.
+    ///
+    /// The pieces before a settled border are those of the text. From there on pieces are cut one
+    /// after the other: where each ends depends on nothing before it.
+    pub(super) fn prefix(&self, end: usize, limit: usize) -> Result<Option<usize>> {
+        let splitter = self.truncator.encoding.splitter();
+        if !self.walk.is_normal || !splitter.is_family() {
+            return Ok(None);
+        }
+        if let (Some(run), Some(long)) = (&self.run, &self.long)
+            && run.start < end
+            && end <= run.end
+            && !self.has_special(run.start, end)
+        {
+            return Ok(Some(long.before + long.prefix(end)?));
+        }
+        let borders = &self.walk.borders;
+        let known = borders.partition_point(|border| border.position <= end);
+        let is_settled = |border: &Border| splitter.is_settled(self.text, border.position);
+        let Some(mut at) = borders[..known].iter().rposition(is_settled) else { return Ok(None) };
+        let Border { mut position, before: mut count } = borders[at];
+        if self.has_special(position, end) {
+            return Ok(None);
+        }
+        let text = &self.text[..end];
+        while position < end && count <= limit {
+            let next = splitter.piece_end(text, position).unwrap_or(end);
+            while at + 1 < known && borders[at].position < position {
+                at += 1;
+            }
+            // (Behind the first border some may be left out.)
+            let is_known = at > 0
+                && borders[at].position == position
+                && borders.get(at + 1).is_some_and(|border| border.position == next);
+            count += if is_known {
+                borders[at + 1].before - borders[at].before
+            } else {
+                self.count_piece(position, next)?
+            };
+            position = next;
+        }
+        Ok(Some(count))
+    }
+
+    /// The tokens of the text from `start` on. `None` where only encoding all of it can tell. The text
+    /// has `total` tokens.
+    ///
+    /// Once a piece ends at a border of the text, the rest has the pieces of the text.
+    pub(super) fn suffix(&self, start: usize, total: usize) -> Result<Option<usize>> {
+        let splitter = self.truncator.encoding.splitter();
+        if !self.walk.is_normal || !splitter.is_family() {
+            return Ok(None);
+        }
+        let borders = &self.walk.borders;
+        // Up to where there is text without special tokens.
+        let special = self.walk.special.iter().find(|span| start < span.end);
+        let end = special.map_or(self.text.len(), |span| span.start);
+        let text = &self.text[..end];
+        let mut at = borders.partition_point(|border| border.position < start);
+        let (mut position, mut count) = (start, 0);
+        let mut starts = Vec::new();
+        loop {
+            while borders.get(at).is_some_and(|border| border.position < position) {
+                at += 1;
+            }
+            if let Some(border) = borders.get(at).filter(|border| border.position == position) {
+                count += total - border.before;
+                break;
+            }
+            if let Some(rest) = self.rests.borrow().get(&position) {
+                count += rest;
+                break;
+            }
+            if position == self.text.len() {
+                break;
+            }
+            if position >= end {
+                return Ok(None);
+            }
+            if starts.len() < KEPT_STARTS {
+                starts.push((position, count));
+            }
+            let next = match &self.run {
+                // (The last character of a run may begin another piece.)
+                Some(run) if run.start <= position && position + CHARACTER < run.end => run.end,
+                _ => splitter.piece_end(text, position).unwrap_or(end),
+            };
+            if next > self.walk.searched {
+                return Ok(None);
+            }
+            count += self.count_piece(position, next)?;
+            position = next;
+        }
+        if starts.len() == KEPT_STARTS {
+            let mut rests = self.rests.borrow_mut();
+            rests.extend(starts.into_iter().map(|(start, before)| (start, count - before)));
+        }
+        Ok(Some(count))
+    }
+
+    /// The tokens of a piece of the cut text.
+    fn count_piece(&self, start: usize, end: usize) -> Result<usize> {
+        let span = start..end;
+        match &self.long {
+            Some(long) if span.len() > LONG_PIECE && long.begins_with(&span) => long.prefix(end),
+            Some(long) if span.len() > LONG_PIECE && long.ends_with(&span) => long.suffix(start),
+            _ => self.truncator.encoding.count_piece(&self.text.as_bytes()[span]),
+        }
+    }
+}

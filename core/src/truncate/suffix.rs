@@ -1,0 +1,136 @@
+//! The longest suffix that fits.
+
+use super::split_text::{CHARACTER, SplitText};
+use super::walk::Border;
+use super::{CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, ceil, farthest, positions};
+use crate::error::Result;
+
+/// Where the last safe cut before a place is.
+enum SafeCut {
+    At(usize),
+    /// Not among the characters that are looked at.
+    Far,
+    /// Not between the beginning of the text and the place, which are near.
+    BeforeText,
+}
+
+impl Truncator<'_> {
+    pub(super) fn suffix(&self, text: &str, max_tokens: usize) -> Result<usize> {
+        let mut size = max_tokens.saturating_mul(6).saturating_add(64);
+        if !self.encoding.splitter().is_family() {
+            size = text.len();
+        }
+        loop {
+            let from = ceil(text, text.len().saturating_sub(size));
+            let window = &text[from..];
+            let total = self.count(window, usize::MAX)?;
+            // What the window begins with may be cut in another way than in the text.
+            let enough = max_tokens.saturating_add(TOKENS_BEFORE + CHANGED);
+            if (from == 0 || total > enough)
+                && let Some(start) = self.suffix_of(window, max_tokens, total, from == 0)?
+            {
+                return Ok(from + start);
+            }
+            size = size.saturating_mul(2);
+        }
+    }
+
+    /// Where the longest suffix of `text`, which has `total` tokens, starts that fits. `None` if it
+    /// may start before `text`, where that is not all of the text.
+    fn suffix_of(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        total: usize,
+        is_all: bool,
+    ) -> Result<Option<usize>> {
+        let Some(surplus) = total.checked_sub(max_tokens).filter(|&surplus| surplus > 0) else {
+            return Ok(Some(0));
+        };
+        let walk = self.walk(text, surplus - 1)?;
+        let borders = &walk.borders;
+        let end = Border { position: text.len(), before: total };
+        let first = borders.partition_point(|border| border.before < surplus);
+        // From a safe cut on, tokens are the same whatever stands before. (A cut among digits, or in
+        // a run of one letter, may change the groups of all that follow.)
+        let is_safe = |border: &&Border| self.is_safe(text, border.position);
+        let anchor = borders.iter().skip(first).find(is_safe).copied().unwrap_or(end);
+        // So the longest suffix starts behind the last safe cut with too many tokens.
+        let next = borders.get(first).map_or(text.len(), |border| border.position);
+        let long = match first.checked_sub(1).map(|before| borders[before]) {
+            Some(before) => {
+                self.long_piece(text, before.position..next, before.before, &walk.passed)?
+            }
+            None => None,
+        };
+        let low = match self.safe_before(text, next) {
+            SafeCut::At(cut) if text[cut..anchor.position].chars().count() <= 2 * STRETCH => cut,
+            SafeCut::BeforeText if is_all => 0,
+            SafeCut::BeforeText => return Ok(None),
+            // In a long stretch the tokens tell.
+            _ => match &long {
+                Some(long) => {
+                    let passed = long.borders.partition_point(|border| border.before < surplus);
+                    long.borders[passed.saturating_sub(TOKENS_BEHIND)].position
+                }
+                None => borders[first.saturating_sub(CHANGED)].position,
+            },
+        };
+        // From here on the tokens are the same with a cut.
+        let near = long.as_ref().map_or(anchor.position, |long| {
+            let passed = long.borders.partition_point(|border| border.before < surplus);
+            long.borders.get(passed).map_or(anchor.position, |border| border.position)
+        });
+        let split = SplitText::new(*self, text, &walk, long);
+        let low =
+            split.first_start(low, anchor, max_tokens.saturating_sub(total - anchor.before))?;
+        let fits = |start: usize| {
+            if let Some(count) = split.suffix(start, total)? {
+                return Ok(count <= max_tokens);
+            }
+            let room = max_tokens - (total - anchor.before).min(max_tokens);
+            let is_end = anchor.position == text.len();
+            Ok((is_end || self.count(&text[start..anchor.position], room)? <= room)
+                && self.count(&text[start..], max_tokens)? <= max_tokens)
+        };
+        let room = max_tokens.saturating_sub(total - anchor.before);
+        let run = split.run_to_start(low, anchor.position);
+        if let Some(length) = run.as_ref().and_then(|run| self.runs.length(text, run, room)) {
+            return Ok(Some(anchor.position - length));
+        }
+        for high in [near, anchor.position] {
+            let candidates = positions(text, low..high.clamp(low, anchor.position))?;
+            let count = candidates.len();
+            if let Some(found) = farthest(count, |index| fits(candidates[count - 1 - index]))? {
+                let start = candidates[count - 1 - found];
+                if let Some(run) = run.filter(|run| start + CHARACTER < run.end) {
+                    let found = (room, run.end - start, run.end - low);
+                    self.runs.keep(text, &run, found);
+                }
+                return Ok(Some(start));
+            }
+        }
+        // The anchor fits, if nothing else does.
+        Ok(Some(anchor.position))
+    }
+
+    /// Whether `text` can be cut at `position` without changing a piece before or behind it.
+    fn is_safe(&self, text: &str, position: usize) -> bool {
+        let before = &text[..ceil(text, position + 1)];
+        self.encoding.splitter().safe_cut(before, position) == Some(position)
+    }
+
+    /// The last safe cut before `position`, no more than [`STRETCH`] characters away.
+    fn safe_before(&self, text: &str, position: usize) -> SafeCut {
+        if !self.encoding.splitter().is_family() {
+            return SafeCut::Far;
+        }
+        let mut starts = text[..position].char_indices().rev().map(|(start, _)| start);
+        let mut near = starts.by_ref().take(STRETCH);
+        match near.find(|&start| self.is_safe(text, start)) {
+            Some(cut) => SafeCut::At(cut),
+            None if starts.next().is_none() => SafeCut::BeforeText,
+            None => SafeCut::Far,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Walks over a text that end where a limit of tokens is passed.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::{ControlFlow, Range};
+
+use super::{CHANGED, TOKENS_BEFORE, Truncator, floor};
+use crate::error::Result;
+use crate::memory::reserve;
+use crate::sink::Sink;
+use crate::special_tokens::Selection;
+
+/// A place in the text between two tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Border {
+    pub(super) position: usize,
+    /// Tokens before it.
+    pub(super) before: usize,
+}
+
+/// What a walk over (the beginning of) a text found.
+pub(super) struct Walk {
+    /// The borders of pieces around the place where the limit is passed: the last ones with at
+    /// most `limit` tokens before them, and the first ones with more.
+    pub(super) borders: Vec<Border>,
+    /// Tokens in all, as far as the walk went.
+    pub(super) total: usize,
+    /// The ids of the piece in which the limit is passed.
+    pub(super) passed: Vec<u32>,
+    /// The special tokens found.
+    pub(super) special: Vec<Range<usize>>,
+    /// Up to where all special tokens have been found.
+    pub(super) searched: usize,
+    /// Whether normalization leaves the text as it is.
+    pub(super) is_normal: bool,
+}
+
+/// Counts, and keeps the borders around a limit.
+struct BorderSink {
+    ids: Vec<u32>,
+    counted: usize,
+    limit: usize,
+    borders: VecDeque<Border>,
+    /// The first of the ids of the last piece.
+    piece: usize,
+    passed: Option<Vec<u32>>,
+    special: Vec<Range<usize>>,
+}
+
+impl BorderSink {
+    /// Keeps the ids of the last piece, if the limit is passed in it.
+    fn note_passed(&mut self) {
+        if self.passed.is_none() && self.counted + self.ids.len() > self.limit {
+            self.passed = Some(self.ids.split_off(self.piece));
+            self.ids.extend_from_slice(self.passed.as_deref().unwrap_or_default());
+        }
+    }
+
+    /// How many borders have more tokens before them than the limit.
+    fn beyond(&self) -> usize {
+        self.borders.iter().rev().take_while(|border| border.before > self.limit).count()
+    }
+}
+
+impl Sink for BorderSink {
+    const WANTS_PIECES: bool = true;
+
+    fn ids(&mut self) -> &mut Vec<u32> {
+        &mut self.ids
+    }
+
+    fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
+        // Any of them may be a special token.
+        reserve(&mut self.special, pieces)?;
+        reserve(&mut self.ids, ids)
+    }
+
+    fn batch_done(&mut self) -> ControlFlow<()> {
+        self.note_passed();
+        self.counted += self.ids.len();
+        self.ids.clear();
+        if self.beyond() > CHANGED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn piece(&mut self, bytes: Range<usize>) {
+        let border = Border { position: bytes.start, before: self.counted + self.ids.len() };
+        if border.before <= self.limit {
+            if self.borders.len() > CHANGED + 1 {
+                self.borders.pop_front();
+            }
+            self.borders.push_back(border);
+        } else {
+            self.note_passed();
+            if self.borders.len() < 3 * CHANGED {
+                self.borders.push_back(border);
+            }
+        }
+        self.piece = self.ids.len();
+    }
+
+    fn special(&mut self, bytes: Range<usize>) {
+        self.special.push(bytes.clone());
+        self.piece(bytes);
+    }
+}
+
+impl Truncator<'_> {
+    /// Walks as much of the beginning of `text` as it takes to pass the limit.
+    pub(super) fn walk_window<'a>(&self, text: &'a str, limit: usize) -> Result<(&'a str, Walk)> {
+        let mut size = limit.saturating_mul(6).saturating_add(64);
+        loop {
+            let window = &text[..floor(text, size)];
+            let walk = self.walk(window, limit)?;
+            let beyond = walk.borders.iter().filter(|border| border.before > limit).count();
+            if window.len() == text.len()
+                || beyond > CHANGED
+                || walk.total > limit.saturating_add(2 * TOKENS_BEFORE)
+            {
+                return Ok((window, walk));
+            }
+            size = size.saturating_mul(2);
+        }
+    }
+
+    pub(super) fn walk(&self, text: &str, limit: usize) -> Result<Walk> {
+        let (normal, alignment) = self.encoding.normalization().align(text)?;
+        let mut sink = BorderSink {
+            ids: Vec::new(),
+            counted: 0,
+            limit,
+            borders: VecDeque::new(),
+            piece: 0,
+            passed: None,
+            special: Vec::new(),
+        };
+        self.encoding.encode_normal(&normal, self.allowed, &mut sink)?;
+        let is_whole = sink.beyond() <= CHANGED || matches!(self.allowed, Selection::None);
+        let mut borders = vec![Border { position: 0, before: 0 }];
+        for border in sink.borders {
+            if let Some(position) = alignment.boundary(border.position)
+                && position > 0
+            {
+                borders.push(Border { position, ..border });
+            }
+        }
+        let mut special = sink.special;
+        special.iter_mut().for_each(|span| *span = alignment.original(span.clone()));
+        let last = borders.last().map_or(0, |border| border.position);
+        let searched = if is_whole { text.len() } else { last };
+        let is_normal = matches!(normal, Cow::Borrowed(_));
+        let passed = sink.passed.unwrap_or_default();
+        Ok(Walk { borders, total: sink.counted, passed, special, searched, is_normal })
+    }
+}
