@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind, StartKind};
+use bpe_core::ablation::Mechanism;
 use bpe_core::special_tokens::automaton;
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2, memchr3};
@@ -35,7 +36,8 @@ pub(crate) struct Names {
 impl Names {
     /// `names` are sorted, distinct and not empty.
     pub(crate) fn new(names: &[&str], ids: Vec<u32>) -> Result<Self> {
-        let beginnings = beginnings(names);
+        let beginnings =
+            if Mechanism::Beginnings.is_used() { beginnings(names) } else { Vec::new() };
         if beginnings.is_empty() {
             return Ok(Self { automaton: automaton(names)?, ids, beginnings });
         }
