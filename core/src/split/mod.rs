@@ -88,6 +88,14 @@ impl Splitter {
         matches!(self.method, Method::Family(..))
     }
 
+    /// Whether where a piece begins and ends may depend on what stands before it.
+    pub(crate) fn looks_behind(&self) -> bool {
+        match &self.method {
+            Method::Family(..) => false,
+            Method::Pattern(pattern) => pattern.looks_behind(),
+        }
+    }
+
     /// Boundaries `text`, which is looked at on its own: its end is the end of the text for `$` and
     /// for look-ahead.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {

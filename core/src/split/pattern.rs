@@ -11,9 +11,18 @@ use super::linear::Linear;
 use super::{Batch, Piece};
 use crate::error::Result;
 
+/// How patterns are spelled that look at what stands before a match, beside `^`.
+const LOOK_BEHIND: [&str; 6] = ["(?<", r"\b", r"\B", r"\A", r"\G", r"\K"];
+
 /// A compiled pattern.
 #[derive(Debug, Clone)]
-pub(super) enum Pattern {
+pub(super) struct Pattern {
+    matcher: Matcher,
+    looks_behind: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Matcher {
     /// Matched in linear time.
     Linear(Box<Linear>),
     /// Matched by backtracking.
@@ -23,17 +32,25 @@ pub(super) enum Pattern {
 impl Pattern {
     pub(super) fn new(pattern: &str) -> Result<Self> {
         let regex = compile(pattern)?;
-        Ok(match Linear::new(pattern) {
-            Some(linear) => Pattern::Linear(Box::new(linear)),
-            None => Pattern::Backtracking(regex),
-        })
+        let matcher = match Linear::new(pattern) {
+            Some(linear) => Matcher::Linear(Box::new(linear)),
+            None => Matcher::Backtracking(regex),
+        };
+        let looks_behind = LOOK_BEHIND.iter().any(|spelling| pattern.contains(spelling))
+            || pattern.replace("[^", "").contains('^');
+        Ok(Self { matcher, looks_behind })
+    }
+
+    /// Whether a match may depend on what stands before it. (Some that do not are said to.)
+    pub(super) fn looks_behind(&self) -> bool {
+        self.looks_behind
     }
 
     /// The matches in `text`.
     pub(super) fn matches<'a>(&'a self, text: &'a str) -> PatternPieces<'a> {
-        match self {
-            Pattern::Linear(linear) => PatternPieces::Linear { linear, text, position: 0 },
-            Pattern::Backtracking(regex) => PatternPieces::Backtracking(regex.find_iter(text)),
+        match &self.matcher {
+            Matcher::Linear(linear) => PatternPieces::Linear { linear, text, position: 0 },
+            Matcher::Backtracking(regex) => PatternPieces::Backtracking(regex.find_iter(text)),
         }
     }
 }
