@@ -14,15 +14,16 @@ use crate::error::Result;
 /// How patterns are spelled that look at what stands before a match, beside `^`.
 const LOOK_BEHIND: [&str; 6] = ["(?<", r"\b", r"\B", r"\A", r"\G", r"\K"];
 
-/// A compiled pattern.
-#[derive(Debug, Clone)]
-pub(super) struct Pattern {
-    matcher: Matcher,
-    looks_behind: bool,
+/// Whether a match of `pattern` may depend on what stands before it. (Of some patterns it is said that
+/// do not look there.)
+pub(super) fn may_look_behind(pattern: &str) -> bool {
+    LOOK_BEHIND.iter().any(|spelling| pattern.contains(spelling))
+        || pattern.replace("[^", "").contains('^')
 }
 
+/// A compiled pattern.
 #[derive(Debug, Clone)]
-enum Matcher {
+pub(super) enum Pattern {
     /// Matched in linear time.
     Linear(Box<Linear>),
     /// Matched by backtracking.
@@ -32,25 +33,17 @@ enum Matcher {
 impl Pattern {
     pub(super) fn new(pattern: &str) -> Result<Self> {
         let regex = compile(pattern)?;
-        let matcher = match Linear::new(pattern) {
-            Some(linear) => Matcher::Linear(Box::new(linear)),
-            None => Matcher::Backtracking(regex),
-        };
-        let looks_behind = LOOK_BEHIND.iter().any(|spelling| pattern.contains(spelling))
-            || pattern.replace("[^", "").contains('^');
-        Ok(Self { matcher, looks_behind })
-    }
-
-    /// Whether a match may depend on what stands before it. (Some that do not are said to.)
-    pub(super) fn looks_behind(&self) -> bool {
-        self.looks_behind
+        Ok(match Linear::new(pattern) {
+            Some(linear) => Pattern::Linear(Box::new(linear)),
+            None => Pattern::Backtracking(regex),
+        })
     }
 
     /// The matches in `text`.
     pub(super) fn matches<'a>(&'a self, text: &'a str) -> PatternPieces<'a> {
-        match &self.matcher {
-            Matcher::Linear(linear) => PatternPieces::Linear { linear, text, position: 0 },
-            Matcher::Backtracking(regex) => PatternPieces::Backtracking(regex.find_iter(text)),
+        match self {
+            Pattern::Linear(linear) => PatternPieces::Linear { linear, text, position: 0 },
+            Pattern::Backtracking(regex) => PatternPieces::Backtracking(regex.find_iter(text)),
         }
     }
 }
