@@ -14,7 +14,8 @@ The rows: ``fresh`` is a text that is the first for the encoding; ``first`` one 
 other text of the kind; ``again`` the same text once more; ``documents`` new text in documents of
 4 KB, one call each; ``words`` what stands between spaces, one call each; ``threads`` documents on
 two threads, and ``threads-again`` those documents once more, each as likely as not on the other
-thread. Texts are the odd lines of a corpus, and what comes before are its even lines.
+thread; ``added`` is ``again`` for a ``tokenizer.json`` of the encoding to which 1,000 tokens were
+added, and ``added-often`` the same with one of them in every line. Texts are the odd lines of a corpus, and what comes before are its even lines.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ MECHANISMS = (
     Mechanism("first-parts", ("fresh", "first", "documents")),
     Mechanism("scan", ("first", "words")),
     Mechanism("vectors", ("fresh", "first", "again")),
+    Mechanism("beginnings", ("added", "added-often"), lists=True),
 )
 
 
@@ -150,13 +152,16 @@ def serve_lists(encoding: str) -> None:
 
     if Path(bpe_engine.__file__).parents[1] != Path.cwd():
         raise RuntimeError(f"{bpe_engine.__file__} is not the build in {Path.cwd()}")
-    enc = bpe_engine.get_encoding(encoding)
     texts: dict[str, tuple[str, str]] = {}
     for line in sys.stdin:
         row, path = line.rstrip("\n").split(" ", 1)
         if path not in texts:
             texts[path] = halves(Path(path).read_text(encoding="utf-8"))
         even, odd = texts[path]
+        if row.startswith("added"):
+            print(_time_with_added_tokens(encoding, odd, often=row == "added-often"), flush=True)
+            continue
+        enc = bpe_engine.get_encoding(encoding)
         enc.clear_cache()
         enc.encode_ordinary(even)
         if row == "again":
@@ -164,6 +169,27 @@ def serve_lists(encoding: str) -> None:
         start = time.process_time_ns()
         enc.encode_ordinary(odd)
         print((time.process_time_ns() - start) / 1e3, flush=True)
+
+
+def _time_with_added_tokens(encoding: str, text: str, often: bool) -> float:
+    """Microseconds that a text takes once more in a tokenizer with many added tokens."""
+    from bpe_engine.hf import Tokenizer
+
+    from .cases.tokenizer_files import tokenizer_json
+
+    file = Path(f"{encoding}.json")
+    if not file.exists():
+        tokenizer = Tokenizer.from_str(tokenizer_json(encoding))
+        tokenizer.add_special_tokens([f"<|reserved_{number}|>" for number in range(1000)])
+        tokenizer.save(str(file))
+    tokenizer = Tokenizer.from_file(str(file))
+    if often:
+        lines = text.splitlines(keepends=True)
+        text = "".join(f"<|reserved_{place % 1000}|>{line}" for place, line in enumerate(lines))
+    tokenizer.encode(text)
+    start = time.process_time_ns()
+    tokenizer.encode(text)
+    return (time.process_time_ns() - start) / 1e3
 
 
 #: (mechanism, encoding, row, corpus) -> time without it / time with it.

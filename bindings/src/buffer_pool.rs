@@ -32,7 +32,7 @@ const ADDED: usize = 64;
 /// Room for the ids of this many bytes of text, and for what looking them up asks for beyond them,
 /// more than they need in most cases: to grow a buffer would copy it.
 pub fn likely_ids(bytes: usize) -> usize {
-    if bytes < LONG { bytes.min(bytes / 4 + 2048) + 40 } else { bytes / 2 }
+    if bytes < LONG { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
 }
 
 /// Room for the bytes of this many ids.

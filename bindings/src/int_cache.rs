@@ -7,7 +7,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use bpe_core::ablation::Mechanism;
-use bpe_core::memory::{advise_huge_pages, prefetch};
+use bpe_core::memory::{Zeroed, advise_huge_pages, prefetch};
+use bpe_core::once::LockFreeOnce;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -19,15 +20,29 @@ use crate::objects::push;
 const READY: usize = 1 << 18;
 
 /// The `int` of each id, made when it is first needed and kept until the process ends: at most
-/// `READY` objects of 32 bytes, shared by all encodings. The system maps pages of the table as they
-/// are first written to. A null pointer: not made yet.
-static INTS: [AtomicPtr<ffi::PyObject>; READY] = [const { AtomicPtr::new(ptr::null_mut()) }; READY];
+/// `READY` objects of 32 bytes, shared by all encodings. A null pointer: not made yet.
+type Ints = [AtomicPtr<ffi::PyObject>; READY];
+
+/// The memory of the table, on one huge page: of small ones, a text touches hundreds for the first
+/// time, which takes longer than to make the `int`s.
+static TABLE: LockFreeOnce<Zeroed> = LockFreeOnce::new();
+
+/// The table, if there is memory for it.
+fn ints() -> Option<&'static Ints> {
+    let memory = TABLE.get_or_try_init(|| Zeroed::new(size_of::<Ints>()).ok_or(())).ok()?;
+    // SAFETY: the memory stays until the process ends, is aligned to more than a pointer, has
+    // `READY` of them, all null at first, and is only used here.
+    Some(unsafe { &*memory.as_ptr().cast::<Ints>() })
+}
 
 /// A list of the ids.
 pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    let Some(ints) = ints() else {
+        return filled(py, ids.len(), |index| make(py, ids[index]));
+    };
     filled(py, ids.len(), |index| {
-        prefetch_ints(ids, index);
-        int(py, ids[index])
+        prefetch_ints(ints, ids, index);
+        int(py, ints, ids[index])
     })
 }
 
@@ -38,7 +53,11 @@ pub fn repeated<'py>(
     runs: impl Iterator<Item = (u32, usize)>,
 ) -> PyResult<Bound<'py, PyList>> {
     let mut numbers = runs.flat_map(|(number, times)| std::iter::repeat_n(number, times));
-    filled(py, count, |_| int(py, numbers.next().unwrap_or(0)))
+    let mut next = move || numbers.next().unwrap_or(0);
+    match ints() {
+        Some(ints) => filled(py, count, |_| int(py, ints, next())),
+        None => filled(py, count, |_| make(py, next())),
+    }
 }
 
 /// A list of positions in a text.
@@ -124,11 +143,11 @@ const INT_AHEAD: usize = 48;
 /// Prefetches for the ids after `ids[index]`: both an `int` and its pointer may be anywhere in
 /// memory.
 #[inline(always)]
-fn prefetch_ints(ids: &[u32], index: usize) {
-    if let Some(slot) = ids.get(index + POINTER_AHEAD).and_then(|&id| INTS.get(id as usize)) {
+fn prefetch_ints(ints: &Ints, ids: &[u32], index: usize) {
+    if let Some(slot) = ids.get(index + POINTER_AHEAD).and_then(|&id| ints.get(id as usize)) {
         prefetch(slot);
     }
-    if let Some(slot) = ids.get(index + INT_AHEAD).and_then(|&id| INTS.get(id as usize)) {
+    if let Some(slot) = ids.get(index + INT_AHEAD).and_then(|&id| ints.get(id as usize)) {
         let int = slot.load(Ordering::Relaxed);
         if !int.is_null() {
             // SAFETY: a pointer in the table is an `int` that lives until the process ends.
@@ -139,8 +158,8 @@ fn prefetch_ints(ids: &[u32], index: usize) {
 
 /// The `int` of `id`, as a reference that the caller owns, or null with an exception set.
 #[inline(always)]
-fn int(py: Python<'_>, id: u32) -> *mut ffi::PyObject {
-    let slot = INTS.get(id as usize).filter(|_| Mechanism::IntCache.is_used());
+fn int(py: Python<'_>, ints: &Ints, id: u32) -> *mut ffi::PyObject {
+    let slot = ints.get(id as usize).filter(|_| Mechanism::IntCache.is_used());
     let Some(slot) = slot else { return make(py, id) };
     let int = slot.load(Ordering::Acquire);
     if int.is_null() {

@@ -38,6 +38,8 @@ pub enum Mechanism {
     Scan,
     /// Without: portable code in place of vector instructions.
     Vectors,
+    /// Without: added tokens of a `tokenizer.json` are looked for with an automaton alone.
+    Beginnings,
 }
 
 impl Mechanism {
@@ -58,6 +60,7 @@ impl Mechanism {
         ("first-parts", Mechanism::FirstParts),
         ("scan", Mechanism::Scan),
         ("vectors", Mechanism::Vectors),
+        ("beginnings", Mechanism::Beginnings),
     ];
 
     /// Whether it is in use.

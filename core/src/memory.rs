@@ -11,7 +11,7 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Zeroed memory, on huge pages where the system grants them: look-ups at random places then seldom
 /// miss the processor's cache of page addresses. Pages are mapped when they are first touched.
 #[derive(Debug)]
-pub(crate) struct Zeroed {
+pub struct Zeroed {
     map: MmapMut,
     start: usize,
     length: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Zeroed {
 
 impl Zeroed {
     /// `length` bytes, or `None` when the system has no memory for them.
-    pub(crate) fn new(length: usize) -> Option<Self> {
+    pub fn new(length: usize) -> Option<Self> {
         let map = MmapMut::map_anon(length + HUGE_PAGE).ok()?;
         // Best effort: systems without huge pages use small ones.
         #[cfg(target_os = "linux")]
@@ -28,6 +28,11 @@ impl Zeroed {
         }
         let start = map.as_ptr().align_offset(HUGE_PAGE);
         Some(Self { map, start, length })
+    }
+
+    /// The first byte, aligned to [`HUGE_PAGE`].
+    pub fn as_ptr(&self) -> *const u8 {
+        self.map.as_ptr().wrapping_add(self.start)
     }
 
     #[inline(always)]

@@ -29,12 +29,23 @@ impl<T> LockFreeOnce<T> {
         Self { value: AtomicPtr::new(ptr::null_mut()), owned: PhantomData }
     }
 
+    /// With a value that is there already.
+    pub fn with(value: Box<T>) -> Self {
+        Self { value: AtomicPtr::new(Box::into_raw(value)), owned: PhantomData }
+    }
+
     /// The value, if it has been made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         // SAFETY: null, or a value that was complete when it was stored (`Release`), which stays
         // in place until `self` is dropped.
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The value, to be changed, if it has been made.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: as in `get`; nobody else holds a reference to `self`.
+        unsafe { self.value.get_mut().as_mut() }
     }
 
     /// The value; `make` makes it if nobody has.
@@ -113,6 +124,15 @@ mod tests {
         assert_eq!(Arc::strong_count(&counted), 2);
         drop(once);
         assert_eq!(Arc::strong_count(&counted), 1);
+    }
+
+    #[test]
+    fn a_value_that_is_there_is_kept_and_can_be_changed() {
+        let mut once = LockFreeOnce::with(Box::new(3));
+        assert_eq!(once.get_or_init(|| 4), &3);
+        *once.get_mut().unwrap() = 5;
+        assert_eq!(once.get(), Some(&5));
+        assert_eq!(LockFreeOnce::<u8>::new().get_mut(), None);
     }
 
     #[test]

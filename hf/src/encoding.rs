@@ -17,6 +17,24 @@ pub struct Details {
     pub words: Vec<Option<u32>>,
 }
 
+impl Details {
+    fn slice(&self, range: Range<usize>) -> Result<Self> {
+        Ok(Self {
+            tokens: copied(&self.tokens[range.clone()])?,
+            offsets: copied(&self.offsets[range.clone()])?,
+            words: copied(&self.words[range])?,
+        })
+    }
+}
+
+/// A copy of the items, if there is memory for them.
+pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
+    let mut copy = Vec::new();
+    reserve(&mut copy, items.len())?;
+    copy.extend_from_slice(items);
+    Ok(copy)
+}
+
 /// What a token takes at least.
 type Token = (u32, String, (usize, usize), Option<u32>);
 
@@ -115,22 +133,46 @@ impl Encoding {
         }
     }
 
-    fn slice(&self, range: Range<usize>) -> Self {
-        Self {
-            ids: self.ids[range.clone()].to_vec(),
+    /// A copy, if there is memory for it.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Self {
+            ids: copied(&self.ids)?,
+            details: match &self.details {
+                Some(details) => Some(Box::new(details.slice(0..details.tokens.len())?)),
+                None => None,
+            },
+            overflowing: Self::try_clone_all(&self.overflowing)?,
+            // These have an item for each run of tokens and for each sequence.
+            type_ids: self.type_ids.clone(),
+            special_tokens_mask: self.special_tokens_mask.clone(),
+            attention_mask: self.attention_mask.clone(),
+            sequence_ranges: self.sequence_ranges.clone(),
+        })
+    }
+
+    /// Copies of all of them.
+    pub fn try_clone_all(encodings: &[Self]) -> Result<Vec<Self>> {
+        let mut copies = Vec::new();
+        reserve(&mut copies, encodings.len())?;
+        for encoding in encodings {
+            copies.push(encoding.try_clone()?);
+        }
+        Ok(copies)
+    }
+
+    fn slice(&self, range: Range<usize>) -> Result<Self> {
+        Ok(Self {
+            ids: copied(&self.ids[range.clone()])?,
             type_ids: self.type_ids.slice(range.clone()),
             special_tokens_mask: self.special_tokens_mask.slice(range.clone()),
             attention_mask: self.attention_mask.slice(range.clone()),
-            details: self.details.as_ref().map(|details| {
-                Box::new(Details {
-                    tokens: details.tokens[range.clone()].to_vec(),
-                    offsets: details.offsets[range.clone()].to_vec(),
-                    words: details.words[range].to_vec(),
-                })
-            }),
+            details: match &self.details {
+                Some(details) => Some(Box::new(details.slice(range)?)),
+                None => None,
+            },
             overflowing: Vec::new(),
             sequence_ranges: Vec::new(),
-        }
+        })
     }
 
     /// Keeps at most `max_length` tokens. With `keeps_overflow` the rest becomes overflow, in parts
@@ -162,8 +204,8 @@ impl Encoding {
         }
         if !keeps_overflow {
             *self = match direction {
-                Direction::Right => self.slice(0..max_length),
-                Direction::Left => self.slice(length - max_length..length),
+                Direction::Right => self.slice(0..max_length)?,
+                Direction::Left => self.slice(length - max_length..length)?,
             };
             return Ok(());
         }
@@ -172,9 +214,10 @@ impl Encoding {
         let mut done = 0;
         loop {
             let (start, end) = (done, (done + max_length).min(length));
+            reserve(&mut parts, 1)?;
             parts.push(match direction {
-                Direction::Right => self.slice(start..end),
-                Direction::Left => self.slice(length - end..length - start),
+                Direction::Right => self.slice(start..end)?,
+                Direction::Left => self.slice(length - end..length - start)?,
             });
             if end == length {
                 break;
@@ -201,14 +244,16 @@ impl Encoding {
         let mut overflowing = Vec::new();
         for own in &self.overflowing {
             for right in std::iter::once(&other).chain(&other.overflowing) {
-                let mut merged = own.clone();
-                merged.merge_with(right.clone(), growing_offsets)?;
+                let mut merged = own.try_clone()?;
+                merged.merge_with(right.try_clone()?, growing_offsets)?;
+                reserve(&mut overflowing, 1)?;
                 overflowing.push(merged);
             }
         }
         for right in &other.overflowing {
-            let mut merged = self.clone();
-            merged.merge_with(right.clone(), growing_offsets)?;
+            let mut merged = self.try_clone()?;
+            merged.merge_with(right.try_clone()?, growing_offsets)?;
+            reserve(&mut overflowing, 1)?;
             overflowing.push(merged);
         }
         let length = self.len();
@@ -219,6 +264,7 @@ impl Encoding {
                 None => self.sequence_ranges.push((sequence, range)),
             }
         }
+        reserve(&mut self.ids, other.ids.len())?;
         self.ids.extend(other.ids);
         self.type_ids.append(&other.type_ids);
         self.special_tokens_mask.append(&other.special_tokens_mask);
@@ -226,6 +272,9 @@ impl Encoding {
         if let (Some(own), Some(more)) = (&mut self.details, other.details) {
             let last = own.offsets.last().map_or(0, |offsets| offsets.1);
             let grow = if growing_offsets { last } else { 0 };
+            reserve(&mut own.tokens, more.tokens.len())?;
+            reserve(&mut own.words, more.words.len())?;
+            reserve(&mut own.offsets, more.offsets.len())?;
             own.tokens.extend(more.tokens);
             own.words.extend(more.words);
             own.offsets.extend(more.offsets.iter().map(|&(start, end)| (start + grow, end + grow)));

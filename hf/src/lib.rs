@@ -56,6 +56,7 @@ pub mod tokenizer;
 
 pub use added::AddedToken;
 pub use bytes::text_of;
+pub use encode::Encoded;
 pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use tokenizer::Sequence;

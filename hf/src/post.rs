@@ -1,5 +1,7 @@
 //! What is done with ids after they were found: truncation, post-processors, padding.
 
+use std::borrow::{Borrow, BorrowMut};
+
 use crate::bytes::CHAR_OF;
 use crate::encoding::{Encoding, check_overflow};
 use crate::error::{Error, Result};
@@ -60,6 +62,25 @@ impl PostProcessor {
         }
     }
 
+    /// Whether it changes nothing about one text without details but for saying that all tokens are
+    /// of it, where their type is 0.
+    pub(crate) fn keeps_text(&self, add_special_tokens: bool) -> bool {
+        match self {
+            Self::ByteLevel { .. } => true,
+            Self::RobertaProcessing { .. } | Self::BertProcessing { .. } => !add_special_tokens,
+            Self::TemplateProcessing { single, .. } => {
+                let mut sequences = single.iter().filter(|piece| {
+                    add_special_tokens || !matches!(piece, TemplatePiece::SpecialToken { .. })
+                });
+                let first = TemplatePiece::Sequence { id: SequenceId::A, type_id: 0 };
+                sequences.next() == Some(&first) && sequences.next().is_none()
+            }
+            Self::Sequence { processors } => {
+                processors.iter().all(|processor| processor.keeps_text(add_special_tokens))
+            }
+        }
+    }
+
     /// One encoding of one sequence, or of two.
     fn process(&self, mut sequences: Vec<Encoding>, add_special_tokens: bool) -> Result<Encoding> {
         for (number, encoding) in sequences.iter_mut().enumerate() {
@@ -89,7 +110,7 @@ impl PostProcessor {
             }
             Self::TemplateProcessing { single, pair, .. } => {
                 let template = if sequences.len() == 1 { single } else { pair };
-                self.fill_template(template, sequences, add_special_tokens)
+                self.fill_template(template, sequences, add_special_tokens)?
             }
             Self::RobertaProcessing { sep, cls, trim_offsets, add_prefix_space } => {
                 if *trim_offsets {
@@ -129,8 +150,8 @@ impl PostProcessor {
         template: &[TemplatePiece],
         mut sequences: Vec<Encoding>,
         add_special_tokens: bool,
-    ) -> Vec<Encoding> {
-        let Self::TemplateProcessing { special_tokens, .. } = self else { return sequences };
+    ) -> Result<Vec<Encoding>> {
+        let Self::TemplateProcessing { special_tokens, .. } = self else { return Ok(sequences) };
         let detailed = sequences.iter().all(|encoding| encoding.details.is_some());
         let mut filled = Vec::with_capacity(template.len());
         let is_sequence = |piece: &TemplatePiece, wanted: SequenceId| matches!(piece, TemplatePiece::Sequence { id, .. } if *id == wanted);
@@ -145,7 +166,7 @@ impl PostProcessor {
                         filled.push(if is_last {
                             std::mem::take(encoding)
                         } else {
-                            encoding.clone()
+                            encoding.try_clone()?
                         });
                     }
                 }
@@ -158,7 +179,7 @@ impl PostProcessor {
                 TemplatePiece::SpecialToken { .. } => {}
             }
         }
-        filled
+        Ok(filled)
     }
 }
 
@@ -312,10 +333,10 @@ pub fn post_process(
 }
 
 /// Fills up the encodings of a batch. Returns the length.
-pub fn pad(encodings: &mut [Encoding], padding: &Padding) -> Result<usize> {
+pub fn pad<E: BorrowMut<Encoding>>(encodings: &mut [E], padding: &Padding) -> Result<usize> {
     let length = padded_length(encodings, padding);
     for encoding in encodings {
-        pad_to(encoding, length, padding)?;
+        pad_to(encoding.borrow_mut(), length, padding)?;
     }
     Ok(length)
 }
@@ -327,10 +348,12 @@ pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) 
 }
 
 /// The length that the encodings of a batch are filled up to.
-pub fn padded_length(encodings: &[Encoding], padding: &Padding) -> usize {
+pub fn padded_length<E: Borrow<Encoding>>(encodings: &[E], padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,
-        PaddingStrategy::BatchLongest => encodings.iter().map(Encoding::len).max().unwrap_or(0),
+        PaddingStrategy::BatchLongest => {
+            encodings.iter().map(|encoding| encoding.borrow().len()).max().unwrap_or(0)
+        }
     };
     match padding.pad_to_multiple_of {
         // No memory is large enough for what a number cannot say.

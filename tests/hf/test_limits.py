@@ -32,8 +32,8 @@ def in_a_process(code: str, megabytes: int = 4096) -> str:
     """What a program prints that has `ours`, little memory and a minute."""
     program = f"""
         import gc, resource, sys
-        resource.setrlimit(resource.RLIMIT_AS, ({megabytes} << 20,) * 2)
         from bpe_engine import hf
+        resource.setrlimit(resource.RLIMIT_AS, ({megabytes} << 20,) * 2)
         ours = hf.Tokenizer.from_str(sys.stdin.read())
     """
     program = textwrap.dedent(program) + textwrap.dedent(code)
@@ -121,6 +121,22 @@ def test_overflow_that_no_memory_holds():
             print("MemoryError", ours.encode("abc").ids)
     """
     assert in_a_process(code, megabytes=600) == "MemoryError [64, 65]"
+
+
+@pytest.mark.parametrize("megabytes", range(150, 300, 50))
+def test_truncation_of_a_text_that_memory_holds_once(megabytes):
+    # The overflow is made of a copy of all the ids, 60 MB here.
+    code = """
+        text = "ab " * 5_000_000
+        try:
+            ours.encode(text)
+            ours.enable_truncation(5)
+            ours.encode(text)
+        except MemoryError:
+            ours.enable_truncation(5)
+        print(ours.encode("abcabc").ids)
+    """
+    assert in_a_process(code, megabytes) == "[64, 65, 66, 64, 65]"
 
 
 def test_overflow_far_longer_than_the_text_is_refused():
@@ -235,5 +251,22 @@ def test_added_tokens_that_begin_alike():
     for chosen in (contents, contents[:2], [*contents, "a<"], ["<<", "<"]):
         added = [AddedToken(content, normalized=False) for content in chosen]
         ours, theirs = both(made(added=added).to_str())
-        for text in ("<a><ab<abc<|x|>y<|x|<<<a", "<é<é><", "", "a<<a<", "<|x|><|x|>y"):
+        long = ["<|x <a" * 60, "<b" * 50 + "<a>" + "<c" * 50 + "<|x|>y", "-" * 70 + "<|x|>"]
+        for text in ("<a><ab<abc<|x|>y<|x|<<<a", "<é<é><", "", "a<<a<", "<|x|><|x|>y", *long):
             assert_same(ours.encode(text), theirs.encode(text), (chosen, text))
+
+
+@pytest.mark.parametrize("lengths", [range(2, 25), (2, 5, 24), (3, 24)], ids=str)
+def test_added_tokens_of_runs_of_spaces(lengths):
+    added = [AddedToken(" " * length, normalized=True) for length in lengths]
+    ours, theirs = both(made(added=[*added, "<x>"]).to_str())
+    texts = ["".join("x" * (length % 3) + " " * length for length in range(60))]
+    texts += [" " * length for length in (1, 2, 23, 24, 25, 100)]
+    texts += [
+        "  x" * 40,
+        "a b c" * 20,
+        "x  <x>   <x" * 10 + " " * 30,
+        "def f():\n    return 1\n" * 9,
+    ]
+    for text in texts:
+        assert_same(ours.encode(text), theirs.encode(text), (lengths, text))

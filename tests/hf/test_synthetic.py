@@ -391,6 +391,8 @@ def test_argument_errors_are_of_the_same_kind():
         lambda t: t.enable_truncation(5, direction="x"),
         lambda t: t.enable_padding(direction="x"),
         lambda t: t.add_tokens([3]),
+        lambda t: t.add_tokens("ab"),
+        lambda t: t.add_special_tokens("ab"),
     ]
     for number, call in enumerate(calls):
         with pytest.raises(Exception) as expected:

@@ -12,7 +12,7 @@ use pyo3::types::PyString;
 use super::OrRaise;
 use super::encoding::HfEncoding;
 use super::input::{Given, GivenInput};
-use super::state::{Origin, Source};
+use super::state::Origin;
 use super::tokenizer::{HfTokenizer, SHARE, aside};
 use crate::buffer_pool::{self, likely_ids};
 use crate::errors::OrRaise as _;
@@ -75,14 +75,12 @@ fn encode_all(
     add_special_tokens: bool,
     threads: usize,
 ) -> PyResult<Vec<HfEncoding>> {
-    let encode =
-        |input: Input<'_>| tokenizer.encode_lazily(input, add_special_tokens, false, Vec::new());
-    let made = encode_each(py, &given, threads, encode, super::to_python)?;
-    let (mut encodings, wholes): (Vec<_>, Vec<_>) = made.into_iter().unzip();
-    let length = tokenizer.pad(&mut encodings).or_raise()?;
-    let objects = encodings.into_iter().zip(wholes).zip(given).map(|((encoding, whole), given)| {
-        let origin = Origin::new(tokenizer.clone(), given, add_special_tokens, length, whole);
-        HfEncoding::new(encoding, Source::Input(origin))
+    let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
+    let mut made = encode_each(py, &given, threads, encode, super::to_python)?;
+    let length = tokenizer.pad_encoded(&mut made).or_raise()?;
+    let objects = made.into_iter().zip(given).map(|(encoded, given)| {
+        let origin = Origin::new(tokenizer.clone(), given, add_special_tokens, length);
+        HfEncoding::of_input(encoded, origin)
     });
     Ok(objects.collect())
 }
@@ -113,17 +111,17 @@ impl HfTokenizer {
         let second = pair.map(|pair| Given::read(pair, is_pretokenized)).transpose()?;
         let given = GivenInput { first, second };
         let tokenizer = self.current();
-        let (mut encoding, whole) = {
+        let mut encoded = {
             let read = given.utf8(py)?;
             let input = read.input();
             let size = input.size();
             let ids = buffer_pool::IDS.take(likely_ids(size));
-            let work = || tokenizer.encode_lazily(input, add_special_tokens, false, ids);
+            let work = || tokenizer.encode(input, add_special_tokens, ids);
             aside(py, size, work)?.or_raise()?
         };
-        let length = tokenizer.pad(std::slice::from_mut(&mut encoding)).or_raise()?;
-        let origin = Origin::new(tokenizer, given, add_special_tokens, length, whole);
-        Ok(HfEncoding::new(encoding, Source::Input(origin)))
+        let length = tokenizer.pad_encoded(std::slice::from_mut(&mut encoded)).or_raise()?;
+        let origin = Origin::new(tokenizer, given, add_special_tokens, length);
+        Ok(HfEncoding::of_input(encoded, origin))
     }
 
     /// Encodes many inputs: texts, or pairs of texts.

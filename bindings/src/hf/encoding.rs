@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::once::LockFreeOnce;
-use bpe_hf::Encoding;
 use bpe_hf::encoding::Details;
 use bpe_hf::runs::Runs;
 use bpe_hf::spec::Direction;
+use bpe_hf::{Encoded, Encoding};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -23,8 +23,10 @@ use crate::{buffer_pool, int_cache};
 // meanwhile.
 #[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
 pub struct HfEncoding {
-    /// As it was made: mostly all that is ever asked for.
-    first: Encoding,
+    /// Of plain ids (see [`Encoded`]), mostly all that is ever asked for. Empty otherwise.
+    ids: Vec<u32>,
+    /// As it was made; of plain ids once more than these is asked for.
+    first: LockFreeOnce<Encoding>,
     /// There if that has no details.
     source: Option<Source>,
     /// What an input shares with its overflow, once that was asked for.
@@ -37,19 +39,32 @@ pub struct HfEncoding {
 }
 
 impl HfEncoding {
+    /// What was made of an input.
     #[inline]
-    pub fn new(first: Encoding, source: Source) -> Self {
+    pub fn of_input(encoded: Encoded, origin: Origin) -> Self {
+        match encoded {
+            Encoded::Plain(ids) => {
+                Self::with(ids, LockFreeOnce::new(), Some(Source::Input(origin)))
+            }
+            Encoded::Whole(first, whole) => {
+                Self::new(first, Source::Input(origin.with_overflow(whole)))
+            }
+        }
+    }
+
+    fn new(first: Box<Encoding>, source: Source) -> Self {
         let source = first.details.is_none().then_some(source);
-        Self::with(first, source)
+        Self::with(Vec::new(), LockFreeOnce::with(first), source)
     }
 
     pub fn detailed(encoding: Encoding) -> Self {
-        Self::with(encoding, None)
+        Self::with(Vec::new(), LockFreeOnce::with(Box::new(encoding)), None)
     }
 
     #[inline]
-    fn with(first: Encoding, source: Option<Source>) -> Self {
+    fn with(ids: Vec<u32>, first: LockFreeOnce<Encoding>, source: Option<Source>) -> Self {
         Self {
+            ids,
             first,
             source,
             origin: LockFreeOnce::new(),
@@ -68,9 +83,42 @@ impl HfEncoding {
         is_changed.then(|| self.lock().clone().map(Current::Changed)).flatten()
     }
 
+    /// The ids, while they are plain and nothing else was asked for.
     #[inline]
-    fn state(&self) -> Current<'_> {
-        self.changed().unwrap_or(Current::Made(&self.first))
+    fn plain(&self) -> Option<&[u32]> {
+        let is_plain = self.first.get().is_none() && !self.is_changed.load(Ordering::Acquire);
+        is_plain.then_some(&self.ids)
+    }
+
+    /// As it was made.
+    fn first(&self) -> PyResult<&Encoding> {
+        self.first.get_or_try_init(|| match &self.source {
+            Some(Source::Input(own)) => own.plain(&self.ids),
+            // Only inputs are plain.
+            _ => Err(walks_differ()),
+        })
+    }
+
+    /// The value of each token; `plain` for those of plain ids.
+    fn values<'py, T: Copy + Default + PartialEq + Into<u32>>(
+        &self,
+        py: Python<'py>,
+        plain: u32,
+        runs: impl FnOnce(&Encoding) -> &Runs<T>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        if let Some(ids) = self.plain() {
+            return int_cache::repeated(py, ids.len(), std::iter::once((plain, ids.len())));
+        }
+        let state = self.state()?;
+        let runs = runs(&state);
+        int_cache::repeated(py, runs.len(), runs.runs().map(|(value, times)| (value.into(), times)))
+    }
+
+    fn state(&self) -> PyResult<Current<'_>> {
+        match self.changed() {
+            Some(changed) => Ok(changed),
+            None => Ok(Current::Made(self.first()?)),
+        }
     }
 
     /// The encoding with its details; its overflow may be missing.
@@ -79,7 +127,7 @@ impl HfEncoding {
             return Ok(changed);
         }
         let made = match (&self.source, self.origin.get()) {
-            (None, _) => &self.first,
+            (None, _) => self.first()?,
             (Some(Source::Input(own)), None) => {
                 self.detailed.get_or_try_init(|| own.with_details(py))?
             }
@@ -89,7 +137,8 @@ impl HfEncoding {
             },
             (Some(Source::Part(origin, path)), _) => origin.whole_with_details(py, path)?,
         };
-        if made.ids != self.first.ids {
+        let ids = self.plain().map_or_else(|| self.first().map(|first| &first.ids[..]), Ok)?;
+        if made.ids != ids {
             return Err(walks_differ());
         }
         Ok(Current::Made(made))
@@ -99,14 +148,14 @@ impl HfEncoding {
     fn whole(&self, py: Python<'_>) -> PyResult<Current<'_>> {
         match &self.source {
             Some(Source::Input(own)) if own.has_overflow() && self.changed().is_none() => {
-                Ok(Current::Made(self.origin(py, own).whole_with_details(py, &[])?))
+                Ok(Current::Made(self.origin(py, own)?.whole_with_details(py, &[])?))
             }
             _ => self.with_details(py),
         }
     }
 
-    fn origin(&self, py: Python<'_>, own: &Origin) -> &Arc<Origin> {
-        self.origin.get_or_init(|| Arc::new(own.clone_ref(py)))
+    fn origin(&self, py: Python<'_>, own: &Origin) -> PyResult<&Arc<Origin>> {
+        self.origin.get_or_try_init(|| own.clone_ref(py).map(Arc::new))
     }
 
     /// Changes the encoding, all of which is there then.
@@ -117,7 +166,7 @@ impl HfEncoding {
     ) -> PyResult<()> {
         let whole = self.whole(py)?;
         let mut place = self.lock();
-        let mut encoding = Encoding::clone(place.as_deref().unwrap_or(&whole));
+        let mut encoding = place.as_deref().unwrap_or(&whole).try_clone().or_raise()?;
         let result = work(&mut encoding);
         *place = Some(Arc::new(encoding));
         self.is_changed.store(true, Ordering::Release);
@@ -125,21 +174,15 @@ impl HfEncoding {
     }
 
     pub fn to_core(&self, py: Python<'_>) -> PyResult<Encoding> {
-        Ok(Encoding::clone(&*self.whole(py)?))
+        self.whole(py)?.try_clone().or_raise()
     }
 }
 
 impl Drop for HfEncoding {
     fn drop(&mut self) {
-        buffer_pool::IDS.give(std::mem::take(&mut self.first.ids));
+        let ids = self.first.get_mut().map_or(&mut self.ids, |first| &mut first.ids);
+        buffer_pool::IDS.give(std::mem::take(ids));
     }
-}
-
-fn numbers<'py, T>(py: Python<'py>, runs: &Runs<T>) -> PyResult<Bound<'py, PyList>>
-where
-    T: Copy + Default + PartialEq + Into<u32>,
-{
-    int_cache::repeated(py, runs.len(), runs.runs().map(|(value, length)| (value.into(), length)))
 }
 
 /// `"left"` or `"right"`.
@@ -158,25 +201,28 @@ impl HfEncoding {
     /// The ids.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(py, &self.state().ids)
+        match self.plain() {
+            Some(ids) => int_cache::list(py, ids),
+            None => int_cache::list(py, &self.state()?.ids),
+        }
     }
 
     /// The sequence that each token counts as, as the model wants it.
     #[getter]
     fn type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.state().type_ids)
+        self.values(py, 0, |encoding| &encoding.type_ids)
     }
 
     /// 1 for tokens, 0 for padding.
     #[getter]
     fn attention_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.state().attention_mask)
+        self.values(py, 1, |encoding| &encoding.attention_mask)
     }
 
     /// 1 for tokens that stand for no text.
     #[getter]
     fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbers(py, &self.state().special_tokens_mask)
+        self.values(py, 0, |encoding| &encoding.special_tokens_mask)
     }
 
     /// The tokens as text.
@@ -205,14 +251,14 @@ impl HfEncoding {
 
     /// The sequence that each token is of.
     #[getter]
-    fn sequence_ids(&self) -> Vec<Option<usize>> {
-        self.state().sequence_ids()
+    fn sequence_ids(&self) -> PyResult<Vec<Option<usize>>> {
+        Ok(self.state()?.sequence_ids())
     }
 
     /// How many sequences there are.
     #[getter]
-    fn n_sequences(&self) -> usize {
-        self.state().n_sequences()
+    fn n_sequences(&self) -> PyResult<usize> {
+        Ok(self.state()?.n_sequences())
     }
 
     /// What truncation cut off.
@@ -221,34 +267,37 @@ impl HfEncoding {
         let source = self.source.as_ref().filter(|_| self.changed().is_none());
         let (origin, path, parts) = match source {
             None => {
-                let parts = self.state().overflowing.clone();
+                let parts = Encoding::try_clone_all(&self.state()?.overflowing).or_raise()?;
                 return Ok(parts.into_iter().map(Self::detailed).collect());
             }
             Some(Source::Input(own)) if !own.has_overflow() => return Ok(Vec::new()),
-            Some(Source::Input(own)) => (self.origin(py, own), &[][..], own.overflow(py)?),
-            Some(Source::Part(origin, path)) => (origin, &path[..], self.first.overflowing.clone()),
+            Some(Source::Input(own)) => (self.origin(py, own)?, &[][..], own.overflow(py)?),
+            Some(Source::Part(origin, path)) => {
+                let parts = Encoding::try_clone_all(&self.first()?.overflowing).or_raise()?;
+                (origin, &path[..], parts)
+            }
         };
         let part = |(index, encoding): (usize, Encoding)| {
-            Self::new(encoding, Source::Part(origin.clone(), [path, &[index]].concat()))
+            Self::new(Box::new(encoding), Source::Part(origin.clone(), [path, &[index]].concat()))
         };
         Ok(parts.into_iter().enumerate().map(part).collect())
     }
 
-    fn __len__(&self) -> usize {
-        self.state().len()
+    fn __len__(&self) -> PyResult<usize> {
+        self.plain().map_or_else(|| Ok(self.state()?.len()), |ids| Ok(ids.len()))
     }
 
-    fn __repr__(&self) -> String {
-        format!(
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!(
             "Encoding(num_tokens={}, attributes=[ids, type_ids, tokens, offsets, attention_mask, \
              special_tokens_mask, overflowing])",
-            self.__len__()
-        )
+            self.__len__()?
+        ))
     }
 
     /// The sequence that a token is of.
-    fn token_to_sequence(&self, token_index: usize) -> Option<usize> {
-        self.state().token_to_sequence(token_index)
+    fn token_to_sequence(&self, token_index: usize) -> PyResult<Option<usize>> {
+        Ok(self.state()?.token_to_sequence(token_index))
     }
 
     /// Where in its sequence a token stands.

@@ -65,16 +65,26 @@ impl Origin {
         given: GivenInput,
         add_special_tokens: bool,
         length: usize,
-        whole: Vec<Encoding>,
     ) -> Self {
-        let detailed = LockFreeOnce::new();
+        let (whole, detailed) = (Vec::new(), LockFreeOnce::new());
         Self { tokenizer, given, add_special_tokens, length, whole, detailed }
     }
 
-    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+    /// The same with the sequences that the overflow can be made of.
+    pub fn with_overflow(self, whole: Vec<Encoding>) -> Self {
+        Self { whole, ..self }
+    }
+
+    pub fn clone_ref(&self, py: Python<'_>) -> PyResult<Self> {
         let Self { tokenizer, given, add_special_tokens, length, whole, .. } = self;
-        let (tokenizer, given, whole) = (tokenizer.clone(), given.clone_ref(py), whole.clone());
-        Self::new(tokenizer, given, *add_special_tokens, *length, whole)
+        let whole = Encoding::try_clone_all(whole).or_raise()?;
+        let (tokenizer, given) = (tokenizer.clone(), given.clone_ref(py));
+        Ok(Self::new(tokenizer, given, *add_special_tokens, *length).with_overflow(whole))
+    }
+
+    /// The encoding of plain ids.
+    pub fn plain(&self, ids: &[u32]) -> PyResult<Encoding> {
+        self.tokenizer.plain(ids).or_raise()
     }
 
     /// Whether something was cut off that is still to be made.
@@ -86,8 +96,8 @@ impl Origin {
     pub fn overflow(&self, py: Python<'_>) -> PyResult<Vec<Encoding>> {
         let size = self.whole.iter().map(Encoding::len).sum();
         let work = || {
-            let mut encoding =
-                self.tokenizer.post_process(self.whole.clone(), self.add_special_tokens)?;
+            let whole = Encoding::try_clone_all(&self.whole)?;
+            let mut encoding = self.tokenizer.post_process(whole, self.add_special_tokens)?;
             self.tokenizer.pad_to(&mut encoding, self.length)?;
             Ok(encoding.overflowing)
         };

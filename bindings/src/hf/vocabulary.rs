@@ -4,7 +4,7 @@ use bpe_hf::AddedToken;
 use bpe_hf::detail::Token;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::OrRaise;
 use super::tokenizer::HfTokenizer;
@@ -37,6 +37,16 @@ fn added_token(token: &Bound<'_, PyAny>, special: bool) -> PyResult<AddedToken> 
         normalized: flag("normalized")?,
         special: flag("special")?,
     })
+}
+
+fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedToken>> {
+    if tokens.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(format!(
+            "expected a list of tokens, not a str; for one token give [{}]",
+            tokens.repr()?
+        )));
+    }
+    tokens.try_iter()?.map(|token| added_token(&token?, special)).collect()
 }
 
 #[pymethods]
@@ -73,15 +83,13 @@ impl HfTokenizer {
 
     /// Adds tokens: names, or `AddedToken` objects. Returns how many are new.
     fn add_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let tokens = tokens.try_iter()?.map(|token| added_token(&token?, false));
-        let tokens = tokens.collect::<PyResult<_>>()?;
+        let tokens = added_tokens(tokens, false)?;
         self.change(|tokenizer| tokenizer.add_tokens(tokens))
     }
 
     /// Adds tokens that decoding can leave out. Returns how many are new.
     fn add_special_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let tokens = tokens.try_iter()?.map(|token| added_token(&token?, true));
-        let tokens = tokens.collect::<PyResult<_>>()?;
+        let tokens = added_tokens(tokens, true)?;
         self.change(|tokenizer| tokenizer.add_tokens(tokens))
     }
 
