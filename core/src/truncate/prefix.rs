@@ -40,10 +40,12 @@ impl<'a> Truncator<'a> {
         let start = borders[last].position;
         let mut near = start;
         let mut behind = None;
+        // Of a longer stretch not all ends are tried: a longer part seldom has fewer tokens.
+        let is_stretch = text[start..next].chars().nth(STRETCH).is_some();
         let long = self.long_piece(text, passed, borders[last].before, &walk.passed)?;
         if let Some(tokens) = long.as_ref().map(|long| &long.borders) {
             let passed = tokens.partition_point(|border| border.before <= max_tokens);
-            if let Some(before) = passed.checked_sub(TOKENS_BEFORE) {
+            if let Some(before) = passed.checked_sub(TOKENS_BEFORE).filter(|_| is_stretch) {
                 anchor = tokens[before];
             }
             // Up to here the tokens are the same with a cut, if the piece is.
@@ -52,8 +54,7 @@ impl<'a> Truncator<'a> {
         }
         let split = SplitText::new(*self, text, walk, long);
         high = split.last_end(high, max_tokens)?;
-        if let Some(behind) = behind.filter(|_| text[start..next].chars().count() > STRETCH) {
-            // Of a longer stretch not all ends are tried: a longer part seldom has fewer tokens.
+        if let Some(behind) = behind.filter(|_| is_stretch) {
             high = high.min(behind);
         }
         let looks_behind = self.encoding.splitter().looks_behind();
