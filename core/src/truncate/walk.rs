@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
 use super::split_text::last_end;
-use super::{CHANGED, TOKENS_BEFORE, Truncator, floor};
+use super::{CHANGED, STRETCH, TOKENS_BEFORE, Truncator, floor};
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::sink::Sink;
@@ -147,9 +147,16 @@ impl Truncator<'_> {
                 return Ok(true);
             }
             // In a long piece the length of tokens tells: the whole may have fewer than its beginning.
-            return Ok(
-                walk.total > limit && last_end(*self, window, walk, window.len(), limit)? < open
-            );
+            // Of a stretch of more than 64 characters not all ends are tried anyway.
+            let mut settled = walk.borders.iter().rev().filter(|border| {
+                border.before <= limit && splitter.is_settled(window, border.position)
+            });
+            let start = settled.next().map_or(0, |border| border.position);
+            let is_stretch = window[start..].chars().nth(STRETCH).is_some();
+            if !is_stretch || open < window.len() {
+                return Ok(walk.total > limit
+                    && last_end(*self, window, walk, window.len(), limit)? < open);
+            }
         }
         let many = limit.saturating_add(2 * TOKENS_BEFORE);
         Ok(beyond.count() > CHANGED || walk.total > many && open == window.len())
