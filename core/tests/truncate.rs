@@ -285,6 +285,100 @@ fn patterns_may_look_far() {
     }
 }
 
+/// An encoding of these tokens, each also in the order of its merges, behind all bytes.
+fn encoding_of(pattern: &str, tokens: &[String]) -> Encoding {
+    let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
+    let tokens = tokens.iter().zip(256..).map(|(token, id)| (token.as_bytes().to_vec(), id));
+    let vocabulary = Vocabulary::build(bytes.chain(tokens).collect()).unwrap();
+    let special = SpecialTokens::new([("<|a|>".to_owned(), 900)]).unwrap();
+    Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap()
+}
+
+/// The first half of a long word may have many more tokens than all of it.
+#[test]
+fn a_long_token_may_begin_like_many() {
+    let alphabet: Vec<char> = ('a'..='z').chain('A'..='Z').chain('à'..='ö').collect();
+    // Merged from the right, so that no beginning of the word is a token.
+    for size in [30, 40, 60] {
+        let word: Vec<char> = alphabet.iter().copied().cycle().take(size).collect();
+        let tokens: Vec<String> =
+            (2..=size).map(|length| word[size - length..].iter().collect()).collect();
+        let encoding = encoding_of(FAMILIES[0], &tokens);
+        let word = tokens.last().unwrap();
+        for text in [format!("{word}.x.x.x"), format!("x.{word}zzzz.x"), format!("{word}.{word}.x")]
+        {
+            is_the_longest(&encoding, &text, &[0, 1, 2, 3, 4, 5, 10, 30, 60], &Request::ORDINARY)
+                .unwrap();
+        }
+    }
+}
+
+/// A character more may turn one token into many.
+#[test]
+fn a_part_may_have_fewer_tokens_than_is_passed() {
+    let powers = |character: &str| (1..=5).map(|power| character.repeat(1 << power)).collect();
+    let mut tokens: Vec<String> = powers("a");
+    tokens.insert(0, "ab".to_owned());
+    let encoding = encoding_of(FAMILIES[0], &tokens);
+    let text = format!("{}b", "a".repeat(32));
+    is_the_longest(&encoding, &text, &[1, 2, 3], &Request::ORDINARY).unwrap();
+    tokens[0] = "ba".to_owned();
+    let encoding = encoding_of(FAMILIES[0], &tokens);
+    let text = format!("b{}", "a".repeat(32));
+    is_the_longest(&encoding, &text, &[1, 2, 3], &Request::ORDINARY).unwrap();
+}
+
+/// In the name of a special token, words end that end nowhere in the text; what is read of the text may
+/// end, or begin, inside of one.
+#[test]
+fn special_tokens_may_stand_side_by_side() {
+    for pattern in FAMILIES {
+        let encoding = encoding(pattern, Normalization::None);
+        let request = requests(&encoding, true);
+        for (before, behind) in [("", ""), ("ab abc", ""), ("", "x.x"), ("B的", "BBBB!!!")] {
+            for name in ["<|a|>", "<|end of text|>"] {
+                let text = format!("{before}{}{behind}", name.repeat(40));
+                is_the_longest(&encoding, &text, &(0..40).collect::<Vec<_>>(), &request).unwrap();
+                let chunks = encoding.chunk(&text, 10, 0, &request).unwrap();
+                for Range { start, end } in &chunks[..chunks.len() - 1] {
+                    let count = encoding.count(&text[*start..*end], 99, &request);
+                    assert_eq!(count, Ok(10), "{text:?} {start}");
+                }
+            }
+        }
+    }
+}
+
+/// Punctuation and the beginning of a special token's name may be one token.
+#[test]
+fn a_name_may_be_cut_where_that_saves_tokens() {
+    let tokens = ["!<", "?!<"].map(str::to_owned);
+    let encoding = encoding_of(FAMILIES[0], &tokens);
+    let request = requests(&encoding, true);
+    for text in ["?!<|a|>", "?!<|a|>?!<|a|>", &"?!<|a|>".repeat(50)] {
+        is_the_longest(&encoding, text, &(0..20).collect::<Vec<_>>(), &request).unwrap();
+    }
+}
+
+/// Normalized, U+FB38 is a letter and a mark, which belongs to the punctuation behind it.
+#[test]
+fn a_cut_is_safe_beside_characters_that_stay() {
+    let tokens = ["\u{5bc}-", "\u{5d8}\u{5bc}", "--"].map(str::to_owned);
+    for pattern in FAMILIES {
+        let encoding = encoding_of(pattern, &tokens).with_normalization(Normalization::Nfc);
+        let text = format!("a{}\u{fb38}--- B{}", "的".repeat(20), "B".repeat(20));
+        is_the_longest(&encoding, &text, &(0..90).collect::<Vec<_>>(), &Request::ORDINARY).unwrap();
+    }
+}
+
+/// Where a piece starts may depend on what stands before.
+#[test]
+fn patterns_may_look_behind() {
+    let encoding = encoding(r"(?<=c)a+|.", Normalization::None);
+    let text = "BBBBBcaaaaBBBBBBBBBB";
+    is_the_longest(&encoding, text, &(0..20).collect::<Vec<_>>(), &Request::ORDINARY).unwrap();
+}
+
 /// How many bytes of text a call works on, in the mean of many calls.
 fn work(call: impl Fn() -> usize) -> usize {
     /// What is worked on between two checks, and how often the call is repeated.

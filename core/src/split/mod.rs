@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use crate::error::Result;
 use crate::tier::Tier;
 
-use pattern::{Pattern, PatternPieces};
+use pattern::{Pattern, PatternPieces, may_look_behind};
 pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
 
@@ -46,6 +46,7 @@ pub type Batch = [Piece; BATCH];
 #[derive(Debug, Clone)]
 pub struct Splitter {
     method: Method,
+    looks_behind: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -79,13 +80,19 @@ impl Splitter {
             Some(family) => Method::Family(family, tier),
             None => Method::Pattern(Pattern::new(pattern)?),
         };
-        Ok(Self { method })
+        let looks_behind = matches!(method, Method::Pattern(_)) && may_look_behind(pattern);
+        Ok(Self { method, looks_behind })
     }
 
     /// Whether the pattern is a published spelling of a family, so that it is known how far it
     /// looks.
     pub fn is_family(&self) -> bool {
         matches!(self.method, Method::Family(..))
+    }
+
+    /// Whether where a piece begins and ends may depend on what stands before it.
+    pub(crate) fn looks_behind(&self) -> bool {
+        self.looks_behind
     }
 
     /// Boundaries `text`, which is looked at on its own: its end is the end of the text for `$` and

@@ -11,6 +11,16 @@ use super::linear::Linear;
 use super::{Batch, Piece};
 use crate::error::Result;
 
+/// How patterns are spelled that look at what stands before a match, beside `^`.
+const LOOK_BEHIND: [&str; 6] = ["(?<", r"\b", r"\B", r"\A", r"\G", r"\K"];
+
+/// Whether a match of `pattern` may depend on what stands before it. (Of some patterns it is said that
+/// do not look there.)
+pub(super) fn may_look_behind(pattern: &str) -> bool {
+    LOOK_BEHIND.iter().any(|spelling| pattern.contains(spelling))
+        || pattern.replace("[^", "").contains('^')
+}
+
 /// A compiled pattern.
 #[derive(Debug, Clone)]
 pub(super) enum Pattern {

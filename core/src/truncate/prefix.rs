@@ -2,7 +2,9 @@
 
 use super::split_text::SplitText;
 use super::walk::Walk;
-use super::{CHANGED, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, bisect, farthest, positions};
+use super::{
+    CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, bisect, farthest, positions,
+};
 use crate::error::Result;
 
 impl<'a> Truncator<'a> {
@@ -31,27 +33,38 @@ impl<'a> Truncator<'a> {
             // Only white space is cut by what follows it.
             high = next;
         }
-        let mut near = anchor.position;
+        if let Some(special) = walk.special.iter().find(|special| special.start == high) {
+            // What is before it may have fewer tokens with the beginning of its name.
+            high = special.end;
+        }
+        let start = borders[last].position;
+        let mut near = start;
+        let mut behind = None;
+        // Of a longer stretch not all ends are tried: a longer part seldom has fewer tokens.
+        let is_stretch = text[start..next].chars().nth(STRETCH).is_some();
         let long = self.long_piece(text, passed, borders[last].before, &walk.passed)?;
         if let Some(tokens) = long.as_ref().map(|long| &long.borders) {
             let passed = tokens.partition_point(|border| border.before <= max_tokens);
-            if let Some(before) = passed.checked_sub(TOKENS_BEFORE) {
+            if let Some(before) = passed.checked_sub(TOKENS_BEFORE).filter(|_| is_stretch) {
                 anchor = tokens[before];
             }
             // Up to here the tokens are the same with a cut, if the piece is.
             near = passed.checked_sub(1).map_or(near, |last| tokens[last].position);
-            if let Some(behind) = tokens.get(passed + TOKENS_BEHIND) {
-                high = behind.position;
-            }
+            behind = tokens.get(passed + TOKENS_BEHIND).map(|border| border.position);
         }
         let split = SplitText::new(*self, text, walk, long);
-        high = high.min(split.last_end(high, max_tokens)?);
+        high = split.last_end(high, max_tokens)?;
+        if let Some(behind) = behind.filter(|_| is_stretch) {
+            high = high.min(behind);
+        }
+        let looks_behind = self.encoding.splitter().looks_behind();
         let fits = |end: usize| {
             if let Some(count) = split.prefix(end, max_tokens)? {
                 return Ok(count <= max_tokens);
             }
+            let is_known = anchor.position == 0 || looks_behind || end < anchor.position;
             let room = max_tokens - anchor.before;
-            Ok((anchor.position == 0 || self.count(&text[anchor.position..end], room)? <= room)
+            Ok((is_known || self.count(&text[anchor.position..end], room)? <= room)
                 && self.count(&text[..end], max_tokens)? <= max_tokens)
         };
         let run = split.run_to_cut(high);
@@ -60,7 +73,7 @@ impl<'a> Truncator<'a> {
         {
             return Ok(run.start + length);
         }
-        for low in [near, anchor.position] {
+        for low in [near, start.max(anchor.position), start.min(anchor.position)] {
             let candidates = positions(text, low.min(high)..high)?;
             if let Some(found) = farthest(candidates.len(), |index| fits(candidates[index]))? {
                 let end = candidates[found];

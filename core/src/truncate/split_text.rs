@@ -42,31 +42,16 @@ impl<'a> SplitText<'a> {
         Self { truncator, text, walk, long, run, rests: RefCell::default() }
     }
 
-    /// The last place, `high` or before it, up to which the text may have `limit` tokens: it has more up
-    /// to every place behind that, whatever its tokens.
+    /// The last place, `high` or before it, up to which the text may have `limit` tokens.
     pub(super) fn last_end(&self, high: usize, limit: usize) -> Result<usize> {
-        let splitter = self.truncator.encoding.splitter();
-        let borders = self.walk.borders.iter().rev();
-        let mut settled = borders.filter(|border| {
-            border.position <= high
-                && border.before <= limit
-                && splitter.is_settled(self.text, border.position)
-        });
-        let Some(border) = settled.next().filter(|_| self.walk.is_normal) else { return Ok(high) };
-        if self.has_special(border.position, high) {
-            return Ok(high);
-        }
-        let bytes = &self.text.as_bytes()[border.position..high];
-        let longest = self.truncator.encoding.longest_tokens()?;
-        let end = border.position + longest.furthest_end(bytes, limit - border.before);
-        Ok(floor(self.text, end))
+        last_end(self.truncator, self.text, self.walk, high, limit)
     }
 
     /// The first place, `low` or behind it, from which on the text up to `anchor`, a safe cut, may have
     /// `limit` tokens.
     pub(super) fn first_start(&self, low: usize, anchor: Border, limit: usize) -> Result<usize> {
         let is_family = self.truncator.encoding.splitter().is_family();
-        if !is_family || !self.walk.is_normal || self.has_special(low, anchor.position) {
+        if !is_family || !self.walk.is_normal || self.walk.has_special(low, anchor.position) {
             return Ok(low);
         }
         let bytes = &self.text.as_bytes()[low..anchor.position];
@@ -78,19 +63,13 @@ impl<'a> SplitText<'a> {
     pub(super) fn run_to_cut(&self, high: usize) -> Option<(Range<usize>, usize)> {
         let run = self.run.clone().filter(|run| run.start < high && high < run.end)?;
         let before = self.long.as_ref()?.before;
-        (self.walk.is_normal && !self.has_special(run.start, run.end)).then_some((run, before))
+        (self.walk.is_normal && !self.walk.has_special(run.start, run.end)).then_some((run, before))
     }
 
     /// The run that is cut, if that is behind its start and at `low` at least, and it ends at `end`.
     pub(super) fn run_to_start(&self, low: usize, end: usize) -> Option<Range<usize>> {
         let run = self.run.clone().filter(|run| run.start < low && run.end == end)?;
-        (self.walk.is_normal && !self.has_special(run.start, run.end)).then_some(run)
-    }
-
-    /// Whether a special token may stand, in part, between these places.
-    fn has_special(&self, start: usize, end: usize) -> bool {
-        end > self.walk.searched
-            || self.walk.special.iter().any(|span| start < span.end && span.start < end)
+        (self.walk.is_normal && !self.walk.has_special(run.start, run.end)).then_some(run)
     }
 
     /// The tokens of the text up to `end`; some number above `limit` if there are more than that.
@@ -106,7 +85,7 @@ impl<'a> SplitText<'a> {
         if let (Some(run), Some(long)) = (&self.run, &self.long)
             && run.start < end
             && end <= run.end
-            && !self.has_special(run.start, end)
+            && !self.walk.has_special(run.start, end)
         {
             return Ok(Some(long.before + long.prefix(end)?));
         }
@@ -115,7 +94,7 @@ impl<'a> SplitText<'a> {
         let is_settled = |border: &Border| splitter.is_settled(self.text, border.position);
         let Some(mut at) = borders[..known].iter().rposition(is_settled) else { return Ok(None) };
         let Border { mut position, before: mut count } = borders[at];
-        if self.has_special(position, end) {
+        if self.walk.has_special(position, end) {
             return Ok(None);
         }
         let text = &self.text[..end];
@@ -203,4 +182,29 @@ impl<'a> SplitText<'a> {
             _ => self.truncator.encoding.count_piece(&self.text.as_bytes()[span]),
         }
     }
+}
+
+/// The last place, `high` or before it, up to which `text` may have `limit` tokens: it has more up to
+/// every place behind that, whatever its tokens.
+pub(super) fn last_end(
+    truncator: Truncator<'_>,
+    text: &str,
+    walk: &Walk,
+    high: usize,
+    limit: usize,
+) -> Result<usize> {
+    let splitter = truncator.encoding.splitter();
+    let mut settled = walk.borders.iter().rev().filter(|border| {
+        border.position <= high
+            && border.before <= limit
+            && splitter.is_settled(text, border.position)
+    });
+    let Some(border) = settled.next().filter(|_| walk.is_normal) else { return Ok(high) };
+    if walk.has_special(border.position, high) {
+        return Ok(high);
+    }
+    let bytes = &text.as_bytes()[border.position..high];
+    let longest = truncator.encoding.longest_tokens()?;
+    let end = border.position + longest.furthest_end(bytes, limit - border.before);
+    Ok(floor(text, end))
 }

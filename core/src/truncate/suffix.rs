@@ -1,8 +1,13 @@
 //! The longest suffix that fits.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use super::split_text::{CHARACTER, SplitText};
 use super::walk::Border;
-use super::{CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, ceil, farthest, positions};
+use super::{
+    CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, around, ceil, farthest, positions,
+};
 use crate::error::Result;
 
 /// Where the last safe cut before a place is.
@@ -63,12 +68,16 @@ impl Truncator<'_> {
             }
             None => None,
         };
-        let low = match self.safe_before(text, next) {
-            SafeCut::At(cut) if text[cut..anchor.position].chars().count() <= 2 * STRETCH => cut,
+        let low = match self.safe_before(text, next, &walk.special) {
+            // The text may begin inside of a special token.
+            SafeCut::At(cut) if !is_all && cut < self.encoding.special_tokens().all().longest() => {
+                return Ok(None);
+            }
+            SafeCut::At(cut) => cut,
             SafeCut::BeforeText if is_all => 0,
             SafeCut::BeforeText => return Ok(None),
             // In a long stretch the tokens tell.
-            _ => match &long {
+            SafeCut::Far => match &long {
                 Some(long) => {
                     let passed = long.borders.partition_point(|border| border.before < surplus);
                     long.borders[passed.saturating_sub(TOKENS_BEHIND)].position
@@ -98,7 +107,7 @@ impl Truncator<'_> {
         if let Some(length) = run.as_ref().and_then(|run| self.runs.length(text, run, room)) {
             return Ok(Some(anchor.position - length));
         }
-        for high in [near, anchor.position] {
+        for high in [near.min(next), next, anchor.position] {
             let candidates = positions(text, low..high.clamp(low, anchor.position))?;
             let count = candidates.len();
             if let Some(found) = farthest(count, |index| fits(candidates[count - 1 - index]))? {
@@ -117,17 +126,22 @@ impl Truncator<'_> {
     /// Whether `text` can be cut at `position` without changing a piece before or behind it.
     fn is_safe(&self, text: &str, position: usize) -> bool {
         let before = &text[..ceil(text, position + 1)];
+        let last = text[..position].chars().next_back().map_or(0, char::len_utf8);
+        // Normalization may make something else of the characters on either side.
+        let pair = self.encoding.normalization().apply(&before[position - last..]);
         self.encoding.splitter().safe_cut(before, position) == Some(position)
+            && matches!(pair, Ok(Cow::Borrowed(_)))
     }
 
     /// The last safe cut before `position`, no more than [`STRETCH`] characters away.
-    fn safe_before(&self, text: &str, position: usize) -> SafeCut {
+    /// (Inside of a special token none is safe.)
+    fn safe_before(&self, text: &str, position: usize, special: &[Range<usize>]) -> SafeCut {
         if !self.encoding.splitter().is_family() {
             return SafeCut::Far;
         }
         let mut starts = text[..position].char_indices().rev().map(|(start, _)| start);
         let mut near = starts.by_ref().take(STRETCH);
-        match near.find(|&start| self.is_safe(text, start)) {
+        match near.find(|&start| around(special, start).is_none() && self.is_safe(text, start)) {
             Some(cut) => SafeCut::At(cut),
             None if starts.next().is_none() => SafeCut::BeforeText,
             None => SafeCut::Far,

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
-use super::{CHANGED, TOKENS_BEFORE, Truncator, floor};
+use super::split_text::last_end;
+use super::{CHANGED, STRETCH, TOKENS_BEFORE, Truncator, floor};
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::sink::Sink;
@@ -104,22 +105,61 @@ impl Sink for BorderSink {
     }
 }
 
+impl Walk {
+    /// Whether a special token may stand, in part, between these places.
+    pub(super) fn has_special(&self, start: usize, end: usize) -> bool {
+        end > self.searched || self.special.iter().any(|span| start < span.end && span.start < end)
+    }
+}
+
 impl Truncator<'_> {
-    /// Walks as much of the beginning of `text` as it takes to pass the limit.
+    /// Walks as much of the beginning of `text` as it takes to pass the limit: no longer beginning of
+    /// `text` has so few tokens, in the published families.
     pub(super) fn walk_window<'a>(&self, text: &'a str, limit: usize) -> Result<(&'a str, Walk)> {
         let mut size = limit.saturating_mul(6).saturating_add(64);
         loop {
             let window = &text[..floor(text, size)];
             let walk = self.walk(window, limit)?;
-            let beyond = walk.borders.iter().filter(|border| border.before > limit).count();
-            if window.len() == text.len()
-                || beyond > CHANGED
-                || walk.total > limit.saturating_add(2 * TOKENS_BEFORE)
-            {
+            if window.len() == text.len() || self.is_passed(window, limit, &walk)? {
                 return Ok((window, walk));
             }
             size = size.saturating_mul(2);
         }
+    }
+
+    /// Whether every text that goes on behind `window` has more than `limit` tokens.
+    fn is_passed(&self, window: &str, limit: usize, walk: &Walk) -> Result<bool> {
+        let splitter = self.encoding.splitter();
+        // From there on more text may make a special token of this.
+        let open = match self.allowed {
+            Selection::None => window.len(),
+            _ => self.encoding.special_tokens().all().open_from(window),
+        };
+        let mut beyond =
+            walk.borders.iter().filter(|border| border.before > limit && border.position <= open);
+        if splitter.is_family() && walk.is_normal {
+            // (What is before a special token may have fewer with the beginning of its name.)
+            let is_settled = |border: &Border| {
+                splitter.is_settled(window, border.position)
+                    && walk.special.iter().all(|special| special.start != border.position)
+            };
+            if beyond.any(is_settled) {
+                return Ok(true);
+            }
+            // In a long piece the length of tokens tells: the whole may have fewer than its beginning.
+            // Of a stretch of more than 64 characters not all ends are tried anyway.
+            let mut settled = walk.borders.iter().rev().filter(|border| {
+                border.before <= limit && splitter.is_settled(window, border.position)
+            });
+            let start = settled.next().map_or(0, |border| border.position);
+            let is_stretch = window[start..].chars().nth(STRETCH).is_some();
+            if !is_stretch || open < window.len() {
+                return Ok(walk.total > limit
+                    && last_end(*self, window, walk, window.len(), limit)? < open);
+            }
+        }
+        let many = limit.saturating_add(2 * TOKENS_BEFORE);
+        Ok(beyond.count() > CHANGED || walk.total > many && open == window.len())
     }
 
     pub(super) fn walk(&self, text: &str, limit: usize) -> Result<Walk> {

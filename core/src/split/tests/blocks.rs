@@ -61,7 +61,7 @@ fn the_time_is_linear_and_nothing_overflows() {
 
 /// What the block cutter says.
 fn cut(family: FamilyName, tier: Tier, text: &str) -> Vec<Piece> {
-    let splitter = Splitter { method: Method::Family(family, tier) };
+    let splitter = Splitter { method: Method::Family(family, tier), looks_behind: false };
     let mut pieces = splitter.pieces(text);
     let mut batch = [Piece::default(); BATCH];
     let mut all = Vec::new();
