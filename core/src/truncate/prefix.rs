@@ -84,9 +84,18 @@ impl<'a> Truncator<'a> {
                 return Ok(end);
             }
         }
-        // Nothing near: the pattern looks further than any of the published ones do.
+        self.prefix_far_before(text, max_tokens, anchor.position)
+    }
+
+    /// The same where nothing near fits: the pattern looks further than any of the published ones do.
+    fn prefix_far_before(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        mut too_long: usize,
+    ) -> Result<usize> {
         let fits = |end: usize| Ok(self.count(&text[..end], max_tokens)? <= max_tokens);
-        let (mut fewer, mut too_long) = (max_tokens, anchor.position);
+        let mut fewer = max_tokens;
         loop {
             fewer /= 2;
             let borders = self.walk(text, fewer)?.borders;
