@@ -238,6 +238,27 @@ def test_small_chunks_cost_little_more_than_encoding_them(name, hard):
             assert chunking < most * encoding + 0.001, (limit, overlap)
 
 
+@pytest.mark.parametrize(
+    ("name", "behind"),
+    [
+        ("o200k_base", "🦀*/*/*/*/െന\u0d4dന\u0d3eണ\u0d4d的ABC的ABC的ABC的ABCไทยไทยไทยไทย"),
+        ("qwen", "e\u0301->->.DataGridViewColumnHeadersHeightSizeMode\u200bلح word word"),
+    ],
+)
+def test_a_suffix_behind_special_tokens_is_the_longest_that_fits(name, behind):
+    """Where a special token begins a text may be cut, whatever stands before and behind."""
+    enc = bpe_engine.get_encoding(name)
+    text = "<|endoftext|>" * 5 + behind
+    for limit in range(20):
+        fitting = (
+            text[start:]
+            for start in range(len(text) + 1)
+            if len(enc.encode(text[start:], allowed_special="all")) <= limit
+        )
+        kept = enc.truncate(text, limit, side="left", allowed_special="all")
+        assert kept == next(fitting), limit
+
+
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(text=texts, limit=st.integers(0, 40))
 def test_count_till_limit(name, text, limit):

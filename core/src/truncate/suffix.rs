@@ -126,22 +126,32 @@ impl Truncator<'_> {
     /// Whether `text` can be cut at `position` without changing a piece before or behind it.
     fn is_safe(&self, text: &str, position: usize) -> bool {
         let before = &text[..ceil(text, position + 1)];
-        let last = text[..position].chars().next_back().map_or(0, char::len_utf8);
-        // Normalization may make something else of the characters on either side.
-        let pair = self.encoding.normalization().apply(&before[position - last..]);
         self.encoding.splitter().safe_cut(before, position) == Some(position)
-            && matches!(pair, Ok(Cow::Borrowed(_)))
+            && self.is_normal_at(text, position)
     }
 
-    /// The last safe cut before `position`, no more than [`STRETCH`] characters away.
-    /// (Inside of a special token none is safe.)
+    /// Whether normalization leaves the characters on either side of `position` as they are.
+    fn is_normal_at(&self, text: &str, position: usize) -> bool {
+        let last = text[..position].chars().next_back().map_or(0, char::len_utf8);
+        let pair = &text[position - last..ceil(text, position + 1)];
+        matches!(self.encoding.normalization().apply(pair), Ok(Cow::Borrowed(_)))
+    }
+
+    /// The last safe cut before `position`, no more than [`STRETCH`] characters away. That is one of
+    /// [`Truncator::is_safe`], or where a special token begins; inside of one none is safe.
     fn safe_before(&self, text: &str, position: usize, special: &[Range<usize>]) -> SafeCut {
         if !self.encoding.splitter().is_family() {
             return SafeCut::Far;
         }
         let mut starts = text[..position].char_indices().rev().map(|(start, _)| start);
         let mut near = starts.by_ref().take(STRETCH);
-        match near.find(|&start| around(special, start).is_none() && self.is_safe(text, start)) {
+        let is_special = |start| {
+            special.iter().any(|span| span.start == start) && self.is_normal_at(text, start)
+        };
+        let is_cut = |start| {
+            around(special, start).is_none() && (self.is_safe(text, start) || is_special(start))
+        };
+        match near.find(|&start| is_cut(start)) {
             Some(cut) => SafeCut::At(cut),
             None if starts.next().is_none() => SafeCut::BeforeText,
             None => SafeCut::Far,
