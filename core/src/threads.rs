@@ -4,7 +4,6 @@
 //! another call.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::memory::{append, push};
+use crate::memory::{append, collected, push, with_capacity};
 use crate::polling;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -66,17 +65,17 @@ pub fn in_order<R: Default + Send, E>(
     aside: impl Fn(&mut (dyn FnMut() + Send)) -> std::result::Result<(), E>,
     mut take: impl FnMut(&R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    if threads.min(shares) <= 1 {
+    let threads = threads.min(shares);
+    let Some(queue) = (threads > 1).then(|| Queue::new(shares, threads).ok()).flatten() else {
         let mut result = R::default();
         for share in 0..shares {
             aside(&mut || work(share, &mut result))?;
             take(&result)?;
         }
         return Ok(());
-    }
-    let queue = Queue::new(shares);
+    };
     std::thread::scope(|scope| {
-        for _ in 1..threads.min(shares) {
+        for _ in 1..threads {
             // A thread that cannot be started is one helper less; this thread does its share.
             let helper = || {
                 polling::with_check(&|| !queue.is_stopped(), || while queue.work_on_one(&work) {});
@@ -100,7 +99,7 @@ pub fn in_order<R: Default + Send, E>(
             match result {
                 Some(Ok(result)) => {
                     take(&result)?;
-                    queue.lock().spare.push(result);
+                    queue.use_again(result);
                 }
                 Some(Err(panic)) => resume_unwind(panic),
                 None => unreachable!("the loop above ends with a result"),
@@ -124,15 +123,20 @@ struct State<R> {
     /// The next share to work on.
     next: usize,
     is_stopped: bool,
-    done: BTreeMap<usize, Outcome<R>>,
-    /// Results that were taken, to be filled again.
+    /// By the number of the share.
+    done: Vec<Option<Outcome<R>>>,
+    /// Results that were taken, to be filled again; no more than there is room for.
     spare: Vec<R>,
 }
 
 impl<R: Default + Send> Queue<R> {
-    fn new(shares: usize) -> Self {
-        let state = State { next: 0, is_stopped: false, done: BTreeMap::new(), spare: Vec::new() };
-        Self { shares, state: Mutex::new(state), changed: Condvar::new() }
+    /// Takes all the memory that it ever will: where a result goes, nobody could be told that there
+    /// is none.
+    fn new(shares: usize, threads: usize) -> Result<Self> {
+        let done = collected((0..shares).map(|_| None))?;
+        let spare = with_capacity(2 * threads)?;
+        let state = State { next: 0, is_stopped: false, done, spare };
+        Ok(Self { shares, state: Mutex::new(state), changed: Condvar::new() })
     }
 
     /// Nothing that runs with the lock held can panic half-way.
@@ -151,18 +155,25 @@ impl<R: Default + Send> Queue<R> {
         let mut result = state.spare.pop().unwrap_or_default();
         drop(state);
         let outcome = catch_unwind(AssertUnwindSafe(|| work(share, &mut result)));
-        self.lock().done.insert(share, outcome.map(|()| result));
+        self.lock().done[share] = Some(outcome.map(|()| result));
         self.changed.notify_one();
         true
     }
 
     fn done(&self, share: usize) -> Option<Outcome<R>> {
-        self.lock().done.remove(&share)
+        self.lock().done[share].take()
+    }
+
+    fn use_again(&self, result: R) {
+        let mut state = self.lock();
+        if state.spare.len() < state.spare.capacity() {
+            state.spare.push(result);
+        }
     }
 
     /// Returns once the share is done, which another thread is working on, or after a while.
     fn wait_for(&self, share: usize) {
-        let waiting = |state: &mut State<R>| !state.done.contains_key(&share);
+        let waiting = |state: &mut State<R>| state.done[share].is_none();
         drop(self.changed.wait_timeout_while(self.lock(), PATIENCE, waiting));
     }
 

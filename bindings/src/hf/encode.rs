@@ -23,7 +23,7 @@ use crate::rows;
 type Part<T, E> = Mutex<(Vec<T>, Option<E>)>;
 
 /// What `encode` makes of inputs, in order, on up to `threads` threads.
-pub fn encode_each<T: Send, E: Send>(
+pub fn encode_each<T: Send, E: Send + From<bpe_core::Error>>(
     py: Python<'_>,
     given: &[GivenInput],
     threads: usize,
@@ -46,7 +46,8 @@ pub fn encode_each<T: Send, E: Send>(
         let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         *failure = None;
         for &input in &inputs[shares[share].clone()] {
-            match encode(input) {
+            let room = reserve(made, 1).map_err(E::from);
+            match room.and_then(|()| encode(input)) {
                 Ok(encoding) => made.push(encoding),
                 Err(error) => {
                     *failure = Some(error);
@@ -80,9 +81,9 @@ fn encode_all(
     let length = tokenizer.pad_encoded(&mut made).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
         let origin = Origin::new(tokenizer.clone(), given, add_special_tokens, length);
-        HfEncoding::of_input(encoded, origin)
+        Ok(HfEncoding::of_input(encoded, origin))
     });
-    Ok(objects.collect())
+    collected(py, objects)
 }
 
 #[pymethods]
@@ -146,7 +147,7 @@ impl HfTokenizer {
         }
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let inputs = input.try_iter()?.map(|item| GivenInput::read(&item?, is_pretokenized));
-        let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
+        let inputs = collected(py, inputs)?;
         encode_all(py, &self.current(), inputs, add_special_tokens, threads)
     }
 
