@@ -137,7 +137,7 @@ pub(crate) fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {
     text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// [`append`] for text.
+/// Appends text, for texts that grow with the input.
 pub fn push_text(text: &mut String, more: &str) -> Result<()> {
     reserve_text(text, more.len())?;
     text.push_str(more);
