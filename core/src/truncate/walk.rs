@@ -44,17 +44,28 @@ struct BorderSink {
     borders: VecDeque<Border>,
     /// The first of the ids of the last piece.
     piece: usize,
-    passed: Option<Vec<u32>>,
+    /// Of the ids of their batch, those of the piece in which the limit is passed.
+    passed: Option<Range<usize>>,
+    /// The ids of that batch.
+    kept: Vec<u32>,
     special: Vec<Range<usize>>,
 }
 
 impl BorderSink {
-    /// Keeps the ids of the last piece, if the limit is passed in it.
+    /// Notes where the ids of the last piece are, if the limit is passed in it.
     fn note_passed(&mut self) {
         if self.passed.is_none() && self.counted + self.ids.len() > self.limit {
-            self.passed = Some(self.ids.split_off(self.piece));
-            self.ids.extend_from_slice(self.passed.as_deref().unwrap_or_default());
+            self.passed = Some(self.piece..self.ids.len());
         }
+    }
+
+    /// The ids of the piece in which the limit is passed.
+    fn into_passed(self) -> Vec<u32> {
+        let mut ids = self.kept;
+        let passed = self.passed.unwrap_or_default();
+        ids.truncate(passed.end);
+        ids.drain(..passed.start);
+        ids
     }
 
     /// How many borders have more tokens before them than the limit.
@@ -79,6 +90,9 @@ impl Sink for BorderSink {
     fn batch_done(&mut self) -> ControlFlow<()> {
         self.note_passed();
         self.counted += self.ids.len();
+        if self.passed.is_some() && self.kept.is_empty() {
+            self.kept = std::mem::take(&mut self.ids);
+        }
         self.ids.clear();
         if self.beyond() > CHANGED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -171,24 +185,25 @@ impl Truncator<'_> {
             borders: VecDeque::new(),
             piece: 0,
             passed: None,
+            kept: Vec::new(),
             special: Vec::new(),
         };
         self.encoding.encode_normal(&normal, self.allowed, &mut sink)?;
         let is_whole = sink.beyond() <= CHANGED || matches!(self.allowed, Selection::None);
         let mut borders = vec![Border { position: 0, before: 0 }];
-        for border in sink.borders {
+        for &border in &sink.borders {
             if let Some(position) = alignment.boundary(border.position)
                 && position > 0
             {
                 borders.push(Border { position, ..border });
             }
         }
-        let mut special = sink.special;
+        let mut special = std::mem::take(&mut sink.special);
         special.iter_mut().for_each(|span| *span = alignment.original(span.clone()));
         let last = borders.last().map_or(0, |border| border.position);
         let searched = if is_whole { text.len() } else { last };
         let is_normal = matches!(normal, Cow::Borrowed(_));
-        let passed = sink.passed.unwrap_or_default();
-        Ok(Walk { borders, total: sink.counted, passed, special, searched, is_normal })
+        let (total, passed) = (sink.counted, sink.into_passed());
+        Ok(Walk { borders, total, passed, special, searched, is_normal })
     }
 }
