@@ -109,7 +109,7 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
 
 /// Appends a value, for lists that grow with the input.
 #[inline]
-pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
+pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     reserve(values, 1)?;
     values.push(value);
     Ok(())
@@ -137,8 +137,8 @@ pub(crate) fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {
     text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// [`append`] for text.
-pub(crate) fn push_text(text: &mut String, more: &str) -> Result<()> {
+/// Appends text, for texts that grow with the input.
+pub fn push_text(text: &mut String, more: &str) -> Result<()> {
     reserve_text(text, more.len())?;
     text.push_str(more);
     Ok(())

@@ -111,14 +111,16 @@ impl Encoding {
     }
 
     /// The sequence that each token is of.
-    pub fn sequence_ids(&self) -> Vec<Option<usize>> {
-        let mut sequences = vec![None; self.len()];
+    pub fn sequence_ids(&self) -> Result<Vec<Option<usize>>> {
+        let mut sequences = Vec::new();
+        reserve(&mut sequences, self.len())?;
+        sequences.resize(self.len(), None);
         for sequence in 0..self.n_sequences() {
             if let Some(part) = sequences.get_mut(self.sequence_range(sequence)) {
                 part.fill(Some(sequence));
             }
         }
-        sequences
+        Ok(sequences)
     }
 
     /// The sequence that a token is of.

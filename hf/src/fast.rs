@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use bpe_core::memory::push;
 use bpe_core::split::Piece;
 
 use crate::error::Result;
@@ -18,8 +19,7 @@ impl Tokenizer {
     pub(crate) fn append_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         self.added().each_raw(text, |range, id| {
             if let Some(id) = id {
-                ids.push(id);
-                return Ok(());
+                return Ok(push(ids, id)?);
             }
             let stretch = match self.normalizer() {
                 None => Cow::Borrowed(&text[range]),
@@ -27,8 +27,7 @@ impl Tokenizer {
             };
             self.added().each_normalized(&stretch, |range, id| {
                 if let Some(id) = id {
-                    ids.push(id);
-                    return Ok(());
+                    return Ok(push(ids, id)?);
                 }
                 self.append_stretch(&stretch[range], ids)
             })

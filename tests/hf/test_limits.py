@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 from hf_oracle import assert_same, both, tokenizers
@@ -137,6 +138,50 @@ def test_truncation_of_a_text_that_memory_holds_once(megabytes):
         print(ours.encode("abcabc").ids)
     """
     assert in_a_process(code, megabytes) == "[64, 65, 66, 64, 65]"
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+@pytest.mark.parametrize(
+    ("given", "call", "megabytes"),
+    [
+        ('"<x>" * 3_000_000', "ours.encode(given)", 10),
+        ('ours.encode("ab " * 1_000_000)', "given.sequence_ids", 20),
+        ('ours.encode("ab " * 300_000)', "given.tokens", 60),
+        ('ours.encode("ab " * 300_000)', "given.token_to_chars(3)", 60),
+        ('["ab"] * 1_000_000', "ours.encode(given, is_pretokenized=True)", 30),
+        ('["ab"] * 1_000_000', "ours.encode_batch(given)", 30),
+    ],
+)
+def test_calls_that_memory_does_not_suffice_for(given, call, megabytes):
+    code = f"""
+        ours.add_tokens(["<x>"])
+        ours.encode_batch(["ab", "c<x>"])[0].tokens
+        given = {given}
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + ({megabytes} << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        try:
+            {call}
+        except MemoryError:
+            print("MemoryError", ours.encode("abc").ids)
+    """
+    assert in_a_process(code) == "MemoryError [64, 65, 66]"
+
+
+def test_a_look_at_one_token_takes_no_longer_in_a_long_text():
+    ours = hf.Tokenizer.from_str(made().to_str())
+
+    def seconds(length: int) -> float:
+        encoding = ours.encode("a b " * (length // 4))
+        look = encoding.token_to_chars
+        look(0)
+        start = time.process_time()
+        for token in range(20_000):
+            look(token)
+        return time.process_time() - start
+
+    short, long = seconds(20_000), seconds(1_000_000)
+    assert long < 10 * short + 0.1, (short, long)
 
 
 def test_overflow_far_longer_than_the_text_is_refused():

@@ -7,7 +7,7 @@ use bpe_core::threads::{cores, in_order};
 use bpe_hf::{Input, Tokenizer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString};
 
 use super::OrRaise;
 use super::encoding::HfEncoding;
@@ -16,7 +16,7 @@ use super::state::Origin;
 use super::tokenizer::{HfTokenizer, SHARE, aside};
 use crate::buffer_pool::{self, likely_ids};
 use crate::errors::OrRaise as _;
-use crate::objects::{collected, push};
+use crate::objects::{collected, new_list, push};
 use crate::rows;
 
 /// What was made of a share, and what stopped the next one. The lock is for taking it out.
@@ -69,21 +69,21 @@ pub fn encode_each<T: Send, E: Send + From<bpe_core::Error>>(
 }
 
 /// The encodings of inputs, in order, filled up.
-fn encode_all(
-    py: Python<'_>,
+fn encode_all<'py>(
+    py: Python<'py>,
     tokenizer: &Arc<Tokenizer>,
     given: Vec<GivenInput>,
     add_special_tokens: bool,
     threads: usize,
-) -> PyResult<Vec<HfEncoding>> {
+) -> PyResult<Bound<'py, PyList>> {
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode, super::to_python)?;
     let length = tokenizer.pad_encoded(&mut made).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
         let origin = Origin::new(tokenizer.clone(), given, add_special_tokens, length);
-        Ok(HfEncoding::of_input(encoded, origin))
+        Bound::new(py, HfEncoding::of_input(encoded, origin))
     });
-    collected(py, objects)
+    new_list(py, collected(py, objects)?)
 }
 
 #[pymethods]
@@ -134,33 +134,32 @@ impl HfTokenizer {
     ///     num_threads: The most threads to use; None: as many as the machine has cores. They
     ///         live as long as the call, and a batch of little text uses one.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
-    fn encode_batch(
+    fn encode_batch<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         input: &Bound<'_, PyAny>,
         is_pretokenized: bool,
         add_special_tokens: bool,
         num_threads: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<HfEncoding>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         if input.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err("Can't extract `str` to `Vec`"));
         }
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let inputs = input.try_iter()?.map(|item| GivenInput::read(&item?, is_pretokenized));
-        let inputs = collected(py, inputs)?;
-        encode_all(py, &self.current(), inputs, add_special_tokens, threads)
+        encode_all(py, &self.current(), collected(py, inputs)?, add_special_tokens, threads)
     }
 
     /// The same as `encode_batch`: what is costly is made only when it is asked for.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
-    fn encode_batch_fast(
+    fn encode_batch_fast<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         input: &Bound<'_, PyAny>,
         is_pretokenized: bool,
         add_special_tokens: bool,
         num_threads: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<HfEncoding>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         self.encode_batch(py, input, is_pretokenized, add_special_tokens, num_threads)
     }
 

@@ -14,6 +14,7 @@ use pyo3::types::PyList;
 
 use super::OrRaise;
 use super::state::{Current, Origin, Source, walks_differ};
+use crate::objects::{collected, list_of_spans, new_list, new_str};
 use crate::{buffer_pool, int_cache};
 
 /// The ids of a text, or of two, and what goes with each.
@@ -33,6 +34,8 @@ pub struct HfEncoding {
     origin: LockFreeOnce<Arc<Origin>>,
     /// An input with its details, but without its overflow.
     detailed: LockFreeOnce<Encoding>,
+    /// Whether the ids of that were found to be the same.
+    is_checked: AtomicBool,
     /// What counts once `is_changed` is set.
     changed: Mutex<Option<Arc<Encoding>>>,
     is_changed: AtomicBool,
@@ -69,6 +72,7 @@ impl HfEncoding {
             source,
             origin: LockFreeOnce::new(),
             detailed: LockFreeOnce::new(),
+            is_checked: AtomicBool::new(false),
             changed: Mutex::new(None),
             is_changed: AtomicBool::new(false),
         }
@@ -137,9 +141,12 @@ impl HfEncoding {
             },
             (Some(Source::Part(origin, path)), _) => origin.whole_with_details(py, path)?,
         };
-        let ids = self.plain().map_or_else(|| self.first().map(|first| &first.ids[..]), Ok)?;
-        if made.ids != ids {
-            return Err(walks_differ());
+        if !self.is_checked.load(Ordering::Relaxed) {
+            let ids = self.plain().map_or_else(|| self.first().map(|first| &first.ids[..]), Ok)?;
+            if made.ids != ids {
+                return Err(walks_differ());
+            }
+            self.is_checked.store(true, Ordering::Relaxed);
         }
         Ok(Current::Made(made))
     }
@@ -228,13 +235,15 @@ impl HfEncoding {
     /// The tokens as text.
     #[getter]
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, &self.with_details(py)?.details().tokens)
+        let state = self.with_details(py)?;
+        let tokens = state.details().tokens.iter();
+        new_list(py, collected(py, tokens.map(|token| new_str(py, token)))?)
     }
 
     /// Where in the text each token stands, in characters.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, &self.with_details(py)?.details().offsets)
+        list_of_spans(py, self.with_details(py)?.details().offsets.iter().copied())
     }
 
     /// The piece of the text that each token is of.
@@ -252,7 +261,7 @@ impl HfEncoding {
     /// The sequence that each token is of.
     #[getter]
     fn sequence_ids(&self) -> PyResult<Vec<Option<usize>>> {
-        Ok(self.state()?.sequence_ids())
+        self.state()?.sequence_ids().or_raise()
     }
 
     /// How many sequences there are.

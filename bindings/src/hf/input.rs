@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use bpe_core::memory::{push_text, reserve};
 use bpe_hf::{Input, Sequence};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::OrRaise;
+use crate::objects::collected;
 use crate::text::{self, Utf8};
 
 /// One sequence, as it was given.
@@ -116,6 +118,9 @@ fn pair<'py>(item: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, 
     Some((item.get_item(0).ok()?, item.get_item(1).ok()?))
 }
 
+/// How many bytes of memory a short word takes.
+const SHORT_WORD: usize = 64;
+
 fn words(item: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let error =
         || PyTypeError::new_err("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]");
@@ -123,13 +128,17 @@ fn words(item: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         return Err(error());
     }
     let items = item.try_iter().map_err(|_| error())?;
-    items
-        .map(|word| {
-            let word = word?;
-            let word = word.cast::<PyString>().map_err(|_| error())?;
-            Ok(utf8(word).map_err(|_| error())?.to_owned())
-        })
-        .collect()
+    // Short words are taken in small parts: asks for all at once.
+    let count = item.len().unwrap_or(0);
+    reserve(&mut Vec::<[u8; SHORT_WORD]>::new(), count).or_raise(item.py())?;
+    let words = items.map(|word| {
+        let word = word?;
+        let word = word.cast::<PyString>().map_err(|_| error())?;
+        let mut owned = String::new();
+        push_text(&mut owned, &utf8(word).map_err(|_| error())?).or_raise(item.py())?;
+        Ok(owned)
+    });
+    collected(item.py(), words)
 }
 
 fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Utf8<'a>> {
