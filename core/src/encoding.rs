@@ -140,7 +140,17 @@ impl Encoding {
         allowed: &Selection,
         sink: &mut S,
     ) -> Result<()> {
-        let mut position = 0;
+        self.encode_normal_from(text, 0, allowed, sink)
+    }
+
+    /// The same from byte `position` of the text on, where a piece begins.
+    pub(crate) fn encode_normal_from<S: Sink>(
+        &self,
+        text: &str,
+        mut position: usize,
+        allowed: &Selection,
+        sink: &mut S,
+    ) -> Result<()> {
         let mut lease = self.workspaces.borrow();
         let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
         loop {

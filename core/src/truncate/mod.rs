@@ -8,6 +8,7 @@
 //! the cut and without it. Where that is not known (for other patterns than the published families,
 //! where normalization changes the text, next to special tokens) it is counted as a whole.
 
+mod last_piece;
 mod long_piece;
 mod longest_run;
 mod prefix;
@@ -23,6 +24,7 @@ use crate::memory::{collected, reserve};
 use crate::request::{Disallowed, Request};
 use crate::sink::Count;
 use crate::special_tokens::Selection;
+use last_piece::LastPiece;
 use longest_run::LongestRuns;
 
 /// Borders between pieces that a cut may change: the pattern looks a few characters ahead, and
@@ -59,9 +61,14 @@ impl Encoding {
     /// most `max_tokens` tokens when it is encoded on its own.
     pub fn truncate(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
-        let runs = LongestRuns::default();
-        Truncator { encoding: self, allowed: &request.allowed, runs: &runs }
-            .prefix(text, max_tokens)
+        let (runs, last_piece) = (LongestRuns::default(), LastPiece::default());
+        Truncator {
+            encoding: self,
+            allowed: &request.allowed,
+            runs: &runs,
+            last_piece: &last_piece,
+        }
+        .prefix(text, max_tokens)
     }
 
     /// Where the longest suffix of `text` starts, cut between characters, that has at most
@@ -71,9 +78,14 @@ impl Encoding {
     /// where its pieces begin.
     pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
-        let runs = LongestRuns::default();
-        Truncator { encoding: self, allowed: &request.allowed, runs: &runs }
-            .suffix(text, max_tokens)
+        let (runs, last_piece) = (LongestRuns::default(), LastPiece::default());
+        Truncator {
+            encoding: self,
+            allowed: &request.allowed,
+            runs: &runs,
+            last_piece: &last_piece,
+        }
+        .suffix(text, max_tokens)
     }
 
     /// Cuts `text` into chunks of at most `max_tokens` tokens each, never inside an allowed special
@@ -89,9 +101,14 @@ impl Encoding {
         request: &Request,
     ) -> Result<Vec<Range<usize>>> {
         self.check_request(text, request)?;
-        let runs = LongestRuns::default();
-        Truncator { encoding: self, allowed: &request.allowed, runs: &runs }
-            .chunks(text, max_tokens, overlap)
+        let (runs, last_piece) = (LongestRuns::default(), LastPiece::default());
+        Truncator {
+            encoding: self,
+            allowed: &request.allowed,
+            runs: &runs,
+            last_piece: &last_piece,
+        }
+        .chunks(text, max_tokens, overlap)
     }
 }
 
@@ -102,6 +119,7 @@ struct Truncator<'a> {
     /// The special tokens that text may stand for.
     allowed: &'a Selection,
     runs: &'a LongestRuns,
+    last_piece: &'a LastPiece,
 }
 
 impl Truncator<'_> {
@@ -122,8 +140,9 @@ impl Truncator<'_> {
                 if let Some(inside) = around(&special, start) {
                     start = inside.end;
                 }
-                let (length, found) = self.chunk(&text[start..], max_tokens)?;
-                if length > done - start {
+                let least = ceil(text, done + 1) - start;
+                let (length, found) = self.chunk(&text[start..], max_tokens, least)?;
+                if length >= least {
                     special = found;
                     special.iter_mut().for_each(|at| *at = start + at.start..start + at.end);
                     break start + length;
@@ -143,12 +162,20 @@ impl Truncator<'_> {
         Ok(chunks)
     }
 
-    /// The length in bytes of the next chunk of `text`, and the special tokens around.
-    fn chunk(&self, text: &str, max_tokens: usize) -> Result<(usize, Vec<Range<usize>>)> {
-        let (window, walk) = self.walk_window(text, max_tokens)?;
-        let end = self.prefix_of(window, max_tokens, &walk)?;
+    /// The length in bytes of the next chunk of `text`, or something less than `least`, and the special
+    /// tokens around.
+    fn chunk(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        least: usize,
+    ) -> Result<(usize, Vec<Range<usize>>)> {
+        let (window, mut walk) = self.walk_window(text, max_tokens)?;
+        let end = self.prefix_of(window, max_tokens, least, &walk)?.unwrap_or(0);
         let end = around(&walk.special, end).map_or(end, |span| span.start);
-        Ok((end, walk.special))
+        let special = std::mem::take(&mut walk.special);
+        self.keep_piece(text, window, max_tokens, walk);
+        Ok((end, special))
     }
 
     /// The tokens of `text`; some number above `limit` if there are more than that.

@@ -87,7 +87,7 @@ impl<'a> SplitText<'a> {
             && end <= run.end
             && !self.walk.has_special(run.start, end)
         {
-            return Ok(Some(long.before + long.prefix(end)?));
+            return Ok(Some(long.before + self.count_run(run.start..end)?));
         }
         let borders = &self.walk.borders;
         let known = borders.partition_point(|border| border.position <= end);
@@ -176,11 +176,23 @@ impl<'a> SplitText<'a> {
     /// The tokens of a piece of the cut text.
     fn count_piece(&self, start: usize, end: usize) -> Result<usize> {
         let span = start..end;
+        if let Some(run) = &self.run
+            && run.start <= start
+            && end <= run.end
+        {
+            return self.count_run(span);
+        }
         match &self.long {
             Some(long) if span.len() > LONG_PIECE && long.begins_with(&span) => long.prefix(end),
             Some(long) if span.len() > LONG_PIECE && long.ends_with(&span) => long.suffix(start),
             _ => self.truncator.encoding.count_piece(&self.text.as_bytes()[span]),
         }
+    }
+
+    /// The tokens of a part of the run.
+    fn count_run(&self, part: Range<usize>) -> Result<usize> {
+        let Truncator { encoding, runs, .. } = self.truncator;
+        runs.count(self.text, &part, || encoding.count_piece(&self.text.as_bytes()[part.clone()]))
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
+use super::last_piece::KnownPiece;
 use super::split_text::last_end;
 use super::{CHANGED, STRETCH, TOKENS_BEFORE, Truncator, floor};
 use crate::error::Result;
@@ -131,6 +132,15 @@ impl Truncator<'_> {
     /// `text` has so few tokens, in the published families.
     pub(super) fn walk_window<'a>(&self, text: &'a str, limit: usize) -> Result<(&'a str, Walk)> {
         let mut size = limit.saturating_mul(6).saturating_add(64);
+        let known = self.known_piece(text, size)?;
+        if let Some(known) = known.filter(|known| known.ids.len() > limit) {
+            let window = &text[..known.window];
+            let walk = self.walk_from(window, limit, Some(known))?;
+            if window.len() == text.len() || self.is_passed(window, limit, &walk)? {
+                return Ok((window, walk));
+            }
+            size = size.max(2 * window.len());
+        }
         loop {
             let window = &text[..floor(text, size)];
             let walk = self.walk(window, limit)?;
@@ -177,6 +187,11 @@ impl Truncator<'_> {
     }
 
     pub(super) fn walk(&self, text: &str, limit: usize) -> Result<Walk> {
+        self.walk_from(text, limit, None)
+    }
+
+    /// The same of a text of which the first piece may be known.
+    fn walk_from(&self, text: &str, limit: usize, known: Option<KnownPiece>) -> Result<Walk> {
         let (normal, alignment) = self.encoding.normalization().align(text)?;
         let mut sink = BorderSink {
             ids: Vec::new(),
@@ -188,7 +203,8 @@ impl Truncator<'_> {
             kept: Vec::new(),
             special: Vec::new(),
         };
-        self.encoding.encode_normal(&normal, self.allowed, &mut sink)?;
+        let known = known.filter(|_| matches!(normal, Cow::Borrowed(_)));
+        self.encode_from(&normal, known, &mut sink)?;
         let is_whole = sink.beyond() <= CHANGED || matches!(self.allowed, Selection::None);
         let mut borders = vec![Border { position: 0, before: 0 }];
         for &border in &sink.borders {
@@ -205,5 +221,31 @@ impl Truncator<'_> {
         let is_normal = matches!(normal, Cow::Borrowed(_));
         let (total, passed) = (sink.counted, sink.into_passed());
         Ok(Walk { borders, total, passed, special, searched, is_normal })
+    }
+
+    /// Walks a normalized text into `sink`. The first piece may be known.
+    fn encode_from(
+        &self,
+        text: &str,
+        known: Option<KnownPiece>,
+        sink: &mut BorderSink,
+    ) -> Result<()> {
+        let encoding = self.encoding;
+        let mut start = 0;
+        if let Some(KnownPiece { end, ids, .. }) = known
+            && encoding
+                .special_tokens()
+                .find_allowed(text, 0, self.allowed)
+                .is_none_or(|(found, _)| end <= found.start)
+        {
+            sink.reserve(1, ids.len())?;
+            sink.piece(0..end);
+            sink.ids.extend_from_slice(&ids);
+            if sink.batch_done().is_break() {
+                return Ok(());
+            }
+            start = end;
+        }
+        encoding.encode_normal_from(text, start, self.allowed, sink)
     }
 }
