@@ -67,6 +67,17 @@ impl Alignment {
         (low == high).then_some(low)
     }
 
+    /// The place in the normalized text of byte `position` of the original, if the texts before and
+    /// after it normalize on their own: [`Alignment::boundary`] leads back.
+    pub fn normal(&self, position: usize) -> Option<usize> {
+        let after = self.rewritten.partition_point(|(_, original)| original.start < position);
+        let Some((normal, original)) = after.checked_sub(1).map(|last| &self.rewritten[last])
+        else {
+            return Some(position);
+        };
+        (original.end <= position).then(|| normal.end + (position - original.end))
+    }
+
     fn position(&self, position: usize, end: bool) -> usize {
         let after = self.rewritten.partition_point(|(normal, _)| normal.start < position);
         let Some((normal, original)) = after.checked_sub(1).map(|last| &self.rewritten[last])
@@ -189,6 +200,7 @@ mod tests {
                 if let Some(original) = alignment.boundary(position) {
                     assert_eq!(nfc(&text[..original]), normal[..position]);
                     assert_eq!(nfc(&text[original..]), normal[position..]);
+                    assert_eq!(alignment.normal(original), Some(position));
                 }
             }
         }
@@ -204,6 +216,7 @@ mod tests {
         assert_eq!(alignment.original(3..4), 4..5);
         assert_eq!(alignment.boundary(2), None);
         assert_eq!(alignment.boundary(3), Some(4));
+        assert_eq!([1, 2, 4].map(|at| alignment.normal(at)), [Some(1), None, Some(3)]);
     }
 
     /// Each stretch that was rewritten leads back to its own original, without what it shares with it.

@@ -39,14 +39,14 @@ const NEAR: [usize; 4] = [1, 2, 4, 8];
 
 impl Truncator<'_> {
     /// Keeps the piece in which the limit was passed in the walk over a window of `text`.
-    pub(super) fn keep_piece(&self, text: &str, window: &str, limit: usize, walk: Walk) {
+    pub(super) fn keep_piece(&self, text: &str, window: &str, limit: usize, walk: Walk<'_>) {
         let mut last = self.last_piece.0.borrow_mut();
         last.ids.clear();
         let next = walk.borders.partition_point(|border| border.before <= limit);
         let start = walk.borders[next - 1].position;
         let end = walk.borders.get(next).map_or(window.len(), |border| border.position);
         let length: usize = walk.passed.iter().map(|&id| length(self.encoding, id)).sum();
-        if walk.is_normal && length > LONG_PIECE && length == end - start {
+        if walk.is_normal() && length > LONG_PIECE && length == end - start {
             let [start, end, window_end] = [start, end, window.len()].map(|at| text.len() - at);
             *last = Piece { start, end, window_end, ids: walk.passed };
         }

@@ -20,7 +20,7 @@ impl<'a> Truncator<'a> {
         text: &'a str,
         max_tokens: usize,
         least: usize,
-        walk: &'a Walk,
+        walk: &'a Walk<'a>,
     ) -> Result<Option<usize>> {
         if walk.total <= max_tokens {
             return Ok(Some(text.len()));

@@ -6,14 +6,14 @@ use std::ops::Range;
 
 use super::long_piece::LongPiece;
 use super::walk::{Border, Walk};
-use super::{LONG_PIECE, Truncator, ceil, floor};
+use super::{LONG_PIECE, Truncator};
 use crate::error::Result;
 
 /// A text of which some borders between pieces are known.
 pub(super) struct SplitText<'a> {
     truncator: Truncator<'a>,
     text: &'a str,
-    walk: &'a Walk,
+    walk: &'a Walk<'a>,
     long: Option<LongPiece<'a>>,
     /// The long piece, if it is one character over and over and stays one piece when it is cut.
     run: Option<Range<usize>>,
@@ -33,7 +33,7 @@ impl<'a> SplitText<'a> {
     pub(super) fn new(
         truncator: Truncator<'a>,
         text: &'a str,
-        walk: &'a Walk,
+        walk: &'a Walk<'a>,
         long: Option<LongPiece<'a>>,
     ) -> Self {
         let splitter = truncator.encoding.splitter();
@@ -51,25 +51,26 @@ impl<'a> SplitText<'a> {
     /// `limit` tokens.
     pub(super) fn first_start(&self, low: usize, anchor: Border, limit: usize) -> Result<usize> {
         let is_family = self.truncator.encoding.splitter().is_family();
-        if !is_family || !self.walk.is_normal || self.walk.has_special(low, anchor.position) {
+        if !is_family || self.walk.has_special(low, anchor.position) {
             return Ok(low);
         }
-        let bytes = &self.text.as_bytes()[low..anchor.position];
         let longest = self.truncator.encoding.longest_tokens()?;
-        Ok(ceil(self.text, low + longest.furthest_start(bytes, limit)))
+        let start = |bytes: &[u8]| longest.furthest_start(bytes, limit);
+        Ok(self.walk.first_covered(self.text, low..anchor.position, start))
     }
 
     /// The run that is cut, if that is before its end and up to `high`, and the tokens before it.
     pub(super) fn run_to_cut(&self, high: usize) -> Option<(Range<usize>, usize)> {
         let run = self.run.clone().filter(|run| run.start < high && high < run.end)?;
         let before = self.long.as_ref()?.before;
-        (self.walk.is_normal && !self.walk.has_special(run.start, run.end)).then_some((run, before))
+        (self.walk.is_normal() && !self.walk.has_special(run.start, run.end))
+            .then_some((run, before))
     }
 
     /// The run that is cut, if that is behind its start and at `low` at least, and it ends at `end`.
     pub(super) fn run_to_start(&self, low: usize, end: usize) -> Option<Range<usize>> {
         let run = self.run.clone().filter(|run| run.start < low && run.end == end)?;
-        (self.walk.is_normal && !self.walk.has_special(run.start, run.end)).then_some(run)
+        (self.walk.is_normal() && !self.walk.has_special(run.start, run.end)).then_some(run)
     }
 
     /// The tokens of the text up to `end`; some number above `limit` if there are more than that.
@@ -79,7 +80,7 @@ impl<'a> SplitText<'a> {
     /// after the other: where each ends depends on nothing before it.
     pub(super) fn prefix(&self, end: usize, limit: usize) -> Result<Option<usize>> {
         let splitter = self.truncator.encoding.splitter();
-        if !self.walk.is_normal || !splitter.is_family() {
+        if !self.walk.is_normal() || !splitter.is_family() {
             return Ok(None);
         }
         if let (Some(run), Some(long)) = (&self.run, &self.long)
@@ -123,7 +124,7 @@ impl<'a> SplitText<'a> {
     /// Once a piece ends at a border of the text, the rest has the pieces of the text.
     pub(super) fn suffix(&self, start: usize, total: usize) -> Result<Option<usize>> {
         let splitter = self.truncator.encoding.splitter();
-        if !self.walk.is_normal || !splitter.is_family() {
+        if !self.walk.is_normal() || !splitter.is_family() {
             return Ok(None);
         }
         let borders = &self.walk.borders;
@@ -201,7 +202,7 @@ impl<'a> SplitText<'a> {
 pub(super) fn last_end(
     truncator: Truncator<'_>,
     text: &str,
-    walk: &Walk,
+    walk: &Walk<'_>,
     high: usize,
     limit: usize,
 ) -> Result<usize> {
@@ -209,14 +210,13 @@ pub(super) fn last_end(
     let mut settled = walk.borders.iter().rev().filter(|border| {
         border.position <= high
             && border.before <= limit
-            && splitter.is_settled(text, border.position)
+            && walk.is_settled(splitter, text, border.position)
     });
-    let Some(border) = settled.next().filter(|_| walk.is_normal) else { return Ok(high) };
+    let Some(border) = settled.next() else { return Ok(high) };
     if walk.has_special(border.position, high) {
         return Ok(high);
     }
-    let bytes = &text.as_bytes()[border.position..high];
     let longest = truncator.encoding.longest_tokens()?;
-    let end = border.position + longest.furthest_end(bytes, limit - border.before);
-    Ok(floor(text, end))
+    let end = |bytes: &[u8]| longest.furthest_end(bytes, limit - border.before);
+    Ok(walk.last_covered(text, border.position..high, end))
 }

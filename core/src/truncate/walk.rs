@@ -6,11 +6,13 @@ use std::ops::{ControlFlow, Range};
 
 use super::last_piece::KnownPiece;
 use super::split_text::last_end;
-use super::{CHANGED, STRETCH, TOKENS_BEFORE, Truncator, floor};
+use super::{CHANGED, STRETCH, TOKENS_BEFORE, Truncator, ceil, floor};
 use crate::error::Result;
 use crate::memory::reserve;
+use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::sink::Sink;
 use crate::special_tokens::Selection;
+use crate::split::Splitter;
 
 /// A place in the text between two tokens.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +23,7 @@ pub(super) struct Border {
 }
 
 /// What a walk over (the beginning of) a text found.
-pub(super) struct Walk {
+pub(super) struct Walk<'a> {
     /// The borders of pieces around the place where the limit is passed: the last ones with at
     /// most `limit` tokens before them, and the first ones with more.
     pub(super) borders: Vec<Border>,
@@ -33,8 +35,9 @@ pub(super) struct Walk {
     pub(super) special: Vec<Range<usize>>,
     /// Up to where all special tokens have been found.
     pub(super) searched: usize,
-    /// Whether normalization leaves the text as it is.
-    pub(super) is_normal: bool,
+    /// The text, normalized.
+    normal: Cow<'a, str>,
+    alignment: Alignment,
 }
 
 /// Counts, and keeps the borders around a limit.
@@ -120,17 +123,89 @@ impl Sink for BorderSink {
     }
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Whether a special token may stand, in part, between these places.
     pub(super) fn has_special(&self, start: usize, end: usize) -> bool {
         end > self.searched || self.special.iter().any(|span| start < span.end && span.start < end)
     }
+
+    /// Whether normalization leaves the text as it is.
+    pub(super) fn is_normal(&self) -> bool {
+        matches!(self.normal, Cow::Borrowed(_))
+    }
+
+    /// Whether the pieces of `text` before this border are the same wherever the text is cut behind it.
+    pub(super) fn is_settled(&self, splitter: &Splitter, text: &str, border: usize) -> bool {
+        if self.is_normal() || border == 0 {
+            return splitter.is_settled(text, border);
+        }
+        text[border..].chars().next().is_none_or(starts_stretch)
+            && self.alignment.normal(border).is_some_and(|at| splitter.is_settled(&self.normal, at))
+    }
+
+    /// The last place of `text`, up to `high`, where what is before it may have no more tokens than
+    /// `furthest` covers of the bytes from `start` on, which is a border.
+    pub(super) fn last_covered(
+        &self,
+        text: &str,
+        span: Range<usize>,
+        furthest_end: impl FnOnce(&[u8]) -> usize,
+    ) -> usize {
+        let [Some(start), Some(end)] = [span.start, span.end].map(|at| self.alignment.normal(at))
+        else {
+            return span.end;
+        };
+        let covered = start + furthest_end(&self.normal.as_bytes()[start..end]);
+        if self.is_normal() {
+            return floor(text, covered);
+        }
+        // Up to the end of its stretch, a cut may change what is covered.
+        let behind = self.alignment.original(0..(covered + 1).min(self.normal.len())).end;
+        stretch_end(text, ceil(text, behind)).min(span.end)
+    }
+
+    /// The same for the first place of `text`, `span.start` or behind it, up to the end of the span.
+    pub(super) fn first_covered(
+        &self,
+        text: &str,
+        span: Range<usize>,
+        furthest_start: impl FnOnce(&[u8]) -> usize,
+    ) -> usize {
+        let [Some(start), Some(end)] = [span.start, span.end].map(|at| self.alignment.normal(at))
+        else {
+            return span.start;
+        };
+        let covered = start + furthest_start(&self.normal.as_bytes()[start..end]);
+        if self.is_normal() {
+            return ceil(text, covered);
+        }
+        let before = self.alignment.original(covered.saturating_sub(1)..self.normal.len()).start;
+        stretch_start(text, floor(text, before)).max(span.start)
+    }
+}
+
+/// The first place from `position` on where text can be cut and the parts normalized on their own.
+fn stretch_end(text: &str, position: usize) -> usize {
+    let mut rest = text[position..].char_indices();
+    let found = rest.find(|&(_, character)| starts_stretch(character));
+    found.map_or(text.len(), |(offset, _)| position + offset)
+}
+
+/// The last such place before `position`, or there.
+fn stretch_start(text: &str, position: usize) -> usize {
+    let end = ceil(text, position + 1);
+    let mut starts = text[..end].char_indices().rev();
+    starts.find(|&(_, character)| starts_stretch(character)).map_or(0, |(start, _)| start)
 }
 
 impl Truncator<'_> {
     /// Walks as much of the beginning of `text` as it takes to pass the limit: no longer beginning of
     /// `text` has so few tokens, in the published families.
-    pub(super) fn walk_window<'a>(&self, text: &'a str, limit: usize) -> Result<(&'a str, Walk)> {
+    pub(super) fn walk_window<'a>(
+        &self,
+        text: &'a str,
+        limit: usize,
+    ) -> Result<(&'a str, Walk<'a>)> {
         let mut size = limit.saturating_mul(6).saturating_add(64);
         let known = self.known_piece(text, size)?;
         if let Some(known) = known.filter(|known| known.ids.len() > limit) {
@@ -152,19 +227,26 @@ impl Truncator<'_> {
     }
 
     /// Whether every text that goes on behind `window` has more than `limit` tokens.
-    fn is_passed(&self, window: &str, limit: usize, walk: &Walk) -> Result<bool> {
+    fn is_passed(&self, window: &str, limit: usize, walk: &Walk<'_>) -> Result<bool> {
         let splitter = self.encoding.splitter();
         // From there on more text may make a special token of this.
         let open = match self.allowed {
             Selection::None => window.len(),
             _ => self.encoding.special_tokens().all().open_from(window),
         };
+        // And this may be normalized in another way.
+        let stable = match self.encoding.normalization() {
+            Normalization::None => open,
+            Normalization::Nfc => {
+                open.min(stretch_start(window, floor(window, window.len().saturating_sub(1))))
+            }
+        };
         let mut beyond =
-            walk.borders.iter().filter(|border| border.before > limit && border.position <= open);
-        if splitter.is_family() && walk.is_normal {
+            walk.borders.iter().filter(|border| border.before > limit && border.position <= stable);
+        if splitter.is_family() {
             // (What is before a special token may have fewer with the beginning of its name.)
             let is_settled = |border: &Border| {
-                splitter.is_settled(window, border.position)
+                walk.is_settled(splitter, window, border.position)
                     && walk.special.iter().all(|special| special.start != border.position)
             };
             if beyond.any(is_settled) {
@@ -173,25 +255,30 @@ impl Truncator<'_> {
             // In a long piece the length of tokens tells: the whole may have fewer than its beginning.
             // Of a stretch of more than 64 characters not all ends are tried anyway.
             let mut settled = walk.borders.iter().rev().filter(|border| {
-                border.before <= limit && splitter.is_settled(window, border.position)
+                border.before <= limit && walk.is_settled(splitter, window, border.position)
             });
             let start = settled.next().map_or(0, |border| border.position);
             let is_stretch = window[start..].chars().nth(STRETCH).is_some();
             if !is_stretch || open < window.len() {
                 return Ok(walk.total > limit
-                    && last_end(*self, window, walk, window.len(), limit)? < open);
+                    && last_end(*self, window, walk, window.len(), limit)? < stable);
             }
         }
         let many = limit.saturating_add(2 * TOKENS_BEFORE);
         Ok(beyond.count() > CHANGED || walk.total > many && open == window.len())
     }
 
-    pub(super) fn walk(&self, text: &str, limit: usize) -> Result<Walk> {
+    pub(super) fn walk<'a>(&self, text: &'a str, limit: usize) -> Result<Walk<'a>> {
         self.walk_from(text, limit, None)
     }
 
     /// The same of a text of which the first piece may be known.
-    fn walk_from(&self, text: &str, limit: usize, known: Option<KnownPiece>) -> Result<Walk> {
+    fn walk_from<'a>(
+        &self,
+        text: &'a str,
+        limit: usize,
+        known: Option<KnownPiece>,
+    ) -> Result<Walk<'a>> {
         let (normal, alignment) = self.encoding.normalization().align(text)?;
         let mut sink = BorderSink {
             ids: Vec::new(),
@@ -218,9 +305,8 @@ impl Truncator<'_> {
         special.iter_mut().for_each(|span| *span = alignment.original(span.clone()));
         let last = borders.last().map_or(0, |border| border.position);
         let searched = if is_whole { text.len() } else { last };
-        let is_normal = matches!(normal, Cow::Borrowed(_));
         let (total, passed) = (sink.counted, sink.into_passed());
-        Ok(Walk { borders, total, passed, special, searched, is_normal })
+        Ok(Walk { borders, total, passed, special, searched, normal, alignment })
     }
 
     /// Walks a normalized text into `sink`. The first piece may be known.
