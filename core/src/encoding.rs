@@ -230,10 +230,10 @@ impl Encoding {
         merger.append_one(piece, Piece { start: 0, end: piece.len() }, ids)
     }
 
-    /// How many tokens one piece has.
-    pub(crate) fn count_piece(&self, piece: &[u8]) -> Result<usize> {
-        let mut ids = Vec::new();
-        self.encode_piece(piece, &mut ids)?;
+    /// How many tokens one piece has. `ids` is overwritten with them.
+    pub(crate) fn count_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<usize> {
+        ids.clear();
+        self.encode_piece(piece, ids)?;
         Ok(ids.len())
     }
 

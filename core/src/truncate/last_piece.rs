@@ -40,7 +40,7 @@ const NEAR: [usize; 4] = [1, 2, 4, 8];
 impl Truncator<'_> {
     /// Keeps the piece in which the limit was passed in the walk over a window of `text`.
     pub(super) fn keep_piece(&self, text: &str, window: &str, limit: usize, walk: Walk<'_>) {
-        let mut last = self.last_piece.0.borrow_mut();
+        let mut last = self.memo.last_piece.0.borrow_mut();
         last.ids.clear();
         let next = walk.borders.partition_point(|border| border.before <= limit);
         let start = walk.borders[next - 1].position;
@@ -59,7 +59,7 @@ impl Truncator<'_> {
     /// bytes if the last id of the one and the first of the other stay apart on their own, in ordered
     /// vocabularies.
     pub(super) fn known_piece(&self, text: &str, size: usize) -> Result<Option<KnownPiece>> {
-        let last = self.last_piece.0.borrow();
+        let last = self.memo.last_piece.0.borrow();
         if last.ids.is_empty() || text.len() > last.start || text.len() <= last.end + LONG_PIECE {
             return Ok(None);
         }

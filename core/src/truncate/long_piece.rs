@@ -80,41 +80,41 @@ impl LongPiece<'_> {
     /// Two sequences of ids, each the encoding of its bytes, are together the encoding of all of the
     /// bytes if the last id of the one and the first of the other stay apart on their own, in ordered
     /// vocabularies.
-    pub(super) fn prefix(&self, end: usize) -> Result<usize> {
+    ///
+    /// `ids` is overwritten.
+    pub(super) fn prefix(&self, end: usize, ids: &mut Vec<u32>) -> Result<usize> {
         if self.is_run {
             // Its tokens all depend on its length, and the cache knows them.
-            return self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end]);
+            return self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end], ids);
         }
         let next = self.borders.partition_point(|border| border.position < end);
-        let mut ids = Vec::new();
         for near in NEAR {
             // From the start of the piece it is a count like any other.
             let Some(index) = next.checked_sub(near).filter(|&index| index > 0) else { break };
             let Border { position, before } = self.borders[index];
             ids.clear();
-            self.encoding.encode_piece(&self.text.as_bytes()[position..end], &mut ids)?;
+            self.encoding.encode_piece(&self.text.as_bytes()[position..end], ids)?;
             let tokens_before = before - self.before;
             if self.encoding.stay_apart(self.ids[tokens_before - 1], ids[0]) {
                 return Ok(tokens_before + ids.len());
             }
         }
-        self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end])
+        self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end], ids)
     }
 
     /// The tokens of the piece from `start` on, which is a piece on its own.
-    pub(super) fn suffix(&self, start: usize) -> Result<usize> {
+    pub(super) fn suffix(&self, start: usize, ids: &mut Vec<u32>) -> Result<usize> {
         let next = self.borders.partition_point(|border| border.position <= start);
-        let mut ids = Vec::new();
         for near in NEAR.into_iter().filter(|_| !self.is_run) {
             let Some(border) = self.borders.get(next + near - 1) else { break };
             let Some(&id) = self.ids.get(border.before - self.before) else { break };
             ids.clear();
-            self.encoding.encode_piece(&self.text.as_bytes()[start..border.position], &mut ids)?;
+            self.encoding.encode_piece(&self.text.as_bytes()[start..border.position], ids)?;
             if self.encoding.stay_apart(ids[ids.len() - 1], id) {
                 return Ok(ids.len() + self.ids.len() - (border.before - self.before));
             }
         }
-        self.encoding.count_piece(&self.text.as_bytes()[start..self.span.end])
+        self.encoding.count_piece(&self.text.as_bytes()[start..self.span.end], ids)
     }
 }
 

@@ -16,6 +16,7 @@ mod split_text;
 mod suffix;
 mod walk;
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::encoding::Encoding;
@@ -61,14 +62,9 @@ impl Encoding {
     /// most `max_tokens` tokens when it is encoded on its own.
     pub fn truncate(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
-        let (runs, last_piece) = (LongestRuns::default(), LastPiece::default());
-        Truncator {
-            encoding: self,
-            allowed: &request.allowed,
-            runs: &runs,
-            last_piece: &last_piece,
-        }
-        .prefix(text, max_tokens)
+        let memo = Memo::default();
+        Truncator { encoding: self, allowed: &request.allowed, memo: &memo }
+            .prefix(text, max_tokens)
     }
 
     /// Where the longest suffix of `text` starts, cut between characters, that has at most
@@ -78,14 +74,9 @@ impl Encoding {
     /// where its pieces begin.
     pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
         self.check_request(text, request)?;
-        let (runs, last_piece) = (LongestRuns::default(), LastPiece::default());
-        Truncator {
-            encoding: self,
-            allowed: &request.allowed,
-            runs: &runs,
-            last_piece: &last_piece,
-        }
-        .suffix(text, max_tokens)
+        let memo = Memo::default();
+        Truncator { encoding: self, allowed: &request.allowed, memo: &memo }
+            .suffix(text, max_tokens)
     }
 
     /// Cuts `text` into chunks of at most `max_tokens` tokens each, never inside an allowed special
@@ -101,14 +92,9 @@ impl Encoding {
         request: &Request,
     ) -> Result<Vec<Range<usize>>> {
         self.check_request(text, request)?;
-        let (runs, last_piece) = (LongestRuns::default(), LastPiece::default());
-        Truncator {
-            encoding: self,
-            allowed: &request.allowed,
-            runs: &runs,
-            last_piece: &last_piece,
-        }
-        .chunks(text, max_tokens, overlap)
+        let memo = Memo::default();
+        Truncator { encoding: self, allowed: &request.allowed, memo: &memo }
+            .chunks(text, max_tokens, overlap)
     }
 }
 
@@ -118,8 +104,16 @@ struct Truncator<'a> {
     encoding: &'a Encoding,
     /// The special tokens that text may stand for.
     allowed: &'a Selection,
-    runs: &'a LongestRuns,
-    last_piece: &'a LastPiece,
+    memo: &'a Memo,
+}
+
+/// What is kept from one chunk of a text to the next one.
+#[derive(Debug, Default)]
+struct Memo {
+    runs: LongestRuns,
+    last_piece: LastPiece,
+    /// Room for the ids of what is tried.
+    ids: RefCell<Vec<u32>>,
 }
 
 impl Truncator<'_> {

@@ -71,7 +71,7 @@ impl<'a> Truncator<'a> {
         };
         let run = split.run_to_cut(high);
         if let Some((run, before)) = &run
-            && let Some(length) = self.runs.length(text, run, max_tokens - before)
+            && let Some(length) = self.memo.runs.length(text, run, max_tokens - before)
         {
             return Ok(Some(run.start + length).filter(|&length| length >= least));
         }
@@ -90,7 +90,7 @@ impl<'a> Truncator<'a> {
                 let end = candidates[found];
                 if let Some((run, before)) = run.filter(|(run, _)| run.start < end) {
                     let found = (max_tokens - before, end - run.start, high - run.start);
-                    self.runs.keep(text, &run, found);
+                    self.memo.runs.keep(text, &run, found);
                 }
                 return Ok(Some(end));
             }

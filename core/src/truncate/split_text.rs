@@ -88,7 +88,8 @@ impl<'a> SplitText<'a> {
             && end <= run.end
             && !self.walk.has_special(run.start, end)
         {
-            return Ok(Some(long.before + self.count_run(run.start..end)?));
+            let mut ids = self.truncator.memo.ids.borrow_mut();
+            return Ok(Some(long.before + long.prefix(end, &mut ids)?));
         }
         let borders = &self.walk.borders;
         let known = borders.partition_point(|border| border.position <= end);
@@ -176,24 +177,15 @@ impl<'a> SplitText<'a> {
 
     /// The tokens of a piece of the cut text.
     fn count_piece(&self, start: usize, end: usize) -> Result<usize> {
+        let Truncator { encoding, memo, .. } = self.truncator;
         let span = start..end;
-        if let Some(run) = &self.run
-            && run.start <= start
-            && end <= run.end
-        {
-            return self.count_run(span);
+        let mut ids = memo.ids.borrow_mut();
+        let long = self.long.as_ref().filter(|_| span.len() > LONG_PIECE);
+        match long {
+            Some(long) if long.begins_with(&span) => long.prefix(end, &mut ids),
+            Some(long) if long.ends_with(&span) => long.suffix(start, &mut ids),
+            _ => encoding.count_piece(&self.text.as_bytes()[span], &mut ids),
         }
-        match &self.long {
-            Some(long) if span.len() > LONG_PIECE && long.begins_with(&span) => long.prefix(end),
-            Some(long) if span.len() > LONG_PIECE && long.ends_with(&span) => long.suffix(start),
-            _ => self.truncator.encoding.count_piece(&self.text.as_bytes()[span]),
-        }
-    }
-
-    /// The tokens of a part of the run.
-    fn count_run(&self, part: Range<usize>) -> Result<usize> {
-        let Truncator { encoding, runs, .. } = self.truncator;
-        runs.count(self.text, &part, || encoding.count_piece(&self.text.as_bytes()[part.clone()]))
     }
 }
 

@@ -104,7 +104,7 @@ impl Truncator<'_> {
         };
         let room = max_tokens.saturating_sub(total - anchor.before);
         let run = split.run_to_start(low, anchor.position);
-        if let Some(length) = run.as_ref().and_then(|run| self.runs.length(text, run, room)) {
+        if let Some(length) = run.as_ref().and_then(|run| self.memo.runs.length(text, run, room)) {
             return Ok(Some(anchor.position - length));
         }
         for high in [near.min(next), next, anchor.position] {
@@ -114,7 +114,7 @@ impl Truncator<'_> {
                 let start = candidates[count - 1 - found];
                 if let Some(run) = run.filter(|run| start + CHARACTER < run.end) {
                     let found = (room, run.end - start, run.end - low);
-                    self.runs.keep(text, &run, found);
+                    self.memo.runs.keep(text, &run, found);
                 }
                 return Ok(Some(start));
             }
