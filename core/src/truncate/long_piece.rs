@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::walk::Border;
+use super::walk::{Border, Walk};
 use super::{LONG_PIECE, Truncator};
 use crate::encoding::Encoding;
 use crate::error::Result;
@@ -27,33 +27,30 @@ pub(super) struct LongPiece<'a> {
 const NEAR: [usize; 4] = [1, 2, 4, 8];
 
 impl<'a> Truncator<'a> {
-    /// The piece at `span`, if it is long; its tokens are `ids`, and `before` tokens are before it.
+    /// The piece at `span`, if it is long, which is the one in which `walk` passed its limit; `before`
+    /// tokens are before it.
     pub(super) fn long_piece(
         &self,
         text: &'a str,
         span: Range<usize>,
         before: usize,
-        ids: &'a [u32],
+        walk: &'a Walk<'_>,
     ) -> Result<Option<LongPiece<'a>>> {
-        if span.len() <= LONG_PIECE {
+        let Some(normal) = walk.normal_span(&span).filter(|_| span.len() > LONG_PIECE) else {
             return Ok(None);
-        }
-        let encoding = self.encoding;
-        let (normal, alignment) = encoding.normalization().align(&text[span.clone()])?;
+        };
+        let (encoding, ids) = (self.encoding, &walk.passed[..]);
         let mut borders = Vec::new();
         reserve(&mut borders, ids.len() + 1)?;
-        let mut position = 0;
+        let mut position = normal.start;
         for (index, &id) in ids.iter().enumerate() {
-            if normal.is_char_boundary(position)
-                && let Some(position) = alignment.boundary(position)
-            {
-                let position = span.start + position;
+            if let Some(position) = walk.place(position) {
                 borders.push(Border { position, before: before + index });
             }
             position += encoding.token_bytes(id).map_or(0, <[u8]>::len);
         }
         borders.push(Border { position: span.end, before: before + ids.len() });
-        let is_covered = position == normal.len();
+        let is_covered = position == normal.end;
         let is_run = is_run(&text[span.clone()]);
         Ok(is_covered.then_some(LongPiece { encoding, text, span, before, is_run, ids, borders }))
     }

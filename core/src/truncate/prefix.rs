@@ -44,7 +44,7 @@ impl<'a> Truncator<'a> {
         let mut behind = None;
         // Of a longer stretch not all ends are tried: a longer part seldom has fewer tokens.
         let is_stretch = text[start..next].chars().nth(STRETCH).is_some();
-        let long = self.long_piece(text, passed, borders[last].before, &walk.passed)?;
+        let long = self.long_piece(text, passed, borders[last].before, walk)?;
         if let Some(tokens) = long.as_ref().map(|long| &long.borders) {
             let passed = tokens.partition_point(|border| border.before <= max_tokens);
             if let Some(before) = passed.checked_sub(TOKENS_BEFORE).filter(|_| is_stretch) {

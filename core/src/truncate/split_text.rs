@@ -199,9 +199,12 @@ pub(super) fn last_end(
     limit: usize,
 ) -> Result<usize> {
     let splitter = truncator.encoding.splitter();
+    // A cut may change how what it is inside of is normalized. Where a token fits behind the border that
+    // is further than the pattern looks ahead.
+    let most = if walk.is_normal() { Some(limit) } else { limit.checked_sub(1) };
     let mut settled = walk.borders.iter().rev().filter(|border| {
         border.position <= high
-            && border.before <= limit
+            && most.is_some_and(|most| border.before <= most)
             && walk.is_settled(splitter, text, border.position)
     });
     let Some(border) = settled.next() else { return Ok(high) };

@@ -63,9 +63,7 @@ impl Truncator<'_> {
         // So the longest suffix starts behind the last safe cut with too many tokens.
         let next = borders.get(first).map_or(text.len(), |border| border.position);
         let long = match first.checked_sub(1).map(|before| borders[before]) {
-            Some(before) => {
-                self.long_piece(text, before.position..next, before.before, &walk.passed)?
-            }
+            Some(before) => self.long_piece(text, before.position..next, before.before, &walk)?,
             None => None,
         };
         let low = match self.safe_before(text, next, &walk.special) {

@@ -134,6 +134,16 @@ impl Walk<'_> {
         matches!(self.normal, Cow::Borrowed(_))
     }
 
+    /// A range of the text in its normalized form, if each of its ends normalizes on its own.
+    pub(super) fn normal_span(&self, span: &Range<usize>) -> Option<Range<usize>> {
+        Some(self.alignment.normal(span.start)?..self.alignment.normal(span.end)?)
+    }
+
+    /// The place in the text of one in its normalized form, if both stand between characters.
+    pub(super) fn place(&self, normal: usize) -> Option<usize> {
+        self.normal.is_char_boundary(normal).then(|| self.alignment.boundary(normal))?
+    }
+
     /// Whether the pieces of `text` before this border are the same wherever the text is cut behind it.
     pub(super) fn is_settled(&self, splitter: &Splitter, text: &str, border: usize) -> bool {
         if self.is_normal() || border == 0 {
@@ -151,11 +161,8 @@ impl Walk<'_> {
         span: Range<usize>,
         furthest_end: impl FnOnce(&[u8]) -> usize,
     ) -> usize {
-        let [Some(start), Some(end)] = [span.start, span.end].map(|at| self.alignment.normal(at))
-        else {
-            return span.end;
-        };
-        let covered = start + furthest_end(&self.normal.as_bytes()[start..end]);
+        let Some(normal) = self.normal_span(&span) else { return span.end };
+        let covered = normal.start + furthest_end(&self.normal.as_bytes()[normal]);
         if self.is_normal() {
             return floor(text, covered);
         }
@@ -171,11 +178,8 @@ impl Walk<'_> {
         span: Range<usize>,
         furthest_start: impl FnOnce(&[u8]) -> usize,
     ) -> usize {
-        let [Some(start), Some(end)] = [span.start, span.end].map(|at| self.alignment.normal(at))
-        else {
-            return span.start;
-        };
-        let covered = start + furthest_start(&self.normal.as_bytes()[start..end]);
+        let Some(normal) = self.normal_span(&span) else { return span.start };
+        let covered = normal.start + furthest_start(&self.normal.as_bytes()[normal]);
         if self.is_normal() {
             return ceil(text, covered);
         }
