@@ -134,9 +134,8 @@ impl Truncator<'_> {
                 if let Some(inside) = around(&special, start) {
                     start = inside.end;
                 }
-                let least = ceil(text, done + 1) - start;
-                let (length, found) = self.chunk(&text[start..], max_tokens, least)?;
-                if length >= least {
+                let (length, found) = self.chunk(&text[start..], max_tokens)?;
+                if length > done - start {
                     special = found;
                     special.iter_mut().for_each(|at| *at = start + at.start..start + at.end);
                     break start + length;
@@ -156,16 +155,10 @@ impl Truncator<'_> {
         Ok(chunks)
     }
 
-    /// The length in bytes of the next chunk of `text`, or something less than `least`, and the special
-    /// tokens around.
-    fn chunk(
-        &self,
-        text: &str,
-        max_tokens: usize,
-        least: usize,
-    ) -> Result<(usize, Vec<Range<usize>>)> {
+    /// The length in bytes of the next chunk of `text`, and the special tokens around.
+    fn chunk(&self, text: &str, max_tokens: usize) -> Result<(usize, Vec<Range<usize>>)> {
         let (window, mut walk) = self.walk_window(text, max_tokens)?;
-        let end = self.prefix_of(window, max_tokens, least, &walk)?.unwrap_or(0);
+        let end = self.prefix_of(window, max_tokens, &walk)?;
         let end = around(&walk.special, end).map_or(end, |span| span.start);
         let special = std::mem::take(&mut walk.special);
         self.keep_piece(text, window, max_tokens, walk);

@@ -10,20 +10,18 @@ use crate::error::Result;
 impl<'a> Truncator<'a> {
     pub(super) fn prefix(&self, text: &str, max_tokens: usize) -> Result<usize> {
         let (window, walk) = self.walk_window(text, max_tokens)?;
-        Ok(self.prefix_of(window, max_tokens, 0, &walk)?.unwrap_or(0))
+        self.prefix_of(window, max_tokens, &walk)
     }
 
-    /// The same for the beginning of a text that was walked over. `None` if that has less than `least`
-    /// bytes, which end between characters.
+    /// The same for the beginning of a text that was walked over.
     pub(super) fn prefix_of(
         &self,
         text: &'a str,
         max_tokens: usize,
-        least: usize,
         walk: &'a Walk<'a>,
-    ) -> Result<Option<usize>> {
+    ) -> Result<usize> {
         if walk.total <= max_tokens {
-            return Ok(Some(text.len()));
+            return Ok(text.len());
         }
         let borders = &walk.borders;
         let last = borders.partition_point(|border| border.before <= max_tokens) - 1;
@@ -73,33 +71,20 @@ impl<'a> Truncator<'a> {
         if let Some((run, before)) = &run
             && let Some(length) = self.memo.runs.length(text, run, max_tokens - before)
         {
-            return Ok(Some(run.start + length).filter(|&length| length >= least));
+            return Ok(run.start + length);
         }
-        if least > high {
-            return Ok(None);
-        }
-        let mut tried = None;
         for low in [near, start.max(anchor.position), start.min(anchor.position)] {
-            let low = low.min(high).max(least);
-            if tried.is_some_and(|tried| tried <= low) {
-                continue;
-            }
-            let candidates = positions(text, low..tried.unwrap_or(high))?;
-            tried = Some(low);
+            let candidates = positions(text, low.min(high)..high)?;
             if let Some(found) = farthest(candidates.len(), |index| fits(candidates[index]))? {
                 let end = candidates[found];
                 if let Some((run, before)) = run.filter(|(run, _)| run.start < end) {
                     let found = (max_tokens - before, end - run.start, high - run.start);
                     self.memo.runs.keep(text, &run, found);
                 }
-                return Ok(Some(end));
+                return Ok(end);
             }
         }
-        if anchor.position <= least && least > 0 {
-            return Ok(None);
-        }
-        let end = self.prefix_far_before(text, max_tokens, anchor.position)?;
-        Ok(Some(end).filter(|&end| end >= least))
+        self.prefix_far_before(text, max_tokens, anchor.position)
     }
 
     /// The same where nothing near fits: the pattern looks further than any of the published ones do.
