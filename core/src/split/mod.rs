@@ -134,6 +134,13 @@ impl Splitter {
         Some(family.visit(PieceEnd(At { text, position: start })))
     }
 
+    /// The end of the piece that begins at `start`, if that is a run of punctuation, and before it the
+    /// end of the second character: cut anywhere behind that, the run is still one piece.
+    pub(crate) fn punctuation(&self, text: &str, start: usize) -> Option<(usize, usize)> {
+        let Method::Family(family, _) = self.method else { return None };
+        family.visit(Punctuation(At { text, position: start }))
+    }
+
     /// Whether the pieces of `text` before `border`, where one of them ends, are the same wherever
     /// the text is cut behind it. False for a pattern that is no published family.
     pub(crate) fn is_settled(&self, text: &str, border: usize) -> bool {
@@ -156,6 +163,19 @@ impl FamilyVisitor for PieceEnd<'_> {
 
     fn visit<F: Family>(self) -> usize {
         scan::next_piece::<F>(self.0.text.as_bytes(), self.0.position)
+    }
+}
+
+/// [`Splitter::punctuation`]
+struct Punctuation<'a>(At<'a>);
+
+impl FamilyVisitor for Punctuation<'_> {
+    type Output = Option<(usize, usize)>;
+
+    fn visit<F: Family>(self) -> Self::Output {
+        let (bytes, start) = (self.0.text.as_bytes(), self.0.position);
+        scan::punctuation_from::<F>(bytes, start)
+            .map(|second| (second, scan::next_piece::<F>(bytes, start)))
     }
 }
 

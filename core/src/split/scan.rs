@@ -171,6 +171,21 @@ fn whitespace<F: Family>(bytes: &[u8], start: usize) -> usize {
     }
 }
 
+/// Whether a run of punctuation begins at `start`, behind a space perhaps: it takes all that it can,
+/// so that, cut anywhere behind the second character, it is still one piece. The end of that character.
+pub(super) fn punctuation_from<F: Family>(bytes: &[u8], start: usize) -> Option<usize> {
+    let rules = &F::RULES;
+    let (class, width) = class_at(bytes, start)?;
+    let (next_class, next_width) = class_at(bytes, start + width)?;
+    let is_punct = |class| rules.is_punct(class) && !rules.is_letter(class) && class & HAN == 0;
+    let is_run = match bytes[start] {
+        b'\'' => false,
+        b' ' => is_punct(next_class),
+        _ => is_punct(class) && !rules.is_letter(next_class),
+    };
+    (is_run && !rules.three_splits).then_some(start + width + next_width)
+}
+
 /// The first position from `near` on where the text can be cut in two without changing a piece,
 /// in any family and no matter what stands before the character left of it.
 ///

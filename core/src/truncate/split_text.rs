@@ -1,6 +1,6 @@
 //! Counts the tokens of a text that is cut, by what is known of the text.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -20,6 +20,8 @@ pub(super) struct SplitText<'a> {
     /// How many tokens there are from some places on, those where pieces of a long suffix start. (Two
     /// suffixes of digits have pieces of the same three digits, or none.)
     rests: RefCell<HashMap<usize, usize>>,
+    /// A place and what [`Splitter::punctuation`](crate::Splitter) says of it.
+    punctuation: Cell<(usize, Option<(usize, usize)>)>,
 }
 
 /// Of a suffix with at least as many pieces that are none of the text it is kept where the first of
@@ -39,7 +41,15 @@ impl<'a> SplitText<'a> {
         let splitter = truncator.encoding.splitter();
         let run = long.as_ref().filter(|long| long.is_run).map(|long| long.span().clone());
         let run = run.filter(|run| splitter.is_settled(text, run.start));
-        Self { truncator, text, walk, long, run, rests: RefCell::default() }
+        Self {
+            truncator,
+            text,
+            walk,
+            long,
+            run,
+            rests: RefCell::default(),
+            punctuation: Cell::new((usize::MAX, None)),
+        }
     }
 
     /// The last place, `high` or before it, up to which the text may have `limit` tokens.
@@ -99,9 +109,8 @@ impl<'a> SplitText<'a> {
         if self.walk.has_special(position, end) {
             return Ok(None);
         }
-        let text = &self.text[..end];
         while position < end && count <= limit {
-            let next = splitter.piece_end(text, position).unwrap_or(end);
+            let next = self.piece_end(position, end);
             while at + 1 < known && borders[at].position < position {
                 at += 1;
             }
@@ -117,6 +126,21 @@ impl<'a> SplitText<'a> {
             position = next;
         }
         Ok(Some(count))
+    }
+
+    /// The end of the piece that begins at `start` where the text is cut at `end`. A long run of
+    /// punctuation is looked at once.
+    fn piece_end(&self, start: usize, end: usize) -> usize {
+        let splitter = self.truncator.encoding.splitter();
+        let (mut known, mut punctuation) = self.punctuation.get();
+        if known != start {
+            (known, punctuation) = (start, splitter.punctuation(self.text, start));
+            self.punctuation.set((known, punctuation));
+        }
+        match punctuation {
+            Some((second, last)) if second <= end => last.min(end),
+            _ => splitter.piece_end(&self.text[..end], start).unwrap_or(end),
+        }
     }
 
     /// The tokens of the text from `start` on. `None` where only encoding all of it can tell. The text

@@ -1,6 +1,8 @@
 //! The scanner against the regex engine, family by family.
 
-use super::{ALPHABET, Random, exhaustive, matched, oracles, random_text, scanned};
+use super::{
+    ALPHABET, Random, exhaustive, linear_spellings, matched, oracles, random_text, scanned,
+};
 use crate::split::pattern::Pattern;
 use crate::split::rules::{FamilyName, SPELLINGS};
 use crate::split::{Piece, Splitter, scan};
@@ -132,4 +134,26 @@ fn safe_cuts_are_found_from_any_byte() {
         let expected = cuts.into_iter().find(|&cut| cut >= near);
         assert_eq!(splitter.safe_cut(text, near), expected, "{near}");
     }
+}
+
+#[test]
+fn a_run_of_punctuation_is_one_piece_wherever_it_is_cut() {
+    let mut random = Random::new(5);
+    let mut cuts = 0;
+    for _ in 0..20_000 {
+        let text = random_text(&mut random, 12, 4);
+        for (family, spelling) in linear_spellings() {
+            let splitter = Splitter::new(spelling).unwrap();
+            for Piece { start, end } in scanned(family, &text) {
+                let Some((second, last)) = splitter.punctuation(&text, start) else { continue };
+                assert_eq!(last, end, "{family:?} {text:?} at {start}");
+                for cut in (second..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
+                    cuts += 1;
+                    let found = splitter.piece_end(&text[..cut], start);
+                    assert_eq!(found, Some(cut.min(last)), "{family:?} {text:?} {start}..{cut}");
+                }
+            }
+        }
+    }
+    assert!(cuts > 100_000);
 }
