@@ -134,6 +134,13 @@ impl Splitter {
         Some(family.visit(PieceEnd(At { text, position: start })))
     }
 
+    /// Whether the pieces of `text` before `border`, where one of them ends, are the same where the text
+    /// is cut at `end`.
+    pub(crate) fn is_settled_in(&self, text: &str, border: usize, end: usize) -> bool {
+        let Method::Family(family, _) = self.method else { return false };
+        family.visit(IsSettledIn(At { text, position: border }, end))
+    }
+
     /// The end of the piece that begins at `start`, if that is a run of punctuation, and before it the
     /// end of the second character: cut anywhere behind that, the run is still one piece.
     pub(crate) fn punctuation(&self, text: &str, start: usize) -> Option<(usize, usize)> {
@@ -187,6 +194,17 @@ impl FamilyVisitor for IsSettled<'_> {
 
     fn visit<F: Family>(self) -> bool {
         scan::is_settled::<F>(self.0.text, self.0.position)
+    }
+}
+
+/// [`Splitter::is_settled_in`]
+struct IsSettledIn<'a>(At<'a>, usize);
+
+impl FamilyVisitor for IsSettledIn<'_> {
+    type Output = bool;
+
+    fn visit<F: Family>(self) -> bool {
+        scan::is_settled_in::<F>(self.0.text, self.0.position, self.1)
     }
 }
 

@@ -229,3 +229,12 @@ pub(super) fn is_settled<F: Family>(text: &str, border: usize) -> bool {
     let is_space = chars::class(last as u32) & SPACE != 0;
     !is_space && (!F::RULES.three_splits || deepseek::is_of_a_kind(bytes, border))
 }
+
+/// The same where it is cut at `end`: whitespace before what is none is cut in the same way, too.
+pub(super) fn is_settled_in<F: Family>(text: &str, border: usize, end: usize) -> bool {
+    let ends_space = || match class_at(text[..end].as_bytes(), border) {
+        Some((class, _)) => class & SPACE == 0 && !F::RULES.three_splits,
+        None => false,
+    };
+    is_settled::<F>(text, border) || ends_space()
+}

@@ -103,7 +103,7 @@ impl<'a> SplitText<'a> {
         }
         let borders = &self.walk.borders;
         let known = borders.partition_point(|border| border.position <= end);
-        let is_settled = |border: &Border| splitter.is_settled(self.text, border.position);
+        let is_settled = |border: &Border| splitter.is_settled_in(self.text, border.position, end);
         let Some(mut at) = borders[..known].iter().rposition(is_settled) else { return Ok(None) };
         let Border { mut position, before: mut count } = borders[at];
         if self.walk.has_special(position, end) {

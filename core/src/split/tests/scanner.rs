@@ -157,3 +157,26 @@ fn a_run_of_punctuation_is_one_piece_wherever_it_is_cut() {
     }
     assert!(cuts > 100_000);
 }
+
+#[test]
+fn settled_borders_stay_where_the_text_is_cut() {
+    let mut random = Random::new(6);
+    let mut settled = 0;
+    for _ in 0..20_000 {
+        let text = random_text(&mut random, 12, 4);
+        for (family, spelling) in SPELLINGS {
+            let splitter = Splitter::new(spelling).unwrap();
+            let pieces = scanned(*family, &text);
+            for (before, border) in pieces.iter().map(|piece| piece.end).enumerate() {
+                for end in (border..=text.len()).filter(|&end| text.is_char_boundary(end)) {
+                    if splitter.is_settled_in(&text, border, end) {
+                        settled += 1;
+                        let cut = scanned(*family, &text[..end]);
+                        assert_eq!(cut[..=before], pieces[..=before], "{family:?} {text:?} {end}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(settled > 100_000);
+}
