@@ -83,6 +83,21 @@ def digits(draw: random.Random, length: int) -> str:
     return "".join(draw.choices("0123456789" * 3 + draw.choice(["", "x", ". ", "é１"]), k=length))
 
 
+def decomposed(draw: random.Random, length: int) -> str:
+    """Text that NFC changes: letters with marks, Hangul in parts, signs that are letters."""
+    syllables = draw.choice(
+        [
+            ["e\u0301"],
+            ["o\u0323\u0302", "n\u0303"],
+            ["\u1112\u1161\u11ab", "\u1100\u1161"],
+            ["e\u0301", "the", " "],
+            ["e\u0301", "-", " "],
+            ["\u212b", "K\u0301"],
+        ]
+    )
+    return "".join(draw.choices(syllables, k=length))
+
+
 @dataclass
 class Tokens:
     """Draws from the tokens of an encoding that are words of letters, or punctuation."""
@@ -201,6 +216,7 @@ def main() -> None:
     }
     if arguments.chunk:
         kinds |= {"white space": white_space, "runs": runs, "digits": digits}
+        kinds |= {"decomposed": decomposed}  # changed by the normalization of qwen
     ordinary = ORDINARY * (arguments.length // len(ORDINARY) + 1)
     print(f"{arguments.encoding}, seed {arguments.seed}, {arguments.texts} texts of each kind\n")
     if arguments.chunk:

@@ -371,6 +371,40 @@ fn a_cut_is_safe_beside_characters_that_stay() {
     }
 }
 
+/// Cut before its mark, a letter ends a contraction that the letter with the mark does not.
+#[test]
+fn a_cut_may_change_what_is_normalized() {
+    const O200K: &str = concat!(
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    );
+    let tokens = ["do", "don", "'t", "don't"].map(str::to_owned);
+    let encoding = encoding_of(O200K, &tokens).with_normalization(Normalization::Nfc);
+    for text in ["don't\u{323}", "don't\u{323}don't\u{323}", &"x don't\u{323}. ".repeat(20)] {
+        is_the_longest(&encoding, text, &(0..30).collect::<Vec<_>>(), &Request::ORDINARY).unwrap();
+    }
+}
+
+/// Chunks that begin inside of a long word have the tokens of what is left of it.
+#[test]
+fn chunks_begin_anywhere_in_a_long_word() {
+    let encoding = encoding(FAMILIES[1], Normalization::None);
+    let request = Request::ORDINARY;
+    for word in ["abcabcab", "aaaab", "abé", "bca的。"] {
+        let text = word.repeat(400);
+        for (limit, overlap) in [(1, 0), (2, 1), (5, 0), (7, 6), (30, 11)] {
+            let Ok(chunks) = encoding.chunk(&text, limit, overlap, &request) else { continue };
+            for Range { start, end } in chunks {
+                // (All that is read of the rest to find where it is cut.)
+                let rest = &text
+                    [start..places(&text).find(|&at| at >= start + 1500).unwrap_or(text.len())];
+                assert_eq!(encoding.truncate(rest, limit, &request), Ok(end - start), "{word:?}");
+            }
+        }
+    }
+}
+
 /// Where a piece starts may depend on what stands before.
 #[test]
 fn patterns_may_look_behind() {
