@@ -35,7 +35,7 @@ class Tokenizer(HfTokenizer):
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
         """Out of the contents of a file, as bytes. Raises as the class does."""
-        return cls(bytes(buffer))
+        return cls(bytes(memoryview(buffer)))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
