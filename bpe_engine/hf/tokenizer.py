@@ -46,7 +46,16 @@ class Tokenizer(HfTokenizer):
             ValueError: As the class does.
         """
         with open(path, "rb") as file:
-            return cls(file.read())
+            contents = file.read()
+        try:
+            return cls(contents)
+        except ValueError:
+            if b'"token_bytes"' not in contents or b'"default_vocab_size"' not in contents:
+                raise
+        raise ValueError(
+            f"{os.fspath(path)!r} is a tekken.json; bpe_engine.load_encoding reads it, and "
+            "vocab-tools convert makes a tokenizer.json of it"
+        )
 
     @classmethod
     def from_files(

@@ -10,6 +10,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf
 
+THEIR_STREAM = tokenizers.decoders.DecodeStream
 TEXT = "Hello world, how are you? 日本"
 
 
@@ -251,3 +252,46 @@ def test_overflow_of_what_was_post_processed_before():
             first, second = t.encode("a b c d e f g h"), t.encode("i j k l m n o p")
             made.append([fields(t.post_process(first)), fields(t.post_process(first, second))])
         assert made[0] == made[1]
+
+
+STEPS = [
+    5,
+    10**9,
+    True,
+    [100, 101],
+    (100,),
+    [],
+    -1,
+    2**32,
+    "a",
+    "",
+    None,
+    1.5,
+    [1, -1],
+    ["a"],
+    [None],
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+def test_a_wrong_step_leaves_a_stream_as_it_is(step):
+    found = []
+    for made, stream in ((hf.Tokenizer, hf.DecodeStream), (tokenizers.Tokenizer, THEIR_STREAM)):
+        t, s = made.from_str(CONTENTS), stream(ids=[99])
+        steps = [100, step, 258, 101]
+        found.append([outcome(lambda s=s, t=t, id=id: s.step(t, id)) for id in steps])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("ids", [None, [], (1, 2), "ab", [-1], 3, [1.5]], ids=repr)
+def test_ids_before_a_stream(ids):
+    assert outcome(lambda: bool(hf.DecodeStream(ids))) == outcome(lambda: bool(THEIR_STREAM(ids)))
+
+
+def test_a_tekken_file_is_named(tmp_path):
+    path = tmp_path / "tekken.json"
+    token = {"rank": 0, "token_bytes": "AA==", "token_str": None}
+    config = {"pattern": ".", "default_vocab_size": 2, "default_num_special_tokens": 1}
+    path.write_text(json.dumps({"config": config, "vocab": [token]}))
+    with pytest.raises(ValueError, match=r"tekken\.json; bpe_engine\.load_encoding"):
+        hf.Tokenizer.from_file(path)
