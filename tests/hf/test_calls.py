@@ -219,6 +219,8 @@ def plain(value):
     return value
 
 
+# `words` is the old name of `word_ids`.
+@pytest.mark.filterwarnings("ignore:Deprecated in 0.9.4")
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call(call):
     found = []
