@@ -12,7 +12,7 @@ the two that ran next to each other. Above 1 the mechanism pays.
 
 The rows: ``fresh`` is a text that is the first for the encoding; ``first`` one that is new, after
 other text of the kind; ``again`` the same text once more; ``documents`` new text in documents of
-4 KB, one call each; ``words`` what stands between spaces, one call each; ``threads`` documents on
+4 KB, one call each, and ``prompts`` new text in prompts of 11 bytes; ``words`` what stands between spaces, one call each; ``threads`` documents on
 two threads, and ``threads-again`` those documents once more, each as likely as not on the other
 thread; ``added`` is ``again`` for a ``tokenizer.json`` of the encoding to which 1,000 tokens were
 added, and ``added-often`` the same with one of them in every line. Texts are the odd lines of a corpus, and what comes before are its even lines.
@@ -30,10 +30,14 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from .cases.corpora import Corpus, find_corpora, halves
+from .cases.corpora import Corpus, documents, find_corpora, halves
 from .cases.encodings import spec_of
 from .harness.pages import into_page
+
+#: Bytes of a prompt, as in core/examples/ablation.rs.
+PROMPT = 11
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -55,10 +59,11 @@ MECHANISMS = (
     Mechanism("relocation"),
     Mechanism("pool", ("threads", "threads-again")),
     Mechanism("miss-batches", ("fresh", "first", "documents")),
+    Mechanism("few-misses", ("prompts",)),
     Mechanism("prefetch", ("fresh", "first", "again", "documents")),
     Mechanism("huge-pages", ("fresh", "first", "again")),
     Mechanism("int-cache", ("first", "again"), lists=True),
-    Mechanism("buffer-pool", ("first", "again"), lists=True),
+    Mechanism("buffer-pool", ("first", "again", "prompts"), lists=True),
     Mechanism("lanes", ("fresh", "first", "documents")),
     Mechanism("boundaries", ("fresh", "first", "again")),
     Mechanism("first-parts", ("fresh", "first", "documents")),
@@ -163,12 +168,26 @@ def serve_lists(encoding: str) -> None:
             continue
         enc = bpe_engine.get_encoding(encoding)
         enc.clear_cache()
+        if row == "prompts":
+            print(_time_prompts(enc, even, odd), flush=True)
+            continue
         enc.encode_ordinary(even)
         if row == "again":
             enc.encode_ordinary(odd)
         start = time.process_time_ns()
         enc.encode_ordinary(odd)
         print((time.process_time_ns() - start) / 1e3, flush=True)
+
+
+def _time_prompts(enc: Any, before: str, text: str) -> float:
+    """Microseconds that short prompts take, one call each, after others."""
+    for prompt in documents(before, PROMPT):
+        enc.encode_ordinary(prompt)
+    prompts = documents(text, PROMPT)
+    start = time.process_time_ns()
+    for prompt in prompts:
+        enc.encode_ordinary(prompt)
+    return (time.process_time_ns() - start) / 1e3
 
 
 def _time_with_added_tokens(encoding: str, text: str, often: bool) -> float:

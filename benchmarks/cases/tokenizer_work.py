@@ -75,7 +75,7 @@ def encoding(engine: str, path: str, clock: Clock) -> dict[str, Any]:
             digest.update(json.dumps(list(map(int, ids))).encode())
     for row, contents in (("26 B", "The quick brown fox jumps!"), ("1 KB", text("en", 2)[:1000])):
         # The clock of CPU time is too slow for these.
-        times[row] = median_time(300, time.perf_counter, lambda: encode(contents))
+        times[row] = median_time(3000, time.perf_counter, lambda: encode(contents))
         digest.update(json.dumps(list(map(int, encode(contents)))).encode())
     return {"times": times, "memory": memory / 2**20, "ids": digest.hexdigest()}
 
@@ -86,8 +86,8 @@ def transformers(engine: str, path: str, clock: Clock) -> dict[str, Any]:
     contents = text("en", 0)
     batch = [contents[at : at + 2000] for at in range(0, 300_000, 2000)] * 7
     calls = {
-        "`tokenizer(text)`, 1 KB": (200, lambda: tokenizer(contents[:1000])),
-        "`tokenizer(text)`, 100 KB": (5, lambda: tokenizer(contents[:100_000])),
+        "`tokenizer(text)`, 1 KB": (2000, lambda: tokenizer(contents[:1000])),
+        "`tokenizer(text)`, 100 KB": (25, lambda: tokenizer(contents[:100_000])),
         "1,000 texts of 2 KB to padded arrays": (
             3,
             lambda: tokenizer(batch[:1000], padding=True, return_tensors="np"),
@@ -97,7 +97,7 @@ def transformers(engine: str, path: str, clock: Clock) -> dict[str, Any]:
     digest = hashlib.sha256()
     for row, (count, call) in calls.items():
         result = call()
-        times[row] = median_time(count, time.perf_counter if count > 5 else clock, call)
+        times[row] = median_time(count, time.perf_counter if count > 25 else clock, call)
         for name in ("input_ids", "attention_mask"):
             rows = [result[name]] if row.endswith("KB") else result[name]
             digest.update(json.dumps([list(map(int, ids)) for ids in rows]).encode())

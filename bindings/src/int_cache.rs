@@ -4,7 +4,7 @@
 //! costs more than finding the token it stands for.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use bpe_core::ablation::Mechanism;
 use bpe_core::memory::{Zeroed, advise_huge_pages, prefetch};
@@ -23,13 +23,24 @@ const READY: usize = 1 << 18;
 /// `READY` objects of 32 bytes, shared by all encodings. A null pointer: not made yet.
 type Ints = [AtomicPtr<ffi::PyObject>; READY];
 
-/// The memory of the table, on one huge page: of small ones, a text touches hundreds for the first
-/// time, which takes longer than to make the `int`s.
+/// The memory of the table.
 static TABLE: LockFreeOnce<Zeroed> = LockFreeOnce::new();
 
-/// The table, if there is memory for it.
-fn ints() -> Option<&'static Ints> {
-    let memory = TABLE.get_or_try_init(|| Zeroed::new(size_of::<Ints>()).ok_or(())).ok()?;
+/// A list of so many ids or more puts the table on one huge page: of small ones, it would touch
+/// hundreds for the first time, which takes longer than to make the `int`s. For a short one the
+/// 2 MiB would have to be zeroed, which takes longer than to encode its text.
+const LONG: usize = 4096;
+
+/// Whether a long list has been made.
+static HAD_LONG: AtomicBool = AtomicBool::new(false);
+
+/// The table for a list of `count` ids, if there is memory for it.
+fn ints(count: usize) -> Option<&'static Ints> {
+    let make = || Zeroed::on_small_pages(size_of::<Ints>()).ok_or(());
+    let memory = TABLE.get_or_try_init(make).ok()?;
+    if count >= LONG && !HAD_LONG.swap(true, Ordering::Relaxed) {
+        memory.use_huge_pages();
+    }
     // SAFETY: the memory stays until the process ends, is aligned to more than a pointer, has
     // `READY` of them, all null at first, and is only used here.
     Some(unsafe { &*memory.as_ptr().cast::<Ints>() })
@@ -37,7 +48,7 @@ fn ints() -> Option<&'static Ints> {
 
 /// A list of the ids.
 pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-    let Some(ints) = ints() else {
+    let Some(ints) = ints(ids.len()) else {
         return filled(py, ids.len(), |index| make(py, ids[index]));
     };
     filled(py, ids.len(), |index| {
@@ -54,7 +65,7 @@ pub fn repeated<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let mut numbers = runs.flat_map(|(number, times)| std::iter::repeat_n(number, times));
     let mut next = move || numbers.next().unwrap_or(0);
-    match ints() {
+    match ints(count) {
         Some(ints) => filled(py, count, |_| int(py, ints, next())),
         None => filled(py, count, |_| make(py, next())),
     }

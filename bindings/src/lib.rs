@@ -78,7 +78,7 @@ mod _core {
     #[pymodule_export]
     use super::hf::{
         HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_added_tokens, hf_decode, hf_normalize,
-        hf_pre_tokenize,
+        hf_pre_tokenize, hf_process,
     };
     #[pymodule_export]
     use super::prompt::{

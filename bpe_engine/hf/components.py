@@ -6,7 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Sequence
 
-from .._core import hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize
+from .._core import (
+    HfEncoding,
+    hf_added_tokens,
+    hf_decode,
+    hf_normalize,
+    hf_pre_tokenize,
+    hf_process,
+)
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
@@ -62,6 +69,10 @@ class Token:
     value: str
     offsets: tuple[int, int]
 
+    def as_tuple(self) -> tuple[int, str, tuple[int, int]]:
+        """The three of them."""
+        return self.id, self.value, self.offsets
+
 
 #: The field of a ``Sequence`` that has its parts.
 _PARTS = {
@@ -69,6 +80,15 @@ _PARTS = {
     "pre_tokenizer": "pretokenizers",
     "post_processor": "processors",
     "decoder": "decoders",
+}
+
+
+#: What the class of `tokenizers` that they derive from is called.
+_CLASSES = {
+    "normalizer": "Normalizer",
+    "pre_tokenizer": "PreTokenizer",
+    "post_processor": "PostProcessor",
+    "decoder": "Decoder",
 }
 
 
@@ -112,7 +132,19 @@ class Component:
     def decode(self, tokens: Sequence[str]) -> str:
         """The text that a decoder makes of tokens."""
         self._expect("decoder")
+        if isinstance(tokens, str):
+            raise TypeError("expected a list of tokens, not a str")
         return hf_decode(self._spec, list(tokens))
+
+    def process(
+        self,
+        encoding: HfEncoding,
+        pair: HfEncoding | None = None,
+        add_special_tokens: bool = True,
+    ) -> HfEncoding:
+        """What a post-processor makes of the encoding of one sequence, or of two."""
+        self._expect("post_processor")
+        return hf_process(self._spec, encoding, pair, add_special_tokens)
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
         """How many tokens a post-processor adds to one sequence, or to two."""
@@ -175,8 +207,13 @@ def component_json(value: Any, kind: str) -> str | None:
         return None
     state = getattr(value, "__getstate__", None)
     state = state() if state is not None else None
-    if not isinstance(state, bytes):
-        raise TypeError(f"a {kind} must be a component or None, not {type(value).__name__}")
+    if isinstance(value, Component):
+        is_of_kind = value._kind == kind
+    else:
+        # Of the classes of `tokenizers`, which may not be installed.
+        is_of_kind = any(base.__name__ == _CLASSES[kind] for base in type(value).__mro__)
+    if not is_of_kind or not isinstance(state, bytes):
+        raise TypeError(f"expected a {kind} or None, not {type(value).__name__}")
     return state.decode()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+import operator
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
@@ -10,6 +11,27 @@ if TYPE_CHECKING:
 __all__ = ["DecodeStream"]
 
 _BROKEN = "\ufffd"
+
+
+def _checked(ids: Iterable[Any]) -> list[int]:
+    """The ids, before any of them is taken: a wrong one leaves a stream as it is."""
+    if isinstance(ids, str):
+        raise TypeError("expected a list of ids, not a str")
+    checked = [operator.index(id) for id in ids]
+    for id in checked:
+        if not 0 <= id < 2**32:
+            raise OverflowError(f"the token id {id} is out of range: ids are 0 to {2**32 - 1}")
+    return checked
+
+
+def _of_step(given: Any) -> list[int]:
+    try:
+        try:
+            return _checked([operator.index(given)])
+        except TypeError:
+            return _checked(given)
+    except (TypeError, OverflowError) as error:
+        raise TypeError(f"expected an id or a list of ids, not {given!r:.80}") from error
 
 
 class DecodeStream:
@@ -21,7 +43,7 @@ class DecodeStream:
     """
 
     def __init__(self, ids: Sequence[int] | None = None, skip_special_tokens: bool = False):
-        self._ids = list(ids) if ids is not None else []
+        self._ids = _checked(ids) if ids is not None else []
         self._skip = skip_special_tokens
         # The text of the first `_prefix_length` ids, which was given out.
         self._prefix = ""
@@ -38,15 +60,17 @@ class DecodeStream:
             The text that is certain now; None if there is none.
 
         Raises:
+            TypeError: It is no id.
             Exception: The text so far is no longer what it was.
         """
+        ids = _of_step(id)
         # Objects of transformers are taken, too.
         tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)
         if not self._prefix and self._ids:
             prefix = tokenizer.decode(self._ids, self._skip)
             if not prefix.endswith(_BROKEN):
                 self._prefix, self._prefix_length = prefix, len(self._ids)
-        self._ids += id if isinstance(id, (list, tuple)) else [id]  # type: ignore[list-item]
+        self._ids += ids
         text = tokenizer.decode(self._ids, self._skip)
         if len(text.encode()) <= len(self._prefix.encode()) or text.endswith(_BROKEN):
             return None

@@ -35,7 +35,7 @@ class Tokenizer(HfTokenizer):
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
         """Out of the contents of a file, as bytes. Raises as the class does."""
-        return cls(bytes(buffer))
+        return cls(bytes(memoryview(buffer)))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
@@ -46,7 +46,16 @@ class Tokenizer(HfTokenizer):
             ValueError: As the class does.
         """
         with open(path, "rb") as file:
-            return cls(file.read())
+            contents = file.read()
+        try:
+            return cls(contents)
+        except ValueError:
+            if b'"token_bytes"' not in contents or b'"default_vocab_size"' not in contents:
+                raise
+        raise ValueError(
+            f"{os.fspath(path)!r} is a tekken.json; bpe_engine.load_encoding reads it, and "
+            "vocab-tools convert makes a tokenizer.json of it"
+        )
 
     @classmethod
     def from_files(

@@ -19,8 +19,9 @@ use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Bytes of a document, for rows that encode many.
+/// Bytes of a document and of a prompt, for rows that encode many.
 const DOCUMENT: usize = 4096;
+const PROMPT: usize = 11;
 /// How often a text is encoded for one figure of the row `again`.
 const PASSES: u32 = 3;
 
@@ -41,12 +42,12 @@ impl Halves {
     }
 }
 
-/// `text` in stretches of about [`DOCUMENT`] bytes.
-fn documents(text: &str) -> Vec<&str> {
+/// `text` in stretches of about `size` bytes.
+fn documents(text: &str, size: usize) -> Vec<&str> {
     let mut documents = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (document, behind) = rest.split_at(rest.ceil_char_boundary(DOCUMENT));
+        let (document, behind) = rest.split_at(rest.ceil_char_boundary(size));
         documents.push(document);
         rest = behind;
     }
@@ -106,10 +107,11 @@ fn time(
             encode(encoding, &[even, odd], 1);
             timed(|| (0..PASSES).for_each(|_| encode(encoding, &[odd], 1))) / PASSES
         }
-        // Documents, one call each.
-        "documents" => {
-            encode(encoding, &documents(even), 1);
-            let documents = documents(odd);
+        // Documents or prompts, one call each.
+        "documents" | "prompts" => {
+            let size = if row == "prompts" { PROMPT } else { DOCUMENT };
+            encode(encoding, &documents(even, size), 1);
+            let documents = documents(odd, size);
             timed(|| encode(encoding, &documents, 1))
         }
         // What stands between spaces, one call each.
@@ -119,14 +121,14 @@ fn time(
         }
         // Documents on two threads.
         "threads" => {
-            encode(encoding, &documents(even), 2);
-            let documents = documents(odd);
+            encode(encoding, &documents(even, DOCUMENT), 2);
+            let documents = documents(odd, DOCUMENT);
             timed(|| encode(encoding, &documents, 2))
         }
         // The same documents once more, each as likely as not on the other thread.
         "threads-again" => {
-            encode(encoding, &documents(even), 2);
-            let documents = documents(odd);
+            encode(encoding, &documents(even, DOCUMENT), 2);
+            let documents = documents(odd, DOCUMENT);
             encode(encoding, &documents, 2);
             timed(|| encode(encoding, &documents, 2))
         }

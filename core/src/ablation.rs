@@ -18,6 +18,8 @@ pub enum Mechanism {
     Relocation,
     /// Without: misses are resolved one after the other.
     MissBatches,
+    /// Without: a miss waits for others among few pieces too.
+    FewMisses,
     /// Without: memory is first asked for when it is needed.
     Prefetch,
     /// Without: memory lies on pages of the usual size.
@@ -50,6 +52,7 @@ impl Mechanism {
         ("packed-ids", Mechanism::PackedIds),
         ("relocation", Mechanism::Relocation),
         ("miss-batches", Mechanism::MissBatches),
+        ("few-misses", Mechanism::FewMisses),
         ("prefetch", Mechanism::Prefetch),
         ("huge-pages", Mechanism::HugePages),
         ("pool", Mechanism::Pool),

@@ -20,14 +20,25 @@ pub struct Zeroed {
 impl Zeroed {
     /// `length` bytes, or `None` when the system has no memory for them.
     pub fn new(length: usize) -> Option<Self> {
+        let memory = Self::on_small_pages(length)?;
+        memory.use_huge_pages();
+        Some(memory)
+    }
+
+    /// The same on small pages, until [`Self::use_huge_pages`].
+    pub fn on_small_pages(length: usize) -> Option<Self> {
         let map = MmapMut::map_anon(length + HUGE_PAGE).ok()?;
-        // Best effort: systems without huge pages use small ones.
-        #[cfg(target_os = "linux")]
-        if Mechanism::HugePages.is_used() {
-            let _ = map.advise(memmap2::Advice::HugePage);
-        }
         let start = map.as_ptr().align_offset(HUGE_PAGE);
         Some(Self { map, start, length })
+    }
+
+    /// Puts what has not been touched yet on huge pages; the system may move the rest in time. Best
+    /// effort: systems without huge pages use small ones.
+    pub fn use_huge_pages(&self) {
+        #[cfg(target_os = "linux")]
+        if Mechanism::HugePages.is_used() {
+            let _ = self.map.advise(memmap2::Advice::HugePage);
+        }
     }
 
     /// The first byte, aligned to [`HUGE_PAGE`].

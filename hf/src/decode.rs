@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::bytes::bytes_of;
-use crate::error::Result;
-use crate::normalize::compile;
+use crate::error::{Error, Result};
+use crate::normalize::{compile, limit};
 use crate::regex::Regex;
 use crate::spec;
 
@@ -35,31 +35,19 @@ impl Decoder {
 
     /// The text of tokens.
     pub(crate) fn decode(&self, tokens: Vec<String>) -> Result<String> {
-        Ok(self.apply(tokens)?.concat())
+        let limit = limit(tokens.iter().map(String::len).sum());
+        Ok(self.apply(tokens, limit)?.concat())
     }
 
-    fn apply(&self, tokens: Vec<String>) -> Result<Vec<String>> {
+    /// What is left of the tokens. Replacing may make up to `limit` bytes of them.
+    fn apply(&self, tokens: Vec<String>, limit: usize) -> Result<Vec<String>> {
         Ok(match self {
             Self::ByteLevel => {
                 let bytes: Vec<_> = tokens.iter().map(|token| raw_bytes(token)).collect();
                 let bytes = bytes.concat();
                 vec![String::from_utf8_lossy(&bytes).into_owned()]
             }
-            Self::Replace(regex, content) => tokens
-                .iter()
-                .map(|token| {
-                    let (mut text, mut last) = (String::new(), 0);
-                    if !token.is_empty() {
-                        regex.each(token, |found| {
-                            text.push_str(&token[last..found.start]);
-                            text.push_str(content);
-                            last = found.end;
-                        })?;
-                    }
-                    text.push_str(&token[last..]);
-                    Ok(text)
-                })
-                .collect::<Result<_>>()?,
+            Self::Replace(regex, content) => replace(&tokens, regex, content, limit)?,
             &Self::Strip { content, start, stop } => {
                 tokens.iter().map(|token| strip(token, content, start, stop).to_owned()).collect()
             }
@@ -67,7 +55,7 @@ impl Decoder {
             Self::Sequence(parts) => {
                 let mut tokens = tokens;
                 for part in parts {
-                    tokens = part.apply(tokens)?;
+                    tokens = part.apply(tokens, limit)?;
                 }
                 tokens
             }
@@ -83,13 +71,41 @@ pub(crate) fn raw_bytes(token: &str) -> Cow<'_, [u8]> {
     }
 }
 
+/// The tokens with `content` in place of what the pattern matches.
+fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Result<Vec<String>> {
+    let mut replaced = Vec::with_capacity(tokens.len());
+    let mut total = 0;
+    for token in tokens {
+        let mut stretches = Vec::new();
+        if !token.is_empty() {
+            regex.each(token, |found| stretches.push(found))?;
+        }
+        total += stretches.len().saturating_mul(content.len()).saturating_add(token.len());
+        if total > limit {
+            return Err(Error::unsupported(
+                "decoder",
+                format!("replacing that makes more than {limit} bytes of the tokens"),
+            ));
+        }
+        let (mut text, mut last) = (String::new(), 0);
+        for found in stretches {
+            text.push_str(&token[last..found.start]);
+            text.push_str(content);
+            last = found.end;
+        }
+        text.push_str(&token[last..]);
+        replaced.push(text);
+    }
+    Ok(replaced)
+}
+
 /// The token without up to `start` characters `content` at its start and `stop` at its end.
 fn strip(token: &str, content: char, start: usize, stop: usize) -> &str {
     let mut token = token;
-    for _ in 0..start {
+    for _ in 0..start.min(token.len()) {
         token = token.strip_prefix(content).unwrap_or(token);
     }
-    for _ in 0..stop {
+    for _ in 0..stop.min(token.len()) {
         token = token.strip_suffix(content).unwrap_or(token);
     }
     token

@@ -1,8 +1,11 @@
 //! The walk that follows every byte: ids, tokens, offsets and words.
 
+use std::borrow::Cow;
+
 use bpe_core::memory::reserve;
 
 use crate::aligned::Aligned;
+use crate::bytes::bytes_of;
 use crate::encoding::{Details, Encoding};
 use crate::error::Result;
 use crate::split::PreTokenizer;
@@ -79,7 +82,7 @@ impl Tokenizer {
     /// The tokens of a piece whose characters stand for bytes.
     fn model_tokens(&self, piece: &Aligned) -> Result<Vec<Token>> {
         let model = self.model();
-        let Some(bytes) = crate::bytes::bytes_of(&piece.text) else {
+        let Some(bytes) = bytes_of(&piece.text) else {
             return Err(crate::Error::Invalid(format!(
                 "{:?} holds characters that stand for no byte",
                 piece.text
@@ -100,8 +103,28 @@ impl Tokenizer {
     }
 
     /// What the model makes of a text by itself, each token with its bytes in the text.
+    ///
+    /// Of characters that stand for no byte nothing is left, and what stands around them merges, as
+    /// in `tokenizers`. Fails where they are tokens themselves, or the model has one for them.
     pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
-        self.model_tokens(&Aligned::original(text)).map(|tokens| {
+        let mut text = Cow::Borrowed(text);
+        if bytes_of(&text).is_none() {
+            let (model, header) = (self.model(), self.model().header());
+            if header.ignore_merges
+                && let Some(id) = model.token_to_id(&text)
+            {
+                return Ok(vec![(id, text.to_string(), (0, text.len()))]);
+            }
+            let stands_for_byte =
+                |character: &char| bytes_of(character.encode_utf8(&mut [0; 4])).is_some();
+            let is_token =
+                |character: char| model.token_to_id(character.encode_utf8(&mut [0; 4])).is_some();
+            let mut others = text.chars().filter(|character| !stands_for_byte(character));
+            if header.unk_token.is_none() && !others.any(is_token) {
+                text = text.chars().filter(stands_for_byte).collect();
+            }
+        }
+        self.model_tokens(&Aligned::original(&text)).map(|tokens| {
             let mut at = 0;
             let place = |(id, token, _): Token| {
                 at += token.len();

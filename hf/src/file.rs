@@ -19,12 +19,9 @@ struct ModelFile {
     unk_token: Option<String>,
     continuing_subword_prefix: Option<String>,
     end_of_word_suffix: Option<String>,
-    #[serde(default)]
-    fuse_unk: bool,
-    #[serde(default)]
-    byte_fallback: bool,
-    #[serde(default)]
-    ignore_merges: bool,
+    fuse_unk: Option<bool>,
+    byte_fallback: Option<bool>,
+    ignore_merges: Option<bool>,
     #[serde(default)]
     vocab: Vocab,
     merges: Option<MergeList>,
@@ -65,10 +62,10 @@ impl ModelFile {
             }
             _ => {}
         }
-        if self.byte_fallback {
+        if self.byte_fallback == Some(true) {
             return unsupported("byte_fallback", "true".into());
         }
-        if self.fuse_unk {
+        if self.fuse_unk == Some(true) {
             return unsupported("fuse_unk", "true".into());
         }
         let affixes = [
@@ -89,12 +86,12 @@ impl ModelFile {
     /// What [`Model::new`] takes, of a file that passed [`ModelFile::check`].
     fn into_parts(self) -> (Header, TokenList, MergeList) {
         let header = Header {
-            ignore_merges: self.ignore_merges,
+            ignore_merges: self.ignore_merges.unwrap_or(false),
             unk_token: self.unk_token,
             dropout: self.dropout,
             continuing_subword_prefix: self.continuing_subword_prefix,
             end_of_word_suffix: self.end_of_word_suffix,
-            fuse_unk: self.fuse_unk,
+            fuse_unk: self.fuse_unk.unwrap_or(false),
         };
         (header, self.vocab.0.unwrap_or_default(), self.merges.unwrap_or_default())
     }

@@ -64,7 +64,7 @@ impl Normalizer {
 
     /// The text that `text` is normalized to.
     pub(crate) fn apply<'a>(&self, text: Cow<'a, str>) -> Result<Cow<'a, str>> {
-        let limit = limit(&text);
+        let limit = limit(text.len());
         self.apply_within(text, limit)
     }
 
@@ -107,7 +107,7 @@ impl Normalizer {
 
     /// The same with the way back.
     pub(crate) fn align(&self, text: &mut Aligned) -> Result<()> {
-        let limit = limit(&text.text);
+        let limit = limit(text.text.len());
         self.align_within(text, limit)
     }
 
@@ -146,10 +146,10 @@ impl Normalizer {
     }
 }
 
-/// How long a text may get while it is normalized: a file whose replacements double it again and
-/// again would fill any memory.
-fn limit(text: &str) -> usize {
-    text.len().saturating_mul(1024).max(1 << 20)
+/// How long a text of `length` bytes may get while it is normalized or decoded: a file whose
+/// replacements double it again and again would fill any memory.
+pub(crate) fn limit(length: usize) -> usize {
+    length.saturating_mul(1024).max(1 << 20)
 }
 
 /// Whether a pattern is known to match the empty text somewhere, as `a*` and `\b` do.

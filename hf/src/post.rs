@@ -11,17 +11,31 @@ use crate::spec::{
 };
 
 impl PostProcessor {
-    /// Whether every name of its templates is declared.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Whether every name of its templates is declared, with a token for each id. It stands at `path`
+    /// in the file.
+    pub fn check(&self, path: &str) -> Result<()> {
         match self {
-            Self::Sequence { processors } => processors.iter().try_for_each(Self::check),
+            Self::Sequence { processors } => {
+                let mut parts = processors.iter().enumerate();
+                parts.try_for_each(|(index, part)| {
+                    part.check(&format!("{path}.processors[{index}]"))
+                })
+            }
             Self::TemplateProcessing { single, pair, special_tokens } => {
+                if let Some((name, token)) =
+                    special_tokens.iter().find(|(_, token)| token.ids.len() != token.tokens.len())
+                {
+                    return Err(Error::unsupported(
+                        format!("{path}.special_tokens[{name:?}]"),
+                        format!("{} ids with {} tokens", token.ids.len(), token.tokens.len()),
+                    ));
+                }
                 for piece in single.iter().chain(pair) {
                     if let TemplatePiece::SpecialToken { id, .. } = piece
                         && !special_tokens.contains_key(id)
                     {
                         return Err(Error::Invalid(format!(
-                            "post_processor: the template names {id:?}, which its special_tokens lack"
+                            "{path}: the template names {id:?}, which its special_tokens lack"
                         )));
                     }
                 }
@@ -29,9 +43,9 @@ impl PostProcessor {
                     matches!(piece, TemplatePiece::Sequence { id: SequenceId::B, .. })
                 };
                 if single.iter().any(second) {
-                    return Err(Error::Invalid(
-                        "post_processor: the template for one sequence uses a second one".into(),
-                    ));
+                    return Err(Error::Invalid(format!(
+                        "{path}: the template for one sequence uses a second one"
+                    )));
                 }
                 Ok(())
             }
@@ -209,7 +223,11 @@ fn enclosed(
     let parts = first.map(special).into_iter().chain([encoding, special(last)]);
     let mut whole = Encoding::merge(parts.collect(), false)?;
     whole.sequence_ranges = vec![(number, from..from + length)];
-    let part = |encoding| enclosed(encoding, first, last, number, type_id);
+    let part = |mut encoding: Encoding| {
+        // Overflow of overflow, which encodings have that were post-processed before, is dropped.
+        encoding.overflowing.clear();
+        enclosed(encoding, first, last, number, type_id)
+    };
     whole.overflowing = overflowing.into_iter().map(part).collect::<Result<_>>()?;
     Ok(whole)
 }

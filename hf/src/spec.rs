@@ -236,7 +236,12 @@ pub trait Component: Sized + serde::de::DeserializeOwned {
 
 fn check_types<C: Component>(value: &Value, path: &str) -> Result<()> {
     let Some(name) = value.get("type").and_then(Value::as_str) else {
-        return Err(Error::Invalid(format!("{path}: a component needs a type")));
+        // `tokenizers` guesses the type of such an object or list by its fields.
+        return Err(if value.is_object() || value.is_array() {
+            Error::unsupported(path, "a component without a type")
+        } else {
+            Error::Invalid(format!("{path}: a component must be an object with a type"))
+        });
     };
     if !C::TYPES.contains(&name) {
         return Err(Error::unsupported(format!("{path}.type"), format!("{name:?}")));

@@ -167,7 +167,7 @@ impl Tokenizer {
     /// Sets the post-processor.
     pub fn set_post_processor(&mut self, spec: Option<spec::PostProcessor>) -> Result<()> {
         if let Some(spec) = &spec {
-            spec.check()?;
+            spec.check("post_processor")?;
         }
         self.post_processor = spec.map(Arc::new);
         Ok(())

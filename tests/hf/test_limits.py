@@ -95,6 +95,22 @@ def test_replacements_that_double_a_text_end():
     assert_same(once.encode("axb"), theirs.encode("axb"))
 
 
+def test_decoders_that_double_a_text_end():
+    doubling = their_decoders.Sequence([their_decoders.Replace("x", "xx")] * 60)
+    ours = hf.Tokenizer.from_str(made(decoder=doubling).to_str())
+    assert ours.decode([65]) == ours.id_to_token(65)
+    for read in (lambda: ours.decode(ours.encode("x").ids), lambda: ours.decoder.decode(["x"])):
+        with pytest.raises(hf.UnsupportedTokenizer, match="bytes of the tokens"):
+            read()
+
+
+def test_a_decoder_that_strips_more_than_there_is():
+    decoder = their_decoders.Strip("x", 10**18, 0)
+    ours, theirs = both(made(decoder=decoder).to_str())
+    for tokens in (["x", "xxa", "axx", "", "é"], []):
+        assert ours.decoder.decode(tokens) == theirs.decoder.decode(tokens)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"length": 2**50}, {"length": 2**62}, {"pad_to_multiple_of": 2**63 + 1}],

@@ -302,6 +302,14 @@ def test_pairs_in_an_order_that_no_ranks_have():
         assert_same(ours.encode(text), theirs.encode(text), text)
 
 
+TWO_TOKENS_OF_ONE_ID = {
+    "type": "TemplateProcessing",
+    "single": [{"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>", "<s>"]}},
+}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -317,6 +325,9 @@ def test_pairs_in_an_order_that_no_ranks_have():
         ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "UnicodeScripts"}]}),
         ("decoder", {"type": "CTC"}),
         ("normalizer", {"type": "Replace", "pattern": {"Regex": "^"}, "content": "x"}),
+        ("normalizer", {"strip_left": True, "strip_right": True}),
+        ("post_processor", {"sep": ["b", 2], "cls": ["a", 1]}),
+        ("post_processor", TWO_TOKENS_OF_ONE_ID),
     ],
     ids=str,
 )
@@ -368,6 +379,8 @@ def test_merges_are_spelled_in_two_ways():
     contents = json.loads(ours.to_str())
     contents["model"]["merges"] = [" ".join(pair) for pair in contents["model"]["merges"]]
     del contents["model"]["type"]
+    contents["model"].update(dict.fromkeys(("fuse_unk", "byte_fallback", "ignore_merges")))
+    assert tokenizers.Tokenizer.from_str(json.dumps(contents)).to_str() == ours.to_str()
     assert hf.Tokenizer.from_str(json.dumps(contents)).to_str() == ours.to_str()
 
 

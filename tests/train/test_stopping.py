@@ -99,7 +99,8 @@ def test_ctrl_c_at_a_bad_moment(
 
 
 def long_piece() -> bytes:
-    return bytes(seeded("merging").choices(b"abcdefghij", k=3_000_000))
+    """A piece whose merges take seconds, on a fast machine too."""
+    return bytes(seeded("merging").choices(b"abcdefghij", k=10_000_000))
 
 
 @pytest.mark.parametrize("stages", ["superwords", "balance"])
@@ -133,7 +134,8 @@ def test_a_run_of_several_stages_is_stopped_again_and_again(
             break
         except KeyboardInterrupt:
             pass
-    assert rounds > 4
+    # Each stage was stopped; how often depends on how many blocks are counted at a time.
+    assert rounds > 2
     assert (result.ranks, result.merges) == (expected.ranks, expected.merges)
 
 
@@ -146,7 +148,7 @@ def test_ctrl_c_while_merging() -> None:
         pressed.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(0.5, press)
+    timer = threading.Timer(0.25, press)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         train_bpe([bytes([byte]) for byte in range(256)], [(table, 1)], tokens=500_000)
@@ -167,7 +169,7 @@ def test_ctrl_c_while_the_command_merges(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while not checkpoint.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(0.5)
+    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     pressed = time.monotonic()
     _, errors = process.communicate(timeout=60)

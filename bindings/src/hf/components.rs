@@ -5,6 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::OrRaise;
+use super::encoding::HfEncoding;
 use super::tokenizer::HfTokenizer;
 
 fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> {
@@ -38,6 +39,23 @@ pub fn hf_pre_tokenize(json: &str, text: &str) -> PyResult<Vec<(String, (usize, 
 pub fn hf_added_tokens(json: &str, is_pair: bool) -> PyResult<usize> {
     let processor: PostProcessor = component(json, "post_processor")?;
     Ok(processor.added_tokens(is_pair))
+}
+
+/// What the post-processor given as JSON makes of the encoding of a sequence, or of two.
+#[pyfunction]
+pub fn hf_process(
+    py: Python<'_>,
+    json: &str,
+    encoding: &Bound<'_, HfEncoding>,
+    pair: Option<&Bound<'_, HfEncoding>>,
+    add_special_tokens: bool,
+) -> PyResult<HfEncoding> {
+    let processor: PostProcessor = component(json, "post_processor")?;
+    processor.check("post_processor").or_raise()?;
+    let sequences = std::iter::once(encoding).chain(pair).map(|part| part.get().to_core(py));
+    let sequences = sequences.collect::<PyResult<_>>()?;
+    let made = bpe_hf::post::post_process(sequences, None, Some(&processor), add_special_tokens);
+    made.map(HfEncoding::detailed).or_raise()
 }
 
 /// The text that the decoder given as JSON makes of tokens.

@@ -5,6 +5,7 @@ use bpe_core::threads::{cores, in_order};
 use pyo3::prelude::*;
 
 use super::OrRaise;
+use super::input::items;
 use super::tokenizer::{HfTokenizer, SHARE, aside};
 use crate::errors::OrRaise as _;
 use crate::objects::collected;
@@ -24,7 +25,7 @@ impl HfTokenizer {
         ids: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
     ) -> PyResult<String> {
-        let ids = ids::read_iterable(ids)?;
+        let ids = ids::read(ids)?;
         let tokenizer = self.current();
         aside(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?.or_raise()
     }
@@ -38,7 +39,7 @@ impl HfTokenizer {
         skip_special_tokens: bool,
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<String>> {
-        let sequences = sequences.try_iter()?.map(|ids| ids::read_iterable(&ids?));
+        let sequences = items(sequences)?.map(|ids| ids::read(&ids?));
         let sequences = collected(py, sequences)?;
         let tokenizer = self.current();
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;

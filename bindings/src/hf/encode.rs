@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
 use bpe_hf::{Input, Tokenizer};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyList;
 
 use super::OrRaise;
 use super::encoding::HfEncoding;
-use super::input::{Given, GivenInput};
+use super::input::{Given, GivenInput, items};
 use super::state::Origin;
 use super::tokenizer::{HfTokenizer, SHARE, aside};
 use crate::buffer_pool::{self, likely_ids};
@@ -142,11 +141,8 @@ impl HfTokenizer {
         add_special_tokens: bool,
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        if input.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err("Can't extract `str` to `Vec`"));
-        }
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
-        let inputs = input.try_iter()?.map(|item| GivenInput::read(&item?, is_pretokenized));
+        let inputs = items(input)?.map(|item| GivenInput::read(&item?, is_pretokenized));
         encode_all(py, &self.current(), collected(py, inputs)?, add_special_tokens, threads)
     }
 

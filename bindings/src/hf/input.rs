@@ -6,7 +6,7 @@ use bpe_core::memory::{push_text, reserve};
 use bpe_hf::{Input, Sequence};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};
 
 use crate::errors::OrRaise;
 use crate::objects::collected;
@@ -118,16 +118,27 @@ fn pair<'py>(item: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, 
     Some((item.get_item(0).ok()?, item.get_item(1).ok()?))
 }
 
+/// What is in a list, an array or another object with an order: no text, no set, no dict.
+pub fn items<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    let has_no_order = given.is_instance_of::<PyDict>()
+        || given.is_instance_of::<PySet>()
+        || given.is_instance_of::<PyFrozenSet>();
+    if has_no_order || given.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(format!(
+            "expected a list, not a {}",
+            given.get_type().name()?
+        )));
+    }
+    given.try_iter()
+}
+
 /// How many bytes of memory a short word takes.
 const SHORT_WORD: usize = 64;
 
 fn words(item: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let error =
         || PyTypeError::new_err("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]");
-    if item.is_instance_of::<PyString>() {
-        return Err(error());
-    }
-    let items = item.try_iter().map_err(|_| error())?;
+    let items = items(item).map_err(|_| error())?;
     // Short words are taken in small parts: asks for all at once.
     let count = item.len().unwrap_or(0);
     reserve(&mut Vec::<[u8; SHORT_WORD]>::new(), count).or_raise(item.py())?;

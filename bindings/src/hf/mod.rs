@@ -15,7 +15,9 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-pub use components::{component, hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize};
+pub use components::{
+    component, hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize, hf_process,
+};
 pub use encode::encode_each;
 pub use encoding::{HfEncoding, direction};
 pub use settings::truncation_strategy;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::OrRaise;
+use super::input::items;
 use super::tokenizer::HfTokenizer;
 
 /// An added token: a name, or an object with the attributes of `AddedToken`.
@@ -46,7 +47,7 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
             tokens.repr()?
         )));
     }
-    tokens.try_iter()?.map(|token| added_token(&token?, special)).collect()
+    items(tokens)?.map(|token| added_token(&token?, special)).collect()
 }
 
 #[pymethods]

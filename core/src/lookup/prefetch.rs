@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::misses::Misses;
 use super::single::SingleEncoder;
+use crate::ablation::Mechanism;
 use crate::cache::{
     Cache, LONG, LongKey, MEDIUM, MOST_IDS, MediumKey, SetIndex, ShortPieces, run_key,
 };
@@ -195,7 +196,8 @@ impl ProbeBatch {
         mut next: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let is_batched = self.count > FEW || self.misses.len() > 0;
+        let is_few = self.count <= FEW && Mechanism::FewMisses.is_used();
+        let is_batched = !is_few || self.misses.len() > 0;
         while next < self.count {
             let Some(cache) = &single.cache else { break };
             let probe = &self.probes[next];
