@@ -232,9 +232,7 @@ pub(super) fn is_settled<F: Family>(text: &str, border: usize) -> bool {
 
 /// The same where it is cut at `end`: whitespace before what is none is cut in the same way, too.
 pub(super) fn is_settled_in<F: Family>(text: &str, border: usize, end: usize) -> bool {
-    let ends_space = || match class_at(text[..end].as_bytes(), border) {
-        Some((class, _)) => class & SPACE == 0 && !F::RULES.three_splits,
-        None => false,
-    };
-    is_settled::<F>(text, border) || ends_space()
+    let behind = class_at(&text.as_bytes()[..end], border);
+    let is_no_space = behind.is_some_and(|(class, _)| class & SPACE == 0);
+    is_settled::<F>(text, border) || is_no_space && !F::RULES.three_splits
 }

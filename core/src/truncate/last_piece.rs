@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::walk::Walk;
-use super::{LONG_PIECE, Truncator};
+use super::{LONG_PIECE, Truncator, ceil};
 use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::memory::append;
@@ -37,6 +37,9 @@ pub(super) struct KnownPiece {
 /// depends on it.
 const NEAR: [usize; 4] = [1, 2, 4, 8];
 
+/// How many times as long as others the window of a piece may be.
+const MOST_WINDOWS: usize = 16;
+
 impl Truncator<'_> {
     /// Keeps the piece in which the limit was passed in the walk over a window of `text`.
     pub(super) fn keep_piece(&self, text: &str, window: &str, limit: usize, walk: Walk<'_>) {
@@ -64,9 +67,11 @@ impl Truncator<'_> {
             return Ok(None);
         }
         let end = text.len() - last.end;
-        let window =
-            if last.end == last.window_end { end } else { super::ceil(text, end.max(size)) };
-        if self.encoding.splitter().piece_end(&text[..window], 0) != Some(end) {
+        let window = if last.end == last.window_end { end } else { ceil(text, end.max(size)) };
+        // (Looking through far more than is needed again and again is slower.)
+        if window / MOST_WINDOWS > size
+            || self.encoding.splitter().piece_end(&text[..window], 0) != Some(end)
+        {
             return Ok(None);
         }
         let before = last.start - text.len();

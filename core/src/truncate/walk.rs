@@ -10,6 +10,7 @@ use super::{CHANGED, STRETCH, TOKENS_BEFORE, Truncator, ceil, floor};
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::normalize::{Alignment, Normalization, starts_stretch};
+use crate::polling::poll;
 use crate::sink::Sink;
 use crate::special_tokens::Selection;
 use crate::split::Splitter;
@@ -328,6 +329,7 @@ impl Truncator<'_> {
                 .find_allowed(text, 0, self.allowed)
                 .is_none_or(|(found, _)| end <= found.start)
         {
+            poll(ids.len())?;
             sink.reserve(1, ids.len())?;
             sink.piece(0..end);
             sink.ids.extend_from_slice(&ids);
