@@ -8,6 +8,7 @@ mod blocks;
 mod char_table;
 mod chars;
 mod compile;
+mod cut_piece;
 mod deepseek;
 mod linear;
 mod masks;
@@ -22,6 +23,7 @@ use std::marker::PhantomData;
 use crate::error::Result;
 use crate::tier::Tier;
 
+pub(crate) use cut_piece::CutPiece;
 use pattern::{Pattern, PatternPieces, may_look_behind};
 pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
@@ -141,11 +143,11 @@ impl Splitter {
         family.visit(IsSettledIn(At { text, position: border }, end))
     }
 
-    /// The end of the piece that begins at `start`, if that is a run of punctuation, and before it the
-    /// end of the second character: cut anywhere behind that, the run is still one piece.
-    pub(crate) fn punctuation(&self, text: &str, start: usize) -> Option<(usize, usize)> {
+    /// The piece of `text` that begins at `start`, to look at with the text cut in many places. `None`
+    /// where each cut takes a look of its own.
+    pub(crate) fn cut_piece(&self, text: &str, start: usize) -> Option<CutPiece> {
         let Method::Family(family, _) = self.method else { return None };
-        family.visit(Punctuation(At { text, position: start }))
+        family.visit(PieceToCut(At { text, position: start }))
     }
 
     /// Whether the pieces of `text` before `border`, where one of them ends, are the same wherever
@@ -173,16 +175,14 @@ impl FamilyVisitor for PieceEnd<'_> {
     }
 }
 
-/// [`Splitter::punctuation`]
-struct Punctuation<'a>(At<'a>);
+/// [`Splitter::cut_piece`]
+struct PieceToCut<'a>(At<'a>);
 
-impl FamilyVisitor for Punctuation<'_> {
-    type Output = Option<(usize, usize)>;
+impl FamilyVisitor for PieceToCut<'_> {
+    type Output = Option<CutPiece>;
 
-    fn visit<F: Family>(self) -> Self::Output {
-        let (bytes, start) = (self.0.text.as_bytes(), self.0.position);
-        scan::punctuation_from::<F>(bytes, start)
-            .map(|second| (second, scan::next_piece::<F>(bytes, start)))
+    fn visit<F: Family>(self) -> Option<CutPiece> {
+        CutPiece::at::<F>(self.0.text.as_bytes(), self.0.position)
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn next_piece<F: Family>(bytes: &[u8], start: usize) -> usize {
 
 /// The first position from `at` on whose character is not `inside`.
 #[inline(always)]
-fn run(bytes: &[u8], mut at: usize, inside: impl Fn(u8) -> bool) -> usize {
+pub(super) fn run(bytes: &[u8], mut at: usize, inside: impl Fn(u8) -> bool) -> usize {
     while let Some((class, width)) = class_at(bytes, at) {
         if !inside(class) {
             break;
@@ -169,21 +169,6 @@ fn whitespace<F: Family>(bytes: &[u8], start: usize) -> usize {
     } else {
         last
     }
-}
-
-/// Whether a run of punctuation begins at `start`, behind a space perhaps: it takes all that it can,
-/// so that, cut anywhere behind the second character, it is still one piece. The end of that character.
-pub(super) fn punctuation_from<F: Family>(bytes: &[u8], start: usize) -> Option<usize> {
-    let rules = &F::RULES;
-    let (class, width) = class_at(bytes, start)?;
-    let (next_class, next_width) = class_at(bytes, start + width)?;
-    let is_punct = |class| rules.is_punct(class) && !rules.is_letter(class) && class & HAN == 0;
-    let is_run = match bytes[start] {
-        b'\'' => false,
-        b' ' => is_punct(next_class),
-        _ => is_punct(class) && !rules.is_letter(next_class),
-    };
-    (is_run && !rules.three_splits).then_some(start + width + next_width)
 }
 
 /// The first position from `near` on where the text can be cut in two without changing a piece,

@@ -8,6 +8,7 @@ use super::long_piece::LongPiece;
 use super::walk::{Border, Walk};
 use super::{LONG_PIECE, Truncator};
 use crate::error::Result;
+use crate::split::CutPiece;
 
 /// A text of which some borders between pieces are known.
 pub(super) struct SplitText<'a> {
@@ -20,8 +21,10 @@ pub(super) struct SplitText<'a> {
     /// How many tokens there are from some places on, those where pieces of a long suffix start. (Two
     /// suffixes of digits have pieces of the same three digits, or none.)
     rests: RefCell<HashMap<usize, usize>>,
-    /// A place and what [`Splitter::punctuation`](crate::Splitter) says of it.
-    punctuation: Cell<(usize, Option<(usize, usize)>)>,
+    /// Pieces that many cuts go through, by the last bits of where they begin.
+    pieces: [Cell<Option<CutPiece>>; 4],
+    /// The last stretch in which suffixes of a piece of the text may begin, and its end.
+    suffixes: RefCell<(Range<usize>, usize)>,
 }
 
 /// Of a suffix with at least as many pieces that are none of the text it is kept where the first of
@@ -48,7 +51,8 @@ impl<'a> SplitText<'a> {
             long,
             run,
             rests: RefCell::default(),
-            punctuation: Cell::new((usize::MAX, None)),
+            pieces: Default::default(),
+            suffixes: RefCell::default(),
         }
     }
 
@@ -128,19 +132,29 @@ impl<'a> SplitText<'a> {
         Ok(Some(count))
     }
 
-    /// The end of the piece that begins at `start` where the text is cut at `end`. A long run of
-    /// punctuation is looked at once.
+    /// The end of the piece that begins at `start` where the text is cut at `end`.
     fn piece_end(&self, start: usize, end: usize) -> usize {
         let splitter = self.truncator.encoding.splitter();
-        let (mut known, mut punctuation) = self.punctuation.get();
-        if known != start {
-            (known, punctuation) = (start, splitter.punctuation(self.text, start));
-            self.punctuation.set((known, punctuation));
+        let kept = &self.pieces[start % self.pieces.len()];
+        if kept.get().is_none_or(|piece| piece.start() != start) {
+            kept.set(splitter.cut_piece(self.text, start));
         }
-        match punctuation {
-            Some((second, last)) if second <= end => last.min(end),
-            _ => splitter.piece_end(&self.text[..end], start).unwrap_or(end),
+        let known = kept.get().and_then(|piece| piece.end_with_cut(self.text, end));
+        known.unwrap_or_else(|| splitter.piece_end(&self.text[..end], start).unwrap_or(end))
+    }
+
+    /// The end of the piece that begins at `start` of a suffix of `text`.
+    fn piece_of_suffix(&self, text: &str, start: usize) -> usize {
+        let mut known = self.suffixes.borrow_mut();
+        if known.0.contains(&start) {
+            return known.1;
         }
+        let splitter = self.truncator.encoding.splitter();
+        let Some(piece) = splitter.cut_piece(text, start) else {
+            return splitter.piece_end(text, start).unwrap_or(text.len());
+        };
+        *known = (piece.suffixes(text), piece.end());
+        piece.end()
     }
 
     /// The tokens of the text from `start` on. `None` where only encoding all of it can tell. The text
@@ -184,7 +198,7 @@ impl<'a> SplitText<'a> {
             let next = match &self.run {
                 // (The last character of a run may begin another piece.)
                 Some(run) if run.start <= position && position + CHARACTER < run.end => run.end,
-                _ => splitter.piece_end(text, position).unwrap_or(end),
+                _ => self.piece_of_suffix(text, position),
             };
             if next > self.walk.searched {
                 return Ok(None);

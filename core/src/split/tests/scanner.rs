@@ -137,25 +137,31 @@ fn safe_cuts_are_found_from_any_byte() {
 }
 
 #[test]
-fn a_run_of_punctuation_is_one_piece_wherever_it_is_cut() {
+fn a_piece_ends_where_it_is_said_to_if_it_is_cut() {
     let mut random = Random::new(5);
-    let mut cuts = 0;
+    let (mut cuts, mut suffixes) = (0, 0);
     for _ in 0..20_000 {
         let text = random_text(&mut random, 12, 4);
         for (family, spelling) in linear_spellings() {
             let splitter = Splitter::new(spelling).unwrap();
             for Piece { start, end } in scanned(family, &text) {
-                let Some((second, last)) = splitter.punctuation(&text, start) else { continue };
-                assert_eq!(last, end, "{family:?} {text:?} at {start}");
-                for cut in (second..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
+                let Some(piece) = splitter.cut_piece(&text, start) else { continue };
+                assert_eq!(piece.end(), end, "{family:?} {text:?} at {start}");
+                for cut in (start + 1..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
+                    let Some(known) = piece.end_with_cut(&text, cut) else { continue };
                     cuts += 1;
                     let found = splitter.piece_end(&text[..cut], start);
-                    assert_eq!(found, Some(cut.min(last)), "{family:?} {text:?} {start}..{cut}");
+                    assert_eq!(found, Some(known), "{family:?} {text:?} {start}..{cut}");
+                }
+                for place in piece.suffixes(&text).filter(|&place| text.is_char_boundary(place)) {
+                    suffixes += 1;
+                    let found = splitter.piece_end(&text, place);
+                    assert_eq!(found, Some(end), "{family:?} {text:?} from {place}");
                 }
             }
         }
     }
-    assert!(cuts > 100_000);
+    assert!(cuts > 100_000 && suffixes > 100_000, "{cuts} {suffixes}");
 }
 
 #[test]
