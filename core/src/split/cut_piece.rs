@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::chars::{HAN, SPACE, class_at};
+use super::chars::{CASELESS, HAN, LOWER, MARK, SPACE, UPPER, class_at};
 use super::rules::{Contraction, Family};
 use super::scan::{next_piece, run};
 
@@ -25,57 +25,43 @@ enum Kind {
     /// side of a cut between two of them.
     Word(usize),
     Punctuation,
-    /// A piece is what stands up to the last newline, if there is one and this says so.
+    /// Two characters or more. A piece is what stands up to the last newline, if there is one and this
+    /// says so.
     Whitespace {
         to_newline: bool,
     },
+    /// Digits, words that are cut by case, apostrophes.
+    Other,
 }
 
 impl CutPiece {
-    /// The piece of the text `bytes` that begins at `start`. `None` for other kinds, such as digits.
-    pub(super) fn at<F: Family>(bytes: &[u8], start: usize) -> Option<Self> {
+    /// The piece of the text `bytes` that begins at `start`.
+    pub(super) fn at<F: Family>(bytes: &[u8], start: usize) -> Self {
+        let end = next_piece::<F>(bytes, start);
+        let mut piece = Self { kind: Kind::Other, start, second: end, last_cut: end, end };
         let rules = &F::RULES;
-        let (class, width) = class_at(bytes, start)?;
-        let (next_class, next_width) = class_at(bytes, start + width)?;
+        let Some((class, width)) = class_at(bytes, start) else { return piece };
+        let Some((next_class, next_width)) = class_at(bytes, start + width) else { return piece };
         let is_han = |class| rules.han_runs && class & HAN != 0;
         if rules.three_splits || bytes[start] == b'\'' || is_han(class) || is_han(next_class) {
-            return None;
+            return piece;
         }
-        let end = next_piece::<F>(bytes, start);
-        let second = start + width + next_width;
+        piece.second = start + width + next_width;
         let is_punct = |class| rules.is_punct(class) && !rules.is_letter(class);
+        let word =
+            |first| if is_word::<F>(bytes, first..end) { Kind::Word(first) } else { Kind::Other };
         if class & next_class & SPACE != 0 {
+            piece.last_cut = run(bytes, piece.second, |class| class & SPACE != 0);
             let to_newline = rules.newline_run && !rules.end_space_first;
-            let last_cut = run(bytes, second, |class| class & SPACE != 0);
-            return Some(Self {
-                kind: Kind::Whitespace { to_newline },
-                start,
-                second,
-                last_cut,
-                end,
-            });
-        }
-        let kind = if rules.is_letter(class) {
-            Kind::Word(start)
+            piece.kind = Kind::Whitespace { to_newline };
+        } else if rules.is_letter(class) {
+            piece.kind = word(start);
         } else if rules.is_letter(next_class) && rules.is_prefix(class, bytes[start]) {
-            Kind::Word(start + width)
+            piece.kind = word(start + width);
         } else if is_punct(next_class) && bytes[start] == b' ' || is_punct(class) {
-            Kind::Punctuation
-        } else {
-            return None;
-        };
-        if let Kind::Word(first) = kind
-            && (rules.case_runs || rules.contraction == Contraction::Suffix)
-            && !bytes[first..end].iter().all(u8::is_ascii_alphabetic)
-        {
-            return None;
+            piece.kind = Kind::Punctuation;
         }
-        Some(Self { kind, start, second, last_cut: end, end })
-    }
-
-    /// Where it begins.
-    pub(crate) fn start(&self) -> usize {
-        self.start
+        piece
     }
 
     /// Its end in the whole text.
@@ -83,21 +69,33 @@ impl CutPiece {
         self.end
     }
 
-    /// The end of the piece that begins there in `text` up to `cut`, if that is known.
-    pub(crate) fn end_with_cut(&self, text: &str, cut: usize) -> Option<usize> {
-        if cut < self.second {
-            return None;
-        }
-        if cut > self.last_cut {
-            return Some(self.end);
-        }
-        let newline = match self.kind {
-            Kind::Whitespace { to_newline: true } => {
-                memchr::memrchr2(b'\r', b'\n', &text.as_bytes()[self.start..cut])
+    /// Whether [`CutPiece::end_with_cut`] may know the pieces that begin at `start`: it begins there
+    /// itself, or its whitespace goes on there.
+    pub(crate) fn covers(&self, start: usize) -> bool {
+        let is_space = matches!(self.kind, Kind::Whitespace { .. });
+        start == self.start || is_space && (self.start..self.last_cut).contains(&start)
+    }
+
+    /// The end of the piece that begins at `start`, which it covers, in `text` up to `cut`, if that is
+    /// known.
+    pub(crate) fn end_with_cut(&self, text: &str, start: usize, cut: usize) -> Option<usize> {
+        let mut newline = None;
+        let is_known = match self.kind {
+            Kind::Word(_) | Kind::Punctuation => cut >= self.second,
+            Kind::Whitespace { to_newline } => {
+                if to_newline && cut <= self.last_cut {
+                    newline = memchr::memrchr2(b'\r', b'\n', &text.as_bytes()[start..cut]);
+                }
+                cut <= self.last_cut || start < self.end
             }
-            _ => None,
+            Kind::Other => false,
         };
-        Some(newline.map_or(cut, |newline| self.start + newline + 1))
+        let end = match newline {
+            Some(newline) => start + newline + 1,
+            None if cut <= self.last_cut => cut,
+            None => self.end,
+        };
+        is_known.then_some(end)
     }
 
     /// The places in it from each of which on the rest of it is a piece of `text`.
@@ -112,6 +110,21 @@ impl CutPiece {
                 let is_plain = run.bytes().all(|byte| byte.is_ascii() && byte != b'\'');
                 if is_plain { self.second - 1..self.start + run.len().max(1) - 1 } else { 0..0 }
             }
+            Kind::Other => 0..0,
         }
     }
+}
+
+/// Whether each beginning and each end of these letters is one piece: where case matters, capitals
+/// before small letters, or nothing with case.
+fn is_word<F: Family>(bytes: &[u8], letters: Range<usize>) -> bool {
+    let Range { start, end } = letters;
+    if !F::RULES.case_runs {
+        return F::RULES.contraction != Contraction::Suffix;
+    }
+    let bytes = &bytes[..end];
+    let is_caseless = |class| class & (CASELESS | MARK) != 0;
+    let small = run(bytes, start, |class| class & UPPER != 0 && !is_caseless(class));
+    run(bytes, small, |class| class & LOWER != 0 && !is_caseless(class)) == end
+        || run(bytes, start, is_caseless) == end
 }

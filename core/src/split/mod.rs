@@ -144,10 +144,10 @@ impl Splitter {
     }
 
     /// The piece of `text` that begins at `start`, to look at with the text cut in many places. `None`
-    /// where each cut takes a look of its own.
+    /// for a pattern that is no published family.
     pub(crate) fn cut_piece(&self, text: &str, start: usize) -> Option<CutPiece> {
         let Method::Family(family, _) = self.method else { return None };
-        family.visit(PieceToCut(At { text, position: start }))
+        Some(family.visit(PieceToCut(At { text, position: start })))
     }
 
     /// Whether the pieces of `text` before `border`, where one of them ends, are the same wherever
@@ -179,9 +179,9 @@ impl FamilyVisitor for PieceEnd<'_> {
 struct PieceToCut<'a>(At<'a>);
 
 impl FamilyVisitor for PieceToCut<'_> {
-    type Output = Option<CutPiece>;
+    type Output = CutPiece;
 
-    fn visit<F: Family>(self) -> Option<CutPiece> {
+    fn visit<F: Family>(self) -> CutPiece {
         CutPiece::at::<F>(self.0.text.as_bytes(), self.0.position)
     }
 }

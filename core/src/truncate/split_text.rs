@@ -21,8 +21,8 @@ pub(super) struct SplitText<'a> {
     /// How many tokens there are from some places on, those where pieces of a long suffix start. (Two
     /// suffixes of digits have pieces of the same three digits, or none.)
     rests: RefCell<HashMap<usize, usize>>,
-    /// Pieces that many cuts go through, by the last bits of where they begin.
-    pieces: [Cell<Option<CutPiece>>; 4],
+    /// Pieces that many cuts go through, the last two of them.
+    pieces: Cell<[Option<CutPiece>; 2]>,
     /// The last stretch in which suffixes of a piece of the text may begin, and its end.
     suffixes: RefCell<(Range<usize>, usize)>,
 }
@@ -51,7 +51,7 @@ impl<'a> SplitText<'a> {
             long,
             run,
             rests: RefCell::default(),
-            pieces: Default::default(),
+            pieces: Cell::default(),
             suffixes: RefCell::default(),
         }
     }
@@ -135,11 +135,14 @@ impl<'a> SplitText<'a> {
     /// The end of the piece that begins at `start` where the text is cut at `end`.
     fn piece_end(&self, start: usize, end: usize) -> usize {
         let splitter = self.truncator.encoding.splitter();
-        let kept = &self.pieces[start % self.pieces.len()];
-        if kept.get().is_none_or(|piece| piece.start() != start) {
-            kept.set(splitter.cut_piece(self.text, start));
-        }
-        let known = kept.get().and_then(|piece| piece.end_with_cut(self.text, end));
+        let kept = self.pieces.get();
+        let piece =
+            kept.iter().flatten().find(|piece| piece.covers(start)).copied().or_else(|| {
+                let piece = splitter.cut_piece(self.text, start);
+                self.pieces.set([piece, kept[0]]);
+                piece
+            });
+        let known = piece.and_then(|piece| piece.end_with_cut(self.text, start, end));
         known.unwrap_or_else(|| splitter.piece_end(&self.text[..end], start).unwrap_or(end))
     }
 
@@ -149,9 +152,8 @@ impl<'a> SplitText<'a> {
         if known.0.contains(&start) {
             return known.1;
         }
-        let splitter = self.truncator.encoding.splitter();
-        let Some(piece) = splitter.cut_piece(text, start) else {
-            return splitter.piece_end(text, start).unwrap_or(text.len());
+        let Some(piece) = self.truncator.encoding.splitter().cut_piece(text, start) else {
+            return text.len();
         };
         *known = (piece.suffixes(text), piece.end());
         piece.end()
