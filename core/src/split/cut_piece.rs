@@ -72,8 +72,8 @@ impl CutPiece {
     /// Whether [`CutPiece::end_with_cut`] may know the pieces that begin at `start`: it begins there
     /// itself, or its whitespace goes on there.
     pub(crate) fn covers(&self, start: usize) -> bool {
-        let is_space = matches!(self.kind, Kind::Whitespace { .. });
-        start == self.start || is_space && (self.start..self.last_cut).contains(&start)
+        let is_whitespace = matches!(self.kind, Kind::Whitespace { .. });
+        start == self.start || is_whitespace && (self.start..self.last_cut).contains(&start)
     }
 
     /// The end of the piece that begins at `start`, which it covers, in `text` up to `cut`, if that is

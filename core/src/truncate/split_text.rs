@@ -1,6 +1,6 @@
 //! Counts the tokens of a text that is cut, by what is known of the text.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ pub(super) struct SplitText<'a> {
     /// How many tokens there are from some places on, those where pieces of a long suffix start. (Two
     /// suffixes of digits have pieces of the same three digits, or none.)
     rests: RefCell<HashMap<usize, usize>>,
-    /// Pieces that many cuts go through, the last two of them.
-    pieces: Cell<[Option<CutPiece>; 2]>,
+    /// Pieces that many cuts go through.
+    pieces: RefCell<[Option<CutPiece>; PIECES]>,
     /// The last stretch in which suffixes of a piece of the text may begin, and its end.
     suffixes: RefCell<(Range<usize>, usize)>,
 }
@@ -30,6 +30,9 @@ pub(super) struct SplitText<'a> {
 /// Of a suffix with at least as many pieces that are none of the text it is kept where the first of
 /// them start.
 const KEPT_STARTS: usize = 8;
+
+/// How many pieces are kept, the last ones looked at.
+const PIECES: usize = 8;
 
 /// The most bytes of a character.
 pub(super) const CHARACTER: usize = 4;
@@ -51,7 +54,7 @@ impl<'a> SplitText<'a> {
             long,
             run,
             rests: RefCell::default(),
-            pieces: Cell::default(),
+            pieces: RefCell::default(),
             suffixes: RefCell::default(),
         }
     }
@@ -135,13 +138,13 @@ impl<'a> SplitText<'a> {
     /// The end of the piece that begins at `start` where the text is cut at `end`.
     fn piece_end(&self, start: usize, end: usize) -> usize {
         let splitter = self.truncator.encoding.splitter();
-        let kept = self.pieces.get();
-        let piece =
-            kept.iter().flatten().find(|piece| piece.covers(start)).copied().or_else(|| {
-                let piece = splitter.cut_piece(self.text, start);
-                self.pieces.set([piece, kept[0]]);
-                piece
-            });
+        let mut pieces = self.pieces.borrow_mut();
+        let kept = pieces.iter().flatten().find(|piece| piece.covers(start)).copied();
+        let piece = kept.or_else(|| {
+            pieces.rotate_right(1);
+            pieces[0] = splitter.cut_piece(self.text, start);
+            pieces[0]
+        });
         let known = piece.and_then(|piece| piece.end_with_cut(self.text, start, end));
         known.unwrap_or_else(|| splitter.piece_end(&self.text[..end], start).unwrap_or(end))
     }
