@@ -198,6 +198,7 @@ HARD = {
     "digits": lambda n: "".join(seeded("digits").choices("0123456789", k=n)),
     "long tokens": lambda n: "InvalidOperationException" * (n // 25),
     "newlines and stars": lambda n: ("\n" * 239 + "*") * (n // 240),
+    "indented lines": lambda n: ("\n  " * 10 + "=") * (n // 31),
     "runs of dashes": lambda n: ("-" * 90 + "_,") * (n // 92),
 }
 
