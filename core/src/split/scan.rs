@@ -215,9 +215,9 @@ pub(super) fn is_settled<F: Family>(text: &str, border: usize) -> bool {
     !is_space && (!F::RULES.three_splits || deepseek::is_of_a_kind(bytes, border))
 }
 
-/// The same where it is cut at `end`: whitespace before what is none is cut in the same way, too.
+/// The same where it is cut at `end`: whitespace around the border is cut in the same way, too, if the
+/// character that ends it stays.
 pub(super) fn is_settled_in<F: Family>(text: &str, border: usize, end: usize) -> bool {
-    let behind = class_at(&text.as_bytes()[..end], border);
-    let is_no_space = behind.is_some_and(|(class, _)| class & SPACE == 0);
-    is_settled::<F>(text, border) || is_no_space && !F::RULES.three_splits
+    let ends_before = || run(&text.as_bytes()[..end], border, |class| class & SPACE != 0) < end;
+    is_settled::<F>(text, border) || !F::RULES.three_splits && ends_before()
 }
