@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -132,8 +133,8 @@ class Component:
     def decode(self, tokens: Sequence[str]) -> str:
         """The text that a decoder makes of tokens."""
         self._expect("decoder")
-        if isinstance(tokens, str):
-            raise TypeError("expected a list of tokens, not a str")
+        if isinstance(tokens, (str, Set, Mapping)):
+            raise TypeError(f"expected a list of tokens, not a {type(tokens).__name__}")
         return hf_decode(self._spec, list(tokens))
 
     def process(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ _BROKEN = "\ufffd"
 
 def _checked(ids: Iterable[Any]) -> list[int]:
     """The ids, before any of them is taken: a wrong one leaves a stream as it is."""
-    if isinstance(ids, str):
-        raise TypeError("expected a list of ids, not a str")
+    if isinstance(ids, (str, Set, Mapping)):
+        raise TypeError(f"expected a list of ids, not a {type(ids).__name__}")
     checked = [operator.index(id) for id in ids]
     for id in checked:
         if not 0 <= id < 2**32:

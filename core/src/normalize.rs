@@ -33,11 +33,15 @@ impl Normalization {
         }
     }
 
-    /// The same, with the way back to `text`.
+    /// The same, with the way back to `text`. Borrowed if and only if nothing changes.
     pub fn align<'a>(self, text: &'a str) -> Result<(Cow<'a, str>, Alignment)> {
         match self {
             Normalization::Nfc if !is_nfc(text) => {
                 let (normal, alignment) = align_nfc(text)?;
+                // Parts of a text in form C are in form C as well.
+                if normal == text {
+                    return Ok((Cow::Borrowed(text), Alignment::default()));
+                }
                 Ok((Cow::Owned(normal), alignment))
             }
             _ => Ok((Cow::Borrowed(text), Alignment::default())),

@@ -76,6 +76,16 @@ def test_chunk_keeps_special_tokens_whole(both: Pair):
                 assert chunk.count("<|") == chunk.count("|>") == chunk.count("<|endoftext|>")
 
 
+def test_overlap_that_is_cut_short_has_no_more_tokens():
+    """Less text may be more tokens: "TML" has two, "HTML" one."""
+    enc = bpe_engine.get_encoding("r50k_base")
+    text = "HTMLElement"
+    spans = enc._core_bpe.chunk(text, 2, 1, set(), ())
+    assert len(spans) > 1 and spans[-1][1] == len(text)
+    for (_, done), (start, _) in zip(spans, spans[1:]):
+        assert start <= done and enc.count(text[start:done]) <= 1
+
+
 def test_overlap_repeats_the_end(gpt2):
     text = "".join(f" word{i}" for i in range(200))
     chunks = gpt2.chunk(text, 20, overlap=6)

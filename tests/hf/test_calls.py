@@ -285,7 +285,7 @@ def test_a_wrong_step_leaves_a_stream_as_it_is(step):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("ids", [None, [], (1, 2), "ab", [-1], 3, [1.5]], ids=repr)
+@pytest.mark.parametrize("ids", [None, [], (1, 2), "ab", [-1], 3, [1.5], {1}, {1: 2}], ids=repr)
 def test_ids_before_a_stream(ids):
     assert outcome(lambda: bool(hf.DecodeStream(ids))) == outcome(lambda: bool(THEIR_STREAM(ids)))
 

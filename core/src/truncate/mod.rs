@@ -144,9 +144,14 @@ impl Truncator<'_> {
                     let character = text[done..ceil(text, done + 1)].to_owned();
                     return Err(Error::ChunkTooSmall { character, max_tokens });
                 }
-                // So much overlap leaves no room for anything new: take less of it.
+                // So much overlap leaves no room for anything new: take less of it. (Less text may be
+                // more tokens.)
                 start = ceil(text, start + step).min(done);
                 step *= 4;
+                while self.count(&text[start..done], overlap)? > overlap {
+                    start = ceil(text, start + step).min(done);
+                    step *= 4;
+                }
             };
             reserve(&mut chunks, 1)?;
             chunks.push(start..end);
