@@ -1,83 +1,321 @@
 //! How long tokens may be that begin, or end, with some bytes.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::memory::filled;
 use crate::polling::poll;
 use crate::vocabulary::Vocabulary;
 
-/// The length of the longest token by its first bytes, and by its last ones, hashed: tokens that share
-/// a slot make the bound higher, and never too low.
+/// The lengths of the longest tokens by their first bytes, and by their last ones.
 #[derive(Debug)]
 pub(crate) struct LongestTokens {
-    beginning_with: Vec<u8>,
-    ending_with: Vec<u8>,
+    beginning_with: Lengths,
+    ending_with: Lengths,
 }
-
-/// By how many bytes tokens are told apart.
-const BYTES: usize = 4;
-const SLOT_BITS: u32 = 17;
 
 impl LongestTokens {
     /// Looks at all tokens of `vocabulary`.
     pub(crate) fn new(vocabulary: &Vocabulary) -> Result<Self> {
-        let mut beginning_with = filled(BYTES as u8 - 1, 1 << SLOT_BITS)?;
-        let mut ending_with = filled(BYTES as u8 - 1, 1 << SLOT_BITS)?;
+        let (mut beginning_with, mut ending_with) = (Lengths::new()?, Lengths::new()?);
         for rank in 0..vocabulary.len() as u32 {
             let token = vocabulary.token(rank);
-            poll(1)?;
-            if let (Some(first), Some(last)) = (token.first_chunk(), token.last_chunk()) {
-                // (The largest number stands for any length.)
-                let length = u8::try_from(token.len()).unwrap_or(u8::MAX);
-                for longest in [&mut beginning_with[slot(first)], &mut ending_with[slot(last)]] {
-                    *longest = length.max(*longest);
-                }
-            }
+            poll(token.len())?;
+            beginning_with.add(&forward(token));
+            ending_with.add(&backward(token));
         }
         Ok(Self { beginning_with, ending_with })
     }
 
-    /// The end of the longest beginning of `bytes` that `count` tokens may cover, whatever tokens.
-    pub(crate) fn furthest_end(&self, bytes: &[u8], count: usize) -> usize {
-        let reached = |start: usize| match bytes[start..].first_chunk() {
-            Some(first) => start.saturating_add(length(self.beginning_with[slot(first)])),
-            None => bytes.len(),
-        };
-        furthest(bytes.len(), count, reached)
+    /// The end of the longest beginning of `bytes` that `count` tokens may cover, whatever tokens. It may
+    /// be behind them, if they are `open`.
+    ///
+    /// Asks `known`, in ascending order, how many tokens there are up to places that no token
+    /// crosses.
+    pub(crate) fn furthest_end(
+        &self,
+        bytes: &[u8],
+        open: Open,
+        count: usize,
+        known: impl FnMut(usize) -> Option<usize>,
+    ) -> usize {
+        self.beginning_with.furthest(&forward(bytes), open, count, known)
     }
 
     /// The start of the longest end of `bytes` that `count` tokens may cover, whatever tokens.
-    pub(crate) fn furthest_start(&self, bytes: &[u8], count: usize) -> usize {
-        let reached = |covered: usize| match bytes[..bytes.len() - covered].last_chunk() {
-            Some(last) => covered.saturating_add(length(self.ending_with[slot(last)])),
-            None => bytes.len(),
-        };
-        bytes.len() - furthest(bytes.len(), count, reached)
+    ///
+    /// Asks `known`, in descending order, how many tokens there are from places on that no token
+    /// crosses.
+    pub(crate) fn furthest_start(
+        &self,
+        bytes: &[u8],
+        open: Open,
+        count: usize,
+        mut known: impl FnMut(usize) -> Option<usize>,
+    ) -> usize {
+        let known = |covered| known(bytes.len() - covered);
+        bytes.len() - self.ending_with.furthest(&backward(bytes), open, count, known)
     }
 }
 
-/// How many of `all` bytes `count` tokens may cover, where a token behind `n` bytes ends at
-/// `reached(n)` at most.
-fn furthest(all: usize, count: usize, reached: impl Fn(usize) -> usize) -> usize {
-    let (mut next, mut furthest) = (0, 0);
-    for _ in 0..count {
-        let covered = furthest;
-        while next <= covered {
-            if furthest >= all {
-                return all;
+/// What else than some bytes tokens may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    Nothing,
+    /// More bytes behind.
+    Behind,
+    /// The last of them any other bytes from some place on.
+    Anywhere,
+}
+
+/// Bytes in one direction or the other.
+struct Bytes<At> {
+    count: usize,
+    at: At,
+}
+
+fn forward(bytes: &[u8]) -> Bytes<impl Fn(usize) -> u8> {
+    Bytes { count: bytes.len(), at: |index| bytes[index] }
+}
+
+fn backward(bytes: &[u8]) -> Bytes<impl Fn(usize) -> u8> {
+    Bytes { count: bytes.len(), at: |index| bytes[bytes.len() - 1 - index] }
+}
+
+/// By how many bytes tokens are told apart, and by how far they go on as those bytes over and over: a
+/// run of one character ends where it ends, whatever longer runs are tokens.
+const UNIT: usize = 4;
+
+impl<At: Fn(usize) -> u8> Bytes<At> {
+    fn byte(&self, position: usize) -> u64 {
+        (self.at)(position).into()
+    }
+
+    /// The [`UNIT`] bytes from `start` on. There must be so many.
+    fn unit(&self, start: usize) -> u64 {
+        (start..start + UNIT).fold(0, |unit, position| unit << 8 | self.byte(position))
+    }
+
+    /// After how many bytes the unit at `start` is repeated: three are a character of many scripts.
+    fn period(&self, start: usize) -> usize {
+        if self.byte(start) == self.byte(start + 3) { 3 } else { UNIT }
+    }
+
+    /// The end of the stretch that is the unit at `start` over and over, or `most` if it goes on there.
+    fn stretch_end(&self, start: usize, most: usize) -> usize {
+        let (period, mut end) = (self.period(start), start + UNIT);
+        while end < most.min(self.count) && self.byte(end) == self.byte(end - period) {
+            end += 1;
+        }
+        end
+    }
+
+    /// Stands for a stretch.
+    fn key(&self, start: usize, end: usize) -> u64 {
+        mix(self.unit(start), (end - start) as u64)
+    }
+}
+
+const UNIT_BITS: u32 = 17;
+const RUN_BITS: u32 = 12;
+const STRETCH_BITS: u32 = 20;
+
+/// The lengths of tokens by their first bytes, hashed: tokens that share a slot make the bound higher,
+/// and never too low.
+#[derive(Debug)]
+struct Lengths {
+    /// Of tokens of fewer bytes than a unit the longest, by the first two.
+    short: Vec<u8>,
+    /// Of all others the longest, by the first unit. Here and below, the largest number stands for any
+    /// length.
+    units: Vec<u8>,
+    /// Of those of one stretch, more than a unit, by the unit: a bit for each length, the last one for all
+    /// from there on.
+    runs: Vec<u128>,
+    /// Of those of more than a stretch the longest, by that and the byte behind it; by that and the unit
+    /// of the second one, if nothing follows; and by two stretches and the byte behind them. And those
+    /// of a unit, by that.
+    stretches: Vec<u8>,
+}
+
+impl Lengths {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            short: filled(1, 1 << 16)?,
+            units: filled(0, 1 << UNIT_BITS)?,
+            runs: filled(0, 1 << RUN_BITS)?,
+            stretches: filled(0, 1 << STRETCH_BITS)?,
+        })
+    }
+
+    /// Takes a token into account.
+    fn add(&mut self, token: &Bytes<impl Fn(usize) -> u8>) {
+        if token.count < UNIT {
+            if token.count > 1 {
+                let longest = &mut self.short[short_slot(token, 0)];
+                *longest = (token.count as u8).max(*longest);
             }
-            furthest = furthest.max(reached(next));
-            next += 1;
+            return;
+        }
+        let longest = &mut self.units[slot(token.unit(0), UNIT_BITS)];
+        *longest = in_byte(token.count).max(*longest);
+        let first = token.stretch_end(0, token.count);
+        if token.count == UNIT {
+            self.add_stretches(token.key(0, UNIT), token.count);
+            return;
+        }
+        if first == token.count {
+            let length = token.count.min(u128::BITS as usize - 1);
+            self.runs[slot(token.unit(0), RUN_BITS)] |= 1 << length;
+            return;
+        }
+        let key = token.key(0, first);
+        self.add_stretches(mix(key, token.byte(first)), token.count);
+        if token.count - first < UNIT {
+            return;
+        }
+        let second = token.stretch_end(first, token.count);
+        if second == token.count {
+            self.add_stretches(mix(key, token.unit(first)), token.count);
+        } else {
+            let key = mix(key, token.key(first, second));
+            self.add_stretches(mix(key, token.byte(second)), token.count);
         }
     }
-    furthest.min(all)
+
+    fn add_stretches(&mut self, key: u64, length: usize) {
+        let longest = &mut self.stretches[slot(key, STRETCH_BITS)];
+        *longest = in_byte(length).max(*longest);
+    }
+
+    /// The length of the longest token with this key.
+    fn longest_with(&self, key: u64) -> usize {
+        from_byte(self.stretches[slot(key, STRETCH_BITS)])
+    }
+
+    /// How many of `bytes` as many as `count` tokens may cover. `known` may tell the tokens up to a place
+    /// that no token crosses.
+    fn furthest(
+        &self,
+        bytes: &Bytes<impl Fn(usize) -> u8>,
+        open: Open,
+        count: usize,
+        mut known: impl FnMut(usize) -> Option<usize>,
+    ) -> usize {
+        let (mut next, mut furthest, mut tokens) = (0, 0, 0);
+        // The ends of the last stretches with a period of three and of four.
+        let mut ends = [0; UNIT + 1];
+        while tokens < count {
+            let covered = furthest;
+            if open == Open::Anywhere && tokens + 1 == count {
+                let longest = |start| self.longest(bytes, start).saturating_add(start);
+                let furthest = (0..=covered.min(bytes.count)).map(longest).max();
+                return furthest.unwrap_or(0).min(bytes.count);
+            }
+            while next <= covered {
+                if furthest >= bytes.count || bytes.count - next < UNIT {
+                    return bytes.count;
+                }
+                if next == furthest && next > 0 {
+                    tokens = known(next).unwrap_or(tokens);
+                    if tokens >= count {
+                        return furthest;
+                    }
+                }
+                let end = &mut ends[bytes.period(next)];
+                if *end < next + UNIT {
+                    *end = bytes.stretch_end(next, bytes.count);
+                }
+                furthest = self.reached(bytes, next..*end, open, furthest);
+                next += 1;
+            }
+            tokens += 1;
+        }
+        furthest.min(bytes.count)
+    }
+
+    /// The length of the longest token that begins as the bytes from `start` on do.
+    fn longest(&self, bytes: &Bytes<impl Fn(usize) -> u8>, start: usize) -> usize {
+        if bytes.count - start < UNIT {
+            return usize::MAX;
+        }
+        from_byte(self.units[slot(bytes.unit(start), UNIT_BITS)]).max(UNIT - 1)
+    }
+
+    /// Where a token that begins with this stretch of the bytes, or with a part of it and no more, ends
+    /// at most; `furthest` if that is further.
+    fn reached(
+        &self,
+        bytes: &Bytes<impl Fn(usize) -> u8>,
+        Range { start, end: first }: Range<usize>,
+        open: Open,
+        furthest: usize,
+    ) -> usize {
+        let short = self.short[short_slot(bytes, start)].into();
+        let run = longest_up_to(self.runs[slot(bytes.unit(start), RUN_BITS)], first - start);
+        let mut furthest = furthest.max(start + run.max(short));
+        if furthest < start + UNIT {
+            let unit = self.longest_with(bytes.key(start, start + UNIT));
+            furthest = furthest.max(start + unit.min(UNIT));
+        }
+        if first == bytes.count {
+            return if open == Open::Behind { usize::MAX } else { furthest };
+        }
+        let key = bytes.key(start, first);
+        let longest = start.saturating_add(self.longest_with(mix(key, bytes.byte(first))));
+        if longest <= furthest.max(first) {
+            return furthest;
+        }
+        let second = if bytes.count - first < UNIT {
+            bytes.count
+        } else {
+            bytes.stretch_end(first, longest)
+        };
+        if second == bytes.count && open == Open::Behind {
+            return longest;
+        }
+        let mut reached = second.min(first + UNIT - 1);
+        if bytes.count - first >= UNIT {
+            let with_unit = start.saturating_add(self.longest_with(mix(key, bytes.unit(first))));
+            reached = reached.max(with_unit.min(second));
+            if second < longest.min(bytes.count) {
+                let key = mix(key, bytes.key(first, second));
+                let behind = self.longest_with(mix(key, bytes.byte(second)));
+                reached = reached.max(start.saturating_add(behind));
+            }
+        }
+        furthest.max(reached.min(longest))
+    }
 }
 
-fn slot(bytes: &[u8; BYTES]) -> usize {
-    (u32::from_le_bytes(*bytes).wrapping_mul(0x9e37_79b1) >> (u32::BITS - SLOT_BITS)) as usize
+/// A length in a byte, where the largest number stands for any length.
+fn in_byte(length: usize) -> u8 {
+    u8::try_from(length).unwrap_or(u8::MAX)
 }
 
-fn length(longest: u8) -> usize {
-    if longest == u8::MAX { usize::MAX } else { longest.into() }
+fn from_byte(length: u8) -> usize {
+    if length == u8::MAX { usize::MAX } else { length.into() }
+}
+
+/// The largest of these lengths up to `most`.
+fn longest_up_to(lengths: u128, most: usize) -> usize {
+    let last = u128::BITS as usize - 1;
+    let unused = last - most.min(last);
+    let longest =
+        (lengths << unused >> unused).checked_ilog2().map_or(0, |longest| longest as usize);
+    if longest == last { most } else { longest }
+}
+
+fn short_slot(bytes: &Bytes<impl Fn(usize) -> u8>, start: usize) -> usize {
+    usize::from((bytes.at)(start)) << 8 | usize::from((bytes.at)(start + 1))
+}
+
+fn mix(key: u64, value: u64) -> u64 {
+    (key.rotate_left(25) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn slot(key: u64, bits: u32) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize
 }
 
 #[cfg(test)]
@@ -103,9 +341,9 @@ mod tests {
             let longest = LongestTokens::new(&Vocabulary::build(tokens.collect()).unwrap()).unwrap();
             let covered: String = picked.iter().map(|index| index.get(&words).as_str()).collect();
             let text = covered.clone() + &behind;
-            prop_assert!(longest.furthest_end(text.as_bytes(), picked.len()) >= covered.len());
+            prop_assert!(longest.furthest_end(text.as_bytes(), Open::Nothing, picked.len(), |_| None) >= covered.len());
             let text = before.clone() + &covered;
-            prop_assert!(longest.furthest_start(text.as_bytes(), picked.len()) <= before.len());
+            prop_assert!(longest.furthest_start(text.as_bytes(), Open::Nothing, picked.len(), |_| None) <= before.len());
         }
     }
 
@@ -115,11 +353,17 @@ mod tests {
         let tokens = tokens.map(|(token, id)| (token.as_bytes().to_vec(), id)).collect();
         let longest = LongestTokens::new(&Vocabulary::build(tokens).unwrap()).unwrap();
         for count in 0..9 {
-            assert_eq!(longest.furthest_end(&[b'a'; 100], count), 8 * count);
-            assert_eq!(longest.furthest_start(&[b'a'; 100], count), 100 - 8 * count);
-            assert_eq!(longest.furthest_end(&[b'b'; 100], count), 3 * count);
+            assert_eq!(
+                longest.furthest_end(&[b'a'; 100], Open::Nothing, count, |_| None),
+                8 * count
+            );
+            assert_eq!(
+                longest.furthest_start(&[b'a'; 100], Open::Nothing, count, |_| None),
+                100 - 8 * count
+            );
+            assert_eq!(longest.furthest_end(&[b'b'; 100], Open::Nothing, count, |_| None), count);
         }
-        assert_eq!(longest.furthest_end(b"aaa", 1), 3);
-        assert_eq!(longest.furthest_start(b"aaa", usize::MAX), 0);
+        assert_eq!(longest.furthest_end(b"aaa", Open::Nothing, 1, |_| None), 3);
+        assert_eq!(longest.furthest_start(b"aaa", Open::Nothing, usize::MAX, |_| None), 0);
     }
 }

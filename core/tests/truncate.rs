@@ -16,6 +16,12 @@ const FAMILIES: [&str; 4] = [
     bpe_core::split::DEEPSEEK,
 ];
 
+const O200K: &str = concat!(
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+);
+
 /// Tokens for which a shorter text may have more tokens, tokens of many bytes, and special tokens.
 fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
     let words = "ab abc bca aa aaaa 's 11 123 é 的。 １２３ 𝟏𝟐𝟑 -- ---- -------- -< >- ---------------- abcabc \
@@ -374,15 +380,26 @@ fn a_cut_is_safe_beside_characters_that_stay() {
 /// Cut before its mark, a letter ends a contraction that the letter with the mark does not.
 #[test]
 fn a_cut_may_change_what_is_normalized() {
-    const O200K: &str = concat!(
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
-        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    );
     let tokens = ["do", "don", "'t", "don't"].map(str::to_owned);
     let encoding = encoding_of(O200K, &tokens).with_normalization(Normalization::Nfc);
     for text in ["don't\u{323}", "don't\u{323}don't\u{323}", &"x don't\u{323}. ".repeat(20)] {
         is_the_longest(&encoding, text, &(0..30).collect::<Vec<_>>(), &Request::ORDINARY).unwrap();
+    }
+}
+
+/// What is read of a long text may end inside of a contraction, or before the small letter of a word.
+#[test]
+fn more_text_may_join_pieces() {
+    let joined = ["do", "don", "'t", "don't", " don", " don't", "AB", "ABc", "的ABc", " 的ABc"];
+    for width in 50..90 {
+        let word = "y".repeat(width);
+        let tokens: Vec<String> = (2..=width).map(|length| word[..length].to_owned()).collect();
+        let encoding = encoding_of(O200K, &[&tokens[..], &joined.map(str::to_owned)].concat());
+        for end in ["don't", "的ABc", "\u{30a}ABc"] {
+            let text = format!("{word} {end}{}", ". x".repeat(30));
+            is_the_longest(&encoding, &text, &(0..12).collect::<Vec<_>>(), &Request::ORDINARY)
+                .unwrap();
+        }
     }
 }
 

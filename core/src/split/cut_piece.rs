@@ -43,7 +43,8 @@ impl CutPiece {
         let Some((class, width)) = class_at(bytes, start) else { return piece };
         let Some((next_class, next_width)) = class_at(bytes, start + width) else { return piece };
         let is_han = |class| rules.han_runs && class & HAN != 0;
-        if rules.three_splits || bytes[start] == b'\'' || is_han(class) || is_han(next_class) {
+        let is_contraction = bytes[start] == b'\'' && rules.is_letter(next_class);
+        if rules.three_splits || is_contraction || is_han(class) || is_han(next_class) {
             return piece;
         }
         piece.second = start + width + next_width;
@@ -67,6 +68,12 @@ impl CutPiece {
     /// Its end in the whole text.
     pub(crate) fn end(&self) -> usize {
         self.end
+    }
+
+    /// Whether it stays one piece wherever the text is cut behind `position`: as far as it goes, or up to
+    /// the cut.
+    pub(crate) fn stays_one_to(&self, position: usize) -> bool {
+        matches!(self.kind, Kind::Word(_) | Kind::Punctuation) && position >= self.second
     }
 
     /// Whether [`CutPiece::end_with_cut`] may know the pieces that begin at `start`: it begins there
@@ -104,11 +111,16 @@ impl CutPiece {
             Kind::Word(first) => first..self.end,
             Kind::Whitespace { .. } => self.start..self.end,
             Kind::Punctuation => {
-                // The last character may lead a word, an apostrophe may be one.
+                // The last character may lead a word, or be an apostrophe; a mark may be part of one.
                 let piece = &text[self.start..self.end];
-                let run = piece.split(['\r', '\n']).next().unwrap_or(piece);
-                let is_plain = run.bytes().all(|byte| byte.is_ascii() && byte != b'\'');
-                if is_plain { self.second - 1..self.start + run.len().max(1) - 1 } else { 0..0 }
+                let signs = piece.split(['\r', '\n']).next().unwrap_or(piece);
+                let is_plain =
+                    run(signs.as_bytes(), 0, |class| class & (MARK | HAN) == 0) == signs.len();
+                let mut starts = signs.char_indices().map(|(offset, _)| self.start + offset);
+                match (starts.nth(1), starts.next_back()) {
+                    (Some(second), Some(last)) if is_plain => second..last,
+                    _ => 0..0,
+                }
             }
             Kind::Other => 0..0,
         }

@@ -143,6 +143,20 @@ impl Splitter {
         family.visit(IsSettledIn(At { text, position: border }, end))
     }
 
+    /// The end of the whitespace behind `border`, where a piece ends: a cut of `text` behind that leaves
+    /// the pieces before `border` as they are. `None` where that is not known.
+    pub(crate) fn space_end(&self, text: &str, border: usize) -> Option<usize> {
+        let Method::Family(family, _) = self.method else { return None };
+        family.visit(SpaceEnd(At { text, position: border }))
+    }
+
+    /// Whether the pieces of `text` before `border`, where one of them ends, are the same however the text
+    /// goes on. False for a pattern that is no published family.
+    pub(crate) fn is_final(&self, text: &str, border: usize) -> bool {
+        let Method::Family(family, _) = self.method else { return false };
+        family.visit(IsFinal(At { text, position: border }))
+    }
+
     /// The piece of `text` that begins at `start`, to look at with the text cut in many places. `None`
     /// for a pattern that is no published family.
     pub(crate) fn cut_piece(&self, text: &str, start: usize) -> Option<CutPiece> {
@@ -197,6 +211,17 @@ impl FamilyVisitor for IsSettled<'_> {
     }
 }
 
+/// [`Splitter::is_final`]
+struct IsFinal<'a>(At<'a>);
+
+impl FamilyVisitor for IsFinal<'_> {
+    type Output = bool;
+
+    fn visit<F: Family>(self) -> bool {
+        scan::is_final::<F>(self.0.text, self.0.position)
+    }
+}
+
 /// [`Splitter::is_settled_in`]
 struct IsSettledIn<'a>(At<'a>, usize);
 
@@ -205,6 +230,17 @@ impl FamilyVisitor for IsSettledIn<'_> {
 
     fn visit<F: Family>(self) -> bool {
         scan::is_settled_in::<F>(self.0.text, self.0.position, self.1)
+    }
+}
+
+/// [`Splitter::space_end`]
+struct SpaceEnd<'a>(At<'a>);
+
+impl FamilyVisitor for SpaceEnd<'_> {
+    type Output = Option<usize>;
+
+    fn visit<F: Family>(self) -> Option<usize> {
+        scan::space_end::<F>(self.0.text, self.0.position)
     }
 }
 

@@ -201,6 +201,9 @@ pub(super) fn safe_cut(text: &str, near: usize) -> Option<usize> {
     None
 }
 
+/// The most bytes of an apostrophe and what is cut off with it.
+const LONGEST_CONTRACTION: usize = 3;
+
 /// Whether the pieces before `border`, where one of them ends, are the same wherever the text is cut
 /// behind it.
 ///
@@ -215,9 +218,26 @@ pub(super) fn is_settled<F: Family>(text: &str, border: usize) -> bool {
     !is_space && (!F::RULES.three_splits || deepseek::is_of_a_kind(bytes, border))
 }
 
+/// Whether the pieces before `border`, where one of them ends, are the same however the text goes on: no
+/// contraction and no word of capitals before a small letter may still come about.
+pub(super) fn is_final<F: Family>(text: &str, border: usize) -> bool {
+    let (rules, bytes) = (&F::RULES, text.as_bytes());
+    let last = text.len().saturating_sub(LONGEST_CONTRACTION - 1);
+    let is_open = rules.contraction != Contraction::None
+        && memchr::memchr(b'\'', &bytes[last..]).is_some_and(|quote| last + quote <= border);
+    let is_word = || run(bytes, border, |class| rules.is_letter(class)) == text.len();
+    !(is_open || rules.case_runs && is_word())
+}
+
 /// The same where it is cut at `end`: whitespace around the border is cut in the same way, too, if the
 /// character that ends it stays.
 pub(super) fn is_settled_in<F: Family>(text: &str, border: usize, end: usize) -> bool {
-    let ends_before = || run(&text.as_bytes()[..end], border, |class| class & SPACE != 0) < end;
-    is_settled::<F>(text, border) || !F::RULES.three_splits && ends_before()
+    is_settled::<F>(text, border) || space_end::<F>(&text[..end], border).is_some()
+}
+
+/// The end of the whitespace behind `border`, where a piece ends: a cut of `text` behind that leaves the
+/// pieces before `border` as they are. `None` if `text` ends there, too.
+pub(super) fn space_end<F: Family>(text: &str, border: usize) -> Option<usize> {
+    let end = run(text.as_bytes(), border, |class| class & SPACE != 0);
+    (!F::RULES.three_splits && end < text.len()).then_some(end)
 }

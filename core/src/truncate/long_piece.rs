@@ -8,9 +8,10 @@ use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::memory::reserve;
 
-/// A piece of more than [`LONG_PIECE`] bytes.
+/// A piece of more than [`LONG_PIECE`] bytes. All places are those of the normalized text.
 pub(super) struct LongPiece<'a> {
     encoding: &'a Encoding,
+    walk: &'a Walk<'a>,
     text: &'a str,
     span: Range<usize>,
     /// Tokens of the text before it.
@@ -18,8 +19,8 @@ pub(super) struct LongPiece<'a> {
     ids: &'a [u32],
     /// Whether it is one character over and over: then so are its parts, each of them one piece.
     pub(super) is_run: bool,
-    /// The borders between its tokens that stand between characters; the last is its end.
-    pub(super) borders: Vec<Border>,
+    /// The borders between its tokens at which the text can be cut; the last is its end.
+    borders: Vec<Border>,
 }
 
 /// How many tokens are encoded again, those next to a cut, before all of a part is: a token further
@@ -27,32 +28,41 @@ pub(super) struct LongPiece<'a> {
 const NEAR: [usize; 4] = [1, 2, 4, 8];
 
 impl<'a> Truncator<'a> {
-    /// The piece at `span`, if it is long, which is the one in which `walk` passed its limit; `before`
-    /// tokens are before it.
+    /// The piece at `span` of the text, if it is long, which is the one in which `walk` passed its limit;
+    /// `before` tokens are before it.
     pub(super) fn long_piece(
         &self,
-        text: &'a str,
         span: Range<usize>,
         before: usize,
-        walk: &'a Walk<'_>,
+        walk: &'a Walk<'a>,
     ) -> Result<Option<LongPiece<'a>>> {
-        let Some(normal) = walk.normal_span(&span).filter(|_| span.len() > LONG_PIECE) else {
+        let text = &*walk.normal;
+        let Some(span) = walk.normal_span(&span).filter(|span| span.len() > LONG_PIECE) else {
             return Ok(None);
         };
         let (encoding, ids) = (self.encoding, &walk.passed[..]);
         let mut borders = Vec::new();
         reserve(&mut borders, ids.len() + 1)?;
-        let mut position = normal.start;
+        let mut position = span.start;
         for (index, &id) in ids.iter().enumerate() {
-            if let Some(position) = walk.place(position) {
+            if walk.place(position).is_some() {
                 borders.push(Border { position, before: before + index });
             }
             position += encoding.token_bytes(id).map_or(0, <[u8]>::len);
         }
         borders.push(Border { position: span.end, before: before + ids.len() });
-        let is_covered = position == normal.end;
+        let is_covered = position == span.end;
         let is_run = is_run(&text[span.clone()]);
-        Ok(is_covered.then_some(LongPiece { encoding, text, span, before, is_run, ids, borders }))
+        Ok(is_covered.then_some(LongPiece {
+            encoding,
+            walk,
+            text,
+            span,
+            before,
+            is_run,
+            ids,
+            borders,
+        }))
     }
 }
 
@@ -60,6 +70,17 @@ impl LongPiece<'_> {
     /// Where this piece starts and ends.
     pub(super) fn span(&self) -> &Range<usize> {
         &self.span
+    }
+
+    /// How many of its borders have at most `limit` tokens before them.
+    pub(super) fn borders_within(&self, limit: usize) -> usize {
+        self.borders.partition_point(|border| border.before <= limit)
+    }
+
+    /// One of its borders, as a place in the text.
+    pub(super) fn border(&self, index: usize) -> Option<Border> {
+        let &Border { position, before } = self.borders.get(index)?;
+        self.walk.place(position).map(|position| Border { position, before })
     }
 
     /// Whether the bytes of `part` are the beginning of this piece.

@@ -8,6 +8,7 @@
 //! the cut and without it. Where that is not known (for other patterns than the published families,
 //! where normalization changes the text, next to special tokens) it is counted as a whole.
 
+mod covered;
 mod last_piece;
 mod long_piece;
 mod longest_run;

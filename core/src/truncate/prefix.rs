@@ -42,18 +42,19 @@ impl<'a> Truncator<'a> {
         let mut behind = None;
         // Of a longer stretch not all ends are tried: a longer part seldom has fewer tokens.
         let is_stretch = text[start..next].chars().nth(STRETCH).is_some();
-        let long = self.long_piece(text, passed, borders[last].before, walk)?;
-        if let Some(tokens) = long.as_ref().map(|long| &long.borders) {
-            let passed = tokens.partition_point(|border| border.before <= max_tokens);
-            if let Some(before) = passed.checked_sub(TOKENS_BEFORE).filter(|_| is_stretch) {
-                anchor = tokens[before];
+        let long = self.long_piece(passed, borders[last].before, walk)?;
+        if let Some(long) = &long {
+            let within = long.borders_within(max_tokens);
+            let border = |index: usize| long.border(index);
+            if let Some(before) = within.checked_sub(TOKENS_BEFORE).filter(|_| is_stretch) {
+                anchor = border(before).unwrap_or(anchor);
             }
             // Up to here the tokens are the same with a cut, if the piece is.
-            near = passed.checked_sub(1).map_or(near, |last| tokens[last].position);
-            behind = tokens.get(passed + TOKENS_BEHIND).map(|border| border.position);
+            near = within.checked_sub(1).and_then(border).map_or(near, |last| last.position);
+            behind = border(within + TOKENS_BEHIND).map(|border| border.position);
         }
-        let split = SplitText::new(*self, text, walk, long);
-        high = split.last_end(high, max_tokens)?;
+        let split = SplitText::new(*self, walk, long);
+        high = self.last_end(text, walk, high, false, max_tokens)?;
         if let Some(behind) = behind.filter(|_| is_stretch) {
             high = high.min(behind);
         }

@@ -1,5 +1,6 @@
 //! Counts the tokens of a text that is cut, by what is known of the text.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,11 +11,13 @@ use super::{LONG_PIECE, Truncator};
 use crate::error::Result;
 use crate::split::CutPiece;
 
-/// A text of which some borders between pieces are known.
+/// A text of which some borders between pieces are known. All places are those of its normalized form,
+/// but for what the methods take and return.
 pub(super) struct SplitText<'a> {
     truncator: Truncator<'a>,
     text: &'a str,
     walk: &'a Walk<'a>,
+    borders: Cow<'a, [Border]>,
     long: Option<LongPiece<'a>>,
     /// The long piece, if it is one character over and over and stays one piece when it is cut.
     run: Option<Range<usize>>,
@@ -40,10 +43,10 @@ pub(super) const CHARACTER: usize = 4;
 impl<'a> SplitText<'a> {
     pub(super) fn new(
         truncator: Truncator<'a>,
-        text: &'a str,
         walk: &'a Walk<'a>,
         long: Option<LongPiece<'a>>,
     ) -> Self {
+        let text = &*walk.normal;
         let splitter = truncator.encoding.splitter();
         let run = long.as_ref().filter(|long| long.is_run).map(|long| long.span().clone());
         let run = run.filter(|run| splitter.is_settled(text, run.start));
@@ -51,29 +54,13 @@ impl<'a> SplitText<'a> {
             truncator,
             text,
             walk,
+            borders: walk.normal_borders(),
             long,
             run,
             rests: RefCell::default(),
             pieces: RefCell::default(),
             suffixes: RefCell::default(),
         }
-    }
-
-    /// The last place, `high` or before it, up to which the text may have `limit` tokens.
-    pub(super) fn last_end(&self, high: usize, limit: usize) -> Result<usize> {
-        last_end(self.truncator, self.text, self.walk, high, limit)
-    }
-
-    /// The first place, `low` or behind it, from which on the text up to `anchor`, a safe cut, may have
-    /// `limit` tokens.
-    pub(super) fn first_start(&self, low: usize, anchor: Border, limit: usize) -> Result<usize> {
-        let is_family = self.truncator.encoding.splitter().is_family();
-        if !is_family || self.walk.has_special(low, anchor.position) {
-            return Ok(low);
-        }
-        let longest = self.truncator.encoding.longest_tokens()?;
-        let start = |bytes: &[u8]| longest.furthest_start(bytes, limit);
-        Ok(self.walk.first_covered(self.text, low..anchor.position, start))
     }
 
     /// The run that is cut, if that is before its end and up to `high`, and the tokens before it.
@@ -90,6 +77,20 @@ impl<'a> SplitText<'a> {
         (self.walk.is_normal() && !self.walk.has_special(run.start, run.end)).then_some(run)
     }
 
+    /// Where the normalized text is cut if the text is cut at `position`; `None` where only encoding all
+    /// of the cut text can tell its tokens.
+    fn place_to_cut(&self, position: usize) -> Option<usize> {
+        let is_family = self.truncator.encoding.splitter().is_family();
+        is_family.then(|| self.walk.alignment.normal(position))?
+    }
+
+    /// Whether a special token may stand, in part, between these places.
+    fn has_special(&self, start: usize, end: usize) -> bool {
+        let places = (self.walk.place(start), self.walk.place(end));
+        let (Some(start), Some(end)) = places else { return true };
+        self.walk.has_special(start, end)
+    }
+
     /// The tokens of the text up to `end`; some number above `limit` if there are more than that.
     /// `None` where only encoding all of it can tell.
     ///
@@ -97,23 +98,21 @@ impl<'a> SplitText<'a> {
     /// after the other: where each ends depends on nothing before it.
     pub(super) fn prefix(&self, end: usize, limit: usize) -> Result<Option<usize>> {
         let splitter = self.truncator.encoding.splitter();
-        if !self.walk.is_normal() || !splitter.is_family() {
-            return Ok(None);
-        }
+        let Some(end) = self.place_to_cut(end) else { return Ok(None) };
         if let (Some(run), Some(long)) = (&self.run, &self.long)
             && run.start < end
             && end <= run.end
-            && !self.walk.has_special(run.start, end)
+            && !self.has_special(run.start, end)
         {
             let mut ids = self.truncator.memo.ids.borrow_mut();
             return Ok(Some(long.before + long.prefix(end, &mut ids)?));
         }
-        let borders = &self.walk.borders;
+        let borders = &self.borders;
         let known = borders.partition_point(|border| border.position <= end);
         let is_settled = |border: &Border| splitter.is_settled_in(self.text, border.position, end);
         let Some(mut at) = borders[..known].iter().rposition(is_settled) else { return Ok(None) };
         let Border { mut position, before: mut count } = borders[at];
-        if self.walk.has_special(position, end) {
+        if self.has_special(position, end) {
             return Ok(None);
         }
         while position < end && count <= limit {
@@ -167,14 +166,11 @@ impl<'a> SplitText<'a> {
     ///
     /// Once a piece ends at a border of the text, the rest has the pieces of the text.
     pub(super) fn suffix(&self, start: usize, total: usize) -> Result<Option<usize>> {
-        let splitter = self.truncator.encoding.splitter();
-        if !self.walk.is_normal() || !splitter.is_family() {
-            return Ok(None);
-        }
-        let borders = &self.walk.borders;
+        let (walk, borders) = (self.walk, &self.borders);
         // Up to where there is text without special tokens.
-        let special = self.walk.special.iter().find(|span| start < span.end);
-        let end = special.map_or(self.text.len(), |span| span.start);
+        let special = walk.special.iter().find(|span| start < span.end);
+        let end = special.map_or(Some(self.text.len()), |span| walk.alignment.normal(span.start));
+        let (Some(start), Some(end)) = (self.place_to_cut(start), end) else { return Ok(None) };
         let text = &self.text[..end];
         let mut at = borders.partition_point(|border| border.position < start);
         let (mut position, mut count) = (start, 0);
@@ -205,7 +201,7 @@ impl<'a> SplitText<'a> {
                 Some(run) if run.start <= position && position + CHARACTER < run.end => run.end,
                 _ => self.piece_of_suffix(text, position),
             };
-            if next > self.walk.searched {
+            if walk.alignment.normal(walk.searched).is_none_or(|searched| searched < next) {
                 return Ok(None);
             }
             count += self.count_piece(position, next)?;
@@ -230,31 +226,4 @@ impl<'a> SplitText<'a> {
             _ => encoding.count_piece(&self.text.as_bytes()[span], &mut ids),
         }
     }
-}
-
-/// The last place, `high` or before it, up to which `text` may have `limit` tokens: it has more up to
-/// every place behind that, whatever its tokens.
-pub(super) fn last_end(
-    truncator: Truncator<'_>,
-    text: &str,
-    walk: &Walk<'_>,
-    high: usize,
-    limit: usize,
-) -> Result<usize> {
-    let splitter = truncator.encoding.splitter();
-    // A cut may change how what it is inside of is normalized. Where a token fits behind the border that
-    // is further than the pattern looks ahead.
-    let most = if walk.is_normal() { Some(limit) } else { limit.checked_sub(1) };
-    let mut settled = walk.borders.iter().rev().filter(|border| {
-        border.position <= high
-            && most.is_some_and(|most| border.before <= most)
-            && walk.is_settled(splitter, text, border.position)
-    });
-    let Some(border) = settled.next() else { return Ok(high) };
-    if walk.has_special(border.position, high) {
-        return Ok(high);
-    }
-    let longest = truncator.encoding.longest_tokens()?;
-    let end = |bytes: &[u8]| longest.furthest_end(bytes, limit - border.before);
-    Ok(walk.last_covered(text, border.position..high, end))
 }

@@ -63,7 +63,7 @@ impl Truncator<'_> {
         // So the longest suffix starts behind the last safe cut with too many tokens.
         let next = borders.get(first).map_or(text.len(), |border| border.position);
         let long = match first.checked_sub(1).map(|before| borders[before]) {
-            Some(before) => self.long_piece(text, before.position..next, before.before, &walk)?,
+            Some(before) => self.long_piece(before.position..next, before.before, &walk)?,
             None => None,
         };
         let low = match self.safe_before(text, next, &walk.special) {
@@ -75,22 +75,19 @@ impl Truncator<'_> {
             SafeCut::BeforeText if is_all => 0,
             SafeCut::BeforeText => return Ok(None),
             // In a long stretch the tokens tell.
-            SafeCut::Far => match &long {
-                Some(long) => {
-                    let passed = long.borders.partition_point(|border| border.before < surplus);
-                    long.borders[passed.saturating_sub(TOKENS_BEHIND)].position
-                }
-                None => borders[first.saturating_sub(CHANGED)].position,
-            },
+            SafeCut::Far => {
+                let known = long.as_ref().and_then(|long| {
+                    long.border(long.borders_within(surplus - 1).saturating_sub(TOKENS_BEHIND))
+                });
+                known.unwrap_or(borders[first.saturating_sub(CHANGED)]).position
+            }
         };
         // From here on the tokens are the same with a cut.
-        let near = long.as_ref().map_or(anchor.position, |long| {
-            let passed = long.borders.partition_point(|border| border.before < surplus);
-            long.borders.get(passed).map_or(anchor.position, |border| border.position)
-        });
-        let split = SplitText::new(*self, text, &walk, long);
-        let low =
-            split.first_start(low, anchor, max_tokens.saturating_sub(total - anchor.before))?;
+        let near = long.as_ref().and_then(|long| long.border(long.borders_within(surplus - 1)));
+        let near = near.unwrap_or(anchor).position;
+        let split = SplitText::new(*self, &walk, long);
+        let room = max_tokens.saturating_sub(total - anchor.before);
+        let low = self.first_start(text, &walk, low, anchor, room)?;
         let fits = |start: usize| {
             if let Some(count) = split.suffix(start, total)? {
                 return Ok(count <= max_tokens);
@@ -100,7 +97,6 @@ impl Truncator<'_> {
             Ok((is_end || self.count(&text[start..anchor.position], room)? <= room)
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
-        let room = max_tokens.saturating_sub(total - anchor.before);
         let run = split.run_to_start(low, anchor.position);
         if let Some(length) = run.as_ref().and_then(|run| self.memo.runs.length(text, run, room)) {
             return Ok(Some(anchor.position - length));

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
 use super::last_piece::KnownPiece;
-use super::split_text::last_end;
 use super::{CHANGED, STRETCH, TOKENS_BEFORE, Truncator, ceil, floor};
 use crate::error::Result;
 use crate::memory::reserve;
@@ -30,47 +29,50 @@ pub(super) struct Walk<'a> {
     pub(super) borders: Vec<Border>,
     /// Tokens in all, as far as the walk went.
     pub(super) total: usize,
-    /// The ids of the piece in which the limit is passed.
+    /// The piece in which the limit is passed, if it is: where it starts, and its ids.
+    pub(super) passed_at: Option<Border>,
     pub(super) passed: Vec<u32>,
     /// The special tokens found.
     pub(super) special: Vec<Range<usize>>,
     /// Up to where all special tokens have been found.
     pub(super) searched: usize,
     /// The text, normalized.
-    normal: Cow<'a, str>,
-    alignment: Alignment,
+    pub(super) normal: Cow<'a, str>,
+    pub(super) alignment: Alignment,
 }
 
 /// Counts, and keeps the borders around a limit.
-struct BorderSink {
+struct BorderSink<'a> {
+    alignment: &'a Alignment,
     ids: Vec<u32>,
     counted: usize,
     limit: usize,
     borders: VecDeque<Border>,
-    /// The first of the ids of the last piece.
-    piece: usize,
-    /// Of the ids of their batch, those of the piece in which the limit is passed.
-    passed: Option<Range<usize>>,
+    /// The start of the last piece, and the first of its ids.
+    last: (Border, usize),
+    /// The start of the piece in which the limit is passed, and its ids, of those of their batch.
+    passed: Option<(Border, Range<usize>)>,
     /// The ids of that batch.
     kept: Vec<u32>,
     special: Vec<Range<usize>>,
 }
 
-impl BorderSink {
-    /// Notes where the ids of the last piece are, if the limit is passed in it.
+impl BorderSink<'_> {
+    /// Notes where the last piece and its ids are, if the limit is passed in it.
     fn note_passed(&mut self) {
         if self.passed.is_none() && self.counted + self.ids.len() > self.limit {
-            self.passed = Some(self.piece..self.ids.len());
+            let (start, ids) = self.last;
+            self.passed = Some((start, ids..self.ids.len()));
         }
     }
 
-    /// The ids of the piece in which the limit is passed.
-    fn into_passed(self) -> Vec<u32> {
+    /// Where the piece starts in which the limit is passed, and its ids.
+    fn into_passed(self) -> (Option<Border>, Vec<u32>) {
+        let Some((start, span)) = self.passed else { return (None, Vec::new()) };
         let mut ids = self.kept;
-        let passed = self.passed.unwrap_or_default();
-        ids.truncate(passed.end);
-        ids.drain(..passed.start);
-        ids
+        ids.truncate(span.end);
+        ids.drain(..span.start);
+        (Some(start), ids)
     }
 
     /// How many borders have more tokens before them than the limit.
@@ -79,7 +81,7 @@ impl BorderSink {
     }
 }
 
-impl Sink for BorderSink {
+impl Sink for BorderSink<'_> {
     const WANTS_PIECES: bool = true;
 
     fn ids(&mut self) -> &mut Vec<u32> {
@@ -103,19 +105,20 @@ impl Sink for BorderSink {
     }
 
     fn piece(&mut self, bytes: Range<usize>) {
-        let border = Border { position: bytes.start, before: self.counted + self.ids.len() };
-        if border.before <= self.limit {
-            if self.borders.len() > CHANGED + 1 {
-                self.borders.pop_front();
-            }
-            self.borders.push_back(border);
-        } else {
+        let before = self.counted + self.ids.len();
+        let border = Border { position: bytes.start, before };
+        if before > self.limit {
             self.note_passed();
-            if self.borders.len() < 3 * CHANGED {
-                self.borders.push_back(border);
-            }
         }
-        self.piece = self.ids.len();
+        self.last = (border, self.ids.len());
+        // (The other places are inside of what normalization changed.)
+        let Some(position) = self.alignment.boundary(bytes.start) else { return };
+        if before <= self.limit && self.borders.len() > CHANGED + 1 {
+            self.borders.pop_front();
+        }
+        if before <= self.limit || self.borders.len() < 3 * CHANGED {
+            self.borders.push_back(Border { position, before });
+        }
     }
 
     fn special(&mut self, bytes: Range<usize>) {
@@ -145,6 +148,17 @@ impl Walk<'_> {
         self.normal.is_char_boundary(normal).then(|| self.alignment.boundary(normal))?
     }
 
+    /// The borders, as places in the normalized text.
+    pub(super) fn normal_borders(&self) -> Cow<'_, [Border]> {
+        if self.is_normal() {
+            return Cow::Borrowed(&self.borders);
+        }
+        let places = self.borders.iter().filter_map(|&border| {
+            self.alignment.normal(border.position).map(|position| Border { position, ..border })
+        });
+        Cow::Owned(places.collect())
+    }
+
     /// Whether the pieces of `text` before this border are the same wherever the text is cut behind it.
     pub(super) fn is_settled(&self, splitter: &Splitter, text: &str, border: usize) -> bool {
         if self.is_normal() || border == 0 {
@@ -154,50 +168,36 @@ impl Walk<'_> {
             && self.alignment.normal(border).is_some_and(|at| splitter.is_settled(&self.normal, at))
     }
 
-    /// The last place of `text`, up to `high`, where what is before it may have no more tokens than
-    /// `furthest` covers of the bytes from `start` on, which is a border.
-    pub(super) fn last_covered(
+    /// The first place from this border on behind which a cut of `text` leaves the pieces before it as they
+    /// are.
+    pub(super) fn settled_from(
         &self,
+        splitter: &Splitter,
         text: &str,
-        span: Range<usize>,
-        furthest_end: impl FnOnce(&[u8]) -> usize,
-    ) -> usize {
-        let Some(normal) = self.normal_span(&span) else { return span.end };
-        let covered = normal.start + furthest_end(&self.normal.as_bytes()[normal]);
-        if self.is_normal() {
-            return floor(text, covered);
+        border: usize,
+    ) -> Option<usize> {
+        if self.is_settled(splitter, text, border) {
+            return Some(border);
         }
-        // Up to the end of its stretch, a cut may change what is covered.
-        let behind = self.alignment.original(0..(covered + 1).min(self.normal.len())).end;
-        stretch_end(text, ceil(text, behind)).min(span.end)
+        self.is_normal().then(|| splitter.space_end(text, border))?
     }
 
-    /// The same for the first place of `text`, `span.start` or behind it, up to the end of the span.
-    pub(super) fn first_covered(
-        &self,
-        text: &str,
-        span: Range<usize>,
-        furthest_start: impl FnOnce(&[u8]) -> usize,
-    ) -> usize {
-        let Some(normal) = self.normal_span(&span) else { return span.start };
-        let covered = normal.start + furthest_start(&self.normal.as_bytes()[normal]);
-        if self.is_normal() {
-            return ceil(text, covered);
-        }
-        let before = self.alignment.original(covered.saturating_sub(1)..self.normal.len()).start;
-        stretch_start(text, floor(text, before)).max(span.start)
+    /// Whether the pieces of the text before this border are the same if it goes on behind its end, too.
+    pub(super) fn is_final(&self, splitter: &Splitter, border: usize) -> bool {
+        border == 0
+            || self.alignment.normal(border).is_some_and(|at| splitter.is_final(&self.normal, at))
     }
 }
 
 /// The first place from `position` on where text can be cut and the parts normalized on their own.
-fn stretch_end(text: &str, position: usize) -> usize {
+pub(super) fn stretch_end(text: &str, position: usize) -> usize {
     let mut rest = text[position..].char_indices();
     let found = rest.find(|&(_, character)| starts_stretch(character));
     found.map_or(text.len(), |(offset, _)| position + offset)
 }
 
 /// The last such place before `position`, or there.
-fn stretch_start(text: &str, position: usize) -> usize {
+pub(super) fn stretch_start(text: &str, position: usize) -> usize {
     let end = ceil(text, position + 1);
     let mut starts = text[..end].char_indices().rev();
     starts.find(|&(_, character)| starts_stretch(character)).map_or(0, |(start, _)| start)
@@ -250,23 +250,22 @@ impl Truncator<'_> {
             walk.borders.iter().filter(|border| border.before > limit && border.position <= stable);
         if splitter.is_family() {
             // (What is before a special token may have fewer with the beginning of its name.)
-            let is_settled = |border: &Border| {
-                walk.is_settled(splitter, window, border.position)
-                    && walk.special.iter().all(|special| special.start != border.position)
+            let stays = |border: &Border| {
+                walk.settled_from(splitter, window, border.position).is_some()
+                    && walk.is_final(splitter, border.position)
             };
-            if beyond.any(is_settled) {
+            let is_special = |at: usize| walk.special.iter().any(|special| special.start == at);
+            if beyond.any(|border| stays(border) && !is_special(border.position)) {
                 return Ok(true);
             }
             // In a long piece the length of tokens tells: the whole may have fewer than its beginning.
             // Of a stretch of more than 64 characters not all ends are tried anyway.
-            let mut settled = walk.borders.iter().rev().filter(|border| {
-                border.before <= limit && walk.is_settled(splitter, window, border.position)
-            });
-            let start = settled.next().map_or(0, |border| border.position);
+            let mut within = walk.borders.iter().rev().filter(|border| border.before <= limit);
+            let start = within.find(|border| stays(border)).map_or(0, |border| border.position);
             let is_stretch = window[start..].chars().nth(STRETCH).is_some();
             if !is_stretch || open < window.len() {
                 return Ok(walk.total > limit
-                    && last_end(*self, window, walk, window.len(), limit)? < stable);
+                    && self.last_end(window, walk, window.len(), true, limit)? < stable);
             }
         }
         let many = limit.saturating_add(2 * TOKENS_BEFORE);
@@ -286,11 +285,12 @@ impl Truncator<'_> {
     ) -> Result<Walk<'a>> {
         let (normal, alignment) = self.encoding.normalization().align(text)?;
         let mut sink = BorderSink {
+            alignment: &alignment,
             ids: Vec::new(),
             counted: 0,
             limit,
             borders: VecDeque::new(),
-            piece: 0,
+            last: (Border { position: 0, before: 0 }, 0),
             passed: None,
             kept: Vec::new(),
             special: Vec::new(),
@@ -299,19 +299,14 @@ impl Truncator<'_> {
         self.encode_from(&normal, known, &mut sink)?;
         let is_whole = sink.beyond() <= CHANGED || matches!(self.allowed, Selection::None);
         let mut borders = vec![Border { position: 0, before: 0 }];
-        for &border in &sink.borders {
-            if let Some(position) = alignment.boundary(border.position)
-                && position > 0
-            {
-                borders.push(Border { position, ..border });
-            }
-        }
+        borders.extend(sink.borders.iter().filter(|border| border.position > 0));
         let mut special = std::mem::take(&mut sink.special);
         special.iter_mut().for_each(|span| *span = alignment.original(span.clone()));
         let last = borders.last().map_or(0, |border| border.position);
         let searched = if is_whole { text.len() } else { last };
-        let (total, passed) = (sink.counted, sink.into_passed());
-        Ok(Walk { borders, total, passed, special, searched, normal, alignment })
+        let total = sink.counted;
+        let (passed_at, passed) = sink.into_passed();
+        Ok(Walk { borders, total, passed_at, passed, special, searched, normal, alignment })
     }
 
     /// Walks a normalized text into `sink`. The first piece may be known.
@@ -319,7 +314,7 @@ impl Truncator<'_> {
         &self,
         text: &str,
         known: Option<KnownPiece>,
-        sink: &mut BorderSink,
+        sink: &mut BorderSink<'_>,
     ) -> Result<()> {
         let encoding = self.encoding;
         let mut start = 0;

@@ -190,3 +190,31 @@ fn settled_borders_stay_where_the_text_is_cut() {
     }
     assert!(settled > 100_000);
 }
+
+#[test]
+fn final_borders_stay_where_the_text_goes_on() {
+    let mut random = Random::new(7);
+    let mut kept = 0;
+    for _ in 0..20_000 {
+        let text = random_text(&mut random, 12, 4);
+        for (family, spelling) in SPELLINGS {
+            let splitter = Splitter::new(spelling).unwrap();
+            let pieces = scanned(*family, &text);
+            for end in (1..text.len()).filter(|&end| text.is_char_boundary(end)) {
+                let window = &text[..end];
+                let ends = scanned(*family, window).into_iter().map(|piece| piece.end).enumerate();
+                for (before, border) in ends {
+                    if border < end
+                        && splitter.is_settled(window, border)
+                        && splitter.is_final(window, border)
+                    {
+                        kept += 1;
+                        let cut = scanned(*family, window);
+                        assert_eq!(cut[..=before], pieces[..=before], "{family:?} {text:?} {end}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(kept > 100_000, "{kept}");
+}
