@@ -78,6 +78,16 @@ def runs(draw: random.Random, length: int) -> str:
     return "".join(parts)[:length]
 
 
+def runs_in_turn(draw: random.Random, length: int) -> str:
+    """Long runs of two to four characters, one behind the other, again and again."""
+    signs = [*"-/=*_#!.~+|<>'\"() \t\na", "…", "—", "“", "😀", "e\u0301"]
+    unit = "".join(
+        draw.choice(signs) * draw.choice([draw.randint(1, 8), draw.randint(1, 130)])
+        for _ in range(draw.randint(2, 4))
+    )
+    return unit * (length // len(unit) + 1)
+
+
 def digits(draw: random.Random, length: int) -> str:
     """Digits, and letters or marks now and then."""
     return "".join(draw.choices("0123456789" * 3 + draw.choice(["", "x", ". ", "é１"]), k=length))
@@ -216,6 +226,7 @@ def main() -> None:
     }
     if arguments.chunk:
         kinds |= {"white space": white_space, "runs": runs, "digits": digits}
+        kinds |= {"runs in turn": runs_in_turn}
         kinds |= {"decomposed": decomposed}  # changed by the normalization of qwen
     ordinary = ORDINARY * (arguments.length // len(ORDINARY) + 1)
     print(f"{arguments.encoding}, seed {arguments.seed}, {arguments.texts} texts of each kind\n")

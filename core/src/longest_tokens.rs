@@ -56,6 +56,16 @@ impl LongestTokens {
         let known = |covered| known(bytes.len() - covered);
         bytes.len() - self.ending_with.furthest(&backward(bytes), open, count, known)
     }
+
+    /// The length of the longest token that begins as these bytes do; a bound, as all of this.
+    pub(crate) fn longest_beginning(&self, bytes: &[u8]) -> usize {
+        self.beginning_with.longest(&forward(bytes), 0)
+    }
+
+    /// The length of the longest token that ends as these bytes do.
+    pub(crate) fn longest_ending(&self, bytes: &[u8]) -> usize {
+        self.ending_with.longest(&backward(bytes), 0)
+    }
 }
 
 /// What else than some bytes tokens may hold.
@@ -64,7 +74,7 @@ pub(crate) enum Open {
     Nothing,
     /// More bytes behind.
     Behind,
-    /// The last of them any other bytes from some place on.
+    /// The last of them any other bytes from some place on, which then is covered.
     Anywhere,
 }
 
@@ -91,9 +101,14 @@ impl<At: Fn(usize) -> u8> Bytes<At> {
         (self.at)(position).into()
     }
 
-    /// The [`UNIT`] bytes from `start` on. There must be so many.
+    /// The `count` bytes from `start` on, no more than [`UNIT`]. There must be so many.
+    fn number(&self, start: usize, count: usize) -> u64 {
+        (start..start + count).fold(0, |number, position| number << 8 | self.byte(position))
+    }
+
+    /// The [`UNIT`] bytes from `start` on.
     fn unit(&self, start: usize) -> u64 {
-        (start..start + UNIT).fold(0, |unit, position| unit << 8 | self.byte(position))
+        self.number(start, UNIT)
     }
 
     /// After how many bytes the unit at `start` is repeated: three are a character of many scripts.
@@ -114,34 +129,39 @@ impl<At: Fn(usize) -> u8> Bytes<At> {
     fn key(&self, start: usize, end: usize) -> u64 {
         mix(self.unit(start), (end - start) as u64)
     }
+
+    /// Stands for all of a token.
+    fn short_key(&self, start: usize, count: usize) -> u64 {
+        mix(!self.number(start, count), count as u64)
+    }
 }
 
 const UNIT_BITS: u32 = 17;
 const RUN_BITS: u32 = 12;
 const STRETCH_BITS: u32 = 20;
 
+/// Stands for this length of a run and all above.
+const LONG_RUN: usize = u128::BITS as usize - 1;
+
 /// The lengths of tokens by their first bytes, hashed: tokens that share a slot make the bound higher,
 /// and never too low.
 #[derive(Debug)]
 struct Lengths {
-    /// Of tokens of fewer bytes than a unit the longest, by the first two.
-    short: Vec<u8>,
-    /// Of all others the longest, by the first unit. Here and below, the largest number stands for any
-    /// length.
+    /// Of those of a unit or more the longest, by the first unit. Here and below, the largest number
+    /// stands for any length.
     units: Vec<u8>,
-    /// Of those of one stretch, more than a unit, by the unit: a bit for each length, the last one for all
-    /// from there on.
+    /// Of those of one stretch, more than a unit, by the unit: a bit for each length up to
+    /// [`LONG_RUN`].
     runs: Vec<u128>,
     /// Of those of more than a stretch the longest, by that and the byte behind it; by that and the unit
     /// of the second one, if nothing follows; and by two stretches and the byte behind them. And those
-    /// of a unit, by that.
+    /// of a unit or less, by all of their bytes.
     stretches: Vec<u8>,
 }
 
 impl Lengths {
     fn new() -> Result<Self> {
         Ok(Self {
-            short: filled(1, 1 << 16)?,
             units: filled(0, 1 << UNIT_BITS)?,
             runs: filled(0, 1 << RUN_BITS)?,
             stretches: filled(0, 1 << STRETCH_BITS)?,
@@ -150,23 +170,20 @@ impl Lengths {
 
     /// Takes a token into account.
     fn add(&mut self, token: &Bytes<impl Fn(usize) -> u8>) {
+        if token.count <= UNIT {
+            self.add_stretches(token.short_key(0, token.count), token.count);
+        }
         if token.count < UNIT {
-            if token.count > 1 {
-                let longest = &mut self.short[short_slot(token, 0)];
-                *longest = (token.count as u8).max(*longest);
-            }
             return;
         }
         let longest = &mut self.units[slot(token.unit(0), UNIT_BITS)];
         *longest = in_byte(token.count).max(*longest);
         let first = token.stretch_end(0, token.count);
         if token.count == UNIT {
-            self.add_stretches(token.key(0, UNIT), token.count);
             return;
         }
         if first == token.count {
-            let length = token.count.min(u128::BITS as usize - 1);
-            self.runs[slot(token.unit(0), RUN_BITS)] |= 1 << length;
+            self.runs[slot(token.unit(0), RUN_BITS)] |= 1 << token.count.min(LONG_RUN);
             return;
         }
         let key = token.key(0, first);
@@ -251,12 +268,17 @@ impl Lengths {
         open: Open,
         furthest: usize,
     ) -> usize {
-        let short = self.short[short_slot(bytes, start)].into();
-        let run = longest_up_to(self.runs[slot(bytes.unit(start), RUN_BITS)], first - start);
-        let mut furthest = furthest.max(start + run.max(short));
-        if furthest < start + UNIT {
-            let unit = self.longest_with(bytes.key(start, start + UNIT));
-            furthest = furthest.max(start + unit.min(UNIT));
+        let unit = bytes.unit(start);
+        let run = match longest_up_to(self.runs[slot(unit, RUN_BITS)], first - start) {
+            LONG_RUN => from_byte(self.units[slot(unit, UNIT_BITS)]).min(first - start),
+            run => run,
+        };
+        let mut furthest = furthest.max(start + run.max(1));
+        for length in (furthest + 1 - start..=UNIT).rev() {
+            if self.longest_with(bytes.short_key(start, length)) > 0 {
+                furthest = start + length;
+                break;
+            }
         }
         if first == bytes.count {
             return if open == Open::Behind { usize::MAX } else { furthest };
@@ -299,15 +321,8 @@ fn from_byte(length: u8) -> usize {
 
 /// The largest of these lengths up to `most`.
 fn longest_up_to(lengths: u128, most: usize) -> usize {
-    let last = u128::BITS as usize - 1;
-    let unused = last - most.min(last);
-    let longest =
-        (lengths << unused >> unused).checked_ilog2().map_or(0, |longest| longest as usize);
-    if longest == last { most } else { longest }
-}
-
-fn short_slot(bytes: &Bytes<impl Fn(usize) -> u8>, start: usize) -> usize {
-    usize::from((bytes.at)(start)) << 8 | usize::from((bytes.at)(start + 1))
+    let unused = LONG_RUN - most.min(LONG_RUN);
+    (lengths << unused >> unused).checked_ilog2().map_or(0, |longest| longest as usize)
 }
 
 fn mix(key: u64, value: u64) -> u64 {
@@ -325,26 +340,54 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(crate::test_support::config(200))]
+        #![proptest_config(crate::test_support::config(400))]
 
         /// No tokens cover more than is said that they may.
         #[test]
         fn tokens_cover_no_more(
-            words in prop::collection::hash_set("[abc]{2,12}", 1..20),
+            words in prop::collection::hash_set("[abc]{2,12}|(ab){2,9}|a{2,140}b{0,20}c{0,5}", 1..20),
             picked in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
             before in "[abc]{0,6}",
             behind in "[abc]{0,6}",
+            cut in any::<prop::sample::Index>(),
         ) {
             let words: Vec<String> = words.into_iter().collect();
             let tokens = ["a", "b", "c"].into_iter().chain(words.iter().map(String::as_str));
             let tokens = tokens.zip(0..).map(|(token, id)| (token.as_bytes().to_vec(), id));
             let longest = LongestTokens::new(&Vocabulary::build(tokens.collect()).unwrap()).unwrap();
-            let covered: String = picked.iter().map(|index| index.get(&words).as_str()).collect();
+            let picked: Vec<&String> = picked.iter().map(|index| index.get(&words)).collect();
+            let (covered, count) = (picked.iter().copied().cloned().collect::<String>(), picked.len());
+            let end = |text: &str, open| longest.furthest_end(text.as_bytes(), open, count, |_| None);
             let text = covered.clone() + &behind;
-            prop_assert!(longest.furthest_end(text.as_bytes(), Open::Nothing, picked.len(), |_| None) >= covered.len());
+            prop_assert!(end(&text, Open::Nothing) >= covered.len());
             let text = before.clone() + &covered;
-            prop_assert!(longest.furthest_start(text.as_bytes(), Open::Nothing, picked.len(), |_| None) <= before.len());
+            let start = longest.furthest_start(text.as_bytes(), Open::Nothing, count, |_| None);
+            prop_assert!(start <= before.len());
+            // What goes on behind them, and what ends in other bytes than its last token from there on.
+            let known = &covered[..cut.index(covered.len())];
+            prop_assert_eq!(end(known, Open::Behind), known.len());
+            let last = covered.len() - picked[count - 1].len();
+            let other = format!("{}{}", &covered[..known.len().max(last)], "d".repeat(300));
+            prop_assert!(end(&other, Open::Anywhere) >= known.len().max(last));
         }
+    }
+
+    /// Where no token crosses a place, the tokens up to there are those that are known.
+    #[test]
+    fn places_that_no_token_crosses_are_asked_for() {
+        let tokens = ["-", "--", "---", "----", "--------", "/", "////", "////////", "/-"];
+        let tokens = tokens.iter().zip(0..).map(|(token, id)| (token.as_bytes().to_vec(), id));
+        let longest = LongestTokens::new(&Vocabulary::build(tokens.collect()).unwrap()).unwrap();
+        let text = "-".repeat(9) + &"/".repeat(16) + &"-".repeat(40);
+        let furthest = |count, before: Option<usize>| {
+            let known = |place| before.filter(|_| place == 9);
+            longest.furthest_end(text.as_bytes(), Open::Nothing, count, known)
+        };
+        assert_eq!([1, 2, 3].map(|count| furthest(count, None)), [8, 9, 17]);
+        assert_eq!([1, 2, 3, 4].map(|count| furthest(count, Some(3))), [8, 9, 9, 17]);
+        let known = |place| (place == 9).then_some(5);
+        let start = longest.furthest_start(&text.as_bytes()[..25], Open::Nothing, 5, known);
+        assert_eq!(start, 9);
     }
 
     #[test]

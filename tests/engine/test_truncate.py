@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
@@ -210,6 +211,14 @@ HARD = {
     "newlines and stars": lambda n: ("\n" * 239 + "*") * (n // 240),
     "indented lines": lambda n: ("\n  " * 10 + "=") * (n // 31),
     "runs of dashes": lambda n: ("-" * 90 + "_,") * (n // 92),
+    "two runs": lambda n: ("-" * 80 + "/" * 26) * (n // 106),
+    "a run and few signs": lambda n: ("-" * 62 + ">" * 7) * (n // 69),
+    "four runs": lambda n: (" " * 5 + "-" * 71 + "#" * 55 + "~" * 89 + "-" * 111) * (n // 331),
+    "runs and newlines": lambda n: ("=" * 62 + "#" * 56 + "\n" * 16 + "=") * (n // 135),
+    "a run and tabs": lambda n: ("-" * 70 + "\t" * 15) * (n // 85),
+    "apostrophes": lambda n: ("'" * 9 + "=" * 88) * (n // 97),
+    "three bytes each": lambda n: ("=" * 95 + "…" * 7) * (n // 102),
+    "a run and a mark": lambda n: ("-" * 100 + "e\u0301") * (n // 102),
 }
 
 
@@ -269,6 +278,39 @@ def test_a_suffix_behind_special_tokens_is_the_longest_that_fits(name, behind):
         )
         kept = enc.truncate(text, limit, side="left", allowed_special="all")
         assert kept == next(fitting), limit
+
+
+@pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
+@pytest.mark.parametrize("sign", ["=", "-", " ", "é"])
+def test_each_chunk_is_the_longest_whatever_runs_were_before(name, sign):
+    enc = bpe_engine.get_encoding(name)
+    for lengths in [(33, 49), (31, 500, 60), (70, 64, 130, 40), (40, 80, 96, 33)]:
+        text = "x".join(sign * length for length in lengths)
+        for limit in range(2, 6):
+            rest, chunks = text, []
+            while rest:
+                chunks.append(enc.truncate(rest, limit))
+                rest = rest[len(chunks[-1]) :]
+            assert enc.chunk(text, limit) == chunks, (lengths, limit)
+
+
+@pytest.mark.parametrize("sign", ["<", ">", "=", "\n"])
+def test_chunks_beside_special_tokens_are_no_larger(sign):
+    enc = bpe_engine.get_encoding("cl100k_base")
+    for count in range(1, 20):
+        texts = [
+            f"a{sign * count}<|endofprompt|><|endoftext|>{sign * count}x <|endoftext|>",
+            f"a<|endoftext|>{sign * count}x",
+        ]
+        for text, limit in itertools.product(texts, range(1, 5)):
+            for overlap in range(limit):
+                chunks = enc.chunk(text, limit, overlap, allowed_special="all")
+                sizes = [len(enc.encode(chunk, allowed_special="all")) for chunk in chunks]
+                assert max(sizes) <= limit, (text, limit, overlap)
+                if len(chunks) == 2:
+                    shared = chunks[1][: len(chunks[0]) + len(chunks[1]) - len(text)]
+                    ids = enc.encode(shared, allowed_special="all")
+                    assert len(ids) <= overlap, (text, limit, overlap)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

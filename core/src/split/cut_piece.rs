@@ -70,10 +70,18 @@ impl CutPiece {
         self.end
     }
 
-    /// Whether it stays one piece wherever the text is cut behind `position`: as far as it goes, or up to
-    /// the cut.
-    pub(crate) fn stays_one_to(&self, position: usize) -> bool {
-        matches!(self.kind, Kind::Word(_) | Kind::Punctuation) && position >= self.second
+    /// The places up to each of which it is one piece of `text` if that is cut there; a cut behind them
+    /// leaves all of it in one piece.
+    pub(crate) fn prefixes(&self, text: &str) -> Option<Range<usize>> {
+        let piece = &text.as_bytes()[self.start..self.end];
+        let is_one = match self.kind {
+            Kind::Word(_) | Kind::Punctuation => true,
+            Kind::Whitespace { to_newline } => {
+                !to_newline || memchr::memchr2(b'\r', b'\n', piece).is_none()
+            }
+            Kind::Other => false,
+        };
+        is_one.then_some(self.second..self.end + 1)
     }
 
     /// Whether [`CutPiece::end_with_cut`] may know the pieces that begin at `start`: it begins there

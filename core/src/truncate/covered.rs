@@ -38,11 +38,11 @@ impl Truncator<'_> {
         let mut passed = PassedBorders::new(self.encoding, walk);
         // A piece that a cut shortens and leaves one piece has the tokens of the text up to a place that
         // no token crosses.
-        let mut piece = None;
+        let mut ends = None;
         let known = |offset: usize| {
             passed.as_ref().filter(|passed| passed.start.position == start)?;
-            let piece = piece.get_or_insert_with(|| splitter.cut_piece(text, start));
-            piece.filter(|piece| piece.stays_one_to(start + offset))?;
+            let ends = ends.get_or_insert_with(|| splitter.cut_piece(text, start)?.prefixes(text));
+            ends.as_ref().filter(|ends| ends.contains(&(start + offset)))?;
             Some(passed.as_mut()?.before(start + offset)? - before)
         };
         let open = match goes_on {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::walk::Walk;
-use super::{LONG_PIECE, Truncator, ceil};
+use super::{LONG_PIECE, NEAR, Truncator, ceil};
 use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::memory::append;
@@ -33,10 +33,6 @@ pub(super) struct KnownPiece {
     pub(super) ids: Vec<u32>,
 }
 
-/// How many tokens are encoded again, those next to where a chunk begins: a token further away seldom
-/// depends on it.
-const NEAR: [usize; 4] = [1, 2, 4, 8];
-
 /// How many times as long as others the window of a piece may be.
 const MOST_WINDOWS: usize = 16;
 
@@ -57,10 +53,6 @@ impl Truncator<'_> {
 
     /// The first piece of `text`, if it is what is left of the last one, and a window for it. Others are
     /// `size` long.
-    ///
-    /// Two sequences of ids, each the encoding of its bytes, are together the encoding of all of the
-    /// bytes if the last id of the one and the first of the other stay apart on their own, in ordered
-    /// vocabularies.
     pub(super) fn known_piece(&self, text: &str, size: usize) -> Result<Option<KnownPiece>> {
         let last = self.memo.last_piece.0.borrow();
         if last.ids.is_empty() || text.len() > last.start || text.len() <= last.end + LONG_PIECE {
@@ -83,7 +75,7 @@ impl Truncator<'_> {
                     encoded.clear();
                     let bytes = &text.as_bytes()[..position - before];
                     self.encoding.encode_piece(bytes, &mut encoded)?;
-                    if self.encoding.stay_apart(encoded[encoded.len() - 1], id) {
+                    if self.stay_apart(encoded[encoded.len() - 1], id) {
                         append(&mut encoded, &last.ids[index..])?;
                         return Ok(Some(KnownPiece { end, window, ids: encoded }));
                     }

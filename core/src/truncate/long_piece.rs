@@ -3,14 +3,13 @@
 use std::ops::Range;
 
 use super::walk::{Border, Walk};
-use super::{LONG_PIECE, Truncator};
-use crate::encoding::Encoding;
+use super::{LONG_PIECE, NEAR, Truncator};
 use crate::error::Result;
 use crate::memory::reserve;
 
 /// A piece of more than [`LONG_PIECE`] bytes. All places are those of the normalized text.
 pub(super) struct LongPiece<'a> {
-    encoding: &'a Encoding,
+    truncator: Truncator<'a>,
     walk: &'a Walk<'a>,
     text: &'a str,
     span: Range<usize>,
@@ -22,10 +21,6 @@ pub(super) struct LongPiece<'a> {
     /// The borders between its tokens at which the text can be cut; the last is its end.
     borders: Vec<Border>,
 }
-
-/// How many tokens are encoded again, those next to a cut, before all of a part is: a token further
-/// away seldom depends on the cut.
-const NEAR: [usize; 4] = [1, 2, 4, 8];
 
 impl<'a> Truncator<'a> {
     /// The piece at `span` of the text, if it is long, which is the one in which `walk` passed its limit;
@@ -54,7 +49,7 @@ impl<'a> Truncator<'a> {
         let is_covered = position == span.end;
         let is_run = is_run(&text[span.clone()]);
         Ok(is_covered.then_some(LongPiece {
-            encoding,
+            truncator: *self,
             walk,
             text,
             span,
@@ -70,6 +65,11 @@ impl LongPiece<'_> {
     /// Where this piece starts and ends.
     pub(super) fn span(&self) -> &Range<usize> {
         &self.span
+    }
+
+    /// Tokens of the text up to its end.
+    pub(super) fn behind(&self) -> usize {
+        self.before + self.ids.len()
     }
 
     /// How many of its borders have at most `limit` tokens before them.
@@ -93,17 +93,51 @@ impl LongPiece<'_> {
         part.end == self.span.end && part.start >= self.span.start
     }
 
-    /// The tokens of the piece up to `end`, which is a piece on its own.
-    ///
-    /// Two sequences of ids, each the encoding of its bytes, are together the encoding of all of the
-    /// bytes if the last id of the one and the first of the other stay apart on their own, in ordered
-    /// vocabularies.
-    ///
-    /// `ids` is overwritten.
+    /// Whether a cut of the piece behind the border at `position`, up to `end`, leaves the tokens before it
+    /// as they are: whatever token stands first behind it, the last one before it stays apart from it.
+    pub(super) fn ends_tokens(&self, position: usize, end: usize) -> bool {
+        let Some(index) = self.token_at(position).and_then(|index| index.checked_sub(1)) else {
+            return false;
+        };
+        let bytes = &self.text.as_bytes()[position..end];
+        let mut tokens = (1..=bytes.len()).filter_map(|length| self.token(&bytes[..length]));
+        tokens.all(|token| self.truncator.stay_apart(self.ids[index], token))
+    }
+
+    /// The same for a cut before the border, from `start` on, and the tokens behind it.
+    pub(super) fn starts_tokens(&self, position: usize, start: usize) -> bool {
+        let next = self.token_at(position).and_then(|index| self.ids.get(index));
+        let Some(&next) = next else { return false };
+        let bytes = &self.text.as_bytes()[start..position];
+        let mut tokens = (0..bytes.len()).filter_map(|from| self.token(&bytes[from..]));
+        tokens.all(|token| self.truncator.stay_apart(token, next))
+    }
+
+    /// The tokens of the text before the border at `position`.
+    pub(super) fn tokens_before(&self, position: usize) -> Option<usize> {
+        self.token_at(position).map(|index| self.before + index)
+    }
+
+    /// The index of the token that starts at `position`, or of the end.
+    fn token_at(&self, position: usize) -> Option<usize> {
+        let index = self.borders.binary_search_by_key(&position, |border| border.position).ok()?;
+        Some(self.borders[index].before - self.before)
+    }
+
+    /// The id of the token that is `bytes`.
+    fn token(&self, bytes: &[u8]) -> Option<u32> {
+        let vocabulary = self.truncator.encoding.vocabulary();
+        vocabulary.rank(bytes).map(|rank| vocabulary.id(rank))
+    }
+
+    /// The tokens of the piece up to `end`, which is a piece on its own. `ids` is overwritten.
     pub(super) fn prefix(&self, end: usize, ids: &mut Vec<u32>) -> Result<usize> {
         if self.is_run {
             // Its tokens all depend on its length, and the cache knows them.
-            return self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end], ids);
+            return self
+                .truncator
+                .encoding
+                .count_piece(&self.text.as_bytes()[self.span.start..end], ids);
         }
         let next = self.borders.partition_point(|border| border.position < end);
         for near in NEAR {
@@ -111,13 +145,13 @@ impl LongPiece<'_> {
             let Some(index) = next.checked_sub(near).filter(|&index| index > 0) else { break };
             let Border { position, before } = self.borders[index];
             ids.clear();
-            self.encoding.encode_piece(&self.text.as_bytes()[position..end], ids)?;
+            self.truncator.encoding.encode_piece(&self.text.as_bytes()[position..end], ids)?;
             let tokens_before = before - self.before;
-            if self.encoding.stay_apart(self.ids[tokens_before - 1], ids[0]) {
+            if self.truncator.stay_apart(self.ids[tokens_before - 1], ids[0]) {
                 return Ok(tokens_before + ids.len());
             }
         }
-        self.encoding.count_piece(&self.text.as_bytes()[self.span.start..end], ids)
+        self.truncator.encoding.count_piece(&self.text.as_bytes()[self.span.start..end], ids)
     }
 
     /// The tokens of the piece from `start` on, which is a piece on its own.
@@ -127,12 +161,14 @@ impl LongPiece<'_> {
             let Some(border) = self.borders.get(next + near - 1) else { break };
             let Some(&id) = self.ids.get(border.before - self.before) else { break };
             ids.clear();
-            self.encoding.encode_piece(&self.text.as_bytes()[start..border.position], ids)?;
-            if self.encoding.stay_apart(ids[ids.len() - 1], id) {
+            self.truncator
+                .encoding
+                .encode_piece(&self.text.as_bytes()[start..border.position], ids)?;
+            if self.truncator.stay_apart(ids[ids.len() - 1], id) {
                 return Ok(ids.len() + self.ids.len() - (border.before - self.before));
             }
         }
-        self.encoding.count_piece(&self.text.as_bytes()[start..self.span.end], ids)
+        self.truncator.encoding.count_piece(&self.text.as_bytes()[start..self.span.end], ids)
     }
 }
 

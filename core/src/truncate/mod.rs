@@ -12,6 +12,7 @@ mod covered;
 mod last_piece;
 mod long_piece;
 mod longest_run;
+mod pairs;
 mod prefix;
 mod split_text;
 mod suffix;
@@ -28,6 +29,7 @@ use crate::sink::Count;
 use crate::special_tokens::Selection;
 use last_piece::LastPiece;
 use longest_run::LongestRuns;
+use pairs::Pairs;
 
 /// Borders between pieces that a cut may change: the pattern looks a few characters ahead, and
 /// white space is cut by what follows it.
@@ -39,6 +41,10 @@ const TOKENS_BEHIND: usize = 3;
 
 /// Pieces of more bytes than this are long: of those the tokens tell where to cut.
 const LONG_PIECE: usize = 32;
+
+/// How many tokens are encoded again, those next to a cut, before all of a long piece is: a token
+/// further away seldom depends on the cut.
+const NEAR: [usize; 4] = [1, 2, 4, 8];
 
 /// Up to this many characters between two safe cuts are all tried as the beginning of a suffix.
 const STRETCH: usize = 64;
@@ -113,6 +119,7 @@ struct Truncator<'a> {
 struct Memo {
     runs: LongestRuns,
     last_piece: LastPiece,
+    pairs: Pairs,
     /// Room for the ids of what is tried.
     ids: RefCell<Vec<u32>>,
 }
@@ -132,8 +139,9 @@ impl Truncator<'_> {
             };
             let mut step = 1;
             let end = loop {
-                if let Some(inside) = around(&special, start) {
+                while let Some(inside) = around(&special, start) {
                     start = inside.end;
+                    start += self.suffix(&text[start..done], overlap)?;
                 }
                 let (length, found) = self.chunk(&text[start..], max_tokens)?;
                 if length > done - start {
@@ -164,8 +172,10 @@ impl Truncator<'_> {
     /// The length in bytes of the next chunk of `text`, and the special tokens around.
     fn chunk(&self, text: &str, max_tokens: usize) -> Result<(usize, Vec<Range<usize>>)> {
         let (window, mut walk) = self.walk_window(text, max_tokens)?;
-        let end = self.prefix_of(window, max_tokens, &walk)?;
-        let end = around(&walk.special, end).map_or(end, |span| span.start);
+        let mut end = self.prefix_of(window, max_tokens, &walk)?;
+        while let Some(span) = around(&walk.special, end) {
+            end = self.prefix(&text[..span.start], max_tokens)?;
+        }
         let special = std::mem::take(&mut walk.special);
         self.keep_piece(text, window, max_tokens, walk);
         Ok((end, special))

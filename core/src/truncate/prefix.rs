@@ -55,8 +55,15 @@ impl<'a> Truncator<'a> {
         }
         let split = SplitText::new(*self, walk, long);
         high = self.last_end(text, walk, high, false, max_tokens)?;
+        // (What is found among some of the ends is none of the longest runs.)
+        let run = split
+            .run_to_cut(high)?
+            .filter(|_| !is_stretch || behind.is_none_or(|behind| high <= behind));
         if let Some(behind) = behind.filter(|_| is_stretch) {
             high = high.min(behind);
+        }
+        if split.is_passed_behind(near, high, max_tokens) {
+            high = near;
         }
         let looks_behind = self.encoding.splitter().looks_behind();
         let fits = |end: usize| {
@@ -68,7 +75,6 @@ impl<'a> Truncator<'a> {
             Ok((is_known || self.count(&text[anchor.position..end], room)? <= room)
                 && self.count(&text[..end], max_tokens)? <= max_tokens)
         };
-        let run = split.run_to_cut(high);
         if let Some((run, before)) = &run
             && let Some(length) = self.memo.runs.length(text, run, max_tokens - before)
         {

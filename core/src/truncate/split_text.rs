@@ -1,7 +1,7 @@
 //! Counts the tokens of a text that is cut, by what is known of the text.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -21,6 +21,9 @@ pub(super) struct SplitText<'a> {
     long: Option<LongPiece<'a>>,
     /// The long piece, if it is one character over and over and stays one piece when it is cut.
     run: Option<Range<usize>>,
+    /// The ends up to which the long piece is one piece, and the starts from which on it is.
+    ends: OnceCell<Range<usize>>,
+    starts: OnceCell<Range<usize>>,
     /// How many tokens there are from some places on, those where pieces of a long suffix start. (Two
     /// suffixes of digits have pieces of the same three digits, or none.)
     rests: RefCell<HashMap<usize, usize>>,
@@ -33,6 +36,9 @@ pub(super) struct SplitText<'a> {
 /// Of a suffix with at least as many pieces that are none of the text it is kept where the first of
 /// them start.
 const KEPT_STARTS: usize = 8;
+
+/// Up to this many places are sooner tried than ruled out together.
+const FEW: usize = 8;
 
 /// How many pieces are kept, the last ones looked at.
 const PIECES: usize = 8;
@@ -57,24 +63,102 @@ impl<'a> SplitText<'a> {
             borders: walk.normal_borders(),
             long,
             run,
+            ends: OnceCell::new(),
+            starts: OnceCell::new(),
             rests: RefCell::default(),
             pieces: RefCell::default(),
             suffixes: RefCell::default(),
         }
     }
 
-    /// The run that is cut, if that is before its end and up to `high`, and the tokens before it.
-    pub(super) fn run_to_cut(&self, high: usize) -> Option<(Range<usize>, usize)> {
-        let run = self.run.clone().filter(|run| run.start < high && high < run.end)?;
-        let before = self.long.as_ref()?.before;
-        (self.walk.is_normal() && !self.walk.has_special(run.start, run.end))
-            .then_some((run, before))
+    /// The long piece, if it may be cut without regard to anything else.
+    fn piece_to_cut(&self) -> Option<&LongPiece<'a>> {
+        let long = self.long.as_ref()?;
+        (!self.has_special(long.span().start, long.span().end)).then_some(long)
     }
 
-    /// The run that is cut, if that is behind its start and at `low` at least, and it ends at `end`.
-    pub(super) fn run_to_start(&self, low: usize, end: usize) -> Option<Range<usize>> {
-        let run = self.run.clone().filter(|run| run.start < low && run.end == end)?;
-        (self.walk.is_normal() && !self.walk.has_special(run.start, run.end)).then_some(run)
+    /// The places up to each of which the long piece is one piece of the text that is cut there.
+    fn ends(&self) -> &Range<usize> {
+        self.ends.get_or_init(|| {
+            let Some(Range { start, end }) = self.piece_to_cut().map(LongPiece::span).cloned()
+            else {
+                return 0..0;
+            };
+            if self.run.is_some() {
+                return start + 1..end + 1;
+            }
+            let splitter = self.truncator.encoding.splitter();
+            let piece = splitter.cut_piece(self.text, start).filter(|piece| piece.end() == end);
+            let ends = piece.filter(|_| splitter.is_settled(self.text, start));
+            ends.and_then(|piece| piece.prefixes(self.text)).unwrap_or_default()
+        })
+    }
+
+    /// The places from each of which on the long piece is one piece.
+    fn starts(&self) -> &Range<usize> {
+        self.starts.get_or_init(|| {
+            let Some(Range { start, end }) = self.piece_to_cut().map(LongPiece::span).cloned()
+            else {
+                return 0..0;
+            };
+            if self.run.is_some() {
+                // (The last character of a run may begin another piece.)
+                return start..end.saturating_sub(CHARACTER);
+            }
+            let piece = self.truncator.encoding.splitter().cut_piece(self.text, start);
+            let piece = piece.filter(|piece| piece.end() == end);
+            piece.map(|piece| piece.suffixes(self.text)).unwrap_or_default()
+        })
+    }
+
+    /// Whether the long piece has more tokens up to each place behind `near`, up to `high`, than up to
+    /// `near`, after `limit` tokens of the text. False where that is not known, or few places are left.
+    pub(super) fn is_passed_behind(&self, near: usize, high: usize, limit: usize) -> bool {
+        let ends = self.ends();
+        high > near + FEW
+            && self.walk.is_normal()
+            && ends.contains(&near)
+            && ends.contains(&high)
+            && self.long.as_ref().is_some_and(|long| {
+                long.tokens_before(near) == Some(limit) && long.ends_tokens(near, high)
+            })
+    }
+
+    /// The same for the places before `near`, from `low` on; `before` tokens are before `near`.
+    pub(super) fn is_passed_before(&self, low: usize, near: usize, before: usize) -> bool {
+        let starts = self.starts();
+        near > low + FEW
+            && self.walk.is_normal()
+            && starts.contains(&low)
+            && starts.contains(&near)
+            && self.long.as_ref().is_some_and(|long| {
+                long.tokens_before(near) == Some(before) && long.starts_tokens(near, low)
+            })
+    }
+
+    /// The run that is cut, if it goes on so far behind `high` that no token reaches its end, and the
+    /// tokens before it.
+    pub(super) fn run_to_cut(&self, high: usize) -> Result<Option<(Range<usize>, usize)>> {
+        let run = self.run_in_text(|run| run.start < high && high < run.end);
+        let (Some(run), Some(long)) = (run, &self.long) else { return Ok(None) };
+        let longest = self.truncator.encoding.longest_tokens()?;
+        let longest = longest.longest_beginning(&self.text.as_bytes()[run.clone()]);
+        Ok((run.end - high >= longest).then_some((run, long.before)))
+    }
+
+    /// The run that is cut, if no token from `low` on reaches its start, and it ends at `end`.
+    pub(super) fn run_to_start(&self, low: usize, end: usize) -> Result<Option<Range<usize>>> {
+        let run = self.run_in_text(|run| run.start < low && run.end == end);
+        let Some(run) = run else { return Ok(None) };
+        let longest = self.truncator.encoding.longest_tokens()?;
+        let longest = longest.longest_ending(&self.text.as_bytes()[run.clone()]);
+        Ok((low - run.start >= longest).then_some(run))
+    }
+
+    /// The run, if this holds for it and nothing but its tokens is in it.
+    fn run_in_text(&self, is_wanted: impl FnOnce(&Range<usize>) -> bool) -> Option<Range<usize>> {
+        let run = self.run.clone().filter(|run| self.walk.is_normal() && is_wanted(run))?;
+        (!self.walk.has_special(run.start, run.end)).then_some(run)
     }
 
     /// Where the normalized text is cut if the text is cut at `position`; `None` where only encoding all
@@ -99,11 +183,7 @@ impl<'a> SplitText<'a> {
     pub(super) fn prefix(&self, end: usize, limit: usize) -> Result<Option<usize>> {
         let splitter = self.truncator.encoding.splitter();
         let Some(end) = self.place_to_cut(end) else { return Ok(None) };
-        if let (Some(run), Some(long)) = (&self.run, &self.long)
-            && run.start < end
-            && end <= run.end
-            && !self.has_special(run.start, end)
-        {
+        if let Some(long) = self.long.as_ref().filter(|_| self.ends().contains(&end)) {
             let mut ids = self.truncator.memo.ids.borrow_mut();
             return Ok(Some(long.before + long.prefix(end, &mut ids)?));
         }
@@ -167,6 +247,12 @@ impl<'a> SplitText<'a> {
     /// Once a piece ends at a border of the text, the rest has the pieces of the text.
     pub(super) fn suffix(&self, start: usize, total: usize) -> Result<Option<usize>> {
         let (walk, borders) = (self.walk, &self.borders);
+        if let Some(start) = self.place_to_cut(start).filter(|start| self.starts().contains(start))
+            && let Some(long) = &self.long
+        {
+            let mut ids = self.truncator.memo.ids.borrow_mut();
+            return Ok(Some(long.suffix(start, &mut ids)? + total - long.behind()));
+        }
         // Up to where there is text without special tokens.
         let special = walk.special.iter().find(|span| start < span.end);
         let end = special.map_or(Some(self.text.len()), |span| walk.alignment.normal(span.start));
@@ -174,7 +260,7 @@ impl<'a> SplitText<'a> {
         let text = &self.text[..end];
         let mut at = borders.partition_point(|border| border.position < start);
         let (mut position, mut count) = (start, 0);
-        let mut starts = Vec::new();
+        let (mut starts, mut kept) = ([(0, 0); KEPT_STARTS], 0);
         loop {
             while borders.get(at).is_some_and(|border| border.position < position) {
                 at += 1;
@@ -193,21 +279,18 @@ impl<'a> SplitText<'a> {
             if position >= end {
                 return Ok(None);
             }
-            if starts.len() < KEPT_STARTS {
-                starts.push((position, count));
+            if let Some(start) = starts.get_mut(kept) {
+                *start = (position, count);
+                kept += 1;
             }
-            let next = match &self.run {
-                // (The last character of a run may begin another piece.)
-                Some(run) if run.start <= position && position + CHARACTER < run.end => run.end,
-                _ => self.piece_of_suffix(text, position),
-            };
+            let next = self.piece_of_suffix(text, position);
             if walk.alignment.normal(walk.searched).is_none_or(|searched| searched < next) {
                 return Ok(None);
             }
             count += self.count_piece(position, next)?;
             position = next;
         }
-        if starts.len() == KEPT_STARTS {
+        if kept == KEPT_STARTS {
             let mut rests = self.rests.borrow_mut();
             rests.extend(starts.into_iter().map(|(start, before)| (start, count - before)));
         }

@@ -87,7 +87,13 @@ impl Truncator<'_> {
         let near = near.unwrap_or(anchor).position;
         let split = SplitText::new(*self, &walk, long);
         let room = max_tokens.saturating_sub(total - anchor.before);
-        let low = self.first_start(text, &walk, low, anchor, room)?;
+        let covered = self.first_start(text, &walk, low, anchor, room)?;
+        // (What is found among some of the starts is none of the longest runs.)
+        let run = split.run_to_start(covered, anchor.position)?.filter(|_| low < covered);
+        let mut low = covered;
+        if split.is_passed_before(low, near, surplus) {
+            low = near;
+        }
         let fits = |start: usize| {
             if let Some(count) = split.suffix(start, total)? {
                 return Ok(count <= max_tokens);
@@ -97,7 +103,6 @@ impl Truncator<'_> {
             Ok((is_end || self.count(&text[start..anchor.position], room)? <= room)
                 && self.count(&text[start..], max_tokens)? <= max_tokens)
         };
-        let run = split.run_to_start(low, anchor.position);
         if let Some(length) = run.as_ref().and_then(|run| self.memo.runs.length(text, run, room)) {
             return Ok(Some(anchor.position - length));
         }

@@ -262,10 +262,14 @@ impl Truncator<'_> {
             // Of a stretch of more than 64 characters not all ends are tried anyway.
             let mut within = walk.borders.iter().rev().filter(|border| border.before <= limit);
             let start = within.find(|border| stays(border)).map_or(0, |border| border.position);
+            if walk.total > limit
+                && self.last_end(window, walk, window.len(), true, limit)? < stable
+            {
+                return Ok(true);
+            }
             let is_stretch = window[start..].chars().nth(STRETCH).is_some();
             if !is_stretch || open < window.len() {
-                return Ok(walk.total > limit
-                    && self.last_end(window, walk, window.len(), true, limit)? < stable);
+                return Ok(false);
             }
         }
         let many = limit.saturating_add(2 * TOKENS_BEFORE);

@@ -139,7 +139,7 @@ fn safe_cuts_are_found_from_any_byte() {
 #[test]
 fn a_piece_ends_where_it_is_said_to_if_it_is_cut() {
     let mut random = Random::new(5);
-    let (mut cuts, mut suffixes) = (0, 0);
+    let (mut cuts, mut prefixes, mut suffixes) = (0, 0, 0);
     for _ in 0..20_000 {
         let text = random_text(&mut random, 12, 4);
         for (family, spelling) in linear_spellings() {
@@ -157,6 +157,12 @@ fn a_piece_ends_where_it_is_said_to_if_it_is_cut() {
                         assert_eq!(found, Some(known), "{family:?} {text:?} {from}..{cut}");
                     }
                 }
+                let ends = piece.prefixes(&text).unwrap_or(0..0);
+                for end in ends.filter(|&end| text.is_char_boundary(end)) {
+                    prefixes += 1;
+                    let found = splitter.piece_end(&text[..end], start);
+                    assert_eq!(found, Some(end), "{family:?} {text:?} {start}..{end}");
+                }
                 for place in piece.suffixes(&text).filter(|&place| text.is_char_boundary(place)) {
                     suffixes += 1;
                     let found = splitter.piece_end(&text, place);
@@ -165,7 +171,8 @@ fn a_piece_ends_where_it_is_said_to_if_it_is_cut() {
             }
         }
     }
-    assert!(cuts > 100_000 && suffixes > 100_000, "{cuts} {suffixes}");
+    let counts = [cuts, prefixes, suffixes];
+    assert!(counts.iter().all(|&count| count > 100_000), "{counts:?}");
 }
 
 #[test]
