@@ -510,7 +510,8 @@ class Encoding(NativeEncoding):
     ) -> int | None:
         """How many tokens a text has, or None if they are more than `limit`.
 
-        It stops as soon as that is known, so that a small limit on a huge text costs little.
+        It stops as soon as that is known, so that a small limit on a huge text costs little. (A piece is
+        merged as a whole, however long, and text that is not NFC is normalized as a whole for ``qwen``.)
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")

@@ -280,6 +280,15 @@ def test_a_suffix_behind_special_tokens_is_the_longest_that_fits(name, behind):
         assert kept == next(fitting), limit
 
 
+@pytest.mark.parametrize("text", ["E\u0301\u0323" * 12 + "T=", "\u212bK\u0301" * 30 + "="])
+def test_a_suffix_of_many_pieces_that_normalization_changes_is_the_longest_that_fits(text):
+    enc = bpe_engine.get_encoding("qwen")
+    for limit in range(40):
+        fitting = (text[start:] for start in range(len(text) + 1))
+        expected = next(part for part in fitting if enc.count(part) <= limit)
+        assert enc.truncate(text, limit, side="left") == expected, limit
+
+
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 @pytest.mark.parametrize("sign", ["=", "-", " ", "é"])
 def test_each_chunk_is_the_longest_whatever_runs_were_before(name, sign):
