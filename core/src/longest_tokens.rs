@@ -390,6 +390,22 @@ mod tests {
         assert_eq!(start, 9);
     }
 
+    /// Tokens of four bytes, those that are told apart, and of as many behind the first stretch.
+    #[test]
+    fn tokens_of_a_unit_count() {
+        let tokens = ["a", "b", "aa", "aaaa", "aaaabbbb"].iter().zip(0..);
+        let tokens = tokens.map(|(token, id)| (token.as_bytes().to_vec(), id)).collect();
+        let longest = LongestTokens::new(&Vocabulary::build(tokens).unwrap()).unwrap();
+        let end = |text: &[u8], open| longest.furthest_end(text, open, 1, |_| None);
+        assert!(end(b"aaaabbbbcc", Open::Nothing) >= 8);
+        assert!(end(b"aaaabbbbbbbbbbbbb", Open::Nothing) >= 8);
+        let tokens = ["a", "b", "aa", "aaaa"].iter().zip(0..);
+        let tokens = tokens.map(|(token, id)| (token.as_bytes().to_vec(), id)).collect();
+        let longest = LongestTokens::new(&Vocabulary::build(tokens).unwrap()).unwrap();
+        assert_eq!(longest.longest_beginning(&[b'a'; 9]), 4);
+        assert_eq!(longest.longest_ending(&[b'a'; 9]), 4);
+    }
+
     #[test]
     fn runs_are_covered_by_their_longest_tokens() {
         let tokens = ["a", "b", "aa", "aaaa", "aaaaaaaa"].iter().zip(0..);

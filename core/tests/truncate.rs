@@ -427,6 +427,27 @@ fn chunks_begin_anywhere_in_a_long_word() {
     }
 }
 
+/// A run that ends sooner says nothing of longer ones, which longer tokens may cover.
+#[test]
+fn short_runs_say_nothing_of_long_ones() {
+    let powers: Vec<String> = (1..=7).map(|power| "a".repeat(1 << power)).collect();
+    let encoding = encoding_of(FAMILIES[0], &powers);
+    let request = Request::ORDINARY;
+    let text = format!("{}.{}", "a".repeat(40), "a".repeat(600));
+    let chunks = encoding.chunk(&text, 1, 0, &request).unwrap();
+    assert_eq!(chunks[..4], [0..32, 32..40, 40..41, 41..169]);
+    let text = format!("{}.{}", "a".repeat(96), "a".repeat(600));
+    for (limit, overlap) in [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3)] {
+        let mut last: Range<usize> = 0..0;
+        for Range { start, end } in encoding.chunk(&text, limit, overlap, &request).unwrap() {
+            let again = suffix(&encoding, &text[last.clone()], overlap, &request);
+            assert_eq!(start, last.start + again, "{limit} {overlap}");
+            assert_eq!(end - start, prefix(&encoding, &text[start..], limit, &request));
+            last = start..end;
+        }
+    }
+}
+
 /// Where a piece starts may depend on what stands before.
 #[test]
 fn patterns_may_look_behind() {
