@@ -127,6 +127,49 @@ fn is_the_longest(
     Ok(())
 }
 
+/// Each chunk begins with what `overlap` asks for, is as long as a search through every place finds, and
+/// no part of a special token.
+fn chunks_are_the_longest(
+    encoding: &Encoding,
+    text: &str,
+    (limit, overlap): (usize, usize),
+    request: &Request,
+) -> Result<(), TestCaseError> {
+    let mut special = Vec::new();
+    let mut from = 0;
+    let names = encoding.special_tokens();
+    while let Some((found, _)) = names.find_allowed(text, from, &request.allowed) {
+        special.push(found.start..found.end);
+        from = found.end;
+    }
+    let whole = |place: usize| {
+        special.iter().find(|span: &&Range<usize>| span.start < place && place < span.end)
+    };
+    let chunk = |start: usize| {
+        let mut end = start + prefix(encoding, &text[start..], limit, request);
+        while let Some(span) = whole(end).filter(|span| span.start > start) {
+            end = start + prefix(encoding, &text[start..span.start], limit, request);
+        }
+        end
+    };
+    let mut last = 0..0;
+    for Range { start, end } in encoding.chunk(text, limit, overlap, request).unwrap() {
+        prop_assert_eq!(end, chunk(start));
+        prop_assert!(start <= last.end && last.end < end);
+        let again = suffix(encoding, &text[last.clone()], overlap, request);
+        let mut wanted = if overlap > 0 { last.start + again } else { last.end };
+        while let Some(span) = whole(wanted) {
+            wanted = span.end + suffix(encoding, &text[span.end..last.end], overlap, request);
+        }
+        // Less is repeated only where nothing new would fit.
+        let is_full = wanted < start && chunk(wanted) <= last.end;
+        prop_assert!(start == wanted || is_full, "{:?} {}, not {}", last, start, wanted);
+        last = start..end;
+    }
+    prop_assert_eq!(last.end, text.len());
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(support::config(200))]
 
@@ -157,40 +200,7 @@ proptest! {
     ) {
         let encoding = encoding(pattern, normalization);
         let request = requests(&encoding, is_allowed);
-        let mut special = Vec::new();
-        let mut from = 0;
-        let names = encoding.special_tokens();
-        while let Some((found, _)) = names.find_allowed(&text, from, &request.allowed) {
-            special.push(found.start..found.end);
-            from = found.end;
-        }
-        let whole = |place: usize| {
-            special.iter().find(|span: &&Range<usize>| span.start < place && place < span.end)
-        };
-        // From `start` on, as much as fits, and no part of a special token.
-        let chunk = |start: usize| {
-            let mut end = start + prefix(&encoding, &text[start..], limit, &request);
-            while let Some(span) = whole(end).filter(|span| span.start > start) {
-                end = start + prefix(&encoding, &text[start..span.start], limit, &request);
-            }
-            end
-        };
-        let chunks = encoding.chunk(&text, limit, overlap, &request).unwrap();
-        let mut last = 0..0;
-        for Range { start, end } in chunks {
-            prop_assert_eq!(end, chunk(start));
-            prop_assert!(start <= last.end && last.end < end);
-            let again = suffix(&encoding, &text[last.clone()], overlap, &request);
-            let mut wanted = if overlap > 0 { last.start + again } else { last.end };
-            while let Some(span) = whole(wanted) {
-                wanted = span.end + suffix(&encoding, &text[span.end..last.end], overlap, &request);
-            }
-            // Less is repeated only where nothing new would fit.
-            let is_full = wanted < start && chunk(wanted) <= last.end;
-            prop_assert!(start == wanted || is_full, "{:?} {}, not {}", last, start, wanted);
-            last = start..end;
-        }
-        prop_assert_eq!(last.end, text.len());
+        chunks_are_the_longest(&encoding, &text, (limit, overlap), &request)?;
     }
 }
 
@@ -226,6 +236,81 @@ proptest! {
         // A cut is safe behind each x.
         let text: String = runs.into_iter().map(|(first, second)| first + &second + "x.").collect();
         is_the_longest(&encoding, &text, &limits, &request)?;
+    }
+}
+
+/// Vocabularies of few letters: tokens that are merged of two others, and some that may be out of reach.
+fn vocabularies() -> impl Strategy<Value = (Vec<&'static str>, Vec<Vec<u8>>)> {
+    let letters = [
+        &["a"][..],
+        &["a", "b"],
+        &["a", "b", "é"],
+        &["-", "/"],
+        &[" ", "\n"],
+        &["a", "的", "é"],
+        &["-", "。"],
+    ];
+    let merges = prop::collection::vec(any::<[prop::sample::Index; 2]>(), 1..15);
+    let others =
+        prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 2..32), 0..3);
+    (prop::sample::select(letters.to_vec()), merges, others).prop_map(
+        |(letters, merges, others)| {
+            let mut parts: Vec<Vec<u8>> = letters.concat().bytes().map(|byte| vec![byte]).collect();
+            let mut tokens: Vec<Vec<u8>> = Vec::new();
+            for merge in merges {
+                let token = merge.map(|part| part.get(&parts).clone()).concat();
+                if token.len() <= 40 && !tokens.contains(&token) {
+                    parts.push(token.clone());
+                    tokens.push(token);
+                }
+            }
+            for other in others {
+                let token = other.iter().map(|letter| *letter.get(letters)).collect::<String>();
+                if !tokens.contains(&token.clone().into_bytes()) {
+                    tokens.push(token.into_bytes());
+                }
+            }
+            (letters.to_vec(), tokens)
+        },
+    )
+}
+
+/// Runs and mixtures of a vocabulary's letters, each before a place where a cut is safe.
+fn texts_of_letters() -> impl Strategy<Value = Vec<(bool, Vec<prop::sample::Index>, &'static str)>>
+{
+    let ends = vec!["x.", "x.", "x. ", ".x.", "x.<|a|>", "x.e\u{301}x.", "x's."];
+    let letters = prop::collection::vec(any::<prop::sample::Index>(), 1..58);
+    prop::collection::vec((prop::bool::weighted(0.3), letters, prop::sample::select(ends)), 1..4)
+}
+
+proptest! {
+    #![proptest_config(support::config(300))]
+
+    /// Of tokens that are all of the same few letters, which tokens a cut leaves is hardest to tell.
+    #[test]
+    fn parts_are_the_longest_with_any_vocabulary(
+        (pattern, normalization) in kinds(),
+        (letters, tokens) in vocabularies(),
+        parts in texts_of_letters(),
+        (is_allowed, ends_in_letters) in (prop::bool::weighted(0.3), any::<bool>()),
+        limits in prop::collection::vec(0..60usize, 2),
+        (limit, overlap) in (3..9usize, any::<prop::sample::Index>()),
+    ) {
+        let encoding = encoding_of_bytes(pattern, tokens).with_normalization(normalization);
+        let mut text = String::new();
+        for (number, (is_run, part, end)) in (1..).zip(&parts) {
+            let index = |at: usize| part[if *is_run { 0 } else { at }].get(&letters);
+            text.extend((0..part.len()).map(|at| *index(at)));
+            if number < parts.len() || !ends_in_letters {
+                text += end;
+            }
+        }
+        let request = if is_allowed { requests(&encoding, true) } else { Request::ORDINARY };
+        is_the_longest(&encoding, &text, &[limit, limits[0], limits[1]], &request)?;
+        // (No character has more than three bytes.)
+        if limit > 2 {
+            chunks_are_the_longest(&encoding, &text, (limit, overlap.index(limit)), &request)?;
+        }
     }
 }
 
@@ -298,9 +383,13 @@ fn patterns_may_look_far() {
 
 /// An encoding of these tokens, each also in the order of its merges, behind all bytes.
 fn encoding_of(pattern: &str, tokens: &[String]) -> Encoding {
-    let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
-    let tokens = tokens.iter().zip(256..).map(|(token, id)| (token.as_bytes().to_vec(), id));
-    let vocabulary = Vocabulary::build(bytes.chain(tokens).collect()).unwrap();
+    encoding_of_bytes(pattern, tokens.iter().map(|token| token.as_bytes().to_vec()).collect())
+}
+
+/// The same of tokens that may be no text.
+fn encoding_of_bytes(pattern: &str, tokens: Vec<Vec<u8>>) -> Encoding {
+    let bytes = (0..=255).map(|byte: u8| vec![byte]);
+    let vocabulary = Vocabulary::build(bytes.chain(tokens).zip(0..).collect()).unwrap();
     let special = SpecialTokens::new([("<|a|>".to_owned(), 900)]).unwrap();
     Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap()
 }
