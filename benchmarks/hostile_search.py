@@ -108,6 +108,14 @@ def decomposed(draw: random.Random, length: int) -> str:
     return "".join(draw.choices(syllables, k=length))
 
 
+def marks(draw: random.Random, length: int) -> str:
+    """Marks in an order that NFC changes, alone or on letters."""
+    few = draw.choice(["\u0f71\u0f72", "\u0327\u0301", "\u0301\u0327\u0323\u0302", "\u0378"])
+    stack = "".join(draw.choices(few, k=draw.choice([2, 10, 50, 300])))
+    unit = draw.choice(["", "a", "的" * 9, " I", "a b "]) + stack
+    return unit * (length // len(unit) + 1)
+
+
 @dataclass
 class Tokens:
     """Draws from the tokens of an encoding that are words of letters, or punctuation."""
@@ -227,7 +235,7 @@ def main() -> None:
     if arguments.chunk:
         kinds |= {"white space": white_space, "runs": runs, "digits": digits}
         kinds |= {"runs in turn": runs_in_turn}
-        kinds |= {"decomposed": decomposed}  # changed by the normalization of qwen
+        kinds |= {"decomposed": decomposed, "marks": marks}  # changed by the normalization of qwen
     ordinary = ORDINARY * (arguments.length // len(ORDINARY) + 1)
     print(f"{arguments.encoding}, seed {arguments.seed}, {arguments.texts} texts of each kind\n")
     if arguments.chunk:

@@ -14,6 +14,7 @@ mod long_piece;
 mod longest_run;
 mod pairs;
 mod prefix;
+mod search;
 mod split_text;
 mod suffix;
 mod walk;
@@ -30,6 +31,7 @@ use crate::special_tokens::Selection;
 use last_piece::LastPiece;
 use longest_run::LongestRuns;
 use pairs::Pairs;
+use search::Work;
 
 /// Borders between pieces that a cut may change: the pattern looks a few characters ahead, and
 /// white space is cut by what follows it.
@@ -48,13 +50,6 @@ const NEAR: [usize; 4] = [1, 2, 4, 8];
 
 /// Up to this many characters between two safe cuts are all tried as the beginning of a suffix.
 const STRETCH: usize = 64;
-
-/// Up to this many candidates are all tried. Among more, the border is searched by halving, which
-/// takes "longer" for "more tokens".
-const TRY_ALL: usize = 256;
-
-/// How many candidates beyond the one found by halving are tried.
-const TRY_BEYOND: usize = 32;
 
 impl Encoding {
     /// Looks through all of the text for disallowed names, if there are any.
@@ -120,6 +115,7 @@ struct Memo {
     runs: LongestRuns,
     last_piece: LastPiece,
     pairs: Pairs,
+    work: Work,
     /// Room for the ids of what is tried.
     ids: RefCell<Vec<u32>>,
 }
@@ -137,7 +133,7 @@ impl Truncator<'_> {
                 }
                 _ => done,
             };
-            let mut step = 1;
+            let (mut step, mut is_renewed) = (1, false);
             let end = loop {
                 while let Some(inside) = around(&special, start) {
                     start = inside.end;
@@ -148,6 +144,12 @@ impl Truncator<'_> {
                     special = found;
                     special.iter_mut().for_each(|at| *at = start + at.start..start + at.end);
                     break start + length;
+                }
+                if start == done && self.memo.work.is_done() && !is_renewed {
+                    // More text may have fewer tokens than its first characters.
+                    self.memo.work.renew();
+                    is_renewed = true;
+                    continue;
                 }
                 if start == done {
                     let character = text[done..ceil(text, done + 1)].to_owned();
@@ -188,37 +190,17 @@ impl Truncator<'_> {
         self.encoding.encode_normal(&text, self.allowed, &mut count)?;
         Ok(count.total)
     }
+
+    /// The same of a candidate, which is normalized and encoded as a whole.
+    fn count_candidate(&self, text: &str, limit: usize) -> Result<usize> {
+        self.memo.work.add(2 * text.len());
+        self.count(text, limit)
+    }
 }
 
 /// The span that `position` is inside of.
 fn around(spans: &[Range<usize>], position: usize) -> Option<&Range<usize>> {
     spans.iter().find(|span| span.start < position && position < span.end)
-}
-
-/// The largest index below `count` for which `fits` holds.
-fn farthest(count: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result<Option<usize>> {
-    let mut range = 0..count;
-    if count > TRY_ALL {
-        let found = bisect(count, &mut fits)?;
-        range = found.saturating_sub(TRY_BEYOND)..(found + 1 + TRY_BEYOND).min(count);
-    }
-    for index in range.rev() {
-        if fits(index)? {
-            return Ok(Some(index));
-        }
-    }
-    Ok(None)
-}
-
-/// The largest index for which `fits` holds if it holds for 0 and for all up to some index; 0 if it
-/// does not.
-fn bisect(count: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
-    let (mut low, mut high) = (0, count);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fits(middle)? { low = middle } else { high = middle }
-    }
-    Ok(low)
 }
 
 /// The places between characters in a range of the text, both ends included.

@@ -1,10 +1,9 @@
 //! The longest prefix that fits.
 
+use super::search::bisect;
 use super::split_text::SplitText;
 use super::walk::Walk;
-use super::{
-    CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, bisect, farthest, positions,
-};
+use super::{CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, positions};
 use crate::error::Result;
 
 impl<'a> Truncator<'a> {
@@ -54,7 +53,10 @@ impl<'a> Truncator<'a> {
             behind = border(within + TOKENS_BEHIND).map(|border| border.position);
         }
         let split = SplitText::new(*self, walk, long);
-        high = self.last_end(text, walk, high, false, max_tokens)?;
+        high = match walk.last_end {
+            Some(last) => high.min(last),
+            None => self.last_end(text, walk, high, false, max_tokens)?,
+        };
         // (What is found among some of the ends is none of the longest runs.)
         let run = split
             .run_to_cut(high)?
@@ -72,19 +74,24 @@ impl<'a> Truncator<'a> {
             }
             let is_known = anchor.position == 0 || looks_behind || end < anchor.position;
             let room = max_tokens - anchor.before;
-            Ok((is_known || self.count(&text[anchor.position..end], room)? <= room)
-                && self.count(&text[..end], max_tokens)? <= max_tokens)
+            Ok((is_known || self.count_candidate(&text[anchor.position..end], room)? <= room)
+                && self.count_candidate(&text[..end], max_tokens)? <= max_tokens)
         };
         if let Some((run, before)) = &run
             && let Some(length) = self.memo.runs.length(text, run, max_tokens - before)
         {
             return Ok(run.start + length);
         }
+        let work = &self.memo.work;
+        work.allow(near.max(max_tokens));
         for low in [near, start.max(anchor.position), start.min(anchor.position)] {
             let candidates = positions(text, low.min(high)..high)?;
-            if let Some(found) = farthest(candidates.len(), |index| fits(candidates[index]))? {
+            let found = work.farthest(candidates.len(), |index| fits(candidates[index]))?;
+            if let Some(found) = found {
                 let end = candidates[found];
-                if let Some((run, before)) = run.filter(|(run, _)| run.start < end) {
+                if let Some((run, before)) =
+                    run.filter(|(run, _)| run.start < end && !work.is_done())
+                {
                     let found = (max_tokens - before, end - run.start, high - run.start);
                     self.memo.runs.keep(text, &run, found);
                 }
@@ -110,7 +117,9 @@ impl<'a> Truncator<'a> {
             let end = last.map_or(0, |border| border.position);
             if fewer == 0 || fits(end)? {
                 let candidates = positions(text, end..too_long.max(end))?;
-                return Ok(candidates[bisect(candidates.len(), |index| fits(candidates[index]))?]);
+                return Ok(
+                    candidates[bisect(0, candidates.len(), |index| fits(candidates[index]))?]
+                );
             }
             too_long = end;
         }

@@ -114,11 +114,9 @@ impl<'a> SplitText<'a> {
     /// Whether the long piece has more tokens up to each place behind `near`, up to `high`, than up to
     /// `near`, after `limit` tokens of the text. False where that is not known, or few places are left.
     pub(super) fn is_passed_behind(&self, near: usize, high: usize, limit: usize) -> bool {
-        let ends = self.ends();
         high > near + FEW
             && self.walk.is_normal()
-            && ends.contains(&near)
-            && ends.contains(&high)
+            && [near, high].iter().all(|place| self.ends().contains(place))
             && self.long.as_ref().is_some_and(|long| {
                 long.tokens_before(near) == Some(limit) && long.ends_tokens(near, high)
             })
@@ -126,11 +124,9 @@ impl<'a> SplitText<'a> {
 
     /// The same for the places before `near`, from `low` on; `before` tokens are before `near`.
     pub(super) fn is_passed_before(&self, low: usize, near: usize, before: usize) -> bool {
-        let starts = self.starts();
         near > low + FEW
             && self.walk.is_normal()
-            && starts.contains(&low)
-            && starts.contains(&near)
+            && [low, near].iter().all(|place| self.starts().contains(place))
             && self.long.as_ref().is_some_and(|long| {
                 long.tokens_before(near) == Some(before) && long.starts_tokens(near, low)
             })
@@ -306,7 +302,10 @@ impl<'a> SplitText<'a> {
         match long {
             Some(long) if long.begins_with(&span) => long.prefix(end, &mut ids),
             Some(long) if long.ends_with(&span) => long.suffix(start, &mut ids),
-            _ => encoding.count_piece(&self.text.as_bytes()[span], &mut ids),
+            _ => {
+                memo.work.add(span.len());
+                encoding.count_piece(&self.text.as_bytes()[span], &mut ids)
+            }
         }
     }
 }

@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use super::split_text::{CHARACTER, SplitText};
 use super::walk::Border;
-use super::{
-    CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, around, ceil, farthest, positions,
-};
+use super::{CHANGED, STRETCH, TOKENS_BEFORE, TOKENS_BEHIND, Truncator, around, ceil, positions};
 use crate::error::Result;
 
 /// Where the last safe cut before a place is.
@@ -100,18 +98,22 @@ impl Truncator<'_> {
             }
             let room = max_tokens - (total - anchor.before).min(max_tokens);
             let is_end = anchor.position == text.len();
-            Ok((is_end || self.count(&text[start..anchor.position], room)? <= room)
-                && self.count(&text[start..], max_tokens)? <= max_tokens)
+            Ok((is_end || self.count_candidate(&text[start..anchor.position], room)? <= room)
+                && self.count_candidate(&text[start..], max_tokens)? <= max_tokens)
         };
         if let Some(length) = run.as_ref().and_then(|run| self.memo.runs.length(text, run, room)) {
             return Ok(Some(anchor.position - length));
         }
+        let work = &self.memo.work;
+        work.allow((text.len() - near).max(max_tokens));
         for high in [near.min(next), next, anchor.position] {
             let candidates = positions(text, low..high.clamp(low, anchor.position))?;
             let count = candidates.len();
-            if let Some(found) = farthest(count, |index| fits(candidates[count - 1 - index]))? {
+            let found = work.farthest(count, |index| fits(candidates[count - 1 - index]))?;
+            if let Some(found) = found {
                 let start = candidates[count - 1 - found];
-                if let Some(run) = run.filter(|run| start + CHARACTER < run.end) {
+                if let Some(run) = run.filter(|run| start + CHARACTER < run.end && !work.is_done())
+                {
                     let found = (room, run.end - start, run.end - low);
                     self.memo.runs.keep(text, &run, found);
                 }

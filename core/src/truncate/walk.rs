@@ -29,6 +29,8 @@ pub(super) struct Walk<'a> {
     pub(super) borders: Vec<Border>,
     /// Tokens in all, as far as the walk went.
     pub(super) total: usize,
+    /// The last place up to which the text may have `limit` tokens, if that had to be found.
+    pub(super) last_end: Option<usize>,
     /// The piece in which the limit is passed, if it is: where it starts, and its ids.
     pub(super) passed_at: Option<Border>,
     pub(super) passed: Vec<u32>,
@@ -215,16 +217,16 @@ impl Truncator<'_> {
         let known = self.known_piece(text, size)?;
         if let Some(known) = known.filter(|known| known.ids.len() > limit) {
             let window = &text[..known.window];
-            let walk = self.walk_from(window, limit, Some(known))?;
-            if window.len() == text.len() || self.is_passed(window, limit, &walk)? {
+            let mut walk = self.walk_from(window, limit, Some(known))?;
+            if window.len() == text.len() || self.is_passed(window, limit, &mut walk)? {
                 return Ok((window, walk));
             }
             size = size.max(2 * window.len());
         }
         loop {
             let window = &text[..floor(text, size)];
-            let walk = self.walk(window, limit)?;
-            if window.len() == text.len() || self.is_passed(window, limit, &walk)? {
+            let mut walk = self.walk(window, limit)?;
+            if window.len() == text.len() || self.is_passed(window, limit, &mut walk)? {
                 return Ok((window, walk));
             }
             size = size.saturating_mul(2);
@@ -232,7 +234,7 @@ impl Truncator<'_> {
     }
 
     /// Whether every text that goes on behind `window` has more than `limit` tokens.
-    fn is_passed(&self, window: &str, limit: usize, walk: &Walk<'_>) -> Result<bool> {
+    fn is_passed(&self, window: &str, limit: usize, walk: &mut Walk<'_>) -> Result<bool> {
         let splitter = self.encoding.splitter();
         // From there on more text may make a special token of this.
         let open = match self.allowed {
@@ -262,10 +264,12 @@ impl Truncator<'_> {
             // Of a stretch of more than 64 characters not all ends are tried anyway.
             let mut within = walk.borders.iter().rev().filter(|border| border.before <= limit);
             let start = within.find(|border| stays(border)).map_or(0, |border| border.position);
-            if walk.total > limit
-                && self.last_end(window, walk, window.len(), true, limit)? < stable
-            {
-                return Ok(true);
+            if walk.total > limit {
+                let last = self.last_end(window, walk, window.len(), true, limit)?;
+                if last < stable {
+                    walk.last_end = Some(last);
+                    return Ok(true);
+                }
             }
             let is_stretch = window[start..].chars().nth(STRETCH).is_some();
             if !is_stretch || open < window.len() {
@@ -310,7 +314,18 @@ impl Truncator<'_> {
         let searched = if is_whole { text.len() } else { last };
         let total = sink.counted;
         let (passed_at, passed) = sink.into_passed();
-        Ok(Walk { borders, total, passed_at, passed, special, searched, normal, alignment })
+        let last_end = None;
+        Ok(Walk {
+            borders,
+            total,
+            last_end,
+            passed_at,
+            passed,
+            special,
+            searched,
+            normal,
+            alignment,
+        })
     }
 
     /// Walks a normalized text into `sink`. The first piece may be known.
