@@ -96,8 +96,9 @@ _CLASSES = {
 class Component:
     """A normalizer, pre-tokenizer, post-processor or decoder, as its JSON says.
 
-    A ``Sequence`` has a length, and its parts are components by their places. To change one of a tokenizer, set the tokenizer's attribute to another component, to the
-    component of the package `tokenizers`, or to None.
+    A ``Sequence`` has a length, and its parts are components by their places. To change one of a
+    tokenizer, set the tokenizer's attribute to another component, to the component of the package
+    `tokenizers`, or to None.
 
     Args:
         kind: ``"normalizer"``, ``"pre_tokenizer"``, ``"post_processor"`` or ``"decoder"``.
