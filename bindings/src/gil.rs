@@ -33,6 +33,12 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     raised.map_or(Ok(result), Err)
 }
 
+/// Has PyO3 do what it does when a thread first attaches to the interpreter: behind a `Once`, which a
+/// process that forks meanwhile would leave locked in its child.
+pub fn attach_once(py: Python<'_>) {
+    py.detach(|| Python::attach(|_| ()));
+}
+
 /// Looks for signals now and then, if this is the thread that handles them.
 struct Signals {
     /// When it last looked; at the first call, which comes after some work, the time starts.

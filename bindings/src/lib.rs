@@ -102,6 +102,7 @@ mod _core {
         #[cfg(feature = "ablation")]
         bpe_core::ablation::leave_out(&std::env::var("BPE_ENGINE_ABLATION").unwrap_or_default())
             .map_err(pyo3::exceptions::PyValueError::new_err)?;
+        gil::attach_once(module.py());
         NativeEncoding::prepare(module.py());
         Ok(())
     }

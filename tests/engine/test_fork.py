@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import sysconfig
 from collections.abc import Iterator
 
 import pytest
@@ -127,3 +131,61 @@ def test_every_public_call_has_an_entry():
 def test_a_fork_inside(prepared, name):
     run = prepared.run(PROGRAM.replace("CALL", CALLS[name]))
     assert run.status == 0, run.output
+
+
+# Attaching to the interpreter takes 0.2 s from where SLOW is set.
+SLOW_ATTACH = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+int Py_IsInitialized(void) {
+    if (getenv("SLOW")) usleep(200000);
+    return ((int (*)(void))dlsym(RTLD_NEXT, "Py_IsInitialized"))();
+}
+"""
+
+# A long call of another thread looks for signals, for which it attaches; so do the children.
+FORK_WHILE_ATTACHING = """
+import ctypes, os, signal, sys, threading, time
+import bpe_engine
+enc = bpe_engine.get_encoding("cl100k_base")
+text = "The quick brown fox jumps over it's dog. " * 100_000
+environment = ctypes.CDLL(None)
+environment.setenv(b"SLOW", b"1", 1)
+threading.Thread(target=lambda: [enc.count(text) for _ in range(30)], daemon=True).start()
+children = []
+for _ in range(12):
+    time.sleep(0.05)
+    children.append(os.fork())
+    if children[-1] == 0:
+        environment.unsetenv(b"SLOW")
+        signal.alarm(20)
+        started = time.monotonic()
+        while time.monotonic() < started + 0.5:
+            enc.count(text)
+        os._exit(0)
+states = [os.waitpid(child, 0)[1] for child in children]
+print(states, flush=True)
+os._exit(any(states))
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not sysconfig.get_config_var("Py_ENABLE_SHARED"),
+    reason="the interpreter's functions cannot be replaced here",
+)
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_a_fork_while_another_thread_first_attaches(tmp_path):
+    (tmp_path / "slow.c").write_text(SLOW_ATTACH)
+    library = str(tmp_path / "slow.so")
+    command = ["cc", "-shared", "-fPIC", "-o", library, str(tmp_path / "slow.c"), "-ldl"]
+    subprocess.run(command, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", FORK_WHILE_ATTACHING],
+        env=os.environ | {"LD_PRELOAD": library},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
