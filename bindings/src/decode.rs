@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::interned::interned;
 use crate::objects::{check_signals, new_bytes, new_list, push};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
@@ -85,7 +86,7 @@ impl CoreBpe {
             let offsets = lossy_characters(&bytes, &starts)?;
             Ok((bytes, offsets))
         })?;
-        let text = decode_utf8(py, &bytes, pyo3::intern!(py, "replace"))?;
+        let text = decode_utf8(py, &bytes, interned!(py, "replace"))?;
         Ok((text, int_cache::positions(py, &offsets)?))
     }
 

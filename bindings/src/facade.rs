@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::core_bpe::CoreBpe;
+use crate::interned::interned;
 use crate::request;
 
 /// What `bpe_engine.Encoding` inherits. Use that one.
@@ -51,8 +52,8 @@ impl NativeEncoding {
 
     #[cold]
     fn adopt<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, CoreBpe>> {
-        let name = pyo3::intern!(slf.py(), "_core_bpe");
-        let found = match slf.getattr_opt(pyo3::intern!(slf.py(), "__dict__"))? {
+        let name = interned!(slf.py(), "_core_bpe");
+        let found = match slf.getattr_opt(interned!(slf.py(), "__dict__"))? {
             Some(attributes) => attributes.cast::<PyDict>()?.get_item(name)?,
             None => None,
         };
@@ -190,8 +191,8 @@ impl NativeEncoding {
     #[setter(_core_bpe)]
     fn set_core_bpe(slf: &Bound<'_, Self>, core: Bound<'_, CoreBpe>) -> PyResult<()> {
         // Instances that get the `__dict__` of this one find it there.
-        let attributes = slf.getattr(pyo3::intern!(slf.py(), "__dict__"))?;
-        attributes.set_item(pyo3::intern!(slf.py(), "_core_bpe"), &core)?;
+        let attributes = slf.getattr(interned!(slf.py(), "__dict__"))?;
+        attributes.set_item(interned!(slf.py(), "_core_bpe"), &core)?;
         Self::replace(slf, core);
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bpe_core::polling;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::errors::OrRaise;
 
@@ -33,10 +34,12 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     raised.map_or(Ok(result), Err)
 }
 
-/// Has PyO3 do what it does when a thread first attaches to the interpreter: behind a `Once`, which a
-/// process that forks meanwhile would leave locked in its child.
-pub fn attach_once(py: Python<'_>) {
+/// Has PyO3 make now what it would make behind a lock without holding the interpreter, when a thread
+/// first attaches, or asks for the name of a type: a process that forks meanwhile would leave that
+/// lock locked in its child.
+pub fn prepare(py: Python<'_>) -> PyResult<()> {
     py.detach(|| Python::attach(|_| ()));
+    py.get_type::<PyString>().name().map(drop)
 }
 
 /// Looks for signals now and then, if this is the thread that handles them.

@@ -11,6 +11,7 @@
 //! | `strings` | bytes into a Python `str` |
 //! | `ids` | token ids out of Python sequences and arrays |
 //! | `int_cache` | token ids into Python lists |
+//! | `interned` | strings that calls look up |
 //! | `buffer` | token ids into numpy |
 //! | `objects` | Python objects of which a call makes many |
 //! | `buffer_pool` | memory that is used again |
@@ -44,6 +45,7 @@ mod hf;
 mod ids;
 mod inspect;
 mod int_cache;
+mod interned;
 mod objects;
 mod progress;
 mod prompt;
@@ -102,7 +104,7 @@ mod _core {
         #[cfg(feature = "ablation")]
         bpe_core::ablation::leave_out(&std::env::var("BPE_ENGINE_ABLATION").unwrap_or_default())
             .map_err(pyo3::exceptions::PyValueError::new_err)?;
-        gil::attach_once(module.py());
+        gil::prepare(module.py())?;
         NativeEncoding::prepare(module.py());
         Ok(())
     }

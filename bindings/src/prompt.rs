@@ -19,6 +19,7 @@ use crate::buffer::TokenBuffer;
 use crate::buffer_pool::BufferPool;
 use crate::core_bpe::CoreBpe;
 use crate::errors::OrRaise;
+use crate::interned::interned;
 use crate::objects::{collected, list_of_spans, new_bytearray};
 use crate::{buffer_pool, gil, ids, int_cache, text};
 
@@ -148,18 +149,18 @@ impl Reader<'_> {
         if segment.len() == 6
             && let (Some(what), Some(given)) = (items.nth(2), items.next())
             // The literal in Python's source is this very object.
-            && !what.is(pyo3::intern!(py, "text"))
+            && !what.is(interned!(py, "text"))
         {
-            if what.eq(pyo3::intern!(py, "special"))? {
+            if what.eq(interned!(py, "special"))? {
                 self.half = None;
                 let name = text::read(&text)?.utf8().or_raise(py)?;
                 let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
                 return self.prompt.push_special(&name, id).or_raise(py);
             }
-            if what.eq(pyo3::intern!(py, "tokens"))? {
+            if what.eq(interned!(py, "tokens"))? {
                 return self.push_ids(index, &given);
             }
-            if !what.eq(pyo3::intern!(py, "text"))? {
+            if !what.eq(interned!(py, "text"))? {
                 return Err(PyValueError::new_err(format!(
                     "the kind of segments[{index}] must be \"text\", \"special\" or \"tokens\", not {}",
                     what.repr()?

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAnyMethods, PyBytes, PySet, PyString, PyTuple};
 
 use crate::errors::OrRaise;
+use crate::interned::interned;
 use crate::text;
 
 /// Reads the two arguments: `"all"`, or names.
@@ -67,7 +68,7 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
 /// which nobody means.
 fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
     // The literal in a program, and our own default, are this very object.
-    if value.is(pyo3::intern!(value.py(), "all")) {
+    if value.is(interned!(value.py(), "all")) {
         return Ok(true);
     }
     let Ok(text) = value.cast::<PyString>() else { return Ok(false) };

@@ -2,10 +2,10 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
+use crate::interned::interned;
 use crate::objects::push;
 
 /// Copies data that a caller gives to a template.
@@ -164,7 +164,7 @@ fn read_given<'py>(given: &Bound<'py, PyList>) -> PyResult<Vec<Given<'py>>> {
         let item = |place| segment.get_item(place);
         let (role, source) = (item(2)?, item(3)?);
         let is_labelled = !role.is_none() || !source.is_none();
-        let is_special = item(4)?.eq(intern!(segment.py(), "special"))?;
+        let is_special = item(4)?.eq(interned!(segment.py(), "special"))?;
         let special = if is_special { Some([item(0)?, item(1)?]) } else { None };
         push(given.py(), &mut result, Given { role, source, special, is_labelled })?;
     }
@@ -207,12 +207,12 @@ impl<'a, 'py> Collector<'a, 'py> {
             given,
             flags: 0,
             texts: PyList::empty(py),
-            kind: intern!(py, "text").clone().into_any(),
-            special: intern!(py, "special").clone().into_any(),
+            kind: interned!(py, "text").clone().into_any(),
+            special: interned!(py, "special").clone().into_any(),
             ids: PyTuple::empty(py).into_any(),
             none: py.None().into_bound(py),
-            template: intern!(py, "template").clone().into_any(),
-            assistant: intern!(py, "assistant").clone().into_any(),
+            template: interned!(py, "template").clone().into_any(),
+            assistant: interned!(py, "assistant").clone().into_any(),
             characters: 0,
         })
     }
@@ -226,7 +226,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         if part.get_type_ptr() != self.traced.as_type_ptr() {
             return self.push(0, part);
         }
-        let runs = part.getattr(intern!(part.py(), "_runs"))?.cast_into::<PyTuple>()?;
+        let runs = part.getattr(interned!(part.py(), "_runs"))?.cast_into::<PyTuple>()?;
         if runs.len() == 1 {
             let (_, flags) = runs.get_borrowed_item(0)?.extract::<(usize, u32)>()?;
             return self.push(flags, part);
@@ -285,7 +285,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         // SAFETY: attached; both objects are live. The call returns a new reference to a `str`, or
         // null with an exception set.
         let text = unsafe {
-            let joined = ffi::PyUnicode_Join(intern!(py, "").as_ptr(), self.texts.as_ptr());
+            let joined = ffi::PyUnicode_Join(interned!(py, "").as_ptr(), self.texts.as_ptr());
             Bound::from_owned_ptr_or_err(py, joined)?
         };
         if !self.texts.is_empty() {
