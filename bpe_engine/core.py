@@ -558,8 +558,8 @@ class Encoding(NativeEncoding):
                 ``"left"`` the longest suffix. Surrogate pairs are not cut apart. Among more than
                 64 characters in which no word or number ends (a ruler, a very long word) it is
                 cut where one character more would be too much, although a still longer part may
-                fit. So it is in text made to need many tries, once they take several times the
-                work of encoding what is kept.
+                fit. So it is where finding the longest takes much more work than encoding it, as in
+                long runs of marks that normalization puts in another order.
             allowed_special, disallowed_special: As in `count`. The result may end inside the name
                 of an allowed special token, which is ordinary text then.
 
@@ -598,9 +598,10 @@ class Encoding(NativeEncoding):
                 special token.
 
         Returns:
-            Slices of the text, cut between characters, each as long as `truncate` makes it, and
-            the overlap too. Without overlap they are the text when they are joined; of an empty
-            text there are none.
+            Slices of the text, cut between characters, each as long as fits but for what
+            `truncate` says of long stretches and of text that needs many tries; the longer such
+            a text, the fewer. Without overlap they are the text when they are joined; of an
+            empty text there are none.
 
         Raises:
             ValueError: `max_tokens` is not positive or too small for a character of the text, or

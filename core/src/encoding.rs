@@ -161,6 +161,7 @@ impl Encoding {
                 return Ok(());
             }
             let Some((found, id)) = special else { return Ok(()) };
+            poll(found.end - found.start)?;
             sink.reserve(1, 1)?;
             if S::WANTS_PIECES {
                 sink.special(found.start..found.end);

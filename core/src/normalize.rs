@@ -8,6 +8,10 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::error::{Error, Result};
 use crate::memory::reserve;
+use crate::polling::poll;
+
+/// After how many bytes of a long text it is asked whether to go on.
+const POLLED: usize = 4096;
 
 /// What an encoding does to text before it looks for special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -120,10 +124,15 @@ pub(crate) fn starts_stretch(character: char) -> bool {
 
 /// Appends form C of `text`.
 fn append_nfc(text: &str, normal: &mut String) -> Result<()> {
+    let mut polled = normal.len();
     for character in text.nfc() {
         let bytes = character.len_utf8();
         normal.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
         normal.push(character);
+        if normal.len() - polled > POLLED {
+            poll(POLLED)?;
+            polled = normal.len();
+        }
     }
     Ok(())
 }
@@ -139,6 +148,7 @@ fn align_nfc(text: &str) -> Result<(String, Alignment)> {
             .find(|&(_, character)| starts_stretch(character))
             .map_or(text.len(), |(offset, _)| start + offset);
         let from = normal.len();
+        poll(end - start)?;
         append_nfc(&text[start..end], &mut normal)?;
         let (before, after) = (&text[start..end], &normal[from..]);
         if before != after {

@@ -588,6 +588,25 @@ fn truncating_works_on_little_more_than_is_kept() {
     }
 }
 
+/// Nothing is known of where the pieces of such a pattern begin: each candidate is encoded.
+#[test]
+fn chunks_of_other_patterns_are_the_longest_that_fit() {
+    let request = Request::ORDINARY;
+    for pattern in [r"\s*\S+|\s+", r"[^\n]+|\n+"] {
+        let encoding = encoding(pattern, Normalization::None);
+        let text = "abc bca, ab 1234 'saaa --------- 的。\n".repeat(80);
+        for (limit, overlap) in [(5, 0), (7, 3)] {
+            let mut last: Range<usize> = 0..0;
+            for Range { start, end } in encoding.chunk(&text, limit, overlap, &request).unwrap() {
+                let rest = &text[start..];
+                assert_eq!(encoding.truncate(rest, limit, &request), Ok(end - start), "{start}");
+                assert!(start <= last.end && last.end < end);
+                last = start..end;
+            }
+        }
+    }
+}
+
 /// Each cut of such text makes other text of what is normalized, so that each candidate is encoded: what
 /// they all take is bounded.
 #[test]

@@ -31,6 +31,10 @@ CALLS = {
     "truncate": "enc.truncate(text, 10**9)",
     "truncate left": "enc.truncate(text, 10**9, side='left')",
     "chunk": "enc.chunk(text, 3)",
+    "chunk of special tokens": (
+        "enc.chunk('<|endoftext|>' * 500_000, 1000, 999, allowed_special='all')"
+    ),
+    "count of marks": "bpe_engine.get_encoding('qwen').count('\\u0f72\\u0f71' * 9_000_000)",
     "is_canonical": "enc.is_canonical(zeros)",
     "decode": "enc.decode(zeros)",
     "decode_bytes": "enc.decode_bytes(zeros)",

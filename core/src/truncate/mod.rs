@@ -191,9 +191,12 @@ impl Truncator<'_> {
         Ok(count.total)
     }
 
-    /// The same of a candidate, which is normalized and encoded as a whole.
+    /// The same of a candidate, which is normalized and encoded as a whole. (For a pattern that is no
+    /// published family each is; what that takes is not bounded.)
     fn count_candidate(&self, text: &str, limit: usize) -> Result<usize> {
-        self.memo.work.add(2 * text.len());
+        if self.encoding.splitter().is_family() {
+            self.memo.work.add(2 * text.len());
+        }
         self.count(text, limit)
     }
 }

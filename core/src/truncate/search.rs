@@ -69,7 +69,7 @@ impl Work {
             let found = known.unwrap_or(0);
             range = found.saturating_sub(TRY_BEYOND)..(found + 1 + TRY_BEYOND).min(count);
         }
-        for index in range.rev() {
+        for index in range.clone().rev() {
             if known == Some(index) {
                 return Ok(known);
             }
@@ -77,7 +77,12 @@ impl Work {
                 return if known.is_some() { Ok(known) } else { by_halving(index + 1, fits) };
             }
             if fits(index)? {
-                return Ok(Some(index));
+                let is_last = index + 1 < range.end || range.end == count;
+                return if is_last {
+                    Ok(Some(index))
+                } else {
+                    bisect(index, count, fits).map(Some)
+                };
             }
         }
         Ok(None)

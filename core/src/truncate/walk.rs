@@ -272,7 +272,8 @@ impl Truncator<'_> {
                 }
             }
             let is_stretch = window[start..].chars().nth(STRETCH).is_some();
-            if !is_stretch || open < window.len() {
+            let is_enough = is_stretch || self.memo.work.is_done();
+            if !is_enough || open < window.len() {
                 return Ok(false);
             }
         }
