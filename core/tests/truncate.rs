@@ -525,16 +525,97 @@ fn short_runs_say_nothing_of_long_ones() {
     let text = format!("{}.{}", "a".repeat(40), "a".repeat(600));
     let chunks = encoding.chunk(&text, 1, 0, &request).unwrap();
     assert_eq!(chunks[..4], [0..32, 32..40, 40..41, 41..169]);
-    let text = format!("{}.{}", "a".repeat(96), "a".repeat(600));
-    for (limit, overlap) in [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3)] {
-        let mut last: Range<usize> = 0..0;
-        for Range { start, end } in encoding.chunk(&text, limit, overlap, &request).unwrap() {
-            let again = suffix(&encoding, &text[last.clone()], overlap, &request);
-            assert_eq!(start, last.start + again, "{limit} {overlap}");
-            assert_eq!(end - start, prefix(&encoding, &text[start..], limit, &request));
-            last = start..end;
+    // As many as two tokens of it cover, and some more; 64 bytes of something else before.
+    let powers = powers.into_iter().chain((1..=6).map(|power| "-".repeat(1 << power)));
+    let encoding = encoding_of(FAMILIES[0], &powers.collect::<Vec<_>>());
+    for (dashes, count) in [(0, 96), (0, 100), (64, 100)] {
+        let text = format!("{}{}.{}", "-".repeat(dashes), "a".repeat(count), "a".repeat(600));
+        for (limit, overlap) in [(2, 0), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3)] {
+            let mut last: Range<usize> = 0..0;
+            for Range { start, end } in encoding.chunk(&text, limit, overlap, &request).unwrap() {
+                let again = suffix(&encoding, &text[last.clone()], overlap, &request);
+                assert_eq!(start, last.start + again, "{dashes} {count} {limit} {overlap}");
+                let expected = prefix(&encoding, &text[start..], limit, &request);
+                assert_eq!(end - start, expected, "{dashes} {count} {limit} {overlap}");
+                last = start..end;
+            }
         }
     }
+}
+
+/// A cut inside of such a token may leave a character that is one token.
+#[test]
+fn tokens_may_begin_and_end_inside_of_characters() {
+    let merged = |tokens: &[&[&[u8]]]| tokens.iter().map(|token| token.concat()).collect();
+    let powers = |byte: u8| [2, 4, 8].map(|count| vec![byte; count]);
+    let others = |byte: u8| [vec![byte; 2], vec![byte; 3]];
+    let of = |tokens: Vec<Vec<u8>>, byte| {
+        let tokens = powers(b'a').into_iter().chain(tokens).chain(others(byte)).collect();
+        encoding_of_bytes(FAMILIES[0], tokens)
+    };
+    let limits: Vec<usize> = (0..20).collect();
+    // The first two bytes, or the last two, are merged if another token has the third.
+    let eight = [b'a'; 8];
+    let tokens = merged(&[&[&eight, b"\xe7"], &[b"\x9a\x84"], &[b"\xe7\x9a\x84"]]);
+    let text = format!("{}的{}", "a".repeat(8), "b".repeat(30));
+    is_the_longest(&of(tokens, b'b'), &text, &limits, &Request::ORDINARY).unwrap();
+    let tokens = merged(&[&[b"\x84", &eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"]]);
+    let text = format!("{}的{}", "b".repeat(30), "a".repeat(8));
+    is_the_longest(&of(tokens, b'b'), &text, &limits, &Request::ORDINARY).unwrap();
+}
+
+/// Where a word, or signs before a word, are cut into other pieces if the text is cut, these may have
+/// fewer tokens.
+#[test]
+fn a_cut_may_make_other_pieces() {
+    let limits: Vec<usize> = (0..20).collect();
+    let longest = |tokens: &[String], text: &str| {
+        let encoding = encoding_of(O200K, tokens);
+        is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
+    };
+    // Without a small letter behind them, the capitals are a piece of their own.
+    let mut tokens = ["的", "的A", "的的", "的的的"].map(str::to_owned).to_vec();
+    tokens.extend((1..=4).map(|power| "B".repeat(1 << power)));
+    tokens.push(format!("A{}", "B".repeat(16)));
+    longest(&tokens, &format!("的的的A{}c", "B".repeat(40)));
+    // With one sign before them, the marks are part of the word.
+    let mut tokens: Vec<String> = (1..=5).map(|power| "!".repeat(1 << power)).collect();
+    tokens.extend(["\u{301}", "ab", "abc"].map(str::to_owned));
+    tokens.extend((1..=8).map(|count| "\u{301}".repeat(count) + "abc"));
+    tokens.push(format!("!{}abc", "\u{301}".repeat(8)));
+    longest(&tokens, &format!("{}{}abc", "!".repeat(33), "\u{301}".repeat(8)));
+}
+
+/// A cut may part a letter from its mark, or one mark from another that is put before it.
+#[test]
+fn a_cut_may_change_the_characters_beside_it() {
+    let limits: Vec<usize> = (0..20).collect();
+    let longest = |pattern: &str, tokens: &[&str], text: &str| {
+        let tokens: Vec<String> = tokens.iter().map(|&token| token.to_owned()).collect();
+        let encoding = encoding_of(pattern, &tokens).with_normalization(Normalization::Nfc);
+        is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
+    };
+    let text = format!("yze\u{301}{}", "q".repeat(40));
+    longest(FAMILIES[0], &["ze", "zéqqqqqqqqqqqqqqqq"], &text);
+    let text = format!("{}\u{301}\u{323}{}", "的".repeat(4), "的".repeat(10));
+    longest(O200K, &["的", "\u{301}", "\u{323}", "\u{323}的"], &text);
+}
+
+/// Signs may be one token with a special token's name, which they are not where it is allowed.
+#[test]
+fn a_special_token_may_be_all_signs() {
+    let name = "<||>".to_owned();
+    let mut tokens = ["<|", "<||", "<||>"].map(str::to_owned).to_vec();
+    tokens.extend((1..=33).map(|count| "-".repeat(count) + &name));
+    let bytes = (0..=255).map(|byte: u8| vec![byte]);
+    let tokens = bytes.chain(tokens.into_iter().map(String::into_bytes));
+    let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
+    let special = SpecialTokens::new([(name.clone(), 900)]).unwrap();
+    let splitter = Splitter::new(FAMILIES[0]).unwrap();
+    let encoding = Encoding::new(vocabulary, splitter, special).unwrap();
+    let request = Request::allowing(encoding.special_tokens().select([name.as_str()]));
+    let text = "-".repeat(33) + &name;
+    is_the_longest(&encoding, &text, &(0..36).collect::<Vec<_>>(), &request).unwrap();
 }
 
 /// Where a piece starts may depend on what stands before.
