@@ -546,22 +546,26 @@ fn short_runs_say_nothing_of_long_ones() {
 /// A cut inside of such a token may leave a character that is one token.
 #[test]
 fn tokens_may_begin_and_end_inside_of_characters() {
-    let merged = |tokens: &[&[&[u8]]]| tokens.iter().map(|token| token.concat()).collect();
-    let powers = |byte: u8| [2, 4, 8].map(|count| vec![byte; count]);
-    let others = |byte: u8| [vec![byte; 2], vec![byte; 3]];
-    let of = |tokens: Vec<Vec<u8>>, byte| {
-        let tokens = powers(b'a').into_iter().chain(tokens).chain(others(byte)).collect();
-        encoding_of_bytes(FAMILIES[0], tokens)
-    };
     let limits: Vec<usize> = (0..20).collect();
-    // The first two bytes, or the last two, are merged if another token has the third.
-    let eight = [b'a'; 8];
-    let tokens = merged(&[&[&eight, b"\xe7"], &[b"\x9a\x84"], &[b"\xe7\x9a\x84"]]);
+    let longest = |tokens: [&[&[u8]]; 4], text: &str| {
+        let powers = [2, 4, 8].map(|count| vec![b'a'; count]);
+        let others = [2, 3].map(|count| vec![b'b'; count]);
+        // The last one is out of reach, but might cover what no other token does.
+        let [first, second, third, last] = tokens.map(|token| token.concat());
+        let tokens = powers.into_iter().chain([first, second, third]).chain(others).chain([last]);
+        let encoding = encoding_of_bytes(FAMILIES[0], tokens.collect());
+        is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
+    };
+    // Two bytes of the character are merged if another token has the third.
+    let eight = &[b'a'; 8];
     let text = format!("{}的{}", "a".repeat(8), "b".repeat(30));
-    is_the_longest(&of(tokens, b'b'), &text, &limits, &Request::ORDINARY).unwrap();
-    let tokens = merged(&[&[b"\x84", &eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"]]);
+    let tokens: [&[&[u8]]; 4] =
+        [&[eight, b"\xe7"], &[b"\x9a\x84"], &[b"\xe7\x9a\x84"], &[b"\xe7\x9a\x84bbb"]];
+    longest(tokens, &text);
     let text = format!("{}的{}", "b".repeat(30), "a".repeat(8));
-    is_the_longest(&of(tokens, b'b'), &text, &limits, &Request::ORDINARY).unwrap();
+    let tokens: [&[&[u8]]; 4] =
+        [&[b"\x84", eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"], &[b"bbb\xe7\x9a\x84"]];
+    longest(tokens, &text);
 }
 
 /// Where a word, or signs before a word, are cut into other pieces if the text is cut, these may have
@@ -574,10 +578,10 @@ fn a_cut_may_make_other_pieces() {
         is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
     };
     // Without a small letter behind them, the capitals are a piece of their own.
-    let mut tokens = ["的", "的A", "的的", "的的的"].map(str::to_owned).to_vec();
+    let mut tokens = ["ª", "ªA", "ªª", "ªªª"].map(str::to_owned).to_vec();
     tokens.extend((1..=4).map(|power| "B".repeat(1 << power)));
     tokens.push(format!("A{}", "B".repeat(16)));
-    longest(&tokens, &format!("的的的A{}c", "B".repeat(40)));
+    longest(&tokens, &format!("ªªªA{}c", "B".repeat(40)));
     // With one sign before them, the marks are part of the word.
     let mut tokens: Vec<String> = (1..=5).map(|power| "!".repeat(1 << power)).collect();
     tokens.extend(["\u{301}", "ab", "abc"].map(str::to_owned));
@@ -595,10 +599,11 @@ fn a_cut_may_change_the_characters_beside_it() {
         let encoding = encoding_of(pattern, &tokens).with_normalization(Normalization::Nfc);
         is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
     };
-    let text = format!("yze\u{301}{}", "q".repeat(40));
-    longest(FAMILIES[0], &["ze", "zéqqqqqqqqqqqqqqqq"], &text);
-    let text = format!("{}\u{301}\u{323}{}", "的".repeat(4), "的".repeat(10));
-    longest(O200K, &["的", "\u{301}", "\u{323}", "\u{323}的"], &text);
+    // (Twice the token out of reach would cover what takes three.)
+    let tokens = ["ze", "é", "aa", "aaa", "qq", "qqqq", "qqqqqqqq", "éqqqqqqqq"];
+    longest(FAMILIES[0], &tokens, &format!("aaaaaaze\u{301}{}", "q".repeat(40)));
+    let text = format!("{}\u{301}\u{323}{}", "ª".repeat(4), "ª".repeat(20));
+    longest(O200K, &["ª", "\u{301}", "\u{323}", "\u{323}ª"], &text);
 }
 
 /// Signs may be one token with a special token's name, which they are not where it is allowed.
