@@ -338,6 +338,17 @@ fn a_suffix_may_be_longer_than_what_is_read_at_first() {
     assert_eq!(encoding.truncate_left(&text, 18, &Request::ORDINARY), Ok(start));
 }
 
+/// A cut among digits moves all of their groups, behind which a special token may stand.
+#[test]
+fn digits_are_cut_before_special_tokens() {
+    let encoding = encoding(FAMILIES[1], Normalization::None);
+    let request = requests(&encoding, true);
+    for digits in ["1", "1234"] {
+        let text = format!("{}<|a|>{}", digits.repeat(100 / digits.len()), "x.".repeat(3));
+        is_the_longest(&encoding, &text, &(0..80).collect::<Vec<_>>(), &request).unwrap();
+    }
+}
+
 /// Halving finds a place where one character more is too much.
 #[test]
 fn long_pieces_are_cut_where_they_just_fit() {
@@ -367,7 +378,7 @@ fn patterns_may_look_far() {
     let request = Request::ORDINARY;
     let ahead = encoding(r"a+(?=.*!)|.", Normalization::None);
     let behind = encoding(r"!.*|.", Normalization::None);
-    for word in ["aaaa ", "aa ", "aaaaaaaaaaaa ", "a"] {
+    for word in ["aaaa ", "aa ", "aaaaaaaaaaaa ", "a", "aaaaaaaa"] {
         let words = word.repeat(15);
         for limit in [0, 1, 2, 3, 5, 7, 10, 20, 33, 64] {
             let text = format!("{words}!");
@@ -541,6 +552,13 @@ fn short_runs_say_nothing_of_long_ones() {
             }
         }
     }
+    // Of a run of more than 64 characters not all ends are tried; of what is left of it they are.
+    let encoding = encoding_of(FAMILIES[0], &["aa".to_owned(), "a".repeat(20)]);
+    let text = "a".repeat(100) + ".";
+    let chunks = encoding.chunk(&text, 1, 0, &request).unwrap();
+    for Range { start, end } in chunks.into_iter().filter(|chunk| chunk.start >= 36) {
+        assert_eq!(end - start, prefix(&encoding, &text[start..], 1, &request), "{start}");
+    }
 }
 
 /// A cut inside of such a token may leave a character that is one token.
@@ -566,6 +584,9 @@ fn tokens_may_begin_and_end_inside_of_characters() {
     let tokens: [&[&[u8]]; 4] =
         [&[b"\x84", eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"], &[b"bbb\xe7\x9a\x84"]];
     longest(tokens, &text);
+    let tokens: [&[&[u8]]; 4] =
+        [&[b"\x84", eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"], &[b"\xe7\x9a\x84", &[b'a'; 12]]];
+    longest(tokens, &format!("x.cde的{}", "a".repeat(40)));
 }
 
 /// Where a word, or signs before a word, are cut into other pieces if the text is cut, these may have
@@ -588,6 +609,12 @@ fn a_cut_may_make_other_pieces() {
     tokens.extend((1..=8).map(|count| "\u{301}".repeat(count) + "abc"));
     tokens.push(format!("!{}abc", "\u{301}".repeat(8)));
     longest(&tokens, &format!("{}{}abc", "!".repeat(33), "\u{301}".repeat(8)));
+    // And without any sign, if that is where a chunk begins.
+    let encoding = encoding_of(O200K, &tokens);
+    let text = format!("{}{}abc{}", "!".repeat(33), "\u{301}".repeat(60), " x".repeat(30));
+    for limit in 5..30 {
+        chunks_are_the_longest(&encoding, &text, (limit, 0), &Request::ORDINARY).unwrap();
+    }
 }
 
 /// A cut may part a letter from its mark, or one mark from another that is put before it.
@@ -602,6 +629,7 @@ fn a_cut_may_change_the_characters_beside_it() {
     // (Twice the token out of reach would cover what takes three.)
     let tokens = ["ze", "é", "aa", "aaa", "qq", "qqqq", "qqqqqqqq", "éqqqqqqqq"];
     longest(FAMILIES[0], &tokens, &format!("aaaaaaze\u{301}{}", "q".repeat(40)));
+    longest(FAMILIES[0], &["zy", "zyx", "zyxe"], &format!("zyxe\u{301}{}", "q".repeat(40)));
     let text = format!("{}\u{301}\u{323}{}", "ª".repeat(4), "ª".repeat(20));
     longest(O200K, &["ª", "\u{301}", "\u{323}", "\u{323}ª"], &text);
 }
@@ -609,9 +637,9 @@ fn a_cut_may_change_the_characters_beside_it() {
 /// Signs may be one token with a special token's name, which they are not where it is allowed.
 #[test]
 fn a_special_token_may_be_all_signs() {
-    let name = "<||>".to_owned();
+    let (name, signs) = ("<||>".to_owned(), "-/".repeat(17));
     let mut tokens = ["<|", "<||", "<||>"].map(str::to_owned).to_vec();
-    tokens.extend((1..=33).map(|count| "-".repeat(count) + &name));
+    tokens.extend((0..signs.len()).rev().map(|start| signs[start..].to_owned() + &name));
     let bytes = (0..=255).map(|byte: u8| vec![byte]);
     let tokens = bytes.chain(tokens.into_iter().map(String::into_bytes));
     let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
@@ -619,7 +647,7 @@ fn a_special_token_may_be_all_signs() {
     let splitter = Splitter::new(FAMILIES[0]).unwrap();
     let encoding = Encoding::new(vocabulary, splitter, special).unwrap();
     let request = Request::allowing(encoding.special_tokens().select([name.as_str()]));
-    let text = "-".repeat(33) + &name;
+    let text = signs + &name;
     is_the_longest(&encoding, &text, &(0..36).collect::<Vec<_>>(), &request).unwrap();
 }
 
