@@ -338,14 +338,16 @@ fn a_suffix_may_be_longer_than_what_is_read_at_first() {
     assert_eq!(encoding.truncate_left(&text, 18, &Request::ORDINARY), Ok(start));
 }
 
-/// A cut among digits moves all of their groups, behind which a special token may stand.
+/// A cut among digits moves all of their groups, behind which may stand a special token.
 #[test]
-fn digits_are_cut_before_special_tokens() {
+fn digits_are_cut_where_they_just_fit() {
     let encoding = encoding(FAMILIES[1], Normalization::None);
     let request = requests(&encoding, true);
     for digits in ["1", "1234"] {
-        let text = format!("{}<|a|>{}", digits.repeat(100 / digits.len()), "x.".repeat(3));
-        is_the_longest(&encoding, &text, &(0..80).collect::<Vec<_>>(), &request).unwrap();
+        for end in ["<|a|>x.x.x.", "x.x.x."] {
+            let text = digits.repeat(100 / digits.len()) + end;
+            is_the_longest(&encoding, &text, &(0..80).collect::<Vec<_>>(), &request).unwrap();
+        }
     }
 }
 
@@ -458,6 +460,15 @@ fn special_tokens_may_stand_side_by_side() {
             }
         }
     }
+}
+
+/// What is read at first may begin inside of a name, of which it has more tokens than the whole has.
+#[test]
+fn a_name_may_begin_before_what_is_read() {
+    let encoding = encoding(FAMILIES[0], Normalization::None);
+    let request = requests(&encoding, true);
+    let text = format!("{}{}{}", "B".repeat(100), "<|end of text|>".repeat(8), "-".repeat(11));
+    is_the_longest(&encoding, &text, &(0..30).collect::<Vec<_>>(), &request).unwrap();
 }
 
 /// Punctuation and the beginning of a special token's name may be one token.
@@ -631,7 +642,7 @@ fn a_cut_may_change_the_characters_beside_it() {
     longest(FAMILIES[0], &tokens, &format!("aaaaaaze\u{301}{}", "q".repeat(40)));
     longest(FAMILIES[0], &["zy", "zyx", "zyxe"], &format!("zyxe\u{301}{}", "q".repeat(40)));
     let text = format!("{}\u{301}\u{323}{}", "ª".repeat(4), "ª".repeat(20));
-    longest(O200K, &["ª", "\u{301}", "\u{323}", "\u{323}ª"], &text);
+    longest(O200K, &["ª", "\u{301}", "\u{323}", "\u{323}ª", "ªªªªªªªª"], &text);
 }
 
 /// Signs may be one token with a special token's name, which they are not where it is allowed.
@@ -748,6 +759,7 @@ fn chunks_begin_and_end_beside_special_tokens() {
     let chunks = |text, limit, overlap| encoding.chunk(text, limit, overlap, &request).unwrap();
     assert_eq!(chunks("-<|a|>-<|a|>", 1, 0), [0..1, 1..6, 6..7, 7..12]);
     assert_eq!(chunks("<|a|>-<|a|>-", 2, 1), [0..6, 5..11, 6..12]);
+    assert_eq!(chunks("B<|a|>-B", 3, 1), [0..7, 6..8]);
 }
 
 /// What a chunk begins with is given up in steps that grow, so that this takes few tries.
