@@ -738,6 +738,24 @@ fn chunking_takes_bounded_work() {
     }
 }
 
+/// Where no more may be encoded, a chunk is found of which the first characters alone have too many
+/// tokens.
+#[test]
+fn a_chunk_is_found_after_much_work() {
+    // Marks that change places, rows of which are tokens, and a word of which no beginning is one.
+    let (marks, word) = (["\u{f71}", "\u{f72}"], "的一是不了在人有我");
+    let mut tokens: Vec<Vec<u8>> = vec![b"\xe0\xbd".to_vec()];
+    for power in 0..=6 {
+        tokens.extend(marks.map(|mark| mark.repeat(1 << power).into_bytes()));
+    }
+    tokens.extend((0..word.len() - 1).rev().map(|start| word.as_bytes()[start..].to_vec()));
+    let encoding = encoding_of_bytes(FAMILIES[1], tokens).with_normalization(Normalization::Nfc);
+    // (Of an odd number, so that the last chunks of marks are short, too.)
+    let text = marks.concat().repeat(301) + word + "xx.";
+    let chunks = encoding.chunk(&text, 2, 0, &Request::ORDINARY).unwrap();
+    assert_eq!(chunks[chunks.len() - 2].len(), word.len() + 1);
+}
+
 #[test]
 fn disallowed_names_are_refused_wherever_they_stand() {
     let encoding = encoding(FAMILIES[0], Normalization::None);
