@@ -338,6 +338,19 @@ fn a_suffix_may_be_longer_than_what_is_read_at_first() {
     assert_eq!(encoding.truncate_left(&text, 18, &Request::ORDINARY), Ok(start));
 }
 
+/// A cut among digits moves all of their groups, behind which may stand a special token.
+#[test]
+fn digits_are_cut_where_they_just_fit() {
+    let encoding = encoding(FAMILIES[1], Normalization::None);
+    let request = requests(&encoding, true);
+    for digits in ["1", "1234"] {
+        for end in ["<|a|>x.x.x.", "x.x.x."] {
+            let text = digits.repeat(100 / digits.len()) + end;
+            is_the_longest(&encoding, &text, &(0..80).collect::<Vec<_>>(), &request).unwrap();
+        }
+    }
+}
+
 /// Halving finds a place where one character more is too much.
 #[test]
 fn long_pieces_are_cut_where_they_just_fit() {
@@ -367,7 +380,7 @@ fn patterns_may_look_far() {
     let request = Request::ORDINARY;
     let ahead = encoding(r"a+(?=.*!)|.", Normalization::None);
     let behind = encoding(r"!.*|.", Normalization::None);
-    for word in ["aaaa ", "aa ", "aaaaaaaaaaaa ", "a"] {
+    for word in ["aaaa ", "aa ", "aaaaaaaaaaaa ", "a", "aaaaaaaa"] {
         let words = word.repeat(15);
         for limit in [0, 1, 2, 3, 5, 7, 10, 20, 33, 64] {
             let text = format!("{words}!");
@@ -449,6 +462,15 @@ fn special_tokens_may_stand_side_by_side() {
     }
 }
 
+/// What is read at first may begin inside of a name, of which it has more tokens than the whole has.
+#[test]
+fn a_name_may_begin_before_what_is_read() {
+    let encoding = encoding(FAMILIES[0], Normalization::None);
+    let request = requests(&encoding, true);
+    let text = format!("{}{}{}", "B".repeat(100), "<|end of text|>".repeat(8), "-".repeat(11));
+    is_the_longest(&encoding, &text, &(0..30).collect::<Vec<_>>(), &request).unwrap();
+}
+
 /// Punctuation and the beginning of a special token's name may be one token.
 #[test]
 fn a_name_may_be_cut_where_that_saves_tokens() {
@@ -525,16 +547,119 @@ fn short_runs_say_nothing_of_long_ones() {
     let text = format!("{}.{}", "a".repeat(40), "a".repeat(600));
     let chunks = encoding.chunk(&text, 1, 0, &request).unwrap();
     assert_eq!(chunks[..4], [0..32, 32..40, 40..41, 41..169]);
-    let text = format!("{}.{}", "a".repeat(96), "a".repeat(600));
-    for (limit, overlap) in [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3)] {
-        let mut last: Range<usize> = 0..0;
-        for Range { start, end } in encoding.chunk(&text, limit, overlap, &request).unwrap() {
-            let again = suffix(&encoding, &text[last.clone()], overlap, &request);
-            assert_eq!(start, last.start + again, "{limit} {overlap}");
-            assert_eq!(end - start, prefix(&encoding, &text[start..], limit, &request));
-            last = start..end;
+    // As many as two tokens of it cover, and some more; 64 bytes of something else before.
+    let powers = powers.into_iter().chain((1..=6).map(|power| "-".repeat(1 << power)));
+    let encoding = encoding_of(FAMILIES[0], &powers.collect::<Vec<_>>());
+    for (dashes, count) in [(0, 96), (0, 100), (64, 100)] {
+        let text = format!("{}{}.{}", "-".repeat(dashes), "a".repeat(count), "a".repeat(600));
+        for (limit, overlap) in [(2, 0), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3)] {
+            let mut last: Range<usize> = 0..0;
+            for Range { start, end } in encoding.chunk(&text, limit, overlap, &request).unwrap() {
+                let again = suffix(&encoding, &text[last.clone()], overlap, &request);
+                assert_eq!(start, last.start + again, "{dashes} {count} {limit} {overlap}");
+                let expected = prefix(&encoding, &text[start..], limit, &request);
+                assert_eq!(end - start, expected, "{dashes} {count} {limit} {overlap}");
+                last = start..end;
+            }
         }
     }
+    // Of a run of more than 64 characters not all ends are tried; of what is left of it they are.
+    let encoding = encoding_of(FAMILIES[0], &["aa".to_owned(), "a".repeat(20)]);
+    let text = "a".repeat(100) + ".";
+    let chunks = encoding.chunk(&text, 1, 0, &request).unwrap();
+    for Range { start, end } in chunks.into_iter().filter(|chunk| chunk.start >= 36) {
+        assert_eq!(end - start, prefix(&encoding, &text[start..], 1, &request), "{start}");
+    }
+}
+
+/// A cut inside of such a token may leave a character that is one token.
+#[test]
+fn tokens_may_begin_and_end_inside_of_characters() {
+    let limits: Vec<usize> = (0..20).collect();
+    let longest = |tokens: [&[&[u8]]; 4], text: &str| {
+        let powers = [2, 4, 8].map(|count| vec![b'a'; count]);
+        let others = [2, 3].map(|count| vec![b'b'; count]);
+        // The last one is out of reach, but might cover what no other token does.
+        let [first, second, third, last] = tokens.map(|token| token.concat());
+        let tokens = powers.into_iter().chain([first, second, third]).chain(others).chain([last]);
+        let encoding = encoding_of_bytes(FAMILIES[0], tokens.collect());
+        is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
+    };
+    // Two bytes of the character are merged if another token has the third.
+    let eight = &[b'a'; 8];
+    let text = format!("{}的{}", "a".repeat(8), "b".repeat(30));
+    let tokens: [&[&[u8]]; 4] =
+        [&[eight, b"\xe7"], &[b"\x9a\x84"], &[b"\xe7\x9a\x84"], &[b"\xe7\x9a\x84bbb"]];
+    longest(tokens, &text);
+    let text = format!("{}的{}", "b".repeat(30), "a".repeat(8));
+    let tokens: [&[&[u8]]; 4] =
+        [&[b"\x84", eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"], &[b"bbb\xe7\x9a\x84"]];
+    longest(tokens, &text);
+    let tokens: [&[&[u8]]; 4] =
+        [&[b"\x84", eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"], &[b"\xe7\x9a\x84", &[b'a'; 12]]];
+    longest(tokens, &format!("x.cde的{}", "a".repeat(40)));
+}
+
+/// Where a word, or signs before a word, are cut into other pieces if the text is cut, these may have
+/// fewer tokens.
+#[test]
+fn a_cut_may_make_other_pieces() {
+    let limits: Vec<usize> = (0..20).collect();
+    let longest = |tokens: &[String], text: &str| {
+        let encoding = encoding_of(O200K, tokens);
+        is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
+    };
+    // Without a small letter behind them, the capitals are a piece of their own.
+    let mut tokens = ["ª", "ªA", "ªª", "ªªª"].map(str::to_owned).to_vec();
+    tokens.extend((1..=4).map(|power| "B".repeat(1 << power)));
+    tokens.push(format!("A{}", "B".repeat(16)));
+    longest(&tokens, &format!("ªªªA{}c", "B".repeat(40)));
+    // With one sign before them, the marks are part of the word.
+    let mut tokens: Vec<String> = (1..=5).map(|power| "!".repeat(1 << power)).collect();
+    tokens.extend(["\u{301}", "ab", "abc"].map(str::to_owned));
+    tokens.extend((1..=8).map(|count| "\u{301}".repeat(count) + "abc"));
+    tokens.push(format!("!{}abc", "\u{301}".repeat(8)));
+    longest(&tokens, &format!("{}{}abc", "!".repeat(33), "\u{301}".repeat(8)));
+    // And without any sign, if that is where a chunk begins.
+    let encoding = encoding_of(O200K, &tokens);
+    let text = format!("{}{}abc{}", "!".repeat(33), "\u{301}".repeat(60), " x".repeat(30));
+    for limit in 5..30 {
+        chunks_are_the_longest(&encoding, &text, (limit, 0), &Request::ORDINARY).unwrap();
+    }
+}
+
+/// A cut may part a letter from its mark, or one mark from another that is put before it.
+#[test]
+fn a_cut_may_change_the_characters_beside_it() {
+    let limits: Vec<usize> = (0..20).collect();
+    let longest = |pattern: &str, tokens: &[&str], text: &str| {
+        let tokens: Vec<String> = tokens.iter().map(|&token| token.to_owned()).collect();
+        let encoding = encoding_of(pattern, &tokens).with_normalization(Normalization::Nfc);
+        is_the_longest(&encoding, text, &limits, &Request::ORDINARY).unwrap();
+    };
+    // (Twice the token out of reach would cover what takes three.)
+    let tokens = ["ze", "é", "aa", "aaa", "qq", "qqqq", "qqqqqqqq", "éqqqqqqqq"];
+    longest(FAMILIES[0], &tokens, &format!("aaaaaaze\u{301}{}", "q".repeat(40)));
+    longest(FAMILIES[0], &["zy", "zyx", "zyxe"], &format!("zyxe\u{301}{}", "q".repeat(40)));
+    let text = format!("{}\u{301}\u{323}{}", "ª".repeat(4), "ª".repeat(20));
+    longest(O200K, &["ª", "\u{301}", "\u{323}", "\u{323}ª", "ªªªªªªªª"], &text);
+}
+
+/// Signs may be one token with a special token's name, which they are not where it is allowed.
+#[test]
+fn a_special_token_may_be_all_signs() {
+    let (name, signs) = ("<||>".to_owned(), "-/".repeat(17));
+    let mut tokens = ["<|", "<||", "<||>"].map(str::to_owned).to_vec();
+    tokens.extend((0..signs.len()).rev().map(|start| signs[start..].to_owned() + &name));
+    let bytes = (0..=255).map(|byte: u8| vec![byte]);
+    let tokens = bytes.chain(tokens.into_iter().map(String::into_bytes));
+    let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
+    let special = SpecialTokens::new([(name.clone(), 900)]).unwrap();
+    let splitter = Splitter::new(FAMILIES[0]).unwrap();
+    let encoding = Encoding::new(vocabulary, splitter, special).unwrap();
+    let request = Request::allowing(encoding.special_tokens().select([name.as_str()]));
+    let text = signs + &name;
+    is_the_longest(&encoding, &text, &(0..36).collect::<Vec<_>>(), &request).unwrap();
 }
 
 /// Where a piece starts may depend on what stands before.
@@ -632,6 +757,24 @@ fn chunking_takes_bounded_work() {
     }
 }
 
+/// Where no more may be encoded, a chunk is found of which the first characters alone have too many
+/// tokens.
+#[test]
+fn a_chunk_is_found_after_much_work() {
+    // Marks that change places, rows of which are tokens, and a word of which no beginning is one.
+    let (marks, word) = (["\u{f71}", "\u{f72}"], "的一是不了在人有我");
+    let mut tokens: Vec<Vec<u8>> = vec![b"\xe0\xbd".to_vec()];
+    for power in 0..=6 {
+        tokens.extend(marks.map(|mark| mark.repeat(1 << power).into_bytes()));
+    }
+    tokens.extend((0..word.len() - 1).rev().map(|start| word.as_bytes()[start..].to_vec()));
+    let encoding = encoding_of_bytes(FAMILIES[1], tokens).with_normalization(Normalization::Nfc);
+    // (Of an odd number, so that the last chunks of marks are short, too.)
+    let text = marks.concat().repeat(301) + word + "xx.";
+    let chunks = encoding.chunk(&text, 2, 0, &Request::ORDINARY).unwrap();
+    assert_eq!(chunks[chunks.len() - 2].len(), word.len() + 1);
+}
+
 #[test]
 fn disallowed_names_are_refused_wherever_they_stand() {
     let encoding = encoding(FAMILIES[0], Normalization::None);
@@ -653,6 +796,7 @@ fn chunks_begin_and_end_beside_special_tokens() {
     let chunks = |text, limit, overlap| encoding.chunk(text, limit, overlap, &request).unwrap();
     assert_eq!(chunks("-<|a|>-<|a|>", 1, 0), [0..1, 1..6, 6..7, 7..12]);
     assert_eq!(chunks("<|a|>-<|a|>-", 2, 1), [0..6, 5..11, 6..12]);
+    assert_eq!(chunks("B<|a|>-B", 3, 1), [0..7, 6..8]);
 }
 
 /// What a chunk begins with is given up in steps that grow, so that this takes few tries.

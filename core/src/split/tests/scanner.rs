@@ -175,6 +175,59 @@ fn a_piece_ends_where_it_is_said_to_if_it_is_cut() {
     assert!(counts.iter().all(|&count| count > 100_000), "{counts:?}");
 }
 
+/// The splitter of the first spelling of a family.
+fn splitter_of(family: FamilyName) -> Splitter {
+    let spelling = SPELLINGS.iter().find(|(spelled, _)| *spelled == family).unwrap().1;
+    Splitter::new(spelling).unwrap()
+}
+
+/// What a cut leaves of a piece is known without another look at the text, where that can be.
+#[test]
+fn what_is_left_of_a_piece_is_known() {
+    use FamilyName::{Kimi, Nemotron, O200k, Olmo3, R50k};
+    // A piece that is a text, the ends up to each of which it is one, and the starts.
+    for (family, text, prefixes, suffixes) in [
+        (R50k, "abcd", 2..5, 0..4),
+        (R50k, " abcd", 2..6, 1..5),
+        (R50k, "的的的", 6..10, 0..9),
+        (R50k, "----", 2..5, 1..3),
+        (R50k, " ----", 2..6, 1..4),
+        (R50k, " \n\n ", 2..5, 0..4),
+        (Olmo3, "    ", 2..5, 0..4),
+        (O200k, "ABcd", 2..5, 0..4),
+        (O200k, " ABcd", 2..6, 1..5),
+        (Nemotron, "的的的", 6..10, 0..9),
+        (Kimi, " ----", 2..6, 1..4),
+    ] {
+        let piece = splitter_of(family).cut_piece(text, 0).unwrap();
+        assert_eq!(piece.prefixes(text), Some(prefixes.clone()), "{family:?} {text:?}");
+        assert_eq!(piece.suffixes(text), suffixes, "{family:?} {text:?}");
+        assert!(piece.covers(0), "{family:?} {text:?}");
+        for cut in prefixes {
+            assert_eq!(piece.end_with_cut(text, 0, cut), Some(cut), "{family:?} {text:?} {cut}");
+        }
+    }
+    let text = "   a";
+    let piece = splitter_of(R50k).cut_piece(text, 0).unwrap();
+    assert!((0..3).all(|start| piece.covers(start)) && !piece.covers(3));
+    let ends = [3, 4].map(|cut| piece.end_with_cut(text, 0, cut));
+    assert_eq!(ends, [Some(3), Some(2)]);
+}
+
+/// Borders stay, as far as the rules tell.
+#[test]
+fn borders_are_known_to_stay() {
+    use FamilyName::{DeepSeek, R50k};
+    assert!(splitter_of(DeepSeek).is_settled("ab cd", 2));
+    let splitter = splitter_of(R50k);
+    assert_eq!(splitter.space_end("a   b", 3), Some(4));
+    assert_eq!([4, 5].map(|end| splitter.is_settled_in("a   b", 3, end)), [false, true]);
+    // An apostrophe before the border, too far from the end for a contraction, and one behind it.
+    assert!(splitter.is_final("x' ab", 2) && splitter.is_final("a '", 1));
+    assert!(!splitter.is_final("x'", 1));
+    assert!(splitter.is_final("--bc", 2));
+}
+
 #[test]
 fn settled_borders_stay_where_the_text_is_cut() {
     let mut random = Random::new(6);
