@@ -97,7 +97,7 @@ CORE_ROOMS = [
 
 # The same for the bindings.
 BINDINGS_ROOMS = [
-    "buffer_pool", "errors", "objects", "int_cache", "strings", "columns", "text", "gil", "ids", "request", "ranks",
+    "interned", "buffer_pool", "errors", "objects", "int_cache", "strings", "columns", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
     "vocabulary", "caches", "facade", "prompt", "template", "progress", "vocab_tools", "train", "hf", "batch",
 ]  # fmt: skip
