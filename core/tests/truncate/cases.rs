@@ -224,6 +224,10 @@ fn tokens_may_begin_and_end_inside_of_characters() {
     let tokens: [&[&[u8]]; 4] =
         [&[b"\x84", eight], &[b"\xe7\x9a"], &[b"\xe7\x9a\x84"], &[b"\xe7\x9a\x84", &[b'a'; 12]]];
     longest(tokens, &format!("x.cde的{}", "a".repeat(40)));
+    // Two tokens, and five behind them: their product is a limit of which their sum leaves room.
+    let tokens: [&[&[u8]]; 4] =
+        [&[b"\x81\xf0"], &[b"\xf0\x9d"], &[b"\x90\x81"], &["\u{1d401}".as_bytes()]];
+    longest(tokens, &format!("x.z\u{10400}{}", "\u{1d401}".repeat(12)));
 }
 
 /// Where a word, or signs before a word, are cut into other pieces if the text is cut, these may have
