@@ -132,50 +132,36 @@ impl LongPiece<'_> {
 
     /// The tokens of the piece up to `end`, which is a piece on its own. `ids` is overwritten.
     pub(super) fn prefix(&self, end: usize, ids: &mut Vec<u32>) -> Result<usize> {
-        let work = &self.truncator.memo.work;
         if self.is_run {
-            work.add(end - self.span.start);
             // Its tokens all depend on its length, and the cache knows them.
-            return self
-                .truncator
-                .encoding
-                .count_piece(&self.text.as_bytes()[self.span.start..end], ids);
+            return self.truncator.count_piece(&self.text.as_bytes()[self.span.start..end], ids);
         }
         let next = self.borders.partition_point(|border| border.position < end);
         for near in NEAR {
             // From the start of the piece it is a count like any other.
             let Some(index) = next.checked_sub(near).filter(|&index| index > 0) else { break };
             let Border { position, before } = self.borders[index];
-            ids.clear();
-            work.add(end - position);
-            self.truncator.encoding.encode_piece(&self.text.as_bytes()[position..end], ids)?;
+            self.truncator.encode_piece(&self.text.as_bytes()[position..end], ids)?;
             let tokens_before = before - self.before;
             if self.truncator.stay_apart(self.ids[tokens_before - 1], ids[0]) {
                 return Ok(tokens_before + ids.len());
             }
         }
-        work.add(end - self.span.start);
-        self.truncator.encoding.count_piece(&self.text.as_bytes()[self.span.start..end], ids)
+        self.truncator.count_piece(&self.text.as_bytes()[self.span.start..end], ids)
     }
 
     /// The tokens of the piece from `start` on, which is a piece on its own.
     pub(super) fn suffix(&self, start: usize, ids: &mut Vec<u32>) -> Result<usize> {
-        let work = &self.truncator.memo.work;
         let next = self.borders.partition_point(|border| border.position <= start);
         for near in NEAR.into_iter().filter(|_| !self.is_run) {
             let Some(border) = self.borders.get(next + near - 1) else { break };
             let Some(&id) = self.ids.get(border.before - self.before) else { break };
-            ids.clear();
-            work.add(border.position - start);
-            self.truncator
-                .encoding
-                .encode_piece(&self.text.as_bytes()[start..border.position], ids)?;
+            self.truncator.encode_piece(&self.text.as_bytes()[start..border.position], ids)?;
             if self.truncator.stay_apart(ids[ids.len() - 1], id) {
                 return Ok(ids.len() + self.ids.len() - (border.before - self.before));
             }
         }
-        work.add(self.span.end - start);
-        self.truncator.encoding.count_piece(&self.text.as_bytes()[start..self.span.end], ids)
+        self.truncator.count_piece(&self.text.as_bytes()[start..self.span.end], ids)
     }
 }
 

@@ -199,6 +199,19 @@ impl Truncator<'_> {
         }
         self.count(text, limit)
     }
+
+    /// The tokens of a piece of a candidate. `ids` is overwritten.
+    fn count_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<usize> {
+        self.memo.work.add(piece.len());
+        self.encoding.count_piece(piece, ids)
+    }
+
+    /// The ids of a piece of a candidate, or of a part of one, in place of those in `ids`.
+    fn encode_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        self.memo.work.add(piece.len());
+        ids.clear();
+        self.encoding.encode_piece(piece, ids)
+    }
 }
 
 /// The span that `position` is inside of.

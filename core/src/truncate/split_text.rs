@@ -71,19 +71,16 @@ impl<'a> SplitText<'a> {
         }
     }
 
-    /// The long piece, if it may be cut without regard to anything else.
-    fn piece_to_cut(&self) -> Option<&LongPiece<'a>> {
-        let long = self.long.as_ref()?;
-        (!self.has_special(long.span().start, long.span().end)).then_some(long)
+    /// Where the long piece is, if it may be cut without regard to anything else.
+    fn span_to_cut(&self) -> Option<Range<usize>> {
+        let span = self.long.as_ref()?.span();
+        (!self.has_special(span.start, span.end)).then(|| span.clone())
     }
 
     /// The places up to each of which the long piece is one piece of the text that is cut there.
     fn ends(&self) -> &Range<usize> {
         self.ends.get_or_init(|| {
-            let Some(Range { start, end }) = self.piece_to_cut().map(LongPiece::span).cloned()
-            else {
-                return 0..0;
-            };
+            let Some(Range { start, end }) = self.span_to_cut() else { return 0..0 };
             if self.run.is_some() {
                 return start + 1..end + 1;
             }
@@ -97,10 +94,7 @@ impl<'a> SplitText<'a> {
     /// The places from each of which on the long piece is one piece.
     fn starts(&self) -> &Range<usize> {
         self.starts.get_or_init(|| {
-            let Some(Range { start, end }) = self.piece_to_cut().map(LongPiece::span).cloned()
-            else {
-                return 0..0;
-            };
+            let Some(Range { start, end }) = self.span_to_cut() else { return 0..0 };
             if self.run.is_some() {
                 // (The last character of a run may begin another piece.)
                 return start..end.saturating_sub(CHARACTER);
@@ -295,17 +289,13 @@ impl<'a> SplitText<'a> {
 
     /// The tokens of a piece of the cut text.
     fn count_piece(&self, start: usize, end: usize) -> Result<usize> {
-        let Truncator { encoding, memo, .. } = self.truncator;
         let span = start..end;
-        let mut ids = memo.ids.borrow_mut();
+        let mut ids = self.truncator.memo.ids.borrow_mut();
         let long = self.long.as_ref().filter(|_| span.len() > LONG_PIECE);
         match long {
             Some(long) if long.begins_with(&span) => long.prefix(end, &mut ids),
             Some(long) if long.ends_with(&span) => long.suffix(start, &mut ids),
-            _ => {
-                memo.work.add(span.len());
-                encoding.count_piece(&self.text.as_bytes()[span], &mut ids)
-            }
+            _ => self.truncator.count_piece(&self.text.as_bytes()[span], &mut ids),
         }
     }
 }
