@@ -1,14 +1,15 @@
 # `make` or `make help` lists the targets. CI calls the same ones (.ci/run).
 
 PYTHON ?= python3
+FUZZ_CASES ?= 100000
 FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-rust test-thorough test-tiers lint format types mutants fuzz bench goldens docs docs-check
+.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types mutants fuzz bench goldens docs docs-check
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build:  ## install the package, with all that the other targets need, into the active environment
 	$(PYTHON) -m pip install '.[test,lint,docs]'
@@ -16,8 +17,8 @@ build:  ## install the package, with all that the other targets need, into the a
 test: test-rust  ## run the Rust tests, then the Python tests on the installed package
 	$(PYTHON) -m pytest
 
-test-rust:  ## run the tests of the core, which need no Python
-	cargo test --profile checked -p bpe-core $(CARGO_FLAGS)
+test-rust:  ## run the Rust tests, which need no Python
+	cargo test --profile checked -p bpe-core -p bpe-hf $(CARGO_FLAGS)
 	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example generate_char_table -- --check
 
 test-thorough:  ## run the Rust and Python tests that take minutes and are left out otherwise
@@ -40,35 +41,76 @@ test-tiers:  ## compare ids on each instruction set, with caches and without
 	    BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=off $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) || exit 1; \
 	done
 
-lint:  ## check formatting, lints and types of Rust and Python
+# The oldest version that pyproject.toml allows and the one that vLLM pins; the other tests run the
+# newest. Each gets a folder of its own, with what it needs.
+TRANSFORMERS = 5.0.0 5.19.0
+
+test-transformers:  ## run the tests under transformers with older versions of it
+	set -e; for version in $(TRANSFORMERS); do \
+	    folder=$$(mktemp -d); \
+	    trap "rm -rf $$folder" EXIT; \
+	    $(PYTHON) -m pip install --quiet --target "$$folder" "transformers==$$version"; \
+	    echo "transformers $$version"; \
+	    PYTHONPATH="$$folder$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON) -m pytest -q -n 2 \
+	        tests/hf/test_transformers.py tests/hf/test_transformers_classes.py \
+	        tests/frontend/test_transformers.py; \
+	    rm -rf "$$folder"; \
+	done
+
+lint:  ## check formatting, lints, types and the language of comments
 	cargo fmt --all -- --check
 	cargo clippy --profile checked --all-targets $(CARGO_FLAGS) -- -D warnings
 	cargo clippy --profile checked -p bpe-core --features ablation --examples $(CARGO_FLAGS) -- -D warnings
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+	$(PYTHON) tests/support/check_language.py
 	$(MAKE) --no-print-directory types
 
 types:  ## check types (the stub of the native module is checked by a test)
 	$(PYTHON) -m mypy
+
+verify-types:  ## check that every public name of the installed package has a type (pyright)
+	$(PYTHON) -m pyright --verifytypes bpe_engine --ignoreexternal
+	$(PYTHON) -m pyright --verifytypes vocab_tools --ignoreexternal
+
+PLATFORMS ?= manylinux-x86_64 musllinux-x86_64 manylinux-aarch64
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+ROOTS ?= target/roots
+
+wheels:  ## build the sdist and the wheels of PLATFORMS and PYTHONS in dist/ (docs/releasing.md)
+	$(PYTHON) release/wheels.py --platform $(PLATFORMS) --python $(PYTHONS)
+
+check-wheels:  ## check dist/, and install it in clean Debian roots (needs root; SUITE=1, RELEASE=1)
+	release/roots.sh $(ROOTS)
+	$(PYTHON) release/check.py --roots $(ROOTS) $(if $(SUITE),--suite) $(if $(RELEASE),--release)
+
+check-crates:  ## pack the crates, run their examples, build their pages (VERIFY=1 builds what is packed)
+	cargo package --workspace --exclude bpe-bindings --allow-dirty $(if $(VERIFY),,--no-verify) $(CARGO_FLAGS)
+	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example tokens
+	cargo run --quiet --profile checked -p bpe-hf $(CARGO_FLAGS) --example tokenizer_file
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p bpe-core -p bpe-hf $(CARGO_FLAGS)
 
 format:  ## format Rust and Python
 	cargo fmt --all
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-# What `make mutants` changes, a little at a time, to see whether a test fails (docs/mutants.md).
-MUTATED = merge/*.rs split/*.rs vocabulary/*.rs cache/*.rs rule.rs rank_file.rs special_tokens.rs \
-    normalize.rs truncate/*.rs train/extend.rs
+# The files that `make mutants` changes, a little at a time, to see whether a test fails
+# (docs/mutants.md).
+MUTATED = $(addprefix core/src/,merge/*.rs split/*.rs vocabulary/*.rs cache/*.rs rule.rs \
+    rank_file.rs special_tokens.rs normalize.rs truncate.rs train/extend.rs) \
+    hf/src/*.rs
 
-mutants:  ## look for changes of the core that no Rust test notices (needs cargo-mutants; hours)
-	cargo mutants --package bpe-core --profile checked $(patsubst %,--file 'core/src/%',$(MUTATED)) $(CARGO_FLAGS)
+mutants:  ## look for changes of the crates that no Rust test notices (needs cargo-mutants; hours)
+	cargo mutants --package bpe-core --package bpe-hf --profile checked \
+	    $(patsubst %,--file '%',$(MUTATED)) $(CARGO_FLAGS)
 
-fuzz:  ## fuzz each target for FUZZ_SECONDS (default 60)
-	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
+fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (60)
+	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
 
 bench:  ## measure against the tokenizers that are installed, and write the tables of the manual
-	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md README.md
+	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
 
 goldens:  ## record tiktoken's ids again (tests/engine/goldens)
 	$(PYTHON) tests/engine/goldens/record.py

@@ -1,21 +1,20 @@
-"""What each mechanism of the engine is worth: encoding with it and without it, side by side.
+"""Measures what each mechanism of the engine gains, by encoding with it and without it.
 
     python -m benchmarks.ablation
     python -m benchmarks.ablation --only relocation,prefetch --rounds 15
     python -m benchmarks.ablation --render docs/design.md
 
-Builds the core once with the feature ``ablation`` (core/src/ablation.rs), which lets a process
-leave out one mechanism, and starts one process for each mechanism and one that leaves out nothing.
-They take turns on every row, so that whatever else the machine does meets all of them. A figure
-is the CPU time without the mechanism divided by the time with it: the median over the rounds of
-the two that ran next to each other. Above 1 the mechanism pays.
+Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process leave
+out one mechanism. One process for each mechanism and one with all of them take turns on every row. A
+figure is the CPU time without the mechanism divided by the time with it: the median over the rounds
+of two that ran next to each other. Above 1 the mechanism pays.
 
-The rows: ``fresh`` is a text that is the first for the encoding; ``first`` one that is new, after
-other text of the kind; ``again`` the same text once more; ``documents`` new text in documents of
-4 KB, one call each, and ``prompts`` new text in prompts of 11 bytes; ``words`` what stands between spaces, one call each; ``threads`` documents on
-two threads, and ``threads-again`` those documents once more, each as likely as not on the other
-thread; ``added`` is ``again`` for a ``tokenizer.json`` of the encoding to which 1,000 tokens were
-added, and ``added-often`` the same with one of them in every line. Texts are the odd lines of a corpus, and what comes before are its even lines.
+A text is the odd lines of a corpus, after its even lines. The rows: ``fresh`` is a text that is the
+first of the process; ``first`` a new one; ``again`` the same text once more; ``documents`` new text
+in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words`` in words;
+``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
+as not on the other thread; ``added`` is ``again`` for a ``tokenizer.json`` of the encoding to which
+1,000 tokens were added, and ``added-often`` the same with one of them in every line.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from .cases.corpora import Corpus, documents, find_corpora, halves
-from .cases.encodings import spec_of
-from .harness.pages import into_page
+from .cases.encodings import spec_of, tokenizer_file
+from .harness.render import into_page
 
 #: Bytes of a prompt, as in core/examples/ablation.rs.
 PROMPT = 11
@@ -51,7 +50,7 @@ class Mechanism:
     lists: bool = False
 
 
-#: What is measured, in the order of docs/design.md.
+#: The mechanisms, in the order of docs/design.md.
 MECHANISMS = (
     Mechanism("cache", ("first", "again", "documents")),
     Mechanism("long-tables"),
@@ -89,7 +88,7 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
 
     def time(self, row: str, path: Path) -> float:
-        """Microseconds of CPU time; RuntimeError when the process has ended."""
+        """Returns microseconds of CPU time; raises RuntimeError if the process has ended."""
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
         try:
@@ -120,7 +119,7 @@ class Worker:
 
 
 class Builds:
-    """The worker of the core, and a package ``bpe_engine`` beside it for lists."""
+    """Builds the worker of the core, and a package ``bpe_engine`` for lists."""
 
     def __init__(self, target: Path, toolchain: str) -> None:
         self._target = target
@@ -128,14 +127,14 @@ class Builds:
                        "--target-dir", str(target)]  # fmt: skip
 
     def core(self) -> Path:
-        """The program that times the core."""
+        """Builds the program that times the core, and returns its path."""
         subprocess.run(
             [*self._cargo, "-p", "bpe-core", "--example", "ablation"], cwd=ROOT, check=True
         )
         return self._target / "ablation" / "examples" / "ablation"
 
     def package(self) -> Path:
-        """A folder to import ``bpe_engine`` from."""
+        """Builds a folder to import ``bpe_engine`` from."""
         environment = {
             **os.environ,
             "PYO3_PYTHON": sys.executable,
@@ -152,7 +151,7 @@ class Builds:
 
 
 def serve_lists(encoding: str) -> None:
-    """The worker for lists: answers ``ROW FILE`` as core/examples/ablation.rs does."""
+    """Runs the worker for lists, which answers ``ROW FILE`` like core/examples/ablation.rs."""
     import bpe_engine
 
     if Path(bpe_engine.__file__).parents[1] != Path.cwd():
@@ -180,7 +179,7 @@ def serve_lists(encoding: str) -> None:
 
 
 def _time_prompts(enc: Any, before: str, text: str) -> float:
-    """Microseconds that short prompts take, one call each, after others."""
+    """Returns the microseconds of short prompts, one call each, after others."""
     for prompt in documents(before, PROMPT):
         enc.encode_ordinary(prompt)
     prompts = documents(text, PROMPT)
@@ -191,14 +190,12 @@ def _time_prompts(enc: Any, before: str, text: str) -> float:
 
 
 def _time_with_added_tokens(encoding: str, text: str, often: bool) -> float:
-    """Microseconds that a text takes once more in a tokenizer with many added tokens."""
+    """Returns the microseconds of a repeated text in a tokenizer with many added tokens."""
     from bpe_engine.hf import Tokenizer
-
-    from .cases.tokenizer_files import tokenizer_json
 
     file = Path(f"{encoding}.json")
     if not file.exists():
-        tokenizer = Tokenizer.from_str(tokenizer_json(encoding))
+        tokenizer = Tokenizer.from_file(str(tokenizer_file(spec_of(encoding), Path.cwd())))
         tokenizer.add_special_tokens([f"<|reserved_{number}|>" for number in range(1000)])
         tokenizer.save(str(file))
     tokenizer = Tokenizer.from_file(str(file))
@@ -222,7 +219,7 @@ def measure(
     rounds: int,
     builds: Builds,
 ) -> Figures:
-    """Runs everything, one encoding after the other."""
+    """Runs all mechanisms on all corpora, one encoding after the other."""
     program = builds.core() if any(not mechanism.lists for mechanism in mechanisms) else None
     package = builds.package() if any(mechanism.lists for mechanism in mechanisms) else None
     figures: Figures = {}
@@ -271,7 +268,7 @@ def _in_turn(
 
 
 def table(figures: Figures, mechanism: str) -> str:
-    """The figures of a mechanism as Markdown, a line per encoding and row, a column per corpus."""
+    """Returns the figures of a mechanism as Markdown: lines are rows, columns are corpora."""
     own = {key[1:]: value for key, value in figures.items() if key[0] == mechanism}
     corpora = list(dict.fromkeys(corpus for _, _, corpus in own))
     lines = [

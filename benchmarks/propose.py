@@ -1,14 +1,13 @@
-"""What proposed words save: tokens of a corpus for each 1,000 new ids.
+"""Measures the tokens that proposed words save, for each 1,000 new ids.
 
     python -m benchmarks.propose
     python -m benchmarks.propose --text Thai=thai.txt --text Hindi=hindi.txt
 
 For each text and base, words are proposed from the odd blocks of lines of the text, learned, and
-measured on the even ones, which they were not chosen from. A row has the tokens of the measured
-half for 1,000 bytes, without and with the new tokens, the share that is saved, and how many tokens
-that is for each 1,000 new ids. The last column is the share that as many tokens save which training
-goes on to from the base (`vocab-tools train --base`). Without --text, the corpora of the other
-benchmarks are taken.
+measured on the even ones. A row has the tokens of the measured half for 1,000 bytes, without and
+with the new tokens, the share that is saved, and how many tokens that is for each 1,000 new ids. The
+last column is the share that training on from the base saves with the number of new tokens
+(`vocab-tools train --base`). Without --text, the corpora of the other benchmarks are taken.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from benchmarks.cases.corpora import find_corpora
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Lines are taken in blocks of so many: neighbours belong together.
+#: Lines are taken in blocks of so many: neighbors belong together.
 LINES = 50
 
 
 def halves(text: str) -> tuple[str, str]:
-    """The odd and the even blocks of lines."""
+    """Returns the odd and the even blocks of lines."""
     lines = text.splitlines(keepends=True)
     blocks = ["".join(lines[start : start + LINES]) for start in range(0, len(lines), LINES)]
     return "".join(blocks[::2]), "".join(blocks[1::2])
 
 
 def measured(name: str, text: str, base: str, new_ids: int, folder: Path) -> list[str]:
-    """The cells of the row for a text and a base."""
+    """Returns the cells of the row for a text and a base."""
     ranks = vocab_tools.load_ranks(ROOT / "data" / f"{base}.tiktoken")
     chosen_from, measured_on = folder / "chosen_from.txt", folder / "measured_on.txt"
     for path, half in zip((chosen_from, measured_on), halves(text)):

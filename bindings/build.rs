@@ -1,6 +1,6 @@
-//! Turns the rank files in `data/` into vocabulary images, which become part of the module.
+//! Build script: converts the rank files in `data/` to vocabulary images for the native module.
 //!
-//! Writes `builtin_images.rs` too: the table of images that `src/builtin.rs` includes.
+//! Also writes `builtin_images.rs`, the table of images that `src/builtin.rs` includes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn main() {
     fs::write(&table, image_table(&names)).unwrap_or_else(|e| panic!("{}: {e}", table.display()));
 }
 
-/// The names of the rank files in `data`, without `.tiktoken`, sorted.
+/// Returns the names of the rank files in `data`, without `.tiktoken`, sorted.
 fn rank_files(data: &Path) -> Vec<String> {
     let entries = fs::read_dir(data).unwrap_or_else(|e| panic!("{}: {e}", data.display()));
     let mut names: Vec<String> = entries
@@ -46,11 +46,11 @@ fn rank_files(data: &Path) -> Vec<String> {
     names
 }
 
-/// Rust source: an array with `image!(name)` for each name.
+/// Returns Rust source: an array with `image!(name)` for each name.
 fn image_table(names: &[String]) -> String {
     let mut source = String::from("[\n");
     for name in names {
-        writeln!(source, "    image!({name:?}),").expect("strings take everything");
+        writeln!(source, "    image!({name:?}),").expect("writing to a string cannot fail");
     }
     source + "]\n"
 }

@@ -1,4 +1,4 @@
-"""Byte-level BPE with exactly tiktoken's ids: fast, offline, safe against special tokens in text.
+"""Byte-level BPE with tiktoken's ids: fast, offline, safe against special tokens in text.
 
 >>> import bpe_engine
 >>> encoding = bpe_engine.get_encoding("o200k_base")
@@ -6,12 +6,22 @@
 'hello world'
 """
 
+from __future__ import annotations
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _core, core, load, model, registry
+try:
+    from . import _core
+except ImportError as _error:
+    from ._unbuilt import explained
+
+    raise explained(_error) from None
+
+from . import core, model, registry
 from ._alias import install
+from ._core import StreamPool, StreamStop, TokenTable
 from .core import Encoding
-from .load import load_encoding
 from .model import encoding_for_model, encoding_name_for_model
 from .registry import get_encoding, list_encoding_names
 from .stream import StreamDecoder
@@ -22,29 +32,47 @@ _tiktoken = _core
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from . import hf, load, prompt
+    from .load import load_encoding
     from .tokenizer import Tokenizer
+
+# Most programs need only the published encodings: the rest is imported when it is asked for.
+_MODULES = {
+    "Tokenizer": "tokenizer",
+    "hf": "hf",
+    "load": "load",
+    "load_encoding": "load",
+    "prompt": "prompt",
+}
 
 __all__ = [
     "Encoding",
     "StreamDecoder",
+    "StreamPool",
+    "StreamStop",
+    "TokenTable",
     "Tokenizer",
     "core",
     "encoding_for_model",
     "encoding_name_for_model",
     "get_encoding",
+    "hf",
     "install",
     "list_encoding_names",
     "load",
     "load_encoding",
     "model",
+    "prompt",
     "registry",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when it is asked for: most programs need the encodings alone.
-    if name == "Tokenizer":
-        from .tokenizer import Tokenizer
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f".{_MODULES[name]}", __name__)
+    return module if name == _MODULES[name] else getattr(module, name)
 
-        return Tokenizer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""`python -m bpe_engine` is the command `bpe-engine`."""
+"""Runs the command `bpe-engine` for ``python -m bpe_engine``."""
 
 from .cli import main
 

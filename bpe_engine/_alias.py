@@ -1,22 +1,27 @@
-"""This package under the name `tiktoken`.
+"""Makes this package importable as `tiktoken`.
 
-Once ``sys.modules["tiktoken"]`` is this package, ``import tiktoken.load`` would have Python load
-a second copy of `load` under the other name, with its own `Encoding` and its own registry. A
-finder makes both names lead to the same module. Where tiktoken is not installed, a second finder,
-last in line, answers for the rest of its distribution: the plugin `tiktoken_ext.openai_public`
-and the version. Both do nothing while `tiktoken` is another package, or none.
+Once ``sys.modules["tiktoken"]`` is this package, ``import tiktoken.load`` would load a second copy
+of `load`, with another `Encoding` and another registry. A finder makes both names lead to the same
+module. If tiktoken is not installed, a second finder, at the end of ``sys.meta_path``, provides the
+rest of its distribution: the plugin `tiktoken_ext.openai_public` and the version. Both finders do
+nothing unless `tiktoken` is this package.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:
+    # The import system asks for methods only, and `importlib.abc` takes 5 ms to import.
+    Loader = MetaPathFinder = object
 
 __all__ = ["install"]
 
@@ -24,12 +29,12 @@ _ALIAS = "tiktoken"
 _PLUGINS = "tiktoken_ext"
 _PACKAGE = __name__.rpartition(".")[0]
 
-# The native module has another name there.
+# tiktoken's name for the native module.
 _RENAMED = {"_tiktoken": "_core"}
 
 
-class _Loader(importlib.abc.Loader):
-    """Returns a module that is loaded already, and leaves it as it is."""
+class _Loader(Loader):
+    """Returns a loaded module unchanged."""
 
     def __init__(self, module: ModuleType):
         self._module = module
@@ -43,7 +48,7 @@ class _Loader(importlib.abc.Loader):
         module.__spec__ = self._spec
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder(MetaPathFinder):
     """Finds ``tiktoken.x`` as ``bpe_engine.x`` while `tiktoken` is `bpe_engine`."""
 
     def find_spec(
@@ -63,22 +68,25 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _PluginFolders:
-    """The ``__path__`` of `tiktoken_ext`: the folders of that name on the path at the time."""
+    """The ``__path__`` of `tiktoken_ext`: the folders of that name on the current path."""
 
     def __iter__(self) -> Iterator[str]:
         folders = (os.path.join(entry or os.curdir, _PLUGINS) for entry in sys.path)
         return filter(os.path.isdir, folders)
 
 
-class _NamespaceLoader(importlib.abc.Loader):
+class _NamespaceLoader(Loader):
     """Loads `tiktoken_ext` where no plugin is installed."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """Leaves the creation of the module to the import system."""
 
     def exec_module(self, module: ModuleType) -> None:
         module.__path__ = _PluginFolders()  # type: ignore[assignment]
 
 
-class _DistributionFinder(importlib.abc.MetaPathFinder):
-    """Finds what else is in tiktoken's distribution, when nobody else does."""
+class _DistributionFinder(MetaPathFinder):
+    """Finds the rest of tiktoken's distribution, if no other finder does."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -93,10 +101,10 @@ class _DistributionFinder(importlib.abc.MetaPathFinder):
         return None
 
     def find_distributions(self, context: Any = None) -> Iterable[Any]:
-        """As `importlib.metadata` asks, with a name or for all that there are."""
+        """Finds the distribution for `importlib.metadata`, by name or among all."""
         if not _is_ours(sys.modules.get(_ALIAS)):
             return []
-        # Costs more to import than the rest of the package; who asks has done it.
+        # Needs importlib.metadata, which is slow to import; the caller has imported it.
         from ._distribution import find
 
         return find(getattr(context, "name", None))
@@ -107,7 +115,7 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 
 def _is_watching(kind: type) -> bool:
-    """Whether a finder of this class is in line, perhaps of a copy that was imported before."""
+    """True if ``sys.meta_path`` has such a finder, perhaps from an earlier import."""
     return any(
         type(finder).__name__ == kind.__name__ and type(finder).__module__ == __name__
         for finder in sys.meta_path
@@ -115,7 +123,7 @@ def _is_watching(kind: type) -> bool:
 
 
 def watch() -> None:
-    """Puts one finder first in line and the other last, once."""
+    """Puts one finder first in ``sys.meta_path`` and the other last, once."""
     if not _is_watching(_Finder):
         sys.meta_path.insert(0, _Finder())
     if not _is_watching(_DistributionFinder):
@@ -123,12 +131,12 @@ def watch() -> None:
 
 
 def install() -> None:
-    """Makes ``import tiktoken`` give this package, in this process, from now on.
+    """Makes ``import tiktoken`` return this package for the rest of the process.
 
-    Call it before the libraries that import tiktoken are imported. Modules that have imported
-    the other package already keep what they have. Where tiktoken is not installed,
-    ``import tiktoken_ext.openai_public`` and ``importlib.metadata.version("tiktoken")`` work too:
-    the version is the one that this package is compatible with.
+    Call it before importing libraries that import tiktoken: modules that have imported tiktoken
+    keep it. If tiktoken is not installed, ``import tiktoken_ext.openai_public`` and
+    ``importlib.metadata.version("tiktoken")`` work too: the version is the one that this package
+    is compatible with.
 
     >>> import bpe_engine
     >>> bpe_engine.install()

@@ -1,4 +1,4 @@
-"""What is wrong with an argument, said in the words of the caller."""
+"""Checks arguments, and raises errors that name the argument and the value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Key = TypeVar("_Key", str, bytes)
 
 
 def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
-    """The value of an argument that says how many."""
+    """Returns an argument that is a count."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -21,7 +21,7 @@ def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
 
 
 def memory_size(name: str, value: SupportsIndex) -> int:
-    """The value of an argument that says how many bytes of memory."""
+    """Returns an argument that is a number of bytes."""
     try:
         return operator.index(value)
     except TypeError:
@@ -31,7 +31,7 @@ def memory_size(name: str, value: SupportsIndex) -> int:
 
 
 def truth(name: str, value: bool) -> bool:
-    """The value of an argument that is True or False, numpy's among them."""
+    """Returns an argument that is True or False, also numpy's."""
     if type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
@@ -54,19 +54,19 @@ def copied_dict(name: str, value: Mapping[_Key, int]) -> dict[_Key, int]:
 
 
 def copied_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]:
-    """A copy, in which every name is known to be one that text can hold."""
+    """Returns a copy, after checking that the names can occur in text."""
     copy = copied_dict("special_tokens", special_tokens)
     for name in copy:
         if isinstance(name, str) and any("\ud800" <= letter <= "\udfff" for letter in name):
             raise ValueError(
-                f"the name {name!r} in special_tokens holds a surrogate, which no text can have "
-                "in UTF-8; take another name"
+                f"the name {name!r} in special_tokens contains a surrogate, which UTF-8 cannot "
+                "represent; use another name"
             )
     return copy
 
 
 def shown(value: object) -> str:
-    """A value of the wrong type for a message: the type, and the value if it is short."""
+    """Describes a value of the wrong type: its type, and the value if it is short."""
     if value is None:
         return "None"
     kind, text = type(value).__name__, repr(value)
@@ -74,7 +74,7 @@ def shown(value: object) -> str:
 
 
 def numpy_for(method: str, instead: str) -> Any:
-    """The module numpy. Raises ImportError that names a method of Encoding which needs none."""
+    """Returns numpy, or raises an ImportError that names a method which does not need it."""
     try:
         import numpy
     except ImportError as error:

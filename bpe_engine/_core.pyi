@@ -1,4 +1,4 @@
-"""The native half of `bpe_engine`. Use `bpe_engine.Encoding`, which says what each method does."""
+"""The native module of `bpe_engine`, for internal use; `bpe_engine.Encoding` documents its methods."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -6,7 +6,7 @@ from typing import Any, Literal, final, overload
 
 from typing_extensions import disjoint_base
 
-from .prompt.segments import Segment
+from .prompt.segments import Origin, Segment
 
 __all__ = [
     "ConversationState",
@@ -15,15 +15,19 @@ __all__ = [
     "Encoding",
     "HfEncoding",
     "HfTokenizer",
+    "StreamPool",
+    "StreamStop",
     "TokenBuffer",
+    "TokenTable",
     "UnsupportedTokenizer",
+    "NameCounter",
     "NameFinder",
+    "PrefixCache",
     "arrange_rows",
     "audit_segments",
     "audit_tokens",
     "collect_segments",
     "copy_plain",
-    "count_pieces",
     "count_tokens",
     "disallowed_special_message",
     "hf_added_tokens",
@@ -44,6 +48,7 @@ __all__ = [
     "PieceCounts",
     "merge_counts",
     "train_bpe",
+    "work_done",
 ]
 
 _Allowed = str | Iterable[str]
@@ -97,13 +102,6 @@ class CoreBPE:
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
     ) -> TokenBuffer: ...
-    def encode_batch_to_buffer(
-        self,
-        texts: Iterable[str],
-        num_threads: int | None,
-        allowed_special: _Allowed,
-        disallowed_special: _Disallowed,
-    ) -> tuple[TokenBuffer, bytearray]: ...
     def encode_ragged(
         self,
         parts: list[Any],
@@ -137,7 +135,7 @@ class CoreBPE:
         from_left: bool,
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
-    ) -> tuple[int, int]: ...
+    ) -> int: ...
     def chunk(
         self,
         text: str,
@@ -154,10 +152,10 @@ class CoreBPE:
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]: ...
     def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]: ...
     def decode_batch(
-        self, batch: Iterable[Sequence[int]], errors: str, num_threads: int | None
+        self, batch: Iterable[Iterable[int]], errors: str, num_threads: int | None
     ) -> list[str]: ...
     def decode_bytes_batch(
-        self, batch: Iterable[Sequence[int]], num_threads: int | None
+        self, batch: Iterable[Iterable[int]], num_threads: int | None
     ) -> list[bytes]: ...
     @overload
     def decode_ragged(
@@ -168,6 +166,7 @@ class CoreBPE:
         self, values: Any, row_splits: Any, errors: None, num_threads: int | None
     ) -> list[bytes]: ...
     def token_byte_values(self) -> list[bytes]: ...
+    def fingerprint(self) -> str: ...
     def mergeable_ranks(self) -> dict[bytes, int]: ...
     def clear_cache(self) -> None: ...
     def set_caching(self, caching: bool) -> None: ...
@@ -179,13 +178,12 @@ class CoreBPE:
 
 @disjoint_base
 class Encoding:
-    """What `bpe_engine.Encoding` inherits. Use that one."""
+    """The native base class of `bpe_engine.Encoding`."""
 
     _core_bpe: CoreBPE
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """The ids of a text in which nothing is special: ``encode(text,
-        disallowed_special=())``.
+        """Encodes a text without special tokens, as ``encode(text, disallowed_special=())``.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
@@ -199,20 +197,20 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = ...,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
-        """The ids of a text.
+        """Encodes a text.
 
-        Special tokens control a model, and text from outside could use their names to the same
-        end. So the name of one in the text is an error unless you say what it is to be.
+        Special tokens control a model, and their names in untrusted text could do the same. So a
+        special token's name in the text raises an error by default.
 
         Args:
-            text: Any str. Surrogates are repaired: pairs are joined, lone ones become U+FFFD.
+            text: A str. Surrogate pairs are joined; lone surrogates become U+FFFD.
             allowed_special: The names that become special tokens: a set, or ``"all"``.
-            disallowed_special: The names that raise: any collection of str, or ``"all"`` for
-                every special token that is not allowed. Names in neither are ordinary text, so
-                ``()`` turns the check off.
+            disallowed_special: The names that raise an error: a collection of str, or ``"all"`` for
+                every special token that is not allowed. Other names are ordinary text, so ``()``
+                turns the check off.
 
         Raises:
-            ValueError: The text holds a disallowed name.
+            ValueError: The text contains a disallowed name.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -230,22 +228,136 @@ class TokenBuffer:
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
 
-# What bpe_engine.tokenizer needs.
+# For bpe_engine._tables.
+@final
+class TokenTable:
+    """The bytes that each id adds to a text, in one buffer, and the kind of each id.
+
+    ``table[id]`` is the bytes of an id, empty where there is not a token; ``len(table)`` is one more
+    than the largest id. The table never changes.
+    """
+
+    def __new__(cls, source: CoreBPE | HfTokenizer) -> TokenTable: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, id: int, /) -> bytes: ...
+    def kind(self, id: int) -> Literal["ordinary", "special", "absent"]:
+        """Returns the kind of an id: ``"ordinary"``, ``"special"`` for a token that decoding can skip,
+        or ``"absent"``.
+
+        Raises:
+            IndexError: The id is negative, or the table ends before it.
+        """
+    def ids(self, kind: Literal["ordinary", "special", "absent"]) -> list[int]:
+        """Returns the ids of one kind, in ascending order.
+
+        Raises:
+            ValueError: The kind is unknown.
+        """
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes of all ids, one after the other."""
+    @property
+    def offsets(self) -> memoryview:
+        """The start of each id in `buffer`, and the end of the last one, in 32-bit numbers."""
+    @property
+    def kinds(self) -> memoryview:
+        """The kind of each id in a byte: 0 absent, 1 ordinary, 2 special."""
+
+@final
+class StreamStop:
+    """The stop string that ended a stream."""
+
+    @property
+    def stop_index(self) -> int:
+        """The index of the stop string in the list given to `StreamPool.open`. If several end at
+        the same character, the longest one."""
+    @property
+    def id_index(self) -> int:
+        """The index of the id that completed the stop string; the first id of the stream is 0."""
+
+@final
+class StreamPool:
+    """Turns the ids of many requests into text as they arrive.
+
+    A stream gives complete characters only. Its texts joined are what ``decode`` returns for all
+    its ids: bytes that are not UTF-8 become U+FFFD, ids without a token are skipped by a tokenizer
+    file and refused by an encoding. Any number of threads may use a pool; each stream takes memory
+    for its stop strings, and for the text that it holds back.
+    """
+
+    def __new__(cls, source: CoreBPE | HfTokenizer) -> StreamPool: ...
+    def open(
+        self,
+        prompt_ids: Any = None,
+        *,
+        stop: Iterable[str] | None = None,
+        skip_special_tokens: bool = False,
+        min_chars: int = 0,
+    ) -> int:
+        """Opens a stream.
+
+        Args:
+            prompt_ids: The ids before the first of the stream, a list or an array. Their text is
+                not part of the stream. But a character that the prompt begins and the stream
+                completes belongs to the stream; if the stream does not complete it, it is left
+                out.
+            stop: Strings that end the stream, at most 65,536 bytes together. The stream ends where
+                one is complete first; its text ends before the longest that ends there. Text that
+                may still become a stop string is held back.
+            skip_special_tokens: Whether to leave special tokens out.
+            min_chars: The fewest characters to give at once. Fewer wait for a later step, or for
+                the end.
+
+        Returns:
+            The number of the stream, its slot. Numbers are not used again.
+
+        Raises:
+            TypeError, OverflowError, KeyError: An id is not one, as in ``decode``.
+            TypeError, ValueError: A stop string is not a str, is empty, or they are too long.
+        """
+    def step(self, slots: Any, ids: Any) -> tuple[list[str], list[StreamStop | None]]:
+        """Takes the next ids of streams: one call for each step of a model.
+
+        Args:
+            slots: The numbers of the streams, a list or an array.
+            ids: One id for each stream, in a list or an array; or a list of ids for each, in a list
+                of lists or arrays, or an array of two dimensions.
+
+        Returns:
+            For each stream, the text that is certain now; and None, or the stop string that ended
+            it. A stream that has ended ignores further ids and returns its stop string again.
+
+        Raises:
+            KeyError: A stream is not open, or an id is unknown to an encoding. Nothing is taken.
+            TypeError, OverflowError: As in ``decode``. Nothing is taken.
+            ValueError: There are not as many ids as streams. Nothing is taken.
+        """
+    def close(self, slot: int) -> str:
+        """Closes a stream.
+
+        Returns:
+            The text that is left: what was held back, and U+FFFD for an incomplete character.
+
+        Raises:
+            KeyError: The stream is not open.
+        """
+    def __len__(self) -> int:
+        """Returns the number of open streams."""
+
+# For bpe_engine.tokenizer.
 def encode_rows(
-    source: CoreBPE | HfTokenizer,
+    tokenizer: HfTokenizer,
     inputs: Iterable[Any],
     *,
     is_pretokenized: bool,
     add_special_tokens: bool,
-    truncation: tuple[int, int, str, str] | None,
-    padding: tuple[int | None, str, int | None, int, int, str] | None,
+    truncation: object | None,
+    padding: object | None,
     detailed: bool,
     overflow: bool,
     num_threads: int | None,
-    encode_special_tokens: bool = False,
-    post_processor: str | None = None,
-    allowed_special: _Allowed | None = None,
-    disallowed_special: _Disallowed = None,
+    allowed_special: _Allowed,
+    disallowed_special: _Disallowed,
 ) -> EncodedRows: ...
 def arrange_rows(
     input_ids: Iterable[Any],
@@ -253,8 +365,8 @@ def arrange_rows(
     token_type_ids: Iterable[Any] | None,
     attention_mask: Iterable[Any] | None,
     special_tokens_mask: Iterable[Any] | None,
-    truncation: tuple[int, int, str, str] | None,
-    padding: tuple[int | None, str, int | None, int, int, str] | None,
+    truncation: object | None,
+    padding: object | None,
 ) -> EncodedRows: ...
 
 @final
@@ -268,15 +380,20 @@ class EncodedRows:
     def encodings(self) -> list[HfEncoding]: ...
 
 # What bpe_engine.prompt needs.
-def encode_segments(core: CoreBPE, segments: Iterable[Any], is_joined: bool) -> list[int]: ...
+def encode_segments(
+    source: CoreBPE | HfTokenizer, segments: Iterable[Any], is_joined: bool
+) -> list[int]: ...
 def encode_segments_to_buffer(
-    core: CoreBPE, segments: Iterable[Any], is_joined: bool
+    source: CoreBPE | HfTokenizer, segments: Iterable[Any], is_joined: bool
 ) -> TokenBuffer: ...
 def audit_segments(
-    core: CoreBPE, segments: Iterable[Any], is_joined: bool
-) -> tuple[list[int], list[tuple[int, int]], bytearray]: ...
+    source: CoreBPE | HfTokenizer, segments: Iterable[Any], is_joined: bool
+) -> tuple[list[int], list[int], list[tuple[int, int]], bytearray]: ...
 def stable_prefix(
-    core: CoreBPE, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
+    source: CoreBPE | HfTokenizer,
+    text: str,
+    allowed_special: _Allowed,
+    disallowed_special: _Disallowed,
 ) -> tuple[list[int], int]: ...
 def copy_plain(value: Any, other: Callable[[Any], Any]) -> tuple[Any, int]: ...
 def collect_segments(
@@ -284,20 +401,29 @@ def collect_segments(
     traced: type[str],
     add: Callable[[tuple[Any, ...]], str],
     segment: type[Segment],
-    given: list[Segment],
+    given: list[tuple[Segment | None, Origin | None]],
+    turns: list[Origin],
     limit: int,
 ) -> list[Segment] | None: ...
 
 @final
 class NameFinder:
-    def __new__(cls, core: CoreBPE, names: list[str]) -> NameFinder: ...
+    def __new__(cls, source: CoreBPE | HfTokenizer, names: list[str]) -> NameFinder: ...
+    def is_current(self, source: CoreBPE | HfTokenizer) -> bool: ...
     def find(self, text: str) -> list[tuple[str, int, int]]: ...
-    def strip(self, texts: list[str]) -> list[str]: ...
+
+@final
+class NameCounter:
+    def __new__(cls, names: list[str]) -> NameCounter: ...
+    def count(self, parts: list[Any]) -> list[tuple[str, int, int]]: ...
 
 @final
 class ConversationState:
     def __new__(
-        cls, core: CoreBPE, allowed_special: _Allowed, disallowed_special: _Disallowed
+        cls,
+        source: CoreBPE | HfTokenizer,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
     ) -> ConversationState: ...
     def fork(self) -> ConversationState: ...
     def update_text(self, text: str) -> tuple[int, list[int]]: ...
@@ -307,10 +433,27 @@ class ConversationState:
     def __len__(self) -> int: ...
     def memory(self) -> int: ...
 
+@final
+class PrefixCache:
+    def __new__(
+        cls,
+        source: CoreBPE | HfTokenizer,
+        max_memory: int,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> PrefixCache: ...
+    def encode_text(self, text: str) -> list[int]: ...
+    def encode_text_to_buffer(self, text: str) -> TokenBuffer: ...
+    def encode_segments(self, segments: Iterable[Any]) -> list[int]: ...
+    def encode_segments_to_buffer(self, segments: Iterable[Any]) -> TokenBuffer: ...
+    def stats(self) -> tuple[int, int, int, int, int, int]: ...
+    def clear(self) -> None: ...
+
 def parse_ranks(contents: bytes, label: str) -> dict[bytes, int]: ...
 def disallowed_special_message(token: str) -> str: ...
+def work_done() -> int: ...
 
-# What vocab_tools needs.
+# For vocab_tools.
 def learn_merges(
     ranks: dict[bytes, int],
     words: Sequence[tuple[bytes, int]],
@@ -330,9 +473,6 @@ def count_tokens(core: CoreBPE, texts: list[str]) -> tuple[list[int], list[tuple
 def parse_rank_lines(
     contents: bytes,
 ) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
-def count_pieces(
-    pattern: str, texts: Sequence[str], *, nfc: bool = False
-) -> list[tuple[str, int]]: ...
 def audit_tokens(
     ranks: dict[bytes, int],
     pattern: str,
@@ -353,7 +493,6 @@ class PieceCounts:
     def training_memory(self) -> int: ...
     def totals(self) -> tuple[int, int, int, int]: ...
     def drop_rare(self, least: int) -> tuple[int, int]: ...
-    def write(self, path: str) -> None: ...
     def spill(self, path: str) -> None: ...
     def read(
         self, paths: Sequence[str], least: int = 1, most_memory: int | None = None
@@ -431,7 +570,15 @@ class HfEncoding:
 @disjoint_base
 class HfTokenizer:
     encode_special_tokens: bool
-    def __new__(cls, json: str | bytes | HfTokenizer) -> HfTokenizer: ...
+    def __new__(
+        cls,
+        json: str | bytes | HfTokenizer | CoreBPE,
+        special_tokens: dict[str, int] | None = None,
+    ) -> HfTokenizer: ...
+    def _core_bpe(self) -> CoreBPE | None: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def _decode_bytes(self, ids: Sequence[int], skip_special_tokens: bool) -> bytes: ...
     def to_str(self, pretty: bool = False) -> str: ...
     def encode(
         self,
@@ -445,6 +592,7 @@ class HfTokenizer:
         input: Iterable[Any],
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
+        *,
         num_threads: int | None = None,
     ) -> list[HfEncoding]: ...
     def encode_batch_fast(
@@ -452,8 +600,16 @@ class HfTokenizer:
         input: Iterable[Any],
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
+        *,
         num_threads: int | None = None,
     ) -> list[HfEncoding]: ...
+    def encode_ragged(
+        self,
+        parts: list[Any],
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> tuple[TokenBuffer, bytearray]: ...
     def post_process(
         self, encoding: HfEncoding, pair: HfEncoding | None = None, add_special_tokens: bool = True
     ) -> HfEncoding: ...
@@ -462,6 +618,7 @@ class HfTokenizer:
         self,
         sequences: Sequence[Sequence[int]],
         skip_special_tokens: bool = True,
+        *,
         num_threads: int | None = None,
     ) -> list[str]: ...
     def token_to_id(self, token: str) -> int | None: ...

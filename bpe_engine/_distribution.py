@@ -1,4 +1,4 @@
-"""What `importlib.metadata` says of tiktoken while this package stands in for it."""
+"""Provides tiktoken's metadata to `importlib.metadata` while this package replaces tiktoken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["TIKTOKEN_VERSION", "find"]
 
-# The version of tiktoken whose names, arguments and ids this package has.
+# The version of tiktoken that this package is compatible with.
 TIKTOKEN_VERSION = "0.14.0"
 
 
@@ -25,10 +25,10 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 def find(name: str | None) -> list[importlib.metadata.Distribution]:
-    """The stand-in, for a search for `name` or, with None, for all distributions there are."""
+    """Returns the replacement, in a search for `name` or, with None, for all distributions."""
     if name is not None and name.lower() == "tiktoken":
         return [_Distribution()]
-    # An installed one is found first, and there must not be two.
+    # An installed tiktoken is found first, and must be the only one.
     if name is None and isinstance(importlib.metadata.distribution("tiktoken"), _Distribution):
         return [_Distribution()]
     return []

@@ -1,7 +1,7 @@
-"""Byte pair encoding to play with: `tiktoken._educational`, over `reference`.
+"""Shows byte pair encoding step by step, with the names of `tiktoken._educational`.
 
-The merges of a text can be watched as they happen, and a small vocabulary trained. All of it is
-slow on purpose: each step looks at everything again. Needs the package `regex`.
+Prints the merges of a text as they happen, and trains small vocabularies. It is simple and slow,
+and needs the package `regex`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["SimpleBytePairEncoding", "bpe_encode", "bpe_train", "visualise_token
 # "color" is "colour"; None prints nothing.
 Visualise = Literal["colour", "color", "simple"] | None
 
-# Numbers of the 256 terminal colours, for the backgrounds of tokens.
+# Numbers of the 256 terminal colors, for the backgrounds of tokens.
 _BACKGROUNDS = (167, 179, 185, 77, 80, 68, 134)
 
 _GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -54,50 +54,52 @@ class SimpleBytePairEncoding:
         self._pat = regex.compile(pat_str)
 
     def encode(self, text: str, visualise: Visualise = "colour") -> list[int]:
-        """The ids of a text; `visualise` as in `bpe_encode`."""
+        """Returns the ids of a text; `visualise` as in `bpe_encode`."""
         ids: list[int] = []
         for piece in self._pat.findall(text):
             ids += bpe_encode(self.mergeable_ranks, piece.encode(), visualise)
         return ids
 
     def decode_bytes(self, tokens: Iterable[int]) -> bytes:
-        """The bytes that ids stand for. KeyError if one stands for no token."""
+        """Decodes ids to bytes; raises KeyError for an id that is not a token's."""
         return b"".join(self.decode_tokens_bytes(tokens))
 
     def decode(self, tokens: Iterable[int]) -> str:
-        """The text that ids stand for; what is not UTF-8 becomes U+FFFD."""
+        """Decodes ids to text; bytes that are not UTF-8 become U+FFFD."""
         return self.decode_bytes(tokens).decode(errors="replace")
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
-        """The bytes of each id. KeyError if one stands for no token."""
+        """Returns the bytes of each token; raises KeyError for an id that is not a token's."""
         return [self._decoder[id] for id in tokens]
 
     @staticmethod
     def train(training_data: str, vocab_size: int, pat_str: str) -> SimpleBytePairEncoding:
-        """An encoding with the ranks that `bpe_train` learns from a text."""
+        """Makes an encoding with the ranks that `bpe_train` learns from a text."""
         ranks = bpe_train(training_data, vocab_size, pat_str)
         return SimpleBytePairEncoding(pat_str=pat_str, mergeable_ranks=ranks)
 
     @staticmethod
     def from_tiktoken(encoding: str | Encoding) -> SimpleBytePairEncoding:
-        """The pattern and ranks of an encoding, given itself or by its name."""
+        """Makes an encoding with the pattern and ranks of another, given itself or by its name."""
         full = get_encoding(encoding) if isinstance(encoding, str) else encoding
-        return SimpleBytePairEncoding(pat_str=full._pat_str, mergeable_ranks=full._mergeable_ranks)
+        return SimpleBytePairEncoding(
+            pat_str=full.pattern, mergeable_ranks=dict(full.mergeable_ranks)
+        )
 
 
 def bpe_encode(
     mergeable_ranks: dict[bytes, int], input: bytes, visualise: Visualise = "colour"
 ) -> list[int]:
-    """The ids of one piece: the pair with the lowest rank is merged until there is none.
+    """Encodes one piece: merges the pair with the lowest rank until no pair is left.
 
     Args:
         mergeable_ranks: Token bytes and their ids.
         input: The bytes of the piece.
         visualise: How to print the tokens before the first merge and after each: ``"colour"``
-            or ``"color"`` for coloured backgrounds, ``"simple"`` for lists, None for not at all.
+            or ``"color"`` for colored backgrounds, ``"simple"`` for lists, None for not at all.
 
     Raises:
-        KeyError: A byte is no token.
+        KeyError: A byte is not a token.
 
     >>> bpe_encode({b"a": 0, b"b": 1, b"ab": 2}, b"abba", visualise=None)
     [2, 1, 0]
@@ -113,15 +115,15 @@ def bpe_encode(
 def bpe_train(
     data: str, vocab_size: int, pat_str: str, visualise: Visualise = "colour"
 ) -> dict[bytes, int]:
-    """Ranks for a vocabulary: the 256 bytes, then the most frequent pair, again and again.
+    """Learns the ranks of a vocabulary: the 256 bytes, then the most frequent pair, repeatedly.
 
-    Of pairs that are equally frequent, the one that comes first in the text is merged.
+    Of equally frequent pairs, the first in the text is merged.
 
     Args:
         data: The text to learn from.
-        vocab_size: How many tokens there should be.
+        vocab_size: The number of tokens.
         pat_str: The regular expression that cuts the text into pieces.
-        visualise: As in `bpe_encode`; what is printed is each merge and the first pieces.
+        visualise: As in `bpe_encode`; prints each merge and the first pieces.
 
     Raises:
         ValueError: `vocab_size` is below 256, or the text has no pair left to merge.
@@ -158,9 +160,9 @@ def bpe_train(
 
 
 def _join(parts: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
-    """`parts` with every occurrence of `pair` made one, from the left."""
+    """Joins every occurrence of `pair` in `parts`, from the left."""
     joined: list[bytes] = []
-    may_join = False  # whether the last of `joined` is a part that nothing was joined to
+    may_join = False  # False after a join: a part is joined once
     for part in parts:
         if may_join and (joined[-1], part) == pair:
             joined[-1] += part
@@ -179,14 +181,14 @@ def _show(parts: list[bytes], visualise: Visualise) -> None:
 
 
 def visualise_tokens(token_values: list[bytes]) -> None:
-    """Prints tokens in a line, each on a coloured background other than its neighbour's.
+    """Prints tokens in a line, neighbors on backgrounds of different colors.
 
-    Bytes of a character that a token cuts become U+FFFD.
+    Incomplete characters become U+FFFD.
     """
     characters, last = 0, None
     for token in token_values:
         shown = token.decode(errors="replace")
-        # The colour goes by the place in the text, so that a merge leaves those before it alone.
+        # The colour depends on the position in the text, so that a merge keeps those before it.
         place = characters % len(_BACKGROUNDS)
         if place == last:
             place = (place + 1) % len(_BACKGROUNDS)
@@ -196,7 +198,7 @@ def visualise_tokens(token_values: list[bytes]) -> None:
 
 
 def train_simple_encoding() -> SimpleBytePairEncoding:
-    """An encoding of 600 tokens learnt from the source of this module, with a demonstration."""
+    """Trains an encoding of 600 tokens on the source of this module, and shows it at work."""
     with open(__file__, encoding="utf-8") as file:
         encoding = SimpleBytePairEncoding.train(file.read(), 600, _GPT2_PATTERN)
     print("How 'the text of a token' is merged:")

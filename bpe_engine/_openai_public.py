@@ -1,6 +1,6 @@
-"""`tiktoken_ext.openai_public`, where tiktoken is not installed: the published encodings.
+"""Replaces tiktoken's plugin `tiktoken_ext.openai_public` if tiktoken is not installed.
 
-Each constructor returns the arguments of `Encoding`. Nothing is fetched.
+Each constructor returns the arguments of `Encoding`, without network access.
 """
 
 from __future__ import annotations

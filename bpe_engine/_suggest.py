@@ -1,4 +1,4 @@
-"""What to say to a name that is not known but may be a misspelling of one that is."""
+"""Suggests known names for a misspelt one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["did_you_mean"]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``" Did you mean 'x'?"``, or "" when no known name is close.
+    """Returns ``" Did you mean 'x'?"``, or "" if all known names are too different.
 
     >>> did_you_mean("o20k_base", ["gpt2", "o200k_base", "cl100k_base"])
     " Did you mean 'o200k_base'?"
@@ -17,11 +17,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("nonsense", ["gpt2"])
     ''
     """
-    # Costs more to import than the rest of the package, and only errors need it.
+    # Slow to import, and needed by errors only.
     import difflib
 
     spelled = {_plain(other): other for other in known}
-    # Longer names than any that is known are cut, so that the comparison stays cheap.
+    # Cut to the length of known names, so that the comparison stays cheap.
     plain = _plain(name)[:100]
     begun = [other for other in spelled if len(plain) > 2 and other.startswith(plain)]
     close = begun[:2] or difflib.get_close_matches(plain, spelled, n=2, cutoff=0.75)
@@ -30,5 +30,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """The name without what is easily confused: case, and the kinds of hyphen."""
+    """Removes differences that are easily confused: case, spaces, underscores."""
     return name.lower().replace("_", "-").replace(" ", "-")

@@ -1,31 +1,29 @@
-"""The encodings that are part of the package: what each is made of.
+"""Defines the encodings inside the package: vocabulary, pattern, special tokens, normalization.
 
-This is the one place to add to: a row in `BUILTIN` and, if its ranks are new, their file in
-``data/`` and its hash in `RANK_FILE_SHA256`. The build turns every rank file in ``data/`` into a
-vocabulary inside the native module; the registry, the command line and the tests go by `BUILTIN`.
+To add one, add a row to `BUILTIN` and, if its ranks are new, their file to ``data/`` and its hash
+to `RANK_FILE_SHA256`. The build turns every rank file in ``data/`` into a vocabulary inside the
+native module; the registry, the command line and the tests read `BUILTIN`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import patterns, qwen
+from . import patterns
 from ._core import CoreBPE
-
-if TYPE_CHECKING:
-    from .core import Encoding
+from .core import Encoding
 
 __all__ = ["BUILTIN", "RANK_FILE_SHA256", "BuiltIn"]
 
 
 class BuiltIn:
-    """What an encoding inside the package is made of.
+    """The definition of an encoding inside the package.
 
-    Called, it returns the arguments of `Encoding`, as a constructor in a plugin does; `encoding`
-    is the faster way to the same encoding, since it makes no dict of the ranks.
+    A call returns the arguments of `Encoding`, as a constructor in a plugin does. `encoding()`
+    makes the same encoding faster, without a dict of the ranks.
     """
 
-    # Not a dataclass: importing those takes a third of the time that importing this package takes.
+    # Not a dataclass, whose module would take a third of the time that `import bpe_engine` takes.
     def __init__(
         self,
         name: str,
@@ -51,12 +49,12 @@ class BuiltIn:
         }
         if self.explicit_n_vocab is not None:
             arguments["explicit_n_vocab"] = self.explicit_n_vocab
+        if self.normalization is not None:
+            arguments["normalization"] = self.normalization
         return arguments
 
     def encoding(self) -> Encoding:
-        """The encoding itself."""
-        from .core import Encoding
-
+        """Returns a new `Encoding`."""
         return Encoding._from_core(
             self.name,
             self._core_bpe(),
@@ -94,8 +92,26 @@ _HARMONY_SPECIAL = {
 }
 
 
-def _qwen(name: str, special_tokens: dict[str, int]) -> BuiltIn:
-    return BuiltIn(name, "qwen", qwen.PATTERN, special_tokens, qwen.NORMALIZATION)
+_QWEN_CHAT = [_END_OF_TEXT, "<|im_start|>", "<|im_end|>"]
+
+_QWEN2_5_NAMES = [
+    *_QWEN_CHAT,
+    *"""
+    <|object_ref_start|> <|object_ref_end|> <|box_start|> <|box_end|> <|quad_start|> <|quad_end|>
+    <|vision_start|> <|vision_end|> <|vision_pad|> <|image_pad|> <|video_pad|>
+    <tool_call> </tool_call>
+    <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|> <|repo_name|> <|file_sep|>
+    """.split(),
+]
+
+
+def _qwen(name: str, special_names: list[str]) -> BuiltIn:
+    """Three generations of Qwen share ranks, pattern and normalization; the names differ.
+
+    NFC comes before everything else: U+212A, the Kelvin sign, is encoded as the letter K.
+    """
+    special_tokens = {special: 151_643 + place for place, special in enumerate(special_names)}
+    return BuiltIn(name, "qwen", patterns.QWEN, special_tokens, "NFC")
 
 
 BUILTIN: dict[str, BuiltIn] = {
@@ -136,13 +152,19 @@ BUILTIN: dict[str, BuiltIn] = {
         ),
         BuiltIn("o200k_base", "o200k_base", patterns.O200K, _O200K_SPECIAL),
         BuiltIn("o200k_harmony", "o200k_base", patterns.O200K, _HARMONY_SPECIAL),
-        _qwen("qwen", qwen.SPECIAL_TOKENS),
-        _qwen("qwen2.5", qwen.QWEN2_5_SPECIAL_TOKENS),
-        _qwen("qwen3", qwen.QWEN3_SPECIAL_TOKENS),
+        # Qwen-7B and its relatives.
+        _qwen("qwen", [*_QWEN_CHAT, *(f"<|extra_{i}|>" for i in range(205))]),
+        # As in the tokenizer_config.json of Qwen2.5-7B-Instruct.
+        _qwen("qwen2.5", _QWEN2_5_NAMES),
+        # As in the tokenizer_config.json of Qwen3-8B; also for QwQ.
+        _qwen(
+            "qwen3",
+            [*_QWEN2_5_NAMES, "<tool_response>", "</tool_response>", "<think>", "</think>"],
+        ),
     ]
 }
 
-# The published rank files that the vocabularies inside the native module are made of.
+# The hashes of the published rank files, by vocabulary.
 RANK_FILE_SHA256 = {
     "r50k_base": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
     "p50k_base": "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",

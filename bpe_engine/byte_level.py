@@ -1,40 +1,53 @@
-"""The characters that stand for bytes in byte-level vocabularies: GPT-2's table.
+"""GPT-2's table, which writes each byte of a token as one printable character.
 
-A byte that is a printable Latin-1 character other than the space stands for itself; the others, in
-order, are the characters from U+0100 on.
+A byte that is a printable Latin-1 character other than the space is written as itself; the others,
+in order, are the characters from U+0100 on.
 """
 
 from __future__ import annotations
 
-__all__ = ["ORDER", "bytes_of", "text_of"]
+__all__ = ["ORDER", "bytes_of", "text_of", "try_bytes_of"]
 
 _PRINTABLE = [byte for byte in range(256) if chr(byte).isprintable() and byte != 0x20]
 _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
 
-#: All bytes, in the order in which such vocabularies number them.
+#: All bytes, in the order of their ids in such vocabularies.
 ORDER = _PRINTABLE + _OTHERS
 
 _CHARACTER_OF = {byte: chr(byte) for byte in _PRINTABLE}
 _CHARACTER_OF.update({byte: chr(256 + place) for place, byte in enumerate(_OTHERS)})
 _BYTE_OF = {character: byte for byte, character in _CHARACTER_OF.items()}
+_TEXT = "".join(_CHARACTER_OF[byte] for byte in range(256))
 
 
 def text_of(token: bytes) -> str:
-    """The characters that stand for these bytes.
+    """Writes bytes as characters.
 
     >>> text_of(b" hello")
     'Ġhello'
     """
-    return "".join([_CHARACTER_OF[byte] for byte in token])
+    return token.decode("latin-1").translate(_TEXT)
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes that these characters stand for.
+    """Reads bytes that are written as characters.
 
     Raises:
-        KeyError: A character stands for no byte.
+        KeyError: A character is not in the table.
 
     >>> bytes_of("Ġhello")
     b' hello'
     """
     return bytes([_BYTE_OF[character] for character in text])
+
+
+def try_bytes_of(text: str) -> bytes | None:
+    """Reads bytes that are written as characters; returns None if a character is not in the table.
+
+    >>> try_bytes_of("Ġhello"), try_bytes_of("▁hello")
+    (b' hello', None)
+    """
+    try:
+        return bytes_of(text)
+    except KeyError:
+        return None

@@ -1,4 +1,4 @@
-"""Columns of text, however they are stored, for native code: Arrow's are read in place."""
+"""Prepares columns of text for native code, which reads those of Arrow in place."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any
 
 __all__ = ["parts_of"]
 
+_ONE_COLUMN = 'texts must be one column, not a table; pick one, as in table["text"]'
+
 
 def parts_of(texts: Any) -> list[Any]:
-    """What `CoreBPE.encode_ragged` takes: lists of ``str``, and tuples with the buffers of an Arrow
-    array.
+    """Returns lists of ``str`` and the buffers of Arrow arrays, for `CoreBPE.encode_ragged`.
 
     Args:
         texts: ``str`` in a list or another iterable; a numpy array of strings; or a column of
-            pyarrow, pandas, polars or whatever else gives out Arrow data.
+            pyarrow, pandas, polars or another package that exports Arrow data.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The texts have another type.
+        ValueError: A column is damaged: its views, indices or offsets do not fit its buffers.
     """
     if isinstance(texts, (list, tuple)):
         return [list(texts)]
@@ -53,54 +55,66 @@ def _of_numpy(array: Any) -> list[Any]:
 
 def _is_arrow(texts: Any) -> bool:
     if str(getattr(texts, "dtype", "")) == "object":
-        return False  # A column of pandas that holds Python objects.
-    return hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
+        return False  # A pandas column of Python objects.
+    exports = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
+    return exports or has_arrow_array(texts)
+
+
+def has_arrow_array(column: Any) -> bool:
+    """True for a column of pandas 2, which exports no Arrow, when the array inside it does:
+    ``pyarrow.array(column)`` makes one."""
+    return hasattr(getattr(column, "array", None), "__arrow_array__")
 
 
 def _chunks(column: Any) -> list[Any] | None:
-    """The arrays of a column; None where pyarrow is missing."""
+    """Returns the arrays of a column as ``string`` or ``large_string``; None without pyarrow."""
     try:
         import pyarrow as pa
     except ImportError:
-        # Whoever has no pyarrow has a column of another package, which can be iterated over.
+        # Without pyarrow, it is a column of another package, which can be iterated over.
         return None
-    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
-        if isinstance(column, (pa.Table, pa.RecordBatch)):
-            raise TypeError('texts must be one column, not a table; pick one, as in table["text"]')
-        make = pa.chunked_array if hasattr(column, "__arrow_c_stream__") else pa.array
-        column = make(column)
-    types = pa.types
-    if types.is_struct(column.type):
-        raise TypeError('texts must be one column, not a table; pick one, as in table["text"]')
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.cast(column.type.storage_type)
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    elif types.is_run_end_encoded(column.type):
-        import pyarrow.compute
-
-        column = pyarrow.compute.run_end_decode(column)
-    if not _is_text(pa, column.type) and not types.is_null(column.type):
-        hint = (
-            "; cast it first: column.cast(pyarrow.string())" if _is_bytes(pa, column.type) else ""
-        )
-        raise TypeError(f"a column of texts must have the type string, not {column.type}{hint}")
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        column = column.cast(pa.large_string())
+    if isinstance(column, (pa.Table, pa.RecordBatch)):
+        raise TypeError(_ONE_COLUMN)
+    try:
+        if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+            make = pa.chunked_array if hasattr(column, "__arrow_c_stream__") else pa.array
+            column = make(column)
+        column.validate()
+        column = _as_strings(pa, column)
+    except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
+        raise ValueError(f"the column is damaged: {error}") from error
     return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def _is_text(pa: Any, type: Any) -> bool:
-    is_view = getattr(pa.types, "is_string_view", lambda type: False)
-    return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or is_view(type))
+def _as_strings(pa: Any, column: Any) -> Any:
+    types = pa.types
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        return column  # The bindings check these against their buffers, row by row.
+    # pyarrow converts without a check: views and indices that lie would read other memory.
+    column.validate(full=True)
+    if isinstance(column.type, pa.BaseExtensionType):
+        return _as_strings(pa, column.cast(column.type.storage_type))
+    if types.is_dictionary(column.type):
+        return _as_strings(pa, column.cast(column.type.value_type))
+    if types.is_run_end_encoded(column.type):
+        import pyarrow.compute
 
-
-def _is_bytes(pa: Any, type: Any) -> bool:
-    return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type))
+        return _as_strings(pa, pyarrow.compute.run_end_decode(column))
+    if types.is_null(column.type):
+        # The first null is an error: memory for more, which may be any number, is not needed.
+        return column.slice(0, 1).cast(pa.string())
+    if types.is_struct(column.type):
+        raise TypeError(_ONE_COLUMN)
+    is_view = getattr(types, "is_string_view", lambda type: False)
+    if not is_view(column.type):
+        is_bytes = types.is_binary(column.type) or types.is_large_binary(column.type)
+        hint = "; cast it first: column.cast(pyarrow.string())" if is_bytes else ""
+        raise TypeError(f"a column of texts must have the type string, not {column.type}{hint}")
+    return column.cast(pa.large_string())
 
 
 def _buffers(array: Any) -> list[tuple[Any, ...]]:
-    """The buffers of an array of strings, as `Column` of the bindings takes them."""
+    """Returns the buffers of a string array as `Column` in the bindings takes them."""
     if len(array) == 0:
         return []
     validity, offsets, values = (

@@ -1,4 +1,4 @@
-"""`Encoding`: text to token ids and back."""
+"""`Encoding`: turns text into token ids and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import operator
 import sys
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     AbstractSet,
@@ -29,25 +30,36 @@ from ._arguments import (
 )
 from ._core import CoreBPE, disallowed_special_message
 from ._core import Encoding as NativeEncoding
-from .prompt import encode as segment_encoding
+from ._tables import TableMethods
 from .prompt.conversation import Conversation, stable
+from .prompt.methods import PromptMethods
 from .stream import StreamDecoder
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .prompt.encode import Audit, OnControl
-    from .prompt.segments import Segment
     from .ragged import TokenBatch
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
-# No text has so many tokens, so that a larger limit means no more than this one.
+# No text has more tokens, so a larger limit has no further effect.
 _NO_LIMIT = sys.maxsize
 
 
-class Encoding(NativeEncoding):
+class _LazyRanks:
+    """Makes `Encoding._mergeable_ranks` on first use.
+
+    Not a `functools.cached_property`: before Python 3.12 that has a lock, which another thread may
+    hold when the process forks, and which then stays locked in the child.
+    """
+
+    def __get__(self, encoding: Encoding, owner: type[Encoding]) -> dict[bytes, int]:
+        encoding._mergeable_ranks = ranks = encoding._core_bpe.mergeable_ranks()
+        return ranks
+
+
+class Encoding(PromptMethods, TableMethods, NativeEncoding):
     """A vocabulary, a pattern and special tokens: text to token ids and back.
 
     An encoding never changes, and any number of threads may use one at once. Long texts are
@@ -62,24 +74,26 @@ class Encoding(NativeEncoding):
         mergeable_ranks: dict[bytes, int],
         special_tokens: dict[str, int],
         explicit_n_vocab: int | None = None,
+        normalization: str | None = None,
     ):
-        """An encoding of your own.
+        """Makes an encoding from a vocabulary, a pattern and special tokens.
 
         Args:
-            name: What to call it. Encodings with other special tokens should have other names.
+            name: The encoding's name. Encodings that differ should have different names.
             pat_str: The regular expression that cuts text into pieces. Tokens never cross the
                 border of a piece; text that it does not match is dropped.
             mergeable_ranks: Token bytes and their ids, which are also the order of merging:
                 lowest first. Ids may have gaps.
             special_tokens: The names of special tokens and their ids.
-            explicit_n_vocab: How many ids there should be. If given, ids must run from 0 to
-                ``explicit_n_vocab - 1`` without a gap. 0 is the same as None: nothing is checked.
+            explicit_n_vocab: The expected number of ids. If given, ids must run from 0 to
+                ``explicit_n_vocab - 1`` without a gap. None or 0 checks nothing.
+            normalization: "NFC" to normalize text first, as the encodings of Qwen do, or None.
 
         Raises:
-            TypeError: An argument has another type; the message names it.
-            ValueError: An id comes twice, a special token's name is empty, holds a surrogate or
-                its id is taken, the pattern does not compile, or ``explicit_n_vocab`` does not
-                add up.
+            TypeError: An argument has the wrong type; the message names it.
+            ValueError: An id occurs twice, a special token's name is empty, contains a surrogate
+                or has an id that is taken, the pattern does not compile, the ids do not match
+                ``explicit_n_vocab``, or the normalization is not supported.
 
         >>> letters = Encoding(
         ...     "letters",
@@ -91,15 +105,15 @@ class Encoding(NativeEncoding):
         [3, 2, 1, 0]
         """
         check_pattern("pat_str", pat_str)
-        # Copies: what the caller does to the dicts later must not show here.
+        # Copies: later changes to the caller's dicts must not show here.
         mergeable_ranks = copied_dict("mergeable_ranks", mergeable_ranks)
         special_tokens = copied_special_tokens(special_tokens)
         self._init(
             name,
-            CoreBPE(mergeable_ranks, special_tokens, pat_str),
+            CoreBPE(mergeable_ranks, special_tokens, pat_str, normalization),
             pat_str,
             special_tokens,
-            normalization=None,
+            normalization,
         )
         self._mergeable_ranks = mergeable_ranks
         if explicit_n_vocab:
@@ -131,8 +145,8 @@ class Encoding(NativeEncoding):
         special_tokens: dict[str, int],
         normalization: str | None = None,
     ) -> Encoding:
-        """An encoding around a native one that exists already, which must have been made with
-        the same pattern, special tokens and normalization."""
+        """Wraps a native encoding that was made with the same pattern, special tokens and
+        normalization."""
         self = cls.__new__(cls)
         self._init(name, core_bpe, pat_str, special_tokens, normalization)
         return self
@@ -153,7 +167,7 @@ class Encoding(NativeEncoding):
             )
 
     def __repr__(self) -> str:
-        return f"<Encoding {self.name!r}>"
+        return f"<Encoding {self.name!r} {self.fingerprint[:12]}>"
 
     # ---- Encoding (`encode` and `encode_ordinary` are native, in `NativeEncoding`) ----
 
@@ -165,14 +179,15 @@ class Encoding(NativeEncoding):
         disallowed_special: Literal["all"] | Collection[str] = "all",
         num_threads: int | None = 1,
     ) -> npt.NDArray[np.uint32]:
-        """The ids of a text as a numpy array of uint32, without making Python ints. Needs numpy.
+        """Returns the ids of a text as a numpy array of uint32, without making Python ints.
+
+        Needs numpy. Errors are those of `encode`.
 
         Args:
-            text, allowed_special, disallowed_special: As in `encode`, and so are the errors.
+            text, allowed_special, disallowed_special: As in `encode`.
             num_threads: How many threads may work on the text, or None for as many as the machine
-                runs at once. It pays from some 128 KB on; shorter texts, and texts and patterns
-                for which no harmless place to cut is known, are left to one thread. The ids are
-                the same.
+                runs at once. Texts under some 128 KB, and patterns without a known safe place to
+                cut, are left to one thread. The ids are the same.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -193,9 +208,9 @@ class Encoding(NativeEncoding):
         return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[no-any-return]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
-        """`encode_ordinary` of each text, on up to `num_threads` threads.
+        """Returns `encode_ordinary` of each text, on up to `num_threads` threads.
 
-        Where a subclass or an instance has an `encode_ordinary` of its own, that one is called.
+        An `encode_ordinary` that a subclass or an instance overrides is called instead.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").encode_ordinary_batch(["hello world", "goodbye"])
@@ -213,10 +228,10 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[list[int]]:
-        """`encode` of each text, on up to `num_threads` threads.
+        """Returns `encode` of each text, on up to `num_threads` threads.
 
-        An error in one text is raised; of several, that of the first text. Where a subclass or an
-        instance has an `encode` of its own, that one is called.
+        Raises the error of the first text that has one. An `encode` that a subclass or an instance
+        overrides is called instead.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").encode_batch(["hello world", "goodbye"])
@@ -235,73 +250,48 @@ class Encoding(NativeEncoding):
         return self._core_bpe.encode_batch(text, num_threads, allowed_special, disallowed_special)
 
     def _overrides(self, name: str) -> bool:
-        """Whether a subclass or this instance has a method of its own under this name."""
+        """True if a subclass or this instance overrides a method."""
         method = getattr(type(self), name, None)
         return name in self.__dict__ or method is not getattr(NativeEncoding, name)
 
     def encode_batch_to_numpy(
         self,
-        text: list[str],
-        *,
-        num_threads: int | None = 8,
-        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
-        disallowed_special: Literal["all"] | Collection[str] = "all",
-    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """`encode` of each text, on up to `num_threads` threads, as two numpy arrays.
-
-        The arguments and errors are those of `encode_batch`. Needs numpy.
-
-        Returns:
-            The ids of all texts one after the other (uint32), and ``len(text) + 1`` row splits
-            (int64): the ids of text ``i`` are ``ids[row_splits[i]:row_splits[i + 1]]``.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> ids, row_splits = gpt2.encode_batch_to_numpy(["hello world", "", "goodbye"])
-        >>> ids.tolist(), row_splits.tolist()
-        ([31373, 995, 11274, 16390], [0, 2, 2, 4])
-        """
-        np = numpy_for("encode_batch_to_numpy", "encode_batch")
-        buffer, splits = self._core_bpe.encode_batch_to_buffer(
-            text, num_threads, allowed_special, disallowed_special
-        )
-        ids = np.frombuffer(buffer, dtype=np.uint32)
-        return ids, np.frombuffer(splits, dtype=np.int64)
-
-    def encode_batch_ragged(
-        self,
         texts: Iterable[str],
-        num_threads: int | None = None,
         *,
+        num_threads: int | None = None,
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> TokenBatch:
-        """`encode` of each text, as rows of one numpy array. Needs numpy.
+        """Returns `encode` of each text as rows of one numpy array. Needs numpy.
 
         Args:
-            texts: A list of str; a numpy array of strings; or a column of strings: of pyarrow
-                (``string``, ``large_string``, chunked or not), pandas, polars or another package
-                that gives out Arrow data. With the extra ``arrow``, the text of such a column is
-                read where it is, and no str is made of it. Views and dictionaries are converted
-                first.
+            texts: A list of str; a numpy array of strings; or a column of strings from pyarrow,
+                pandas, polars or another package that exports Arrow data. With the extra
+                ``arrow``, text of the types ``string`` and ``large_string`` is read where it is,
+                and no str is made of it; views and dictionaries are converted first.
             num_threads: How many threads may work on the batch, or None for as many as the machine
                 runs at once. Small batches are left to fewer.
             allowed_special, disallowed_special: As in `encode`.
 
+        Returns:
+            A `TokenBatch`: ``values``, the ids of all texts (uint32), and ``row_splits``,
+            ``len(texts) + 1`` places in it (int64). Its rows are the texts.
+
         Raises:
-            TypeError: The texts are no list and no column of strings.
+            TypeError: `texts` is neither a list nor a column of strings.
             ValueError: A row is null, a row of a column is not UTF-8, a column's buffers do not fit
                 together, or a text holds a disallowed name.
 
         >>> import bpe_engine
-        >>> batch = bpe_engine.get_encoding("gpt2").encode_batch_ragged(["hello world", "", "a"])
-        >>> batch.values, batch.row_splits
-        (array([31373,   995,    64], dtype=uint32), array([0, 2, 2, 3]))
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> batch = gpt2.encode_batch_to_numpy(["hello world", "", "goodbye"])
+        >>> batch.values.tolist(), batch.row_splits.tolist()
+        ([31373, 995, 11274, 16390], [0, 2, 2, 4])
         """
+        np = numpy_for("encode_batch_to_numpy", "encode_batch")
         from .columns import parts_of
         from .ragged import TokenBatch
 
-        np = numpy_for("encode_batch_ragged", "encode_batch")
         buffer, splits = self._core_bpe.encode_ragged(
             parts_of(texts), num_threads, allowed_special, disallowed_special
         )
@@ -316,14 +306,14 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> tuple[list[int], list[list[int]]]:
-        """What a text that is still being written may become.
+        """Returns the stable ids of an unfinished text, and the possible completions of its rest.
 
         The arguments and errors are those of `encode`.
 
         Returns:
-            The ids that stay whatever is written next, which stand for a beginning of the text,
-            and every sequence of ids that the rest may turn into. Each covers the rest and ends
-            with the token that reaches its end or goes beyond it. Their order means nothing.
+            The ids of a prefix that stay the same whatever follows, and every sequence of ids that
+            the rest of the text may become. Each sequence covers the rest and ends with the token
+            that reaches or passes its end. Their order has no meaning.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -334,10 +324,10 @@ class Encoding(NativeEncoding):
         return self._core_bpe.encode_with_unstable(text, allowed_special, disallowed_special)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """The id of one token, special or not, given as text or as bytes.
+        """Returns the id of one token, special or not, given as text or as bytes.
 
         Raises:
-            KeyError: There is no such token.
+            KeyError: The token does not exist.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").encode_single_token("hello")
@@ -352,15 +342,14 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text, and where in it each stands.
+        """Returns the ids of a text, and the span of characters that each comes from.
 
         The arguments and errors are those of `encode`.
 
         Returns:
-            The ids, and for each the characters ``(start, end)`` of the text, as in
-            ``text[start:end]``. A token that holds only a part of a character has the whole one,
-            so that neighbours may overlap. Where the encoding normalizes text, the characters are
-            those of the text as it was given.
+            The ids, and for each a span ``(start, end)``, as in ``text[start:end]``. A token with
+            only some bytes of a character has the whole character, so spans may overlap. Spans
+            refer to the text as given, also where the encoding normalizes it.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").encode_with_offsets("hello world")
@@ -368,85 +357,11 @@ class Encoding(NativeEncoding):
         """
         return self._core_bpe.encode_with_offsets(text, allowed_special, disallowed_special)
 
-    # ---- Prompts of trusted and untrusted parts (in `bpe_engine.prompt`) ----
+    # ---- Prompts of trusted and untrusted parts (the others are in `PromptMethods`) ----
 
-    def encode_segments(
-        self,
-        segments: Iterable[Segment | tuple[Any, ...]],
-        *,
-        join: bool = True,
-        on_control: OnControl = "encode",
-        control: Collection[str] = (),
-    ) -> list[int]:
-        """The ids of a prompt in which text from outside can never become a special token.
-
-        Args:
-            segments: What `bpe_engine.prompt` makes: ``special``, ``trusted``, ``untrusted``,
-                ``tokens``, `render_chat`, `render_template`. Or tuples ``(text, allow_special)``
-                with False, True or a set of names. Special tokens are looked for inside one
-                segment only, before text is normalized.
-            join: Whether neighbouring text is encoded as one: then the ids are those of
-                ``encode("".join(texts), allowed_special="all")`` if no untrusted text holds a
-                special token's name. Otherwise nothing merges across the border of segments.
-            on_control: What is done with control strings in untrusted text: ``"encode"`` takes
-                them as ordinary text, ``"raise"`` raises ValueError, ``"strip"`` takes them out,
-                and a function gets a `ControlString` and returns what is put in its place, as
-                ordinary text. Untrusted neighbours count as one text.
-            control: More control strings than the special tokens.
-
-        Raises:
-            TypeError, ValueError: Something is wrong with a segment; the message names it.
-
-        >>> import bpe_engine
-        >>> from bpe_engine.prompt import special, untrusted
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.encode_segments([special("<|endoftext|>"), untrusted("hi<|endoftext|>")])
-        [50256, 5303, 27, 91, 437, 1659, 5239, 91, 29]
-        """
-        return segment_encoding.encode(self, segments, join, on_control, control)
-
-    def encode_segments_to_numpy(
-        self,
-        segments: Iterable[Segment | tuple[Any, ...]],
-        *,
-        join: bool = True,
-        on_control: OnControl = "encode",
-        control: Collection[str] = (),
-    ) -> npt.NDArray[np.uint32]:
-        """`encode_segments` as a numpy array of uint32. Needs numpy."""
-        return segment_encoding.encode_to_numpy(self, segments, join, on_control, control)
-
-    def count_segments(
-        self,
-        segments: Iterable[Segment | tuple[Any, ...]],
-        *,
-        join: bool = True,
-        on_control: OnControl = "encode",
-        control: Collection[str] = (),
-    ) -> int:
-        """How many ids `encode_segments` gives."""
-        return segment_encoding.count(self, segments, join, on_control, control)
-
-    def audit_segments(
-        self,
-        segments: Iterable[Segment | tuple[Any, ...]],
-        *,
-        join: bool = True,
-        control: Collection[str] = (),
-    ) -> Audit:
-        """The ids of `encode_segments`, where each comes from, and the control strings that stand
-        in untrusted text: see `Audit`.
-
-        >>> import bpe_engine
-        >>> from bpe_engine.prompt import special, untrusted
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> audit = gpt2.audit_segments([special("<|endoftext|>"), untrusted("<|endoftext|>")])
-        >>> audit.segments, audit.controls
-        ... # doctest: +NORMALIZE_WHITESPACE
-        ([0, 1, 1, 1, 1, 1, 1, 1],
-         [ControlString(token='<|endoftext|>', segment=1, offset=0)])
-        """
-        return segment_encoding.audit(self, segments, join, control)
+    @property
+    def _native_engine(self) -> CoreBPE:
+        return self._core_bpe
 
     def conversation(
         self,
@@ -454,8 +369,8 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> Conversation:
-        """The ids of a prompt that grows and changes, at the cost of what changed: see
-        `bpe_engine.prompt.Conversation`. The arguments are those of `encode`.
+        """Returns a `bpe_engine.prompt.Conversation`, which encodes a growing prompt at the cost of
+        its changes. The arguments are those of `encode`.
 
         >>> import bpe_engine
         >>> conversation = bpe_engine.get_encoding("gpt2").conversation()
@@ -471,8 +386,8 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> tuple[list[int], int]:
-        """The ids of a text that stay whatever follows it, as far as that is known, and how many
-        characters of the text they stand for. The arguments and errors are those of `encode`.
+        """Returns the ids that are known to stay whatever follows a text, and how many of its
+        characters they cover. The arguments and errors are those of `encode`.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").stable_prefix("hello world, how are y")
@@ -480,7 +395,7 @@ class Encoding(NativeEncoding):
         """
         return stable(self, text, allowed_special, disallowed_special)
 
-    # ---- Counting, cutting, looking ----
+    # ---- Counting, cutting, searching ----
 
     def count(
         self,
@@ -489,10 +404,10 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = (),
     ) -> int:
-        """How many tokens a text has, without making a list of them.
+        """Returns the number of tokens of a text, without making a list of them.
 
-        Unlike `encode` it does not raise on the names of special tokens, unless
-        `disallowed_special` asks for it: a name that is not allowed is counted as ordinary text.
+        Unlike `encode`, it raises on names of special tokens only if `disallowed_special` asks for
+        it: a name that is not allowed is counted as ordinary text.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").count("hello world")
@@ -508,10 +423,10 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = (),
     ) -> int | None:
-        """How many tokens a text has, or None if they are more than `limit`.
+        """Returns the number of tokens of a text, or None if it is over `limit`.
 
-        It stops as soon as that is known, so that a small limit on a huge text costs little. (A piece is
-        merged as a whole, however long, and text that is not NFC is normalized as a whole for ``qwen``.)
+        Stops as soon as the limit is passed, so a small limit on a huge text costs little. (A piece
+        is merged as a whole, and ``qwen`` normalizes text that is not NFC as a whole.)
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -529,10 +444,10 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = (),
     ) -> list[str]:
-        """The pieces that a text is cut into before tokens are looked for in each.
+        """Returns the pieces of a text, which are encoded one by one.
 
-        Allowed special tokens are pieces of their own. Where the encoding normalizes text, the
-        pieces are those of the normalized text.
+        Each allowed special token is a piece. Where the encoding normalizes text, the pieces are
+        those of the normalized text.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")
@@ -549,19 +464,20 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = (),
     ) -> str:
-        """As much of a text as fits into a number of tokens.
+        """Truncates text to at most `max_tokens` tokens.
+
+        Keeps a prefix (suffix) that ends (begins) where a token of the text's own encoding ends
+        and that encodes to at most `max_tokens` tokens. Text that fits is returned as it is.
+        Characters, surrogate pairs, allowed special tokens and characters that normalization
+        rewrites together are not cut apart; if the first (last) of them does not fit, nothing is
+        kept. If no word or number ends in the 4,096 bytes before a suffix (as in a ruler or a very
+        long word), it may begin inside a token of the text.
 
         Args:
             text: The text.
-            max_tokens: How many tokens the result may have when it is encoded.
-            side: Where text is cut off: ``"right"`` returns the longest prefix that fits,
-                ``"left"`` the longest suffix. Surrogate pairs are not cut apart. Among more than
-                64 characters in which no word or number ends (a ruler, a very long word) it is
-                cut where one character more would be too much, although a still longer part may
-                fit. So it is where finding the longest takes much more work than encoding it, as in
-                long runs of marks that normalization puts in another order.
-            allowed_special, disallowed_special: As in `count`. The result may end inside the name
-                of an allowed special token, which is ordinary text then.
+            max_tokens: The largest number of tokens of the result when it is encoded.
+            side: The side that is cut off: ``"right"`` keeps a prefix, ``"left"`` a suffix.
+            allowed_special, disallowed_special: As in `count`.
 
         Raises:
             ValueError: `max_tokens` is negative, or `side` is something else.
@@ -574,10 +490,10 @@ class Encoding(NativeEncoding):
         max_tokens = min(whole_number("max_tokens", max_tokens), _NO_LIMIT)
         if side not in ("right", "left"):
             raise ValueError(f"side must be 'right' or 'left', not {side!r}")
-        start, end = self._core_bpe.truncate(
+        kept = self._core_bpe.truncate(
             text, max_tokens, side == "left", allowed_special, disallowed_special
         )
-        return text[start:end]
+        return text[:kept] if side == "right" else text[len(text) - kept :]
 
     def chunk(
         self,
@@ -588,20 +504,20 @@ class Encoding(NativeEncoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = (),
     ) -> list[str]:
-        """A text in chunks that fit into a number of tokens.
+        """Cuts text into chunks of at most `max_tokens` tokens each.
 
         Args:
             text: The text.
-            max_tokens: How many tokens each chunk may have when it is encoded.
-            overlap: How many tokens at the end of a chunk the next one may begin with again.
-            allowed_special, disallowed_special: As in `count`. No chunk is cut inside an allowed
-                special token.
+            max_tokens: The largest number of tokens of a chunk when it is encoded.
+            overlap: The largest number of tokens at the end of a chunk that the next one repeats.
+            allowed_special, disallowed_special: As in `count`. Allowed special tokens are not cut
+                apart.
 
         Returns:
-            Slices of the text, cut between characters, each as long as fits but for what
-            `truncate` says of long stretches and of text that needs many tries; the longer such
-            a text, the fewer. Without overlap they are the text when they are joined; of an
-            empty text there are none.
+            Slices of the text that end where tokens of the text's own encoding end. Without
+            overlap they are the text when they are joined; an empty text has none. Characters
+            that share a token, or that normalization rewrites together, are cut apart only if
+            they do not fit into one chunk.
 
         Raises:
             ValueError: `max_tokens` is not positive or too small for a character of the text, or
@@ -625,13 +541,13 @@ class Encoding(NativeEncoding):
         return [text[start:end] for start, end in spans]
 
     def is_canonical(self, tokens: Sequence[int]) -> bool:
-        """Whether encoding the text of these ids gives these ids.
+        """True if decoding and encoding these ids gives the same ids.
 
-        Special tokens among them count as special tokens, everything else as ordinary text. Ids
-        whose bytes are not UTF-8 are never canonical.
+        Special tokens are encoded as special tokens, all else as ordinary text. Ids whose bytes
+        are not UTF-8 are never canonical.
 
         Raises:
-            KeyError: An id stands for no token.
+            KeyError: An id is not a token's.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -641,9 +557,9 @@ class Encoding(NativeEncoding):
         return self._core_bpe.is_canonical(tokens)
 
     def find_special(self, text: str) -> list[tuple[str, int, int]]:
-        """The names of special tokens in a text: ``(name, start, end)`` of each, in characters.
+        """Returns ``(name, start, end)`` of each special token's name in a text, in characters.
 
-        Where names overlap, the leftmost counts, and of those that start together the longest.
+        Of overlapping names, the leftmost counts; of those that start together, the longest.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").find_special("a<|endoftext|>")
@@ -654,11 +570,11 @@ class Encoding(NativeEncoding):
     # ---- Decoding ----
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """The bytes that ids stand for.
+        """Decodes ids to bytes.
 
         Raises:
-            KeyError: An id stands for no token.
-            OverflowError: A number cannot be an id.
+            KeyError: An id is not a token's.
+            OverflowError: A number is outside the range of ids.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_bytes([31373, 995])
@@ -667,17 +583,17 @@ class Encoding(NativeEncoding):
         return self._core_bpe.decode_bytes(tokens)
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """The text that ids stand for.
+        """Decodes ids to text.
 
         Args:
             tokens: A list, tuple, numpy array or other sequence of ids.
-            errors: What to do with bytes that are not UTF-8, as for ``bytes.decode``. By default
-                they become U+FFFD, so that decoding may lose something.
+            errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
+                become U+FFFD, which loses information.
 
         Raises:
-            KeyError: An id stands for no token.
-            OverflowError: A number cannot be an id.
-            UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
+            KeyError: An id is not a token's.
+            OverflowError: A number is outside the range of ids.
+            UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
@@ -687,10 +603,10 @@ class Encoding(NativeEncoding):
         return self._core_bpe.decode(tokens, errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """The bytes of one id, special or not.
+        """Returns the bytes of one token, special or not.
 
         Raises:
-            KeyError: The id stands for no token.
+            KeyError: The id is not a token's.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
@@ -699,7 +615,7 @@ class Encoding(NativeEncoding):
         return self._core_bpe.decode_single_token_bytes(token)
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
-        """The bytes of each id.
+        """Returns the bytes of each token.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_tokens_bytes([31373, 995])
@@ -708,13 +624,13 @@ class Encoding(NativeEncoding):
         return self._core_bpe.decode_tokens_bytes(tokens)
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
-        """The text that ids stand for, and the character at which each token starts.
+        """Decodes ids to text, and returns the index of the character at which each token starts.
 
         A token that starts inside a character has the index of that character. Bytes that are
         not UTF-8 become U+FFFD, as in `decode`.
 
         Raises:
-            KeyError: An id stands for no token.
+            KeyError: An id is not a token's.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_with_offsets([31373, 995])
@@ -729,8 +645,9 @@ class Encoding(NativeEncoding):
         errors: str = "replace",
         num_threads: int = 8,
     ) -> list[str]:
-        """`decode` of each sequence of ids, on up to `num_threads` threads. A `TokenBatch` is read
-        as it is.
+        """Returns `decode` of each row of ids, on up to `num_threads` threads.
+
+        The rows of a `TokenBatch` are read without a copy.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_batch([[31373, 995], [11274, 16390]])
@@ -741,13 +658,12 @@ class Encoding(NativeEncoding):
             return self._core_bpe.decode_ragged(
                 ragged.values, ragged.row_splits, errors, num_threads
             )
-        return self._core_bpe.decode_batch(batch, errors, num_threads)  # type: ignore[arg-type]
+        return self._core_bpe.decode_batch(batch, errors, num_threads)
 
     def decode_bytes_batch(
         self, batch: Sequence[Sequence[int]] | TokenBatch, *, num_threads: int = 8
     ) -> list[bytes]:
-        """`decode_bytes` of each sequence of ids, on up to `num_threads` threads. A `TokenBatch` is
-        read as it is.
+        """Returns `decode_bytes` of each row of ids, as `decode_batch` does.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_bytes_batch([[31373, 995]])
@@ -755,12 +671,12 @@ class Encoding(NativeEncoding):
         """
         if (ragged := _as_ragged(batch)) is not None:
             return self._core_bpe.decode_ragged(ragged.values, ragged.row_splits, None, num_threads)
-        return self._core_bpe.decode_bytes_batch(batch, num_threads)  # type: ignore[arg-type]
+        return self._core_bpe.decode_bytes_batch(batch, num_threads)
 
     def stream_decoder(
         self, errors: str = "replace", prompt: int | Sequence[int] = ()
     ) -> StreamDecoder:
-        """A decoder for ids that arrive one by one; see `StreamDecoder`.
+        """Returns a `StreamDecoder`, for ids that arrive one by one.
 
         Args:
             errors: As in `decode`.
@@ -775,16 +691,16 @@ class Encoding(NativeEncoding):
         return StreamDecoder(self, errors=errors, prompt=prompt)
 
     def clear_cache(self) -> None:
-        """Forgets what the engine remembers of texts it has seen. Results do not depend on it."""
+        """Empties the caches of pieces. Results do not depend on them."""
         self._core_bpe.clear_cache()
 
     def set_caching(self, caching: bool) -> None:
-        """Turns the memory for pieces of text on or off, and forgets what is in it.
+        """Turns the caches of pieces on or off, and empties them.
 
-        It is on to begin with, unless the environment variable ``BPE_ENGINE_CACHE`` is ``off``
-        when the encoding is made. With it, text that was seen before takes less time, so that
-        one user could find out by timing whether another one sent the same words. Turn it off
-        where that matters: results stay the same, and the memory of the caches is given back.
+        They are on unless the environment variable ``BPE_ENGINE_CACHE`` is ``off`` when the
+        encoding is made. Text that is cached takes less time, so one user could learn by timing
+        whether another one sent the same words. Turn the caches off where that matters: results
+        stay the same, and the memory is freed.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -797,25 +713,24 @@ class Encoding(NativeEncoding):
 
     @property
     def is_caching(self) -> bool:
-        """Whether the engine remembers pieces of the texts it sees; see `set_caching`."""
+        """True if pieces of text are cached; see `set_caching`."""
         return self._core_bpe.is_caching
 
     def set_cache_size(self, size: int) -> None:
-        """Sets how much memory the engine may take for pieces of text, and forgets what is in it.
+        """Sets the size of each cache of pieces, and empties the caches.
 
-        The size is that of one cache. Each call has one to itself, so there are as many as there
-        were calls at the same time, 16 at most. The default of 8 MiB is what processors have near;
-        for texts of several MB with many different words (Chinese, many languages) that are encoded
-        more than once, 64 MiB take less time. Results are the same with any size. The
-        environment variable ``BPE_ENGINE_CACHE_SIZE`` sets it when an encoding is made: a number of
-        bytes, or one of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
+        Each concurrent call uses its own cache, up to 16. The default of 8 MiB fits the cache of a
+        processor; for texts of several MB with many different words (Chinese, many languages)
+        that are encoded more than once, 64 MiB take less time. Results are the same with any size.
+        The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when an encoding is made: a
+        number of bytes, or of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
 
         Args:
             size: Bytes, from 65,536 (64 KiB) to 1,073,741,824 (1 GiB); rounded down to a power
                 of two.
 
         Raises:
-            ValueError: The size is too small or too large. To have no cache, use `set_caching`.
+            ValueError: The size is too small or too large. To turn caches off, use `set_caching`.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -828,18 +743,67 @@ class Encoding(NativeEncoding):
 
     @property
     def cache_size(self) -> int:
-        """The memory of one cache in bytes, a power of two; see `set_cache_size`."""
+        """The size of one cache in bytes, a power of two; see `set_cache_size`."""
         return self._core_bpe.cache_size
 
     # ---- The vocabulary ----
 
+    @property
+    def pattern(self) -> str:
+        """The regular expression that cuts text into pieces."""
+        return self._pat_str
+
+    @property
+    def normalization(self) -> str | None:
+        """The Unicode normalization form that text is brought into first: "NFC" or None.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("qwen").normalization
+        'NFC'
+        """
+        return self._normalization
+
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """The names and ids of the special tokens, read-only.
+
+        >>> import bpe_engine
+        >>> dict(bpe_engine.get_encoding("gpt2").special_tokens)
+        {'<|endoftext|>': 50256}
+        """
+        return MappingProxyType(self._special_tokens)
+
+    @property
+    def mergeable_ranks(self) -> Mapping[bytes, int]:
+        """The bytes and ids of all tokens but the special ones, read-only.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").mergeable_ranks[b" world"]
+        995
+        """
+        return MappingProxyType(self._mergeable_ranks)
+
     def token_byte_values(self) -> list[bytes]:
-        """The bytes of every token that is no special token, sorted."""
+        """Returns the bytes of all tokens but the special ones, sorted."""
         return self._core_bpe.token_byte_values()
 
     @property
+    def fingerprint(self) -> str:
+        """The encoding's fingerprint: a SHA-256, in hexadecimal, of all that decides its ids.
+
+        Encodings with the same pattern, ranks, special tokens and normalization have the same one,
+        on every machine and in every version. The name is not in it. Computed on first use.
+
+        >>> import bpe_engine
+        >>> gpt2, r50k = bpe_engine.get_encoding("gpt2"), bpe_engine.get_encoding("r50k_base")
+        >>> gpt2.fingerprint == r50k.fingerprint, gpt2
+        (True, <Encoding 'gpt2' bc98d100a6f5>)
+        """
+        return self._core_bpe.fingerprint()
+
+    @property
     def eot_token(self) -> int:
-        """The id of ``<|endoftext|>``. KeyError if the encoding has none."""
+        """The id of ``<|endoftext|>``; raises KeyError if the encoding lacks it."""
         return self._special_tokens["<|endoftext|>"]
 
     @functools.cached_property
@@ -848,7 +812,7 @@ class Encoding(NativeEncoding):
         return set(self._special_tokens)
 
     def is_special_token(self, token: int) -> bool:
-        """Whether this is the id of a special token.
+        """True if `token` is the id of a special token.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").is_special_token(50256)
@@ -864,32 +828,30 @@ class Encoding(NativeEncoding):
         """One more than the largest id: ``max_token_value + 1``."""
         return self.max_token_value + 1
 
-    @functools.cached_property
-    def _mergeable_ranks(self) -> dict[bytes, int]:
-        # An instance made from a dict has that dict here; this one is made when it is asked for.
-        return self._core_bpe.mergeable_ranks()
+    # An instance made from a dict has that dict under this name.
+    _mergeable_ranks = _LazyRanks()
 
-    # ---- Private, but used by others ----
+    # ---- Private in tiktoken, but used by programs ----
 
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
-        """The ids of a text that is taken as one piece. No special tokens."""
+        """Encodes a text as one piece, without special tokens."""
         return self._core_bpe.encode_single_piece(text_or_bytes)
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
-        """`encode_ordinary` with the pieces cut by the package `regex`. For comparison."""
+        """`encode_ordinary` with pieces from the package `regex`, for comparison."""
         import regex  # type: ignore[import-untyped,unused-ignore]
 
         pieces = regex.findall(self._pat_str, text)
         return [id for piece in pieces for id in self._core_bpe.encode_single_piece(piece)]
 
     def _encode_bytes(self, text: bytes) -> list[int]:
-        """The ids of bytes that need not be UTF-8."""
+        """Encodes bytes that need not be UTF-8."""
         return self._core_bpe._encode_bytes(text)
 
     # ---- Pickle and copy ----
 
     def __getstate__(self) -> object:
-        # Encodings that the other side can get by name travel as their name.
+        # Encodings from the registry are pickled as their names.
         if self is _named.get(self.name):
             return self.name
         return {
@@ -918,7 +880,7 @@ class Encoding(NativeEncoding):
 
 
 def _as_ragged(batch: object) -> TokenBatch | None:
-    """The batch if it is a `TokenBatch`. Nobody has one who did not import its module."""
+    """Returns a `TokenBatch` or None, without importing the module of that class."""
     module = sys.modules.get(f"{__package__}.ragged")
     return batch if module is not None and isinstance(batch, module.TokenBatch) else None
 
@@ -932,17 +894,17 @@ def _on_threads(
         return list(executor.map(encode, texts))
 
 
-# The encodings that have been made by name, and what gets one by name.
+# The encodings made by name, and the function that gets one.
 _named: Mapping[str, Encoding] = {}
 _get_encoding: Callable[[str], Encoding]
 
 
 def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]) -> None:
-    """Says where pickles find encodings by name. `registry` does, when it is imported."""
+    """Sets where pickles find encodings by name; called by `registry`."""
     global _named, _get_encoding
     _named, _get_encoding = named, get
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:
-    """Raises the ValueError for the name of a special token that may not be in a text."""
+    """Raises the ValueError for a special token's name in a text where it is disallowed."""
     raise ValueError(disallowed_special_message(token))

@@ -1,13 +1,13 @@
-"""Rank files: reading, writing, and making encodings of them.
+"""Reads and writes rank files, and makes encodings from them.
 
-A ``.tiktoken`` file has a line ``base64(token bytes) SPACE rank`` for each token. Files packed
-with gzip are read as well. Nothing that is larger than ``max_bytes``, as it is or unpacked, gets
-into memory.
+A ``.tiktoken`` file has a line ``base64(token bytes) SPACE rank`` for each token, and may be
+packed with gzip. At most ``max_bytes`` of a file, packed or unpacked, are read into memory.
 """
 
 from __future__ import annotations
 
 import base64
+import errno
 import gzip
 import hashlib
 import io
@@ -17,14 +17,16 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, Union
+from typing import Any, BinaryIO, NamedTuple, Union
 
 from . import _core, byte_level
 from ._arguments import check_pattern, copied_special_tokens
 from ._suggest import did_you_mean
-
-if TYPE_CHECKING:
-    from .core import Encoding
+from .builtin import BUILTIN
+from .core import Encoding
+from .published import may_be_published, published_name
+from .registry import get_encoding, list_encoding_names
+from .sidecar import beside, read_sidecar
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -34,31 +36,32 @@ __all__ = [
     "dump_tiktoken_bpe",
     "load_encoding",
     "load_tiktoken_bpe",
+    "open_encoding",
     "read_file",
     "read_file_cached",
 ]
 
 
-# How large a file may be unless the caller says otherwise: 70 times the largest published one.
+# The default limit on the size of a file: 70 times the largest published one.
 MAX_BYTES = 1 << 28
 
 _CHUNK = 1 << 20
 
-# Seconds to wait for a connection, and for the next bytes over it.
+# Seconds to wait for a connection, and then for each next part.
 _TIMEOUT = (10, 60)
 
 
 def read_file(blobpath: str, *, max_bytes: int = MAX_BYTES) -> bytes:
-    """The bytes of a file: a local path, an ``http(s)://`` address (needs the package
-    `requests`), or any other address that the package `blobfile` reads.
+    """Returns the bytes of a file.
 
     Args:
-        blobpath: A path or an address.
-        max_bytes: How many bytes the file may have; 256 MiB by default.
+        blobpath: A local path; an ``http(s)://`` address, which needs the package `requests`; or
+            another address, which needs the package `blobfile`.
+        max_bytes: The largest size to read; 256 MiB by default.
 
     Raises:
         OSError: The file cannot be read, or the network does not answer.
-        ValueError: The file has more than `max_bytes`.
+        ValueError: The file is larger than `max_bytes`.
         ImportError: The package that the address needs is not installed.
     """
     if _is_local(blobpath):
@@ -82,13 +85,13 @@ def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
 
 
 def _join(chunks: Iterable[bytes], path: str, max_bytes: int) -> bytes:
-    """The chunks of a file as one; ValueError as soon as they are more than `max_bytes`."""
+    """Joins the chunks of a file; raises ValueError as soon as they exceed `max_bytes`."""
     contents, size = [], 0
     for chunk in chunks:
         size += len(chunk)
         if size > max_bytes:
             raise ValueError(
-                f"{path} holds more than {max_bytes:,} bytes, too many for a rank file; if that "
+                f"{path} has more than {max_bytes:,} bytes, too many for a rank file; if that "
                 "is right, pass a larger max_bytes"
             )
         contents.append(chunk)
@@ -115,7 +118,7 @@ def _blobfile(path: str) -> Any:
 
 
 def check_hash(data: bytes, expected_hash: str) -> bool:
-    """Whether the sha256 of `data`, in hexadecimal, is `expected_hash`.
+    """True if the sha256 of `data` is `expected_hash`, in hexadecimal.
 
     >>> check_hash(b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
     True
@@ -127,29 +130,28 @@ def _require_hash(data: bytes, expected_hash: str | None, path: str) -> None:
     if expected_hash and not check_hash(data, expected_hash):
         raise ValueError(
             f"the sha256 of {path} is {hashlib.sha256(data).hexdigest()}, not the expected "
-            f"{expected_hash}; the file is damaged or another version: get it again, or correct "
-            "the hash"
+            f"{expected_hash}; the file is damaged or another version: download it again, or "
+            "correct the hash"
         )
 
 
 def read_file_cached(
     blobpath: str, expected_hash: str | None = None, *, max_bytes: int = MAX_BYTES
 ) -> bytes:
-    """`read_file`, with a copy of what came over the network kept on disk.
+    """Returns `read_file`, and keeps a copy on disk of a file that came over the network.
 
-    The copy is kept in ``TIKTOKEN_CACHE_DIR``, else in ``DATA_GYM_CACHE_DIR``, else in
-    ``data-gym-cache`` in the directory for temporary files; an empty variable turns that off. Its
-    name is the sha1 of the address. A copy with the wrong hash is fetched again. Local files are
-    read where they are.
+    Copies are kept in ``TIKTOKEN_CACHE_DIR``, else in ``DATA_GYM_CACHE_DIR``, else in
+    ``data-gym-cache`` in the directory for temporary files; an empty variable turns this off. A
+    copy is named by the sha1 of its address, and fetched again if its hash is wrong.
 
     Args:
-        blobpath: A path or an address.
+        blobpath: A path or an address, as in `read_file`.
         expected_hash: The sha256 of the contents, in hexadecimal.
-        max_bytes: How many bytes the file may have; 256 MiB by default.
+        max_bytes: The largest size to read; 256 MiB by default.
 
     Raises:
-        ValueError: The contents have another hash, or are more than `max_bytes`.
-        OSError: The file cannot be read, or a directory that was asked for cannot be written.
+        ValueError: The contents have another hash, or are larger than `max_bytes`.
+        OSError: The file cannot be read, or the directory that a variable names cannot be written.
     """
     directory, asked_for = _cache_directory()
     if _is_local(blobpath) or not directory:
@@ -175,7 +177,7 @@ def read_file_cached(
 
 
 def _cache_directory() -> tuple[str, bool]:
-    """Where copies are kept ("" for nowhere), and whether the user asked for it."""
+    """Returns where copies are kept ("" for nowhere), and whether a variable names it."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
             return os.environ[variable], True
@@ -183,7 +185,7 @@ def _cache_directory() -> tuple[str, bool]:
 
 
 def _write_at_once(path: str, contents: bytes) -> None:
-    """Writes a file so that nobody ever sees half of it."""
+    """Writes a file atomically."""
     unfinished = f"{path}.{os.urandom(8).hex()}.tmp"
     try:
         with open(unfinished, "wb") as file:
@@ -196,7 +198,7 @@ def _write_at_once(path: str, contents: bytes) -> None:
 
 
 def _unpack(contents: bytes, path: str, max_bytes: int) -> bytes:
-    """`contents`, or what they unpack to if they are packed with gzip."""
+    """Returns `contents`, unpacked if they are packed with gzip."""
     if not contents.startswith(b"\x1f\x8b"):
         return contents
     try:
@@ -204,15 +206,15 @@ def _unpack(contents: bytes, path: str, max_bytes: int) -> bytes:
             return _join(_chunks(file), f"{path}, unpacked,", max_bytes)
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(
-            f"{path} is a damaged gzip file ({error}); get it again, or unpack it yourself"
+            f"{path} is a damaged gzip file ({error}); download it again, or unpack it yourself"
         ) from error
 
 
 def _read_ranks(
     path: str | os.PathLike[str], expected_hash: str | None, max_bytes: int = MAX_BYTES
 ) -> bytes:
-    """The unpacked contents of a rank file. The hash may be that of the file or, if it is local
-    and packed, of what is in it."""
+    """Returns the unpacked contents of a rank file. The hash may be that of the file or, if it is
+    local and packed, of its contents."""
     path = os.fspath(path)
     if not _is_local(path):
         packed = read_file_cached(path, expected_hash, max_bytes=max_bytes)
@@ -227,7 +229,7 @@ def _read_ranks(
 
 
 def _refuse_other_formats(contents: bytes, path: str) -> None:
-    """Raises ValueError for what people take for a rank file, saying what to do with it."""
+    """Raises ValueError for files that are often mistaken for a rank file."""
     _refuse_byte_order_mark(contents, path)
     if contents[:100].lstrip().startswith((b"{", b"[")):
         raise ValueError(
@@ -251,19 +253,19 @@ def _refuse_byte_order_mark(contents: bytes, path: str) -> None:
 def load_tiktoken_bpe(
     tiktoken_bpe_file: str, expected_hash: str | None = None, *, max_bytes: int = MAX_BYTES
 ) -> dict[bytes, int]:
-    """The ranks in a ``.tiktoken`` file, which may be packed with gzip.
+    """Reads the ranks in a ``.tiktoken`` file, which may be packed with gzip.
 
     Args:
-        tiktoken_bpe_file: A path, or an address as for `read_file`.
+        tiktoken_bpe_file: A path, or an address as in `read_file`.
         expected_hash: The sha256 of the file, in hexadecimal.
-        max_bytes: How many bytes the file may have, as it is and unpacked; 256 MiB by default.
+        max_bytes: The largest size to read, packed and unpacked; 256 MiB by default.
 
     Returns:
         Token bytes and their ranks, in the order of ranks.
 
     Raises:
-        ValueError: The hash is another, the file is too large or no rank file, a line is
-            malformed, or a token or a rank comes twice. The message names the line or the token.
+        ValueError: The hash differs, the file is too large or not a rank file, a line is
+            malformed, or a token or a rank occurs twice. The message names the line or the token.
         OSError: The file cannot be read.
 
     >>> import tempfile
@@ -277,7 +279,7 @@ def load_tiktoken_bpe(
     return _core.parse_ranks(_read_ranks(path, expected_hash, max_bytes), path)
 
 
-def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> None:
+def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) -> None:
     """Writes ranks as a ``.tiktoken`` file, in the order of ranks.
 
     Args:
@@ -285,7 +287,7 @@ def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> No
         tiktoken_bpe_file: A path, or an address that the package `blobfile` writes.
 
     Raises:
-        ImportError: It is an address, and `blobfile` is not installed.
+        ImportError: The address needs `blobfile`, which is not installed.
     """
     lines = sorted(bpe_ranks.items(), key=lambda item: item[1])
     contents = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in lines)
@@ -305,24 +307,22 @@ def data_gym_to_mergeable_bpe_ranks(
     *,
     max_bytes: int = MAX_BYTES,
 ) -> dict[bytes, int]:
-    """The ranks of an encoding that is published as the GPT-2 pair of files: a list of merges
-    and a JSON object of token ids.
+    """Reads the ranks in GPT-2's pair of files: a list of merges and a JSON object of token ids.
 
     Args:
-        vocab_bpe_file: The merges, one a line after a line with the version.
+        vocab_bpe_file: The merges, one per line after a line with the version.
         encoder_json_file: The ids.
-        vocab_bpe_hash: The sha256 of the first, in hexadecimal.
-        encoder_json_hash: The sha256 of the second.
-        clobber_one_byte_tokens: Take the ids of single bytes from the second file instead of
-            numbering them in the usual order.
-        max_bytes: How many bytes each file may have, as it is and unpacked; 256 MiB by default.
+        vocab_bpe_hash: The sha256 of the first file, in hexadecimal.
+        encoder_json_hash: The sha256 of the second file.
+        clobber_one_byte_tokens: True takes the ids of single bytes from the second file; False
+            numbers them in GPT-2's order.
+        max_bytes: The largest size to read of each file, packed and unpacked; 256 MiB by default.
 
     Returns:
         Token bytes and their ranks.
 
     Raises:
-        ValueError: A hash is another, a file is too large or malformed, or the two do not fit
-            together.
+        ValueError: A hash differs, a file is too large or malformed, or the files do not match.
         OSError: A file cannot be read.
     """
     merges = _read_utf8(vocab_bpe_file, vocab_bpe_hash, max_bytes)
@@ -333,7 +333,8 @@ def data_gym_to_mergeable_bpe_ranks(
             return byte_level.bytes_of(written)
         except KeyError as error:
             raise ValueError(
-                f"{path}: the token {written!r} holds {error.args[0]!r}, which stands for no byte"
+                f"{path}: the token {written!r} contains {error.args[0]!r}, which stands for no "
+                "byte"
             ) from None
 
     ranks = {bytes([byte]): rank for rank, byte in enumerate(byte_level.ORDER)}
@@ -351,7 +352,7 @@ def data_gym_to_mergeable_bpe_ranks(
     if ranks != ids:
         differing = next(name for name in {**ranks, **ids} if ranks.get(name) != ids.get(name))
         raise ValueError(
-            f"{vocab_bpe_file} and {encoder_json_file} do not fit together: the token "
+            f"{vocab_bpe_file} and {encoder_json_file} do not match: the token "
             f"{differing!r} is number {ranks.get(differing)} in the first and has the id "
             f"{ids.get(differing)} in the second"
         )
@@ -369,14 +370,14 @@ def _read_utf8(path: str, expected_hash: str | None, max_bytes: int) -> str:
 
 
 def _read_vocabulary(path: str, expected_hash: str | None, max_bytes: int) -> dict[str, int]:
-    """The tokens and ids of an ``encoder.json``."""
+    """Reads the tokens and ids in an ``encoder.json``."""
     try:
         ids = json.loads(_read_utf8(path, expected_hash, max_bytes))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON object of tokens and ids: {error}") from None
+        raise ValueError(f"{path} is not a JSON object of tokens and ids: {error}") from None
     if not isinstance(ids, dict) or not all(type(id) is int for id in ids.values()):
         raise ValueError(
-            f"{path} is no JSON object of tokens and ids, such as {{'a': 64}}; a tokenizer.json "
+            f"{path} is not a JSON object of tokens and ids, such as {{'a': 64}}; a tokenizer.json "
             "is read by bpe_engine.hf"
         )
     return ids
@@ -392,36 +393,35 @@ def _file_name(argument: str, path: _Path) -> str:
 
 
 def _refuse_misspelt_name(pattern: str, names: Iterable[str]) -> None:
-    """Raises ValueError for a regular expression that was meant to be the name of an encoding:
-    it would match that name only, and all other text would be dropped."""
+    """Raises ValueError for a misspelt name of an encoding, which as a regular expression would
+    match only itself."""
     if re.fullmatch(r"[\w.-]+", pattern) and (hint := did_you_mean(pattern, names)):
         raise ValueError(
-            f"the pattern {pattern!r} is no encoding's name.{hint} (If it is a regular "
+            f"the pattern {pattern!r} is not an encoding's name.{hint} (If it is a regular "
             "expression, put it into a group: (?:...))"
         )
 
 
 def _blame_files(files: list[tuple[str, bytes]]) -> None:
-    """Raises the ValueError that rank files cause by themselves, with their names in it."""
+    """Raises the ValueError that the rank files alone cause, if any, with their names in it."""
     names = " and ".join(name for name, _ in files)
     try:
         _core.CoreBPE.from_rank_files(files, {}, r"\w+|\W+")
     except ValueError as error:
         message = str(error)
-        # What is wrong with one line comes with the file and the number of the line.
+        # Errors in one line already name the file and the line.
         if not any(message.startswith(f"{name}, line ") for name, _ in files):
             message = f"{names}: {message}"
         raise ValueError(message) from None
 
 
 def _load_json(
-    path: str, special: dict[str, int], name: str | None, expected_hash: str | None, max_bytes: int
+    path: str, special: dict[str, int], name: str, expected_hash: str | None, max_bytes: int
 ) -> Encoding:
     """`load_encoding` for a ``tokenizer.json`` or ``tekken.json``."""
     from .hf.as_encoding import encoding_of_tekken, encoding_of_tokenizer
 
     contents = _read_utf8(path, expected_hash, max_bytes)
-    name = os.path.basename(path).split(".")[0] if name is None else name
     if special and '"token_bytes"' not in contents:
         raise ValueError(f"{path} brings its own special tokens; leave special_tokens out")
     try:
@@ -434,7 +434,7 @@ def _load_json(
 
 def load_encoding(
     path: _Path,
-    pattern: str = "cl100k_base",
+    pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
     extra: _Path | Iterable[_Path] = (),
     name: str | None = None,
@@ -443,27 +443,31 @@ def load_encoding(
     normalization: str | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Encoding:
-    """An encoding out of a ``.tiktoken`` file, which may be packed with gzip, or out of a
-    ``tokenizer.json`` or ``tekken.json``, which bring their pattern and their special tokens along.
+    """Makes an encoding from a ``.tiktoken`` file, which may be packed with gzip; from a
+    ``tokenizer.json`` or ``tekken.json``; or from a folder with one of them.
+
+    A rank file holds tokens only. Its pattern and special tokens are in ``NAME.encoding.json``
+    beside it, if `vocab-tools` wrote it; and those of a published file, or of one that begins with
+    its tokens, are known. The arguments replace them.
 
     Args:
-        path: The file.
-        pattern: The pattern that cuts text into pieces: the name of an encoding of this package,
-            to take its pattern, or a regular expression.
-        special_tokens: Names and ids. Ids must not be taken by tokens of the files.
-        extra: A file, or several, whose tokens come after those of the first: an extended
-            vocabulary.
-        name: The name of the encoding; by default the file's, without what follows the first dot.
+        path: The file, or a folder.
+        pattern: The regular expression that cuts text into pieces, or the name of an encoding in
+            this package, whose pattern is used; by default that of the file, else of cl100k_base.
+        special_tokens: Names and ids; by default those of the file. The ids must not be those of
+            tokens in the files.
+        extra: One or more files with the additional tokens of an extended vocabulary.
+        name: The name of the encoding; by default the file's name up to its first dot.
         expected_hash: The sha256 of the first file, in hexadecimal; for a packed file, of the
             file or of its contents.
-        normalization: "NFC" to bring text into this Unicode normalization form first, as the
-            encodings of Qwen do; None not to.
-        max_bytes: How many bytes each file may have, as it is and unpacked; 256 MiB by default.
+        normalization: "NFC" to normalize text first, as the encodings of Qwen do, or None. Without
+            a `pattern`, None is that of the file.
+        max_bytes: The largest size to read of each file, packed and unpacked; 256 MiB by default.
 
     Raises:
-        TypeError: An argument has another type; the message names it.
-        ValueError: The hash is another, a file is too large or no rank file, a line is malformed,
-            a token or a rank comes twice, the pattern does not compile, or an id is taken. The
+        TypeError: An argument has the wrong type; the message names it.
+        ValueError: The hash differs, a file is too large or not a rank file, a line is malformed,
+            a token or a rank occurs twice, the pattern does not compile, or an id is taken. The
             message names the value.
         OSError: A file cannot be read.
 
@@ -475,22 +479,30 @@ def load_encoding(
     >>> letters.encode("abba<|end|>", allowed_special="all")
     [2, 1, 0, 3]
     """
-    from .builtin import BUILTIN
-    from .core import Encoding
-
-    check_pattern("pattern", pattern)
-    special = copied_special_tokens({} if special_tokens is None else special_tokens)
+    if pattern is not None:
+        check_pattern("pattern", pattern)
+    given = None if special_tokens is None else copied_special_tokens(special_tokens)
     path = _file_name("path", path)
     more = [extra] if isinstance(extra, (str, bytes, os.PathLike)) else extra
     if not isinstance(more, Iterable):
         raise TypeError(f"extra must be a path or several, not {type(extra).__name__}: {extra!r}")
     names = [_file_name("extra", file) for file in more]
+    if os.path.isdir(path):
+        path = _in_folder(path)
+    if name is None:
+        name = os.path.basename(path).split(".")[0]
     if path.endswith(".json") and not names:
-        if normalization is not None:
-            raise ValueError(f"{path} brings its own normalization; leave normalization out")
-        return _load_json(path, special, name, expected_hash, max_bytes)
-    files = [(path, _read_ranks(path, expected_hash, max_bytes))]
+        for option, value in (("normalization", normalization), ("pattern", pattern)):
+            if value is not None:
+                raise ValueError(f"{path} brings its own {option}; leave {option} out")
+        return _load_json(path, given or {}, name, expected_hash, max_bytes)
+    contents = _read_ranks(path, expected_hash, max_bytes)
+    files = [(path, contents)]
     files += [(file, _read_ranks(file, None, max_bytes)) for file in names]
+    own = _own(path, contents)
+    if pattern is None:
+        pattern, normalization = own.pattern, normalization or own.normalization
+    special = own.special_tokens if given is None else given
     known = BUILTIN.get(pattern)
     if known is None:
         _refuse_misspelt_name(pattern, BUILTIN)
@@ -500,8 +512,68 @@ def load_encoding(
     except ValueError as error:
         _blame_files(files)
         raise error
-    if name is None:
-        name = os.path.basename(path).split(".")[0]
     return Encoding._from_core(
         name, core_bpe, pat_str=pat_str, special_tokens=special, normalization=normalization
+    )
+
+
+class _Own(NamedTuple):
+    """Pattern, special tokens and normalization of a rank file."""
+
+    pattern: str = "cl100k_base"
+    special_tokens: dict[str, int] = {}
+    normalization: str | None = None
+
+
+def _own(path: str, contents: bytes) -> _Own:
+    """Returns what belongs to a rank file: from its sidecar, or by its tokens."""
+    found = read_sidecar(path) if _is_local(path) else None
+    if found is not None:
+        if not found.get("pattern"):
+            raise ValueError(f"{beside(path)} names no pattern; pass the pattern")
+        special = copied_special_tokens(found.get("special_tokens") or {})
+        return _Own(found["pattern"], special, found.get("normalization"))
+    if not may_be_published(contents):
+        return _Own()
+    ranks = _core.parse_ranks(contents, path)
+    published = published_name(ranks)
+    if published is None:
+        return _Own()
+    known, used = BUILTIN[published], set(ranks.values())
+    free = {name: id for name, id in known.special_tokens.items() if id not in used}
+    return _Own(known.pattern, free, known.normalization)
+
+
+def _in_folder(folder: str) -> str:
+    """Returns the file in a folder that `load_encoding` reads."""
+    files = sorted(os.listdir(folder))
+    found = [name for name in files if name in ("tokenizer.json", "tekken.json")][::-1]
+    found = found[:1] or [name for name in files if name.endswith((".tiktoken", ".tiktoken.gz"))]
+    if not found:
+        reason = "a folder without tokenizer.json, tekken.json or .tiktoken file"
+        raise IsADirectoryError(errno.EISDIR, reason, folder)
+    if len(found) > 1:
+        raise ValueError(f"{folder} is a folder with {', '.join(found)}; pass the path of one file")
+    return os.path.join(folder, found[0])
+
+
+def open_encoding(source: str) -> Encoding:
+    """Returns the encoding of a name, or of a file or folder as `load_encoding` takes them.
+
+    Raises:
+        ValueError: Neither an encoding nor a file has this name, with similar names; or the file
+            is malformed.
+        OSError: The file cannot be read.
+
+    >>> open_encoding("gpt2").name
+    'gpt2'
+    """
+    names = list_encoding_names()
+    if os.path.exists(source) or "://" in source:
+        return load_encoding(source)
+    if source in names:
+        return get_encoding(source)
+    raise ValueError(
+        f"Unknown encoding {source!r}, and no such file.{did_you_mean(source, names)} "
+        f"There are {', '.join(names)}."
     )

@@ -1,4 +1,4 @@
-"""Which encoding a model uses."""
+"""Maps the names of models to encodings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
     "encoding_name_for_model",
 ]
 
-# Names that start with one of these, tried in this order when the whole name is not known.
+# Prefixes of names, tried in this order for a name that is not known as a whole.
 MODEL_PREFIX_TO_ENCODING: dict[str, str] = {
     "o1-": "o200k_base",
     "o3-": "o200k_base",
@@ -65,10 +65,9 @@ MODEL_TO_ENCODING: dict[str, str] = {
     model: encoding for encoding, models in _MODELS_BY_ENCODING.items() for model in models.split()
 }
 
-# Qwen's models, as published with or without "Qwen/": a family, its encoding or None, and then why
-# no encoding fits: what is special to a model must be special to its encoding, and nothing else.
-# The first that matches counts. Sizes are such as 7b, 1_8b or 30b-a3b, and what follows (-instruct,
-# -fp8) does not matter.
+# Qwen's models, as published with or without "Qwen/": a pattern, the encoding or None, and the
+# reason for None: a model and its encoding must have the same special tokens. The first match
+# counts. Sizes look like 7b, 1_8b or 30b-a3b, and suffixes (-instruct, -fp8) are ignored.
 _SIZE = r"\d+(?:[._]\d+)?b(?:-a\d+(?:\.\d+)?b)?(?:-.*)?"
 _CHAT_ONLY = "its special tokens are <|endoftext|>, <|im_start|> and <|im_end|> only"
 _OTHER_RANKS = "its vocabulary is another"
@@ -91,29 +90,29 @@ _QWEN_FAMILIES: list[tuple[str, str | None, str]] = [
 
 
 def _qwen_encoding_name(model_name: str) -> str | None:
-    """The encoding of a model of Qwen; None for what is none."""
+    """Returns the encoding name for a Qwen model, or None for another model."""
     name = model_name.lower().removeprefix("qwen/")
     for family, encoding_name, reason in _QWEN_FAMILIES:
         if re.fullmatch(family, name):
             if encoding_name is None:
                 raise KeyError(
-                    f"no encoding of this package is that of the model {model_name!r}: {reason}; "
-                    "make one of its own tokenizer.json"
+                    f"the model {model_name!r} has no encoding in this package: {reason}; load its "
+                    "tokenizer.json instead"
                 )
             return encoding_name
     return None
 
 
 def encoding_name_for_model(model_name: str) -> str:
-    """The name of the encoding that a model uses.
+    """Returns the name of the encoding that a model uses.
 
     Args:
         model_name: The model's name, such as ``"gpt-4o"``. Dated and fine-tuned variants are
-            known by how their names begin. Models of Qwen are known by their published names,
-            with the owner or without, in any case: ``"Qwen/Qwen3-8B"``, ``"qwen2.5-7b-instruct"``.
+            found by the beginnings of their names, and models of Qwen by their published names,
+            with or without the owner, in any case: ``"Qwen/Qwen3-8B"``, ``"qwen2.5-7b-instruct"``.
 
     Raises:
-        KeyError: No such model is known, or it has special tokens that no encoding has.
+        KeyError: The model is unknown, or its special tokens are not those of any encoding.
 
     >>> encoding_name_for_model("gpt-4o-2024-05-13")
     'o200k_base'
@@ -132,19 +131,19 @@ def encoding_name_for_model(model_name: str) -> str:
         return qwen
     hint = did_you_mean(model_name, MODEL_TO_ENCODING)
     raise KeyError(
-        f"no encoding is known for the model {model_name!r}.{hint} Choose an encoding by its name, "
+        f"the encoding of the model {model_name!r} is unknown.{hint} Choose an encoding by name, "
         "such as 'o200k_base': get_encoding(...) in Python, --encoding on the command line"
     )
 
 
 def encoding_for_model(model_name: str) -> Encoding:
-    """The encoding that a model uses.
+    """Returns the encoding that a model uses.
 
     Args:
         model_name: As in `encoding_name_for_model`.
 
     Raises:
-        KeyError: No such model is known.
+        KeyError: As in `encoding_name_for_model`.
 
     >>> encoding_for_model("gpt-4").name
     'cl100k_base'

@@ -1,6 +1,6 @@
-"""Inputs of text encoders: segments between special tokens, cut to one length.
+"""Packs token ids into the inputs of text encoders.
 
-The three arrays that text preprocessors on TF Hub give: ``input_word_ids``, ``input_mask`` and
+These are the three arrays of text preprocessors on TF Hub: ``input_word_ids``, ``input_mask`` and
 ``input_type_ids`` (https://www.tensorflow.org/hub/common_saved_model_apis/text).
 """
 
@@ -33,24 +33,25 @@ def pack_inputs(
     """Packs segments into rows: start, segment 0, end, segment 1, end, ..., padding.
 
     Args:
-        segments: One or more, all with the same number of rows: each a `TokenBatch`, lists of ids,
-            a matrix, or the ragged tensor of another package. Where a row holds lists, the ids in
-            them are taken one after the other.
-        seq_length: How many ids each row of the result has. Segments share what is left beside the
+        segments: One or more segments with the same number of rows: each a `TokenBatch`, lists of
+            ids, a matrix, or the ragged tensor of another package. Nested lists in a row are
+            flattened.
+        seq_length: The length of each row of the result. Segments share the room beside the
             special tokens: ``seq_length - (len(segments) + 1)``.
-        start_id, end_id, pad_id: The special tokens, as in ``encoding.encode_single_token``.
-        truncator: What is cut where a row is too long. ``"round_robin"``: ids are dealt out one to
-            each segment in turn, so that short segments stay whole and long ones share what is
-            left. ``"waterfall"``: the first segment has what it needs, then the next.
+        start_id, end_id, pad_id: The ids of special tokens, as from
+            ``encoding.encode_single_token``.
+        truncator: How to truncate rows that are too long. ``"round_robin"`` gives one id to each
+            segment in turn, so that short segments stay whole and long ones share the rest.
+            ``"waterfall"`` fills the first segment, then the next.
 
     Returns:
         ``input_word_ids``, ``input_mask`` (1 before padding) and ``input_type_ids`` (the segment
         of each id; 0 for the start and for padding): ``int32[rows, seq_length]`` each.
 
     Raises:
-        ValueError: There are no segments, their rows differ in number, `seq_length` has no room
+        ValueError: `segments` is empty, their numbers of rows differ, `seq_length` is too small
             for the special tokens, or an id does not fit into int32.
-        TypeError: A segment is something else, or an id is no int.
+        TypeError: A segment has another type, or an id is not an int.
         ImportError: numpy is missing.
 
     >>> from bpe_engine.packing import pack_inputs
@@ -65,16 +66,16 @@ def pack_inputs(
     import numpy as np
 
     if isinstance(segments, TokenBatch):
-        raise TypeError("segments must be a list of them; for one segment pass [batch]")
+        raise TypeError("segments must be a list; for one segment pass [batch]")
     batches = [_batch(segment, place) for place, segment in enumerate(segments)]
     if not batches:
-        raise ValueError("there are no segments; pass a list of one or more")
+        raise ValueError("segments is empty; pass a list of one or more")
     rows = len(batches[0])
     for place, batch in enumerate(batches):
         if len(batch) != rows:
             raise ValueError(
-                f"segments[{place}] has {len(batch)} rows, but segments[0] has {rows}; every "
-                "segment needs one for each row of the result"
+                f"segments[{place}] has {len(batch)} rows, but segments[0] has {rows}; all "
+                "segments need the same number of rows"
             )
     width = operator.index(seq_length)
     if width > _LARGEST:
@@ -82,8 +83,8 @@ def pack_inputs(
     budget = width - (len(batches) + 1)
     if budget < 0:
         raise ValueError(
-            f"seq_length is {width}, but the special tokens of {len(batches)} segments alone are "
-            f"{len(batches) + 1}"
+            f"seq_length is {width}, but {len(batches)} segments need {len(batches) + 1} special "
+            "tokens"
         )
     start, end, pad = (
         _id(name, id)
@@ -114,12 +115,12 @@ def pack_inputs(
 
 
 def _round_robin(sizes: Any, budget: int) -> Any:
-    """How many ids of each segment are kept, row by row: `sizes` and the result are
+    """Returns how many ids of each segment to keep: `sizes` and the result are
     ``int64[rows, segments]``.
 
-    From the smallest segment to the largest: one that fits an equal share of what is left is kept
-    whole. From the first that does not, all others get that share, and what remains of the
-    division goes to them one by one, in the order of the segments.
+    From the smallest segment to the largest, a segment is kept whole while it fits an equal share
+    of the rest. All larger ones get that share, and the remainder of the division is given to them
+    one by one, in the order of the segments.
     """
     import numpy as np
 
@@ -129,7 +130,7 @@ def _round_robin(sizes: Any, budget: int) -> Any:
     left = np.full(rows, budget, np.int64)
     share = np.full(rows, np.iinfo(np.int64).max)
     extra = np.zeros(rows, np.int64)
-    is_open = np.ones(rows, bool)  # No segment was too large so far.
+    is_open = np.ones(rows, bool)  # All segments so far fitted.
     for place in range(count):
         equal, rest = np.divmod(left, count - place)
         too_large = is_open & (sorted_sizes[:, place] > equal)
@@ -142,7 +143,7 @@ def _round_robin(sizes: Any, budget: int) -> Any:
 
 
 def _waterfall(sizes: Any, budget: int) -> Any:
-    """The same, from left to right."""
+    """Fills segments from left to right; arguments as in `_round_robin`."""
     import numpy as np
 
     before = np.cumsum(sizes, axis=1) - sizes
@@ -163,21 +164,20 @@ def _id(name: str, id: SupportsIndex) -> int:
         number = operator.index(id)
     except TypeError:
         raise TypeError(
-            f'{name} must be an int, as encoding.encode_single_token("<|name|>") gives it, not '
+            f'{name} must be an int, as encoding.encode_single_token("<|name|>") returns, not '
             f"{type(id).__name__}"
         ) from None
     if not 0 <= number <= _LARGEST:
-        raise ValueError(f"{name} is {number}, which is no id of int32: 0 to {_LARGEST}")
+        raise ValueError(f"{name} is {number}, outside the range 0 to {_LARGEST}")
     return number
 
 
 def _batch(segment: Any, place: int) -> TokenBatch:
-    """A segment as a batch, whatever it is; ids that fit into int32."""
+    """Converts a segment to a batch, and checks that its ids fit into int32."""
     batch = segment if isinstance(segment, TokenBatch) else _batch_of_rows(segment, place)
     if len(batch.values) and int(batch.values.max()) > _LARGEST:
         raise ValueError(
-            f"segments[{place}] holds the id {int(batch.values.max())}, which does not fit into "
-            "int32"
+            f"segments[{place}] has the id {int(batch.values.max())}, which does not fit into int32"
         )
     return batch
 

@@ -1,4 +1,4 @@
-"""The patterns of the published encodings: regular expressions that cut text into pieces."""
+"""Patterns of the published encodings: regular expressions that cut text into pieces."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""`TokenBatch`: the ids of many texts, rows of different lengths in one array."""
+"""`TokenBatch`: rows of token ids in one numpy array."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, overload
+
+from ._arguments import whole_number
+from .columns import has_arrow_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,19 +20,20 @@ _LARGEST_INT64 = 2**63 - 1
 
 
 class TokenBatch:
-    """Rows of token ids, of different lengths, one after the other in one array.
+    """Rows of token ids, one after the other in one array.
 
-    What `Encoding.encode_batch_ragged` returns. Slices share the memory of the whole. Needs numpy.
+    Returned by `Encoding.encode_batch_to_numpy`. Slices and rows share its memory. Needs
+    numpy.
 
     Args:
-        values: The ids of all rows: ``uint32[n]``, or anything that numpy can make so without loss.
+        values: The ids of all rows: ``uint32[n]``, or integers that numpy can convert to it.
         row_splits: Where each row begins and the last one ends: ``int64[rows + 1]``. The ids of row
             ``i`` are ``values[row_splits[i]:row_splits[i + 1]]``.
 
     Raises:
         ValueError: The splits do not begin with 0, do not ascend or do not end with ``n``, or a
-            value is no id.
-        TypeError: The values or the splits are no integers.
+            value is outside the range of ids.
+        TypeError: The values or the splits are not integers.
 
     >>> from bpe_engine.ragged import TokenBatch
     >>> batch = TokenBatch([31373, 995, 11274, 16390, 0], [0, 2, 4, 5])
@@ -47,14 +51,14 @@ class TokenBatch:
 
     @classmethod
     def _of(cls, values: npt.NDArray[np.uint32], row_splits: npt.NDArray[np.int64]) -> TokenBatch:
-        """Of arrays that are known to be right."""
+        """Makes a batch of arrays that are known to be valid."""
         self = cls.__new__(cls)
-        self._values, self._row_splits = values, row_splits
+        self._values, self._row_splits = values, _read_only(row_splits)
         return self
 
     @classmethod
     def from_lists(cls, rows: Iterable[Sequence[int]]) -> TokenBatch:
-        """Of lists, tuples or arrays of ids.
+        """Makes a batch of lists, tuples or arrays of ids.
 
         >>> TokenBatch.from_lists([[1, 2], [], [3]]).row_splits.tolist()
         [0, 2, 2, 3]
@@ -72,15 +76,15 @@ class TokenBatch:
 
     @property
     def row_splits(self) -> npt.NDArray[np.int64]:
-        """Where each row begins and the last one ends: ``int64[rows + 1]``."""
+        """Where each row begins and the last one ends: ``int64[rows + 1]``, read-only."""
         return self._row_splits
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """How many ids each row has: ``int64[rows]``."""
+        """The number of ids in each row: ``int64[rows]``."""
         return _numpy().diff(self._row_splits)  # type: ignore[no-any-return]
 
-    # ---- As a sequence of rows ----
+    # ---- Rows ----
 
     def __len__(self) -> int:
         return len(self._row_splits) - 1
@@ -91,7 +95,7 @@ class TokenBatch:
     def __getitem__(self, index: slice | Sequence[int]) -> TokenBatch: ...
 
     def __getitem__(self, index: Any) -> Any:
-        """A row; or with a slice, a list of row numbers or an array of bool, a batch of rows."""
+        """Returns a row; or for a slice, a list of row numbers or an array of bool, a batch."""
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step == 1:
@@ -107,6 +111,7 @@ class TokenBatch:
         return self._values[self._row_splits[row] : self._row_splits[row + 1]]
 
     def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """Yields the ids of each row."""
         splits = self._row_splits.tolist()
         for start, end in zip(splits, splits[1:]):
             yield self._values[start:end]
@@ -120,7 +125,7 @@ class TokenBatch:
             and np.array_equal(self._values, other._values)
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<TokenBatch of {len(self)} rows, {len(self._values)} ids>"
@@ -132,25 +137,25 @@ class TokenBatch:
         return self._gather(self._row_splits[rows], self.lengths[rows])
 
     def _gather(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> TokenBatch:
-        """Rows of these lengths that begin at these places of the values."""
+        """Returns rows of these lengths, which begin at these indices of the values."""
         np = _numpy()
         splits = _cumulated(lengths)
         places = np.repeat(starts - splits[:-1], lengths) + np.arange(splits[-1])
         return self._of(self._values[places], splits)
 
-    # ---- Rows that are cut, filled up and put together ----
+    # ---- Truncating, padding and joining ----
 
     def truncate(
         self, max_length: SupportsIndex, side: Literal["left", "right"] = "right"
     ) -> TokenBatch:
-        """Rows of at most `max_length` ids; what is too much is cut off on this side.
+        """Truncates each row to at most `max_length` ids, on the given side.
 
         >>> TokenBatch.from_lists([[1, 2, 3], [4]]).truncate(2).to_lists()
         [[1, 2], [4]]
         """
         np = _numpy()
-        # No row is longer than all of them.
-        most = min(_count("max_length", max_length), len(self._values))
+        # A row is never longer than all ids.
+        most = min(whole_number("max_length", max_length), len(self._values))
         lengths = np.minimum(self.lengths, most)
         is_left = _is_left(side)
         return self._gather(
@@ -163,16 +168,15 @@ class TokenBatch:
         id: SupportsIndex = 0,
         side: Literal["left", "right"] = "right",
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """A matrix of the rows, filled up to one length.
+        """Pads the rows to one length.
 
         Args:
-            length: How many columns; by default, as many as the longest row has ids.
-            id: What is filled in. It may be negative, such as -100 for labels.
-            side: Where it is filled in.
+            length: The number of columns; by default, the length of the longest row.
+            id: The padding. It may be negative, such as -100 for labels.
+            side: Which end of a row is padded.
 
         Returns:
-            The matrix, and a mask with 1 for ids and 0 for what was filled in: ``int64[rows,
-            length]`` both.
+            The matrix, and a mask with 1 for ids and 0 for padding: both ``int64[rows, length]``.
 
         Raises:
             ValueError: A row is longer than `length`, or `id` does not fit into int64.
@@ -184,18 +188,18 @@ class TokenBatch:
         np = _numpy()
         lengths = self.lengths
         longest = int(lengths.max()) if len(self) else 0
-        columns = longest if length is None else _count("length", length)
+        columns = longest if length is None else whole_number("length", length)
         if longest > columns:
             row = int(lengths.argmax())
             raise ValueError(
-                f"row {row} has {longest} ids, which is more than {columns}; cut it first: "
+                f"row {row} has {longest} ids, more than {columns}; truncate it first: "
                 f"batch.truncate({columns})"
             )
         filler = operator.index(id)
         if not -_LARGEST_INT64 <= filler <= _LARGEST_INT64:
-            raise ValueError(f"the id {filler} to fill in does not fit into int64")
+            raise ValueError(f"the padding id {filler} does not fit into int64")
         if columns > _LARGEST_INT64:
-            raise MemoryError(f"there is no memory for rows of {columns} ids")
+            raise MemoryError(f"rows of {columns} ids do not fit into memory")
         places = np.arange(columns)
         if _is_left(side):
             is_id = places >= (columns - lengths)[:, None]
@@ -207,10 +211,10 @@ class TokenBatch:
 
     @classmethod
     def concat(cls, batches: Iterable[TokenBatch]) -> TokenBatch:
-        """The rows of several batches, one batch after the other.
+        """Joins the rows of several batches.
 
         Raises:
-            TypeError: One of them is no `TokenBatch`.
+            TypeError: An item is not a `TokenBatch`.
 
         >>> one, two = TokenBatch.from_lists([[1, 2]]), TokenBatch.from_lists([[], [3]])
         >>> TokenBatch.concat([one, two]).to_lists()
@@ -221,32 +225,32 @@ class TokenBatch:
         for place, batch in enumerate(batches):
             if not isinstance(batch, TokenBatch):
                 raise TypeError(
-                    f"batch {place} must be a TokenBatch, not {type(batch).__name__}; of lists, "
-                    "TokenBatch.from_lists makes one"
+                    f"batch {place} must be a TokenBatch, not {type(batch).__name__}; make one "
+                    "from lists with TokenBatch.from_lists"
                 )
         if not batches:
             return cls.from_lists([])
         values = np.concatenate([batch._values for batch in batches])
         return cls._of(values, _cumulated(np.concatenate([batch.lengths for batch in batches])))
 
-    # ---- Other forms ----
+    # ---- Conversion ----
 
     def to_lists(self) -> list[list[int]]:
-        """The rows as lists of ``int``."""
+        """Returns the rows as lists of ``int``."""
         values, splits = self._values.tolist(), self._row_splits.tolist()
         return [values[start:end] for start, end in zip(splits, splits[1:])]
 
     def to_arrow(self, *, large: bool | None = None) -> Any:
-        """The rows as a pyarrow array of lists of uint32, in the memory of `values`.
+        """Returns the rows as a pyarrow array of lists of uint32, which shares `values`.
 
         Args:
-            large: False for a ``ListArray``, whose offsets have 32 bits and are made anew; True for
-                a ``LargeListArray``, which shares `row_splits` as well. By default the first,
-                unless there are more values than 32 bits can count.
+            large: False for a ``ListArray``, whose 32-bit offsets are copied; True for a
+                ``LargeListArray``, which shares `row_splits` too. By default False, unless there
+                are too many values for 32 bits.
 
         Raises:
-            ImportError: pyarrow is missing (the extra ``arrow``).
-            ValueError: There are more values than a ``ListArray`` can have.
+            ImportError: pyarrow is missing (the extra ``arrays``).
+            ValueError: A ``ListArray`` cannot have so many values.
 
         >>> TokenBatch.from_lists([[1, 2], [3]]).to_arrow().to_pylist()
         [[1, 2], [3]]
@@ -255,6 +259,8 @@ class TokenBatch:
         fits = len(self._values) < 2**31
         if not fits and large is False:
             raise ValueError(f"a ListArray cannot have {len(self._values)} values; pass large=True")
+        # pyarrow reads wherever the splits point, and a caller may have made them writable.
+        _check_splits(self._row_splits, len(self._values))
         splits, kind = self._row_splits, pa.large_list(pa.uint32())
         if not large and fits:
             splits, kind = splits.astype(np.int32), pa.list_(pa.uint32())
@@ -266,14 +272,15 @@ class TokenBatch:
 
     @classmethod
     def from_arrow(cls, array: Any) -> TokenBatch:
-        """Of lists of integers in an array or a column of pyarrow, or of whatever else gives out
-        Arrow data, such as a column of polars. Ids of a ``ListArray`` or ``LargeListArray`` that are
-        uint32 already are not copied, unless they are in several chunks.
+        """Makes a batch of an Arrow array or column of lists of integers, from pyarrow, polars or
+        another package. The uint32 ids of a single ``ListArray`` or ``LargeListArray`` are shared,
+        not copied.
 
         Raises:
-            TypeError: It is something else.
-            ValueError: A row or an id is null, or a number is no id.
-            ImportError: pyarrow is missing (the extra ``arrow``).
+            TypeError: The array has another type.
+            ValueError: The array is damaged, a row or an id is null, or a number is outside the
+                range of ids.
+            ImportError: pyarrow is missing (the extra ``arrays``).
 
         >>> import pyarrow
         >>> TokenBatch.from_arrow(pyarrow.array([[1, 2], []])).to_lists()
@@ -286,6 +293,8 @@ class TokenBatch:
             array = array.chunk(0)
         elif hasattr(array, "__arrow_c_stream__"):
             return cls.from_arrow(pa.chunked_array(array))
+        elif has_arrow_array(array):
+            return cls.from_arrow(pa.array(array))
         elif not isinstance(array, pa.Array):
             raise TypeError(
                 f"expected an Arrow array of lists of integers, not {type(array).__name__}"
@@ -301,7 +310,7 @@ class TokenBatch:
         splits = array.offsets.to_numpy().astype(np.int64)
         values = array.values.slice(int(splits[0]), int(splits[-1] - splits[0]))
         if pa.types.is_null(values.type):
-            values = values.cast(pa.uint32())  # What pyarrow makes of lists that are all empty.
+            values = values.cast(pa.uint32())  # The type that pyarrow infers for empty lists.
         if values.null_count:
             raise ValueError("an id is null; drop it first")
         if not pa.types.is_integer(values.type):
@@ -309,8 +318,7 @@ class TokenBatch:
         return cls(values.to_numpy(), splits - splits[0])
 
     def to_torch(self, layout: Literal["nested", "list"] = "nested") -> Any:
-        """The rows as a nested tensor of torch with the layout ``jagged``, or as a list of tensors;
-        int64, which embeddings take.
+        """Returns the rows as a jagged nested tensor of torch, or as a list of tensors, in int64.
 
         Raises:
             ImportError: torch is missing.
@@ -325,7 +333,7 @@ class TokenBatch:
         raise ValueError(f'layout must be "nested" or "list", not {layout!r}')
 
     def to_tf(self) -> Any:
-        """The rows as a ``tensorflow.RaggedTensor`` of int64.
+        """Returns the rows as a ``tensorflow.RaggedTensor`` of int64.
 
         Raises:
             ImportError: tensorflow is missing.
@@ -344,21 +352,21 @@ def _imported(module: str, what: str, how: str) -> Any:
 
 
 def _numpy() -> Any:
-    return _imported("numpy", "TokenBatch", "pip install 'bpe-engine[numpy]'")
+    return _imported("numpy", "TokenBatch", "pip install 'bpe-engine[arrays]'")
 
 
 def _pyarrow(what: str) -> Any:
-    return _imported("pyarrow", what, "pip install 'bpe-engine[arrow]'")
+    return _imported("pyarrow", what, "pip install 'bpe-engine[arrays]'")
 
 
 def _integers(name: str, values: Any) -> Any:
-    """A one-dimensional array of integers."""
+    """Returns values as a one-dimensional array of integers."""
     np = _numpy()
     array = np.asarray(values)
     if array.size == 0 and array.ndim == 1:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        # Of Python ints, those beyond 64 bits come as objects.
+        # numpy makes objects of Python ints over 64 bits.
         raise TypeError(f"{name} must be integers of 64 bits or fewer, not {array.dtype}")
     if array.ndim != 1:
         raise TypeError(f"{name} must have one dimension, not {array.ndim}")
@@ -378,14 +386,24 @@ def _ids(values: Any) -> npt.NDArray[np.uint32]:
 
 
 def _splits(row_splits: Any, count: int) -> npt.NDArray[np.int64]:
-    np = _numpy()
-    splits = _integers("row_splits", row_splits).astype(np.int64, copy=False)
-    if len(splits) == 0 or splits[0] != 0 or splits[-1] != count or (np.diff(splits) < 0).any():
+    """Returns a read-only copy of row splits for `count` values."""
+    splits = _integers("row_splits", row_splits).astype(_numpy().int64)
+    _check_splits(splits, count)
+    return _read_only(splits)
+
+
+def _check_splits(splits: npt.NDArray[np.int64], count: int) -> None:
+    ends_well = len(splits) > 0 and splits[0] == 0 and splits[-1] == count
+    if not ends_well or (splits[1:] < splits[:-1]).any():
         raise ValueError(
             f"row_splits must begin with 0, ascend and end with {count}, the number of values; "
             f"not {_shown(splits)}"
         )
-    return splits  # type: ignore[no-any-return]
+
+
+def _read_only(splits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    splits.flags.writeable = False
+    return splits
 
 
 def _shown(splits: Any) -> str:
@@ -411,13 +429,6 @@ def _row_numbers(index: Any, count: int) -> npt.NDArray[np.int64]:
     if rows.size and not (-count <= rows.min() and rows.max() < count):
         raise IndexError(f"rows from {rows.min()} to {rows.max()} of {count} rows")
     return rows + (rows < 0) * count  # type: ignore[no-any-return]
-
-
-def _count(name: str, value: SupportsIndex) -> int:
-    number = operator.index(value)
-    if number < 0:
-        raise ValueError(f"{name} must be at least 0, but is {number}")
-    return number
 
 
 def _is_left(side: str) -> bool:

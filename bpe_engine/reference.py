@@ -1,20 +1,20 @@
-"""Byte-level BPE in one page: what the engine does, written to be read.
+"""A readable byte-level BPE in one page, with the ids of the fast engine.
 
 Text becomes ids in four steps, each a function or method below:
 
-1. special tokens: which spans of the text are control tokens (the caller decides);
-2. split: the text between them is cut into pieces by a pattern;
-3. merge: a piece becomes bytes, and neighbouring tokens merge by rank until none can;
-4. look-up: each token that is left has an id.
+1. special tokens: find the spans of the text that are control tokens (the caller decides);
+2. split: cut the text between them into pieces by a pattern;
+3. merge: turn a piece into bytes, and merge neighboring tokens by rank until none can;
+4. look-up: replace each token by its id.
 
-The fast engine gives the same ids; the tests compare the two. This one is slow (the merge
-looks at every pair again after each step), and needs the `regex` package.
+The tests compare the two engines. This one is slow (the merge looks at every pair again after each
+step), and needs the package `regex`.
 
-What is equal and what is not: the engine's patterns mean what they mean to Rust's regex
-engines, with Unicode 16. Here `regex` does the matching, so `_translate` and `_STAND_INS` even
-out the differences that a tokenizer's pattern can show. Left as they are: `\\b` and `\\w` at
-joiners, case-insensitive matching of letters that fold to two (`(?i:ss)` against "ß"), patterns
-that name a character of a later Unicode version, and patterns that match nothing at all.
+The fast engine's patterns have the meaning of Rust's regex engines with Unicode 16. Here `regex`
+does the matching, and `_translate` and `_STAND_INS` even out the differences that matter to
+tokenizers. Differences that remain: `\\b` and `\\w` at joiners, case-insensitive matching of
+letters that fold to two (`(?i:ss)` against "ß"), patterns with a character of a later Unicode
+version, and patterns that match nothing at all.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import Literal
 
 try:
     import regex
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "this module needs the package `regex`: pip install 'bpe-engine[reference]'"
-    ) from error
+    ) from _error
 
 # Characters that are unassigned in Unicode 16 and have a class in later versions, as ranges.
 _AFTER_UNICODE_16 = """
@@ -41,8 +41,8 @@ A7D2 A7D4 A7DD-A7F1 AB6C-AB6D FBC3-FBD2 FD90-FD91 FDC8-FDCE 107BB-107BF 10940-10
 1F7DA-1F7DB 1F7F1-1F7FF 1F8D0-1F8D8 1FA54-1FA57 1FA8A-1FA8E 1FAC8-1FACD 1FADD 1FAEA-1FAEF
 1FAF9-1FAFA 1FBFA 2B73A-2B73F 2B81E 2CEA2-2CEAD 323B0-3FC3F"""
 
-# What the pattern sees in a character's place: a code point that is unassigned in every version
-# for the later ones, and a lowercase letter for U+0295, which Unicode 17 made caseless.
+# Characters that the pattern sees differently: later ones as a code point that is unassigned in
+# every version, and U+0295, which Unicode 17 made caseless, as a lowercase letter.
 _STAND_INS = {0x295: 0x250}
 for _range in _AFTER_UNICODE_16.split():
     _first, _, _last = _range.partition("-")
@@ -50,20 +50,20 @@ for _range in _AFTER_UNICODE_16.split():
 
 
 def _translate(pattern: str) -> str:
-    """`pattern` for the `regex` package: `$` and `\\z` are the very end of the text, and nothing
-    else, while here `$` also matches before a last newline."""
+    """Translates `pattern` for the package `regex`, whose `$` also matches before a last newline:
+    `$` and `\\z` become the end of the text."""
     tokens = regex.compile(r"\\(?s:.)|\[\^?\]?(?:\\(?s:.)|[^\]\\])*+\]|\$")
     return str(tokens.sub(lambda m: r"\Z" if m[0] in ("$", r"\z") else m[0], pattern))
 
 
 def repair_surrogates(text: str) -> str:
-    """Joins surrogate pairs into the characters they stand for; lone ones become U+FFFD."""
+    """Joins surrogate pairs into characters; lone surrogates become U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def merge(piece: bytes, ranks: dict[bytes, int]) -> list[bytes]:
-    """The tokens of one piece: from single bytes, the adjacent pair whose concatenation has the
-    lowest rank is merged, leftmost on ties, until no concatenation is a token.
+    """Merges a piece: starting from single bytes, joins the adjacent pair whose concatenation has
+    the lowest rank, leftmost on ties, until no concatenation is a token.
 
     >>> merge(b"abab", {b"a": 0, b"b": 1, b"ab": 2})
     [b'ab', b'ab']
@@ -75,7 +75,7 @@ def merge(piece: bytes, ranks: dict[bytes, int]) -> list[bytes]:
 
 
 def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[list[bytes]]:
-    """What `merge` goes through: the single bytes, then the parts after each merge.
+    """Yields the steps of `merge`: the single bytes, then the parts after each merge.
 
     >>> list(merge_steps(b"aba", {b"a": 0, b"b": 1, b"ab": 2}))
     [[b'a', b'b', b'a'], [b'ab', b'a']]
@@ -92,7 +92,7 @@ def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[list[bytes]]:
 
 
 def _search_names(names: Iterable[str]) -> regex.Pattern[str]:
-    """Finds any of `names`, leftmost, and the longest where several begin."""
+    """Compiles a pattern that finds the leftmost of `names`, and of several there the longest."""
     longest_first = sorted(names, key=len, reverse=True)
     return regex.compile("|".join(map(regex.escape, longest_first)) or r"(?!)")
 
@@ -135,7 +135,7 @@ class Encoding:
         # Two names may share an id (o200k_harmony has such a pair); it decodes to the first.
         names = {id: special.encode() for special, id in reversed(special_tokens.items())}
         self._bytes_of |= names
-        self.max_token_value = max(self._bytes_of)
+        self.max_token_value: int = max(self._bytes_of)
         sizes = (len(mergeable_ranks) + len(special_tokens), self.max_token_value + 1)
         if explicit_n_vocab and sizes != (explicit_n_vocab, explicit_n_vocab):
             raise ValueError(f"{name}: explicit_n_vocab is {explicit_n_vocab}, not {sizes}")
@@ -147,8 +147,8 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = frozenset(),
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
-        """The ids of `text`. Names in `allowed_special` become their special tokens; a name in
-        `disallowed_special` ("all": every one not allowed) raises ValueError; any other is text."""
+        """Returns the ids of `text`. Names in `allowed_special` become their special tokens; a name
+        in `disallowed_special` ("all": every other) raises ValueError; other names are text."""
         every = self._special_tokens.keys()
         allowed = every if allowed_special == "all" else every & allowed_special
         disallowed = every - allowed if disallowed_special == "all" else disallowed_special
@@ -157,8 +157,8 @@ class Encoding:
             raise ValueError(f"text contains disallowed special token {found[0]!r}")
         ids: list[int] = []
         position = 0
-        # The names that are not allowed are searched for too: where one stands, it is text,
-        # but an allowed name may still begin inside it (hence `overlapped`).
+        # Names that are not allowed are searched for too: they are text, but an allowed name may
+        # begin inside them (hence `overlapped`).
         for found in _search_names(every).finditer(text, overlapped=True):
             if found[0] in allowed and found.start() >= position:
                 ids += self._encode_stretch(text[position : found.start()])
@@ -167,25 +167,25 @@ class Encoding:
         return ids + self._encode_stretch(text[position:])
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """The ids of `text`, special names being text like any other."""
+        """Returns the ids of `text`, in which names of special tokens are ordinary text."""
         return self._encode_stretch(self._prepare(text))
 
     def split(self, text: str) -> list[str]:
-        """The pieces of `text`. What the pattern does not match is in no piece."""
+        """Returns the pieces of `text`; text that the pattern does not match is dropped."""
         text = self._prepare(text)
         matches = self._pattern.finditer(text.translate(_STAND_INS))
         return [text[m.start() : m.end()] for m in matches if m.end() > m.start()]
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """The text of `tokens`; `errors` says what becomes of bytes that are not UTF-8."""
+        """Decodes `tokens` to text; bytes that are not UTF-8 are treated as `errors` says."""
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """The bytes of `tokens`: decoding is nothing but joining."""
+        """Joins the bytes of `tokens`."""
         return b"".join(map(self.decode_single_token_bytes, tokens))
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """The bytes of one token."""
+        """Returns the bytes of one token."""
         if token not in self._bytes_of:
             raise KeyError(f"Invalid token for decoding: {token}")
         return self._bytes_of[token]
@@ -195,7 +195,7 @@ class Encoding:
         return unicodedata.normalize(self._normalization, text) if self._normalization else text
 
     def _encode_stretch(self, text: str) -> list[int]:
-        """Text without special tokens: its own beginning and end are those the pattern sees."""
+        """Encodes text without special tokens, as a text of its own to the pattern."""
         tokens = [
             token for piece in self.split(text) for token in merge(piece.encode(), self._ranks)
         ]

@@ -1,14 +1,13 @@
-"""Encodings by name: those of the package, and those of plugins.
+"""Finds encodings by name, in this package and in plugins.
 
-A plugin is a module in the namespace package `tiktoken_ext` with a dict
-``ENCODING_CONSTRUCTORS``: names, and functions that return the arguments of `Encoding`.
+A plugin is a module in the namespace package `tiktoken_ext`. Its dict ``ENCODING_CONSTRUCTORS``
+maps names to functions that return the arguments of `Encoding`.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import pkgutil
 import threading
 from typing import Any, Callable, Sequence
 
@@ -22,16 +21,16 @@ _Constructors = dict[str, Callable[[], dict[str, Any]]]
 
 _lock = threading.RLock()
 
-# Encodings made so far, by name.
+# The encodings made so far, by name.
 ENCODINGS: dict[str, Encoding] = {}
 
-# How to make each encoding. Programs read it, add to it and put another dict in its place. It is
-# filled when somebody first reads it (see `__getattr__`): the plugins, which may be slow to import
-# or broken, are not needed for the package's own encodings.
+# The constructors of all encodings. Programs read it, add to it and replace it. It is filled when
+# it is first read (see `__getattr__`): the package's own encodings do not need the plugins, which
+# may be slow to import or broken.
 ENCODING_CONSTRUCTORS: _Constructors | None
 
-# tiktoken's own plugin. The encodings of this package stand in for those it fetches from the
-# network under the same names.
+# tiktoken's own plugin, which fetches files from the network. The encodings of this package with
+# the same names replace its encodings.
 _REPLACED_PLUGIN = "tiktoken_ext.openai_public"
 
 
@@ -42,12 +41,14 @@ def __getattr__(name: str) -> Any:
 
 
 def _known_constructors() -> _Constructors | None:
-    """`ENCODING_CONSTRUCTORS`, or None as long as nobody has read or set it."""
+    """Returns `ENCODING_CONSTRUCTORS`, or None if it was not read or set so far."""
     return globals().get("ENCODING_CONSTRUCTORS")
 
 
 def _available_plugin_modules() -> Sequence[str]:
-    """The names of the modules in `tiktoken_ext`, sorted."""
+    """Returns the names of the modules in `tiktoken_ext`, sorted."""
+    import pkgutil
+
     try:
         import tiktoken_ext  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
@@ -57,7 +58,7 @@ def _available_plugin_modules() -> Sequence[str]:
 
 
 def _find_constructors() -> _Constructors:
-    """Fills `ENCODING_CONSTRUCTORS`, unless that has been done, and returns it."""
+    """Returns `ENCODING_CONSTRUCTORS`, and fills it the first time."""
     global ENCODING_CONSTRUCTORS
     with _lock:
         constructors = _known_constructors()
@@ -85,13 +86,13 @@ def _add_plugin(module_name: str, constructors: _Constructors) -> None:
 
 
 def get_encoding(encoding_name: str) -> Encoding:
-    """The encoding with this name. It is made once and then shared.
+    """Returns the encoding with a name. It is made once and then shared.
 
     Args:
         encoding_name: One of `list_encoding_names()`.
 
     Raises:
-        ValueError: There is no such encoding, or the name is not a str.
+        ValueError: The name is unknown, or not a str.
 
     >>> get_encoding("cl100k_base").encode("hello world")
     [15339, 1917]
@@ -114,8 +115,8 @@ def _make(name: str) -> Encoding:
     constructors = _known_constructors()
     if constructors is None:
         constructors = dict(BUILTIN) if name in BUILTIN else _find_constructors()
-    # A program that empties the dict to put tiktoken's constructors into it still has the
-    # package's own encodings, in place of those that would be fetched.
+    # A program that replaces the contents of the dict by tiktoken's constructors still gets the
+    # package's own encodings, which need no network.
     constructor = constructors.get(name, BUILTIN.get(name))
     if name in BUILTIN and getattr(constructor, "__module__", None) == _REPLACED_PLUGIN:
         constructor = BUILTIN[name]
@@ -129,7 +130,7 @@ def _make(name: str) -> Encoding:
 def _unknown(name: str) -> str:
     names = list_encoding_names()
     if name.endswith((".tiktoken", ".tiktoken.gz")):
-        hint = " A file is read by load_encoding."
+        hint = " To read a file, call load_encoding."
     else:
         hint = did_you_mean(name, names)
     return (
@@ -139,7 +140,7 @@ def _unknown(name: str) -> str:
 
 
 def list_encoding_names() -> list[str]:
-    """The names that `get_encoding` takes: the package's own, then those of plugins.
+    """Returns the names that `get_encoding` takes: the package's own, then those of plugins.
 
     >>> list_encoding_names()[:3]
     ['gpt2', 'r50k_base', 'p50k_base']
@@ -152,9 +153,9 @@ def _new_lock() -> None:
     _lock = threading.RLock()
 
 
-# A forked child has none of the other threads: one of them may have held the lock.
+# A thread that held the lock does not exist in a forked child.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_lock)
 
-# Pickles of encodings that have a name hold the name alone.
+# Encodings from here are pickled as their names.
 name_encodings(ENCODINGS, get_encoding)

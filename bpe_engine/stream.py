@@ -1,30 +1,36 @@
-"""Decoding ids that arrive one by one."""
+"""`StreamDecoder`, which decodes ids that arrive one by one."""
 
 from __future__ import annotations
 
 import codecs
-from typing import Sequence
-
-from ._core import Encoding
+from typing import Protocol, Sequence
 
 __all__ = ["StreamDecoder"]
+
+
+class _Decodes(Protocol):
+    """An `Encoding`, or another object that knows the bytes of ids."""
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes: ...
+
+    def decode_single_token_bytes(self, token: int) -> bytes: ...
 
 
 class StreamDecoder:
     """Turns ids into text as they arrive, holding back bytes until their character is complete.
 
-    The pieces of text together are what `Encoding.decode` makes of all the ids at once, for every
-    `errors` and however the ids are handed in.
+    The joined pieces of text are what `Encoding.decode` returns for all ids at once, for every
+    `errors` and however the ids are split into calls.
 
-    Text before the stream can be given as `prompt`. It is not part of the stream; but if it ends
-    inside a character that the stream completes, that character is the stream's. If the stream
-    does not complete it, the broken character is the prompt's and no trace of it shows.
+    The ids before the stream can be given as `prompt`. Their text is not part of the stream. But a
+    character that the prompt begins and the stream completes belongs to the stream; if the stream
+    does not complete it, nothing of it is returned.
 
     Args:
         encoding: The encoding of the ids.
-        errors: What to do with bytes that are not UTF-8, as for ``bytes.decode``. A handler of
-            your own, registered with `codecs.register_error`, sees a part of the stream: it must
-            go by ``error.object[error.start:error.end]`` and resume at ``error.end``.
+        errors: The handler for bytes that are not UTF-8, as in ``bytes.decode``. Your own handler,
+            registered with `codecs.register_error`, sees only a part of the stream: it must use
+            ``error.object[error.start:error.end]`` and resume at ``error.end``.
         prompt: The id or ids before the first of the stream.
 
     >>> import bpe_engine
@@ -34,19 +40,20 @@ class StreamDecoder:
     """
 
     def __init__(
-        self, encoding: Encoding, errors: str = "replace", prompt: int | Sequence[int] = ()
+        self, encoding: _Decodes, errors: str = "replace", prompt: int | Sequence[int] = ()
     ):
-        self._core_bpe = encoding._core_bpe
+        # The native engine of an encoding is faster than its methods.
+        self._decodes: _Decodes = getattr(encoding, "_core_bpe", encoding)
         self._errors = errors
-        # Bytes of a character that is not complete yet, and whether its first came from the prompt.
+        # Bytes of an incomplete character, and whether the prompt began it.
         self._pending = _unfinished(self._bytes_of(prompt), errors)
         self._from_prompt = bool(self._pending)
 
     def push(self, tokens: int | Sequence[int]) -> str:
-        """Takes the next id, or the next ids in a sequence.
+        """Decodes the next id, or a sequence of ids.
 
         Returns:
-            The text that is certain now; "" if a character is still incomplete.
+            The text that is complete; "" if a character is still incomplete.
 
         Raises:
             KeyError, OverflowError, TypeError: As in `Encoding.decode`; the ids are not taken.
@@ -58,16 +65,16 @@ class StreamDecoder:
         """Ends the stream.
 
         Returns:
-            What is left: "" unless the last character is incomplete, and then what `errors` makes
-            of it. The decoder can be used again for another stream, which has no prompt.
+            "", or the result of `errors` for an incomplete last character. The decoder can be used
+            again for another stream, which has no prompt.
         """
         return self._decode(b"", final=True)
 
     def _bytes_of(self, tokens: int | Sequence[int]) -> bytes:
         # Arrays of numpy have an index and a length, its integers an index only.
         if hasattr(tokens, "__index__") and not hasattr(tokens, "__len__"):
-            return self._core_bpe.decode_single_token_bytes(tokens)
-        return self._core_bpe.decode_bytes(tokens)  # type: ignore[arg-type]
+            return self._decodes.decode_single_token_bytes(tokens)
+        return self._decodes.decode_bytes(tokens)  # type: ignore[arg-type]
 
     def _decode(self, data: bytes, final: bool) -> str:
         data = self._pending + data
@@ -77,7 +84,7 @@ class StreamDecoder:
                 self._pending = data
                 return ""
             if length <= 0:
-                # Broken for good: what there is of it was broken in the prompt already.
+                # It was already broken in the prompt.
                 data = data[-length:] if length else b""
         text, consumed = codecs.utf_8_decode(data, self._errors, final)
         self._pending, self._from_prompt = data[consumed:], False
@@ -85,7 +92,7 @@ class StreamDecoder:
 
 
 def _unfinished(data: bytes, errors: str) -> bytes:
-    """The bytes at the end of `data` that may become a character when more follow."""
+    """Returns the bytes at the end of `data` that more bytes may complete to a character."""
     for length in (3, 2, 1):
         tail = data[-length:]
         if len(tail) == length and _first_character(tail, errors) == 0:
@@ -94,8 +101,8 @@ def _unfinished(data: bytes, errors: str) -> bytes:
 
 
 def _first_character(data: bytes, errors: str) -> int:
-    """The length of the character that `data` begins with; 0 if it is not complete yet; if it is
-    broken, the length of its good beginning (at least 1), negated."""
+    """Returns the length of the character at the start of `data`: 0 if it is incomplete, and minus
+    the length of its valid beginning (at least 1) if it is broken."""
     if not data:
         return 0
     lead = data[0]
@@ -116,6 +123,6 @@ def _first_character(data: bytes, errors: str) -> int:
     return length
 
 
-# The range of the second byte, where it is narrower than that of the others: it rules out long
-# spellings of short characters, surrogates, and numbers above U+10FFFF.
+# The second byte's range where it is narrower than that of the others: without overlong forms,
+# surrogates, and code points above U+10FFFF.
 _SECOND_BYTE = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}

@@ -5,6 +5,7 @@ Nothing in it comes from another server, so that it can be read offline.
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -53,7 +54,13 @@ html_show_sphinx = False
 # Every reference in a docstring must lead somewhere, except to types of other projects, whose
 # documentation is on other servers.
 nitpicky = True
-nitpick_ignore_regex = [("py:class", r".*")]
+nitpick_ignore_regex = [("py:class", r".*"), ("py:exc", r"jinja2\..*")]
+
+# Autodoc shows what a module has, and some names are imported only when they are asked for.
+_reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+for _name in re.findall(r"^\.\. automodule:: ([\w.]+)$", _reference, re.MULTILINE):
+    _module = importlib.import_module(_name)
+    vars(_module).update({name: getattr(_module, name) for name in _module.__all__})
 
 
 def keep_first_line(app, what, name, obj, options, lines) -> None:

@@ -1,8 +1,9 @@
-"""Fixtures that all tests share, and how hypothesis runs."""
+"""Defines fixtures for all tests, and configures hypothesis."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -18,7 +19,7 @@ settings.register_profile(
     max_examples=120,
     deadline=None,
     print_blob=True,
-    # In CI the same examples in every run.
+    # CI uses the same examples in every run.
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -33,22 +34,31 @@ def pytest_report_header() -> str:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failure shows the seed to run it with again."""
+    """Shows the seed of a failed run, to repeat it."""
     report = yield
     if report.failed:
         report.sections.append(("Seed of random texts", f"{VARIABLE}={SEED}"))
     return report
 
 
+@pytest.fixture
+def ctrl_c() -> Generator[None]:
+    """Makes Ctrl-C interrupt this process and its children, even if a shell runs the tests in the
+    background, where the signal is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(params=ENCODINGS)
 def both(request: pytest.FixtureRequest) -> Pair:
-    """Each encoding, ours and tiktoken's."""
+    """Each encoding in both engines."""
     return pair(request.param)
 
 
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> Pair:
-    """One encoding of each pattern, ours and tiktoken's."""
+    """One encoding of each pattern in both engines."""
     return pair(request.param)
 
 

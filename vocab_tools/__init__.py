@@ -1,4 +1,4 @@
-"""Extend a byte-level BPE vocabulary, check one, convert it, and know what the change will do.
+"""Extends, checks, converts, trains and compares byte-level BPE vocabularies.
 
 >>> import vocab_tools
 >>> base = {bytes([byte]): byte for byte in range(256)}
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .check import CheckResult, Finding, check_vocabulary
+    from .check.folder import FolderResult, check_folder
     from .compare import Comparison, compare_tokenizers, load_subject
     from .convert import Conversion, NotAlikeError, convert_tokenizer
     from .corpus import CorpusEffect, corpus_effect
@@ -39,11 +40,13 @@ __all__ = [
     "CorpusEffect",
     "EmbeddingPlan",
     "Finding",
+    "FolderResult",
     "LearnResult",
     "NotAlikeError",
     "Proposal",
     "TrainResult",
     "WordListError",
+    "check_folder",
     "check_vocabulary",
     "compare_tokenizers",
     "convert_tokenizer",
@@ -64,40 +67,23 @@ __all__ = [
     "write_report",
 ]
 
-#: Where each name is. It is imported when it is asked for, so that the command starts at once and
-#: answers to Ctrl-C from its first moment on.
-_MODULES = {
-    "CheckResult": "check",
-    "Comparison": "compare",
-    "Conversion": "convert",
-    "CorpusCounts": "train",
-    "CorpusEffect": "corpus",
-    "EmbeddingPlan": "embedding",
-    "Finding": "check",
-    "LearnResult": "extend",
-    "NotAlikeError": "convert",
-    "Proposal": "extend.propose",
-    "TrainResult": "train",
-    "WordListError": "words",
-    "check_vocabulary": "check",
-    "compare_tokenizers": "compare",
-    "convert_tokenizer": "convert",
-    "corpus_effect": "corpus",
-    "count_corpus": "train",
-    "count_pieces": "train",
-    "dump_ranks": "ranks",
-    "embedding_plan": "embedding",
-    "extend_embeddings": "embedding",
-    "learn_merges": "extend",
-    "load_ranks": "ranks",
-    "load_subject": "compare",
-    "propose_words": "extend.propose",
-    "read_plan": "embedding",
-    "read_special_tokens": "ranks",
-    "read_words": "words",
-    "train_vocabulary": "train",
-    "write_report": "report",
+#: The public names of each module. It is imported when one of them is used, so that the command
+#: starts at once and answers to Ctrl-C from its first moment on.
+_NAMES = {
+    "check": ("CheckResult", "Finding", "check_vocabulary"),
+    "check.folder": ("FolderResult", "check_folder"),
+    "compare": ("Comparison", "compare_tokenizers", "load_subject"),
+    "convert": ("Conversion", "NotAlikeError", "convert_tokenizer"),
+    "corpus": ("CorpusEffect", "corpus_effect"),
+    "embedding": ("EmbeddingPlan", "embedding_plan", "extend_embeddings", "read_plan"),
+    "extend": ("LearnResult", "learn_merges"),
+    "extend.propose": ("Proposal", "propose_words"),
+    "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
+    "report": ("write_report",),
+    "train": ("CorpusCounts", "TrainResult", "count_corpus", "count_pieces", "train_vocabulary"),
+    "words": ("WordListError", "read_words"),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

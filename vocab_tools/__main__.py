@@ -1,4 +1,4 @@
-"""``python -m vocab_tools`` is the command ``vocab-tools``."""
+"""Runs the command ``vocab-tools`` for ``python -m vocab_tools``."""
 
 from .cli import main
 

@@ -1,38 +1,36 @@
-"""Which vocabulary a base is: that decides its pattern and its special tokens."""
+"""Recognizes published vocabularies, to find the pattern and special tokens of a base."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import bpe_engine
-from bpe_engine.vocabulary import mergeable_ranks
+from bpe_engine import vocabulary
+from bpe_engine.published import published_name
+from bpe_engine.sidecar import read_sidecar
 
 from .patterns import Pattern, encoding_pattern, find_pattern, named_pattern
+from .ranks import RankSource, load_ranks
 from .text import plural, shorten
 
-#: The encodings whose published ranks are recognised.
-PUBLISHED = ("r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen")
-
-#: The pattern for a base that is none of them.
+#: The pattern for a base that is not recognized.
 DEFAULT_PATTERN = "qwen"
-
-#: An id that all of them have, with different tokens in most: it rules out the others at once.
-_PROBE_ID = 50000
 
 
 @dataclass(frozen=True)
-class Recognised:
+class Recognized:
     """The published vocabulary that a base is, or begins with."""
 
     name: str
-    #: How many tokens the base has beside those of the published vocabulary.
+    #: The number of tokens that the base has beyond the published vocabulary.
     more: int
 
     def __str__(self) -> str:
-        """For people.
+        """Returns the name with the number of further tokens, for messages.
 
-        >>> str(Recognised("r50k_base", 3)), str(Recognised("qwen", 0))
+        >>> str(Recognized("r50k_base", 3)), str(Recognized("qwen", 0))
         ('r50k_base and 3 more tokens', 'qwen')
         """
         more = f" and {plural(self.more, 'more token', 'more tokens')}" if self.more else ""
@@ -46,84 +44,114 @@ class Base:
     pattern: Pattern
     special_tokens: Mapping[str, int]
     #: The published vocabulary that it is, when it is one.
-    recognised: Recognised | None
-    #: Whether the pattern is the one that belongs to the base.
+    recognized: Recognized | None
+    #: True if the pattern is the one that belongs to the base.
     own_pattern: bool
-    #: The name of the encoding, recognised or given; None for an unknown base.
+    #: The name of the encoding, recognized or given; None for an unknown base.
     name: str | None
 
     @property
     def is_qwen(self) -> bool:
-        """Whether the pattern and the special tokens are those of ``qwen``."""
+        """True if the pattern and the special tokens are those of ``qwen``."""
         specials = self.special_tokens == named_pattern("qwen").special_tokens
         return self.pattern.name == "qwen" and specials
 
 
-def recognise(ranks: Mapping[bytes, int]) -> Recognised | None:
-    """The published vocabulary whose ranks these are, or begin with.
+def recognize(ranks: Mapping[bytes, int]) -> Recognized | None:
+    """Returns the published vocabulary whose ranks these are, or begin with.
 
-    >>> recognise(mergeable_ranks(bpe_engine.get_encoding("p50k_base")))
-    Recognised(name='p50k_base', more=0)
+    >>> recognize(dict(bpe_engine.get_encoding("p50k_base").mergeable_ranks))
+    Recognized(name='p50k_base', more=0)
     """
-    found: tuple[int, str] | None = None
-    for name in PUBLISHED:
-        encoding = bpe_engine.get_encoding(name)
-        if ranks.get(encoding.decode_single_token_bytes(_PROBE_ID)) != _PROBE_ID:
-            continue
-        published = mergeable_ranks(encoding)
-        # The longest counts: one published vocabulary begins with another.
-        longer = found is None or len(published) > found[0]
-        if longer and published.items() <= ranks.items():
-            found = (len(published), name)
-    return None if found is None else Recognised(found[1], len(ranks) - found[0])
+    name = published_name(ranks)
+    if name is None:
+        return None
+    return Recognized(name, len(ranks) - len(bpe_engine.get_encoding(name).mergeable_ranks))
+
+
+def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
+    """Returns a source of ranks, extended, whose pattern :func:`identify` finds.
+
+    The name of an encoding, a ``tokenizer.json``, ``tekken.json`` or a folder becomes an encoding;
+    a rank file stays one, for a linter.
+
+    >>> opened("gpt2"), opened("a.tiktoken")
+    (<Encoding 'gpt2' bc98d100a6f5>, 'a.tiktoken')
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        is_file = os.path.exists(path)
+        if os.path.isdir(path) or (is_file and path.endswith(".json")):
+            source = bpe_engine.load_encoding(path)
+        elif not is_file and path in bpe_engine.list_encoding_names():
+            source = bpe_engine.get_encoding(path)
+    if not extra:
+        return source
+    ranks, own = load_ranks(source, *extra), _own_pattern(source)
+    if own is None:
+        return ranks
+    form = "NFC" if own.nfc else None
+    name = own.name or "extended"
+    return vocabulary.make_encoding(name, ranks, own.pat_str, own.special_tokens, form)
+
+
+def _own_pattern(source: RankSource) -> Pattern | None:
+    """Returns the pattern and special tokens of an encoding, or those beside a rank file."""
+    if isinstance(source, bpe_engine.Encoding):
+        return encoding_pattern(source)
+    found = None if isinstance(source, Mapping) else read_sidecar(os.fspath(source))
+    if not found or not found.get("pattern"):
+        return None
+    nfc = found.get("normalization") == "NFC"
+    return Pattern(None, found["pattern"], found.get("special_tokens") or {}, nfc=nfc).named()
 
 
 def identify(
     ranks: Mapping[bytes, int],
-    encoding: bpe_engine.Encoding | None = None,
+    source: RankSource | None = None,
     pattern: str | None = None,
     *,
     keep_default: bool = False,
 ) -> Base:
-    """The pattern and special tokens to use with these ranks.
+    """Returns the pattern and special tokens to use with these ranks.
 
     A given pattern is used, with the special tokens of the vocabulary that the ranks are; without
-    one, the pattern of that vocabulary. What is no known vocabulary gets the given pattern, or
-    that of ``qwen``, and its special tokens, unless the ranks use all of their ids.
+    one, the pattern of that vocabulary. An unknown vocabulary gets the given pattern, or that of
+    ``qwen``, and its special tokens, unless the ranks use all of their ids.
 
     Args:
         ranks: the base.
-        encoding: the encoding whose ranks they are, when they come from one.
+        source: what they were read from, as :func:`opened` returns it.
         pattern: the name of an encoding, or a regular expression.
         keep_default: take the pattern of ``qwen`` for any base.
 
     Raises:
-        ValueError: the pattern is no encoding's name, and does not compile.
+        ValueError: the pattern is neither the name of an encoding nor a regular expression.
     """
-    own: Pattern | None = None
-    recognised = None
+    own = None if source is None else _own_pattern(source)
+    recognized = None
     name = None
-    if encoding is not None:
-        own, name = encoding_pattern(encoding), encoding.name
-    elif recognised := recognise(ranks):
-        own, name = named_pattern(recognised.name), recognised.name
+    if own is not None:
+        name = source.name if isinstance(source, bpe_engine.Encoding) else str(source)
+    elif recognized := recognize(ranks):
+        own, name = named_pattern(recognized.name), recognized.name
     if own is not None and pattern is None and not keep_default:
-        return Base(own, own.special_tokens, recognised, True, name)
+        return Base(own, own.special_tokens, recognized, True, name)
     found = find_pattern(pattern or DEFAULT_PATTERN)
     if own is None:
         found = found.without_taken_specials(ranks)
         return Base(found, found.special_tokens, None, True, None)
     alike = found.cuts_alike(own)
-    return Base(own if alike else found, own.special_tokens, recognised, alike, name)
+    return Base(own if alike else found, own.special_tokens, recognized, alike, name)
 
 
 def pattern_note(base: Base, pattern: str | None) -> tuple[str, str] | None:
-    """What people should know about the choice: the kind of the note, and its text."""
+    """Returns a note about the choice: its kind and its text."""
     if base.name is None or base.own_pattern:
         return None
     return (
         "other pattern",
-        f"the base is {base.recognised or base.name}, and the pattern "
+        f"the base is {base.recognized or base.name}, and the pattern "
         f"{shorten(pattern or DEFAULT_PATTERN)} is not the one of {base.name}: words that are one "
         f"piece here may be several there; its special tokens are kept",
     )

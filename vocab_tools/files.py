@@ -1,9 +1,10 @@
-"""Output files: nothing is overwritten unasked, and either all of them are written or none."""
+"""Writes output files: all of them or none, never overwriting unless asked to."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 import sys
@@ -12,6 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 Result = TypeVar("Result")
 
 #: Standard input and standard output.
@@ -19,15 +25,15 @@ STANDARD = "-"
 
 
 class OutputFiles:
-    """The files that a command is going to write.
+    """The files that a command will write.
 
-    Made before the work, so that what cannot be written is refused before hours are spent.
+    Create it before the work: a file that cannot be written is refused before hours are spent.
     """
 
     def __init__(
         self, outputs: Sequence[str], inputs: Sequence[str] = (), *, force: bool = False
     ) -> None:
-        """Looks at every output.
+        """Checks every output.
 
         Args:
             outputs: paths; ``-`` is standard output.
@@ -39,7 +45,7 @@ class OutputFiles:
             FileExistsError: an output exists, and ``force`` is not given.
             OSError: an output cannot be written.
         """
-        self.outputs = list(outputs)
+        self.outputs: list[str] = list(outputs)
         for number, output in enumerate(outputs):
             for given in inputs:
                 if _is_same(given, output, standard=sys.__stdin__):
@@ -52,38 +58,40 @@ class OutputFiles:
                 _try(output, force)
 
     def write(self, contents: Mapping[str, bytes]) -> None:
-        """Writes outputs at once: when one cannot be written, none is changed."""
+        """Writes outputs together: when one cannot be written, none is changed."""
         assert contents.keys() <= set(self.outputs)
         outputs = [output for output in self.outputs if output in contents]
-        with contextlib.ExitStack() as undo:
+        with contextlib.ExitStack() as locks, contextlib.ExitStack() as undo:
             ready = {}
             for output in outputs:
                 if output != STANDARD and not is_special(output):
-                    ready[output] = _write_beside(output, contents[output], undo)
+                    ready[output] = _write_beside(output, contents[output], undo, locks)
             for output in outputs:
                 if output == STANDARD:
                     write_standard(contents[output])
                 elif output not in ready:
-                    with _named(output):
+                    with naming(output):
                         Path(output).write_bytes(contents[output])
             for output, written in ready.items():
                 _put_in_place(output, written, undo)
             undo.pop_all()
-            for output in ready:
-                _backup(output).unlink(missing_ok=True)
+            for written in ready.values():
+                _backup(written).unlink(missing_ok=True)
 
     def write_by(self, output: str, writer: Callable[[str], Result]) -> Result:
-        """Has ``writer`` write the only output, under the name that it is given: for contents that
-        memory may have no room for. Returns what it returns."""
+        """Calls ``writer`` with a path to write the only output to, and returns what it returns:
+        for contents that may not fit into memory."""
         assert self.outputs == [output]
         if is_special(output):
-            return writer(output)
-        with contextlib.ExitStack() as undo:
-            name = _write_beside(output, b"", undo)
-            result = writer(name)
-            _put_in_place(output, name, undo)
+            with naming(output):
+                return writer(output)
+        with contextlib.ExitStack() as locks, contextlib.ExitStack() as undo:
+            written = _write_beside(output, b"", undo, locks)
+            with naming(output):
+                result = writer(written)
+            _put_in_place(output, written, undo)
             undo.pop_all()
-            _backup(output).unlink(missing_ok=True)
+            _backup(written).unlink(missing_ok=True)
         return result
 
 
@@ -92,7 +100,7 @@ def write_standard(contents: bytes) -> None:
 
     Raises BrokenPipeError when it is closed, and OSError, which names it, when it takes no more.
     """
-    with _named("standard output"):
+    with naming("standard output"):
         sys.stdout.flush()
         rest = memoryview(contents)
         while rest:
@@ -102,7 +110,7 @@ def write_standard(contents: bytes) -> None:
 
 
 def _is_same(one: str, output: str, *, standard: TextIO | None) -> bool:
-    """Whether they are one file; where ``one`` is ``-``, it is ``standard``."""
+    """True if both are one file; ``-`` as ``one`` is ``standard``."""
     if STANDARD in (one, output):
         if one == output and standard is sys.__stdout__:
             return True
@@ -114,7 +122,7 @@ def _is_same(one: str, output: str, *, standard: TextIO | None) -> bool:
 
 
 def _opened(path: str, standard: TextIO | None) -> os.stat_result | None:
-    """What is known of a regular file; None for anything else."""
+    """Returns the status of a regular file; None for anything else."""
     try:
         if path != STANDARD:
             found = os.stat(path)
@@ -128,18 +136,18 @@ def _opened(path: str, standard: TextIO | None) -> os.stat_result | None:
 
 
 def is_special(path: str) -> bool:
-    """Whether it is a device or a pipe, which is written to as it stands."""
+    """True for a device or a pipe, which is written to directly."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _target(path: str) -> Path:
-    """Where the bytes go: what a symbolic link leads to."""
+    """Returns the file that a symbolic link leads to."""
     return Path(os.path.realpath(path))
 
 
-def _backup(path: str) -> Path:
-    target = _target(path)
-    return target.parent / f".{target.name}.{os.getpid()}.old"
+def _backup(written: str) -> Path:
+    """Returns the path of the old contents while ``written`` is put in their place."""
+    return Path(f"{written}.old")
 
 
 def _try(path: str, force: bool) -> None:
@@ -153,18 +161,58 @@ def _try(path: str, force: bool) -> None:
     if os.path.lexists(path) and not force:
         raise FileExistsError(17, "exists already; --force overwrites it", path)
     target = _target(path)
-    with _named(path):
+    with naming(path):
         if target.exists():
             with open(target, "ab"):
                 pass
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.")
+        _remove_leftovers(target)
+        handle, name = _new_file(target)
         os.close(handle)
         os.unlink(name)
 
 
+def _prefix(target: Path) -> str:
+    """Returns the beginning of the names of temporary files beside ``target``."""
+    return f".{target.name[:80]}.vocab-tools-"
+
+
+def _new_file(target: Path) -> tuple[int, str]:
+    """Creates a temporary file beside ``target``, locked for as long as its handle is open."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target))
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # Not every file system has locks.
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(name):
+            return handle, name
+        # Another run took it for a leftover before it was locked.
+        os.close(handle)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Deletes the temporary files of runs that were killed: those that no process has locked.
+
+    A run that was killed with ``NAME.old`` there was about to delete it: what it holds is in
+    ``target`` still, or was to be overwritten.
+    """
+    if fcntl is None or not os.access(target.parent, os.R_OK):
+        return
+    is_leftover = re.compile(rf"{re.escape(_prefix(target))}\w{{8}}(\.old)?").fullmatch
+    for path in list(target.parent.iterdir()):
+        if is_leftover(path.name):
+            # A run that is still going has a lock on its new file, under either of its names.
+            new_names = path.parent / path.name.removesuffix(".old"), target
+            with contextlib.suppress(OSError), contextlib.ExitStack() as handles:
+                for name in filter(os.path.exists, new_names):
+                    handle = os.open(name, os.O_RDONLY)
+                    handles.callback(os.close, handle)
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+
+
 @contextlib.contextmanager
-def _named(path: str) -> Iterator[None]:
-    """Errors name the file that the person gave, not the one beside it."""
+def naming(path: str) -> Iterator[None]:
+    """Makes errors name ``path``: the file that was given, not a temporary one."""
     try:
         yield
     except BrokenPipeError:
@@ -173,22 +221,28 @@ def _named(path: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), path) from error
 
 
-def _write_beside(path: str, contents: bytes, undo: contextlib.ExitStack) -> str:
-    """Writes a new file in the directory of ``path``."""
+def _write_beside(
+    path: str, contents: bytes, undo: contextlib.ExitStack, locks: contextlib.ExitStack
+) -> str:
+    """Writes a new file in the directory of ``path``, which ``locks`` unlocks."""
     target = _target(path)
-    with _named(path):
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.")
+    with naming(path):
+        handle, name = _new_file(target)
         undo.callback(Path(name).unlink, missing_ok=True)
-        with os.fdopen(handle, "wb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
+        with contextlib.ExitStack() as closing:
+            closing.callback(os.close, handle)
+            with os.fdopen(os.dup(handle), "wb") as file:
+                file.write(contents)
+                file.flush()
+                os.fsync(handle)
+            if fcntl is not None:  # Windows replaces no file by one that is open.
+                locks.push(closing.pop_all())
         os.chmod(name, _mode(target))
     return name
 
 
 def _mode(target: Path) -> int:
-    """The permissions of the file that is replaced, or those of a new one."""
+    """Returns the permissions of the file that is replaced, or those of a new one."""
     if target.exists():
         return target.stat().st_mode & 0o7777
     umask = os.umask(0)
@@ -198,10 +252,9 @@ def _mode(target: Path) -> int:
 
 def _put_in_place(path: str, written: str, undo: contextlib.ExitStack) -> None:
     target = _target(path)
-    with _named(path):
+    with naming(path):
         if target.exists():
-            backup = _backup(path)
-            backup.unlink(missing_ok=True)
+            backup = _backup(written)
             try:
                 os.link(target, backup)
             except OSError:  # A file system without hard links.

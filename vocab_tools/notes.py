@@ -1,4 +1,4 @@
-"""Remarks for people, grouped by kind."""
+"""Notes for the user, grouped by kind."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Note(str):
 
     def __new__(cls, kind: str, text: str, words: Sequence[str] = ()) -> Note:
         if kind not in KINDS:
-            raise ValueError(f"{kind!r} is no kind of note")
+            raise ValueError(f"unknown kind of note: {kind!r}")
         note = super().__new__(cls, f"{text}: {few(words)}" if words else text)
         note.kind, note.words, note.head = kind, tuple(words), text
         return note
@@ -66,19 +66,19 @@ class NoteGroup:
     """All notes of one kind, and those of them to show."""
 
     kind: str
-    #: What they are, with their number.
+    #: Their number and kind.
     title: str
     total: int
     shown: list[Note]
 
     @property
     def hidden(self) -> int:
-        """How many are not shown."""
+        """The number of notes that are not shown."""
         return self.total - len(self.shown)
 
 
 def grouped(notes: Iterable[Note], most_examples: int | None = MOST_EXAMPLES) -> list[NoteGroup]:
-    """The notes by kind, grave kinds first; None for no limit to the examples.
+    """Returns the notes by kind, grave kinds first; None for no limit to the examples.
 
     >>> for group in grouped(Note("already a token", f"{word}: skipped") for word in "abcde"):
     ...     print(group.title, group.shown[:1], group.hidden)

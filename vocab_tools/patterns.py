@@ -1,4 +1,4 @@
-"""How text is cut into pieces before merging: by the pattern of an encoding, or by a regex."""
+"""Patterns that cut text into pieces before merging: an encoding's, or a regular expression."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .text import shorten
 #: The patterns of the published encodings. Plugins may bring others.
 _PUBLISHED = frozenset(encoding.pattern for encoding in BUILTIN.values())
 
-#: Characters that regular expressions have and names of encodings have not.
+#: Characters of regular expressions that are never in the names of encodings.
 _REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pre-tokenisation pattern, and the special tokens that come with its encoding."""
+    """A pre-tokenization pattern, and the special tokens that come with its encoding."""
 
     #: The name of the encoding, or None for a pattern that was given as a regular expression.
     name: str | None
     pat_str: str
     special_tokens: Mapping[str, int]
-    #: Whether the encoding brings text into Unicode normalization form C first.
+    #: True if the encoding normalizes text to NFC first.
     nfc: bool = False
 
     @property
@@ -37,27 +37,31 @@ class Pattern:
         return self.name or self.pat_str
 
     def splitter(self) -> bpe_engine.Encoding:
-        """An encoding whose ``split`` cuts text by this pattern; its vocabulary is bare bytes."""
+        """Returns an encoding of single bytes whose ``split`` cuts text by this pattern."""
         return self.encoding({bytes([byte]): byte for byte in range(256)}, {})
 
     def encoding(
         self, ranks: Mapping[bytes, int], special_tokens: Mapping[str, int]
     ) -> bpe_engine.Encoding:
-        """An encoding of ``ranks`` with this pattern."""
-        return bpe_engine.Encoding(
-            self.name or "extended",
-            pat_str=self.pat_str,
-            mergeable_ranks=dict(ranks),
-            special_tokens=dict(special_tokens),
-        )
+        """Returns an encoding of ``ranks`` with this pattern."""
+        name = self.name or "extended"
+        return vocabulary.make_encoding(name, ranks, self.pat_str, special_tokens)
 
     def cuts_alike(self, other: Pattern) -> bool:
-        """Whether both cut every text in the same way."""
+        """True if both cut every text in the same way."""
         return (self.pat_str, self.nfc) == (other.pat_str, other.nfc)
 
+    def named(self) -> Pattern:
+        """Returns a copy with the name of the published encoding that cuts text alike, if any."""
+        form = "NFC" if self.nfc else None
+        for name, known in BUILTIN.items():
+            if (known.pattern, known.normalization) == (self.pat_str, form):
+                return replace(self, name=name)
+        return self
+
     def without_taken_specials(self, ranks: Mapping[bytes, int]) -> Pattern:
-        """Without the special tokens when ``ranks`` uses every one of their ids itself: then the
-        ranks are not those of this pattern's encoding."""
+        """Returns a copy without special tokens if ``ranks`` uses all of their ids: then the ranks
+        are not those of this pattern's encoding."""
         used = set(ranks.values())
         if all(number in used for number in self.special_tokens.values()):
             return replace(self, special_tokens={})
@@ -65,7 +69,7 @@ class Pattern:
 
 
 def is_published(pat_str: str) -> bool:
-    """Whether it is the pattern of a published encoding, and so known to cut behind words.
+    """True for the pattern of a published encoding, which is known to cut after words.
 
     >>> is_published(named_pattern("gpt2").pat_str), is_published(r"\\w+")
     (True, False)
@@ -74,7 +78,7 @@ def is_published(pat_str: str) -> bool:
 
 
 def is_regex(pattern: str) -> bool:
-    """Whether a pattern has a regular expression's characters: then it is no name.
+    """True if a pattern has characters of a regular expression, and so is not a name.
 
     >>> is_regex("cl100k_base"), is_regex("gpt-4"), is_regex(r"\\w+"), is_regex(".")
     (False, False, True, True)
@@ -83,9 +87,9 @@ def is_regex(pattern: str) -> bool:
 
 
 def named_pattern(name: str) -> Pattern:
-    """The pattern of the encoding with this name, and its special tokens.
+    """Returns the pattern of the encoding with this name, and its special tokens.
 
-    Raises ValueError, with the names that are near, when there is no such encoding.
+    Raises ValueError, with similar names, if no encoding has this name.
 
     >>> named_pattern("gpt2").special_tokens
     {'<|endoftext|>': 50256}
@@ -96,15 +100,15 @@ def named_pattern(name: str) -> Pattern:
 
 
 def unknown_encoding(name: str) -> str:
-    """The message for a name that is no encoding."""
+    """Returns the message for an unknown name."""
     near = _near_names(name)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     known = ", ".join(bpe_engine.list_encoding_names())
-    return f"there is no encoding {shorten(name)!r}{hint} (known: {known})"
+    return f"unknown encoding {shorten(name)!r}{hint} (known: {known})"
 
 
 def _near_names(name: str) -> list[str]:
-    """Names of encodings that may be meant: that of the model with this name, or alike ones.
+    """Returns encodings that may be meant: that of the model with this name, or similar names.
 
     >>> _near_names("gpt-4"), _near_names("gpt4o"), _near_names("Qwen"), _near_names("xyz")
     (['cl100k_base'], ['o200k_base'], ['qwen'], [])
@@ -124,45 +128,45 @@ def _near_names(name: str) -> list[str]:
 
 
 def _letters(name: str) -> str:
-    """A name without the marks between its words."""
+    """Returns the letters and digits of a name."""
     return "".join(filter(str.isalnum, name.lower()))
 
 
 def regex_pattern(regex: str) -> Pattern:
-    """A regular expression as a pattern. Raises ValueError when it does not compile."""
+    """Returns a regular expression as a pattern. Raises ValueError if it does not compile."""
     pattern = Pattern(None, regex, {})
     pattern.splitter()
     return pattern
 
 
 def find_pattern(pattern: str) -> Pattern:
-    """The pattern with this name of an encoding, or this regular expression.
+    """Returns the pattern of the encoding with this name, or this regular expression.
 
-    Raises ValueError when it is no name and no regular expression that compiles.
+    Raises ValueError if it is neither a known name nor a regular expression that compiles.
     """
     return regex_pattern(pattern) if is_regex(pattern) else named_pattern(pattern)
 
 
 def encoding_pattern(encoding: bpe_engine.Encoding) -> Pattern:
-    """The pattern of an encoding, with the encoding's own special tokens.
+    """Returns the pattern of an encoding, with the encoding's own special tokens.
 
-    Its name is None unless an encoding that is known by name cuts text in the same way.
+    Its name is None unless a registered encoding of this name cuts text in the same way.
     """
     own = Pattern(
         encoding.name,
-        vocabulary.pattern(encoding),
-        vocabulary.special_tokens(encoding),
-        nfc=vocabulary.normalization(encoding) == "NFC",
+        encoding.pattern,
+        dict(encoding.special_tokens),
+        nfc=encoding.normalization == "NFC",
     )
     if encoding.name not in bpe_engine.list_encoding_names():
         return replace(own, name=None)
     published = bpe_engine.get_encoding(encoding.name)
-    known = vocabulary.pattern(published) == own.pat_str
+    known = published.pattern == own.pat_str
     return own if known else replace(own, name=None)
 
 
 def leaves_out_marks(pattern: Pattern) -> bool:
-    """Whether the pattern cuts a letter from the combining mark that follows it, as ``\\p{L}+``
+    """True if the pattern cuts between a letter and the combining mark after it, as ``\\p{L}+``
     does: words of Hindi or Thai are then several pieces.
 
     >>> leaves_out_marks(named_pattern("qwen")), leaves_out_marks(named_pattern("o200k_base"))

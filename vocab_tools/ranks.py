@@ -1,6 +1,6 @@
-"""Rank files and special tokens: what every command starts from.
+"""Reads rank files and lists of special tokens.
 
-A rank file holds one token a line: ``base64(token bytes) SPACE id``. Reading is split in two, so
+A rank file holds one token per line: ``base64(token bytes) SPACE id``. Reading is split in two, so
 that a linter can look at what a loader must refuse: :func:`read_rank_file` takes anything and
 lists what is wrong, :func:`load_ranks` refuses it.
 """
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NoReturn, Union
 
 import bpe_engine
-from bpe_engine.vocabulary import mergeable_ranks, parse_rank_lines
+from bpe_engine.vocabulary import parse_rank_lines
 
-from .text import shorten, show
+from .text import Brief, shorten, show
 
 #: A rank file, or ranks that are loaded already, or an encoding that has them.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]
@@ -31,9 +31,9 @@ RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Enc
 MAX_ID = 2**32 - 2
 
 
-@dataclass
-class RankFile:
-    """The lines of a rank file as they stand, sound or not."""
+@dataclass(repr=False)
+class RankFile(Brief):
+    """The lines of a rank file, valid or not."""
 
     name: str
     #: (token, id, line number), in the order of the lines.
@@ -61,22 +61,22 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
 def check_token(token: Any, number: Any) -> None:
     """Raises ValueError unless these are a token and an id that the engine takes."""
     if not isinstance(token, bytes):
-        raise ValueError(f"{token!r} is no token: tokens are bytes")
+        raise ValueError(f"{token!r} is not a token: tokens are bytes")
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
-        raise ValueError(f"{show(token)}: {number!r} is no id from 0 to {MAX_ID}")
+        raise ValueError(f"{show(token)}: {number!r} is not an id from 0 to {MAX_ID}")
 
 
 def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
     """Raises ValueError unless these are names and ids."""
     for name, number in special_tokens.items():
         if not isinstance(name, str):
-            raise ValueError(f"{name!r} is no special token: their names are text")
+            raise ValueError(f"{name!r} is not the name of a special token: names are text")
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
-            raise ValueError(f"special token {name!r}: {number!r} is no id from 0 to {MAX_ID}")
+            raise ValueError(f"special token {name!r}: {number!r} is not an id from 0 to {MAX_ID}")
 
 
 def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
-    """One source, or several, as a list.
+    """Returns one source, or several, as a list.
 
     Raises TypeError for anything else.
 
@@ -89,14 +89,14 @@ def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
     for source in sources:
         if not isinstance(source, kinds):
             raise TypeError(
-                f"{shorten(repr(source))} is no source of ranks; give the path of a rank file, a "
+                f"{shorten(repr(source))} is not a source of ranks; give the path of a rank file, a "
                 f"mapping of bytes to ids, an encoding, or a list of these"
             )
     return sources
 
 
 def free_ranges(used: Iterable[int], start: int, end: int) -> list[tuple[int, int]]:
-    """The ids from ``start`` up to, not including, ``end`` that are not used.
+    """Returns the ids from ``start`` up to, not including, ``end`` that are not used.
 
     They come as ranges of first and last id: there may be billions of them, but no more ranges
     than used ids.
@@ -115,12 +115,12 @@ def free_ranges(used: Iterable[int], start: int, end: int) -> list[tuple[int, in
 
 
 def count_ids(ranges: Iterable[tuple[int, int]]) -> int:
-    """How many ids the ranges hold."""
+    """Returns the number of ids in the ranges."""
     return sum(last - first + 1 for first, last in ranges)
 
 
 def load_ranks(*sources: RankSource) -> dict[bytes, int]:
-    """The ranks of a base and of the files that extend it, as one mapping in the order of ids.
+    """Returns the ranks of a base and of what extends it, as one mapping in the order of ids.
 
     Raises ValueError, naming the place, for a bad line, for a token with two ids and for an id
     with two tokens; and when there are no tokens at all.
@@ -133,7 +133,7 @@ def load_ranks(*sources: RankSource) -> dict[bytes, int]:
     for source in loaded:
         ids.update(_ids(source))
     if not ids:
-        raise ValueError("there are no tokens; a base needs at least its single bytes")
+        raise ValueError("the base has no tokens; it needs at least the single bytes")
     count = sum(len(source.tokens if isinstance(source, RankFile) else source) for source in loaded)
     if not len(ids) == len(set(ids.values())) == count:
         _refuse_repeats(loaded)
@@ -157,7 +157,7 @@ def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoRetur
             )
         if number in tokens:
             raise ValueError(
-                f"{where}: the id {number} stands for two tokens, {show(tokens[number])} and "
+                f"{where}: two tokens have the id {number}, {show(tokens[number])} and "
                 f"{show(token)}; give one of them another id"
             )
         ids[token] = number
@@ -166,7 +166,7 @@ def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoRetur
 
 
 def read_ranks_like_add_merges(source: RankSource) -> dict[bytes, int]:
-    """The ranks as add_merges.py has them: of two lines with one token, the later one counts.
+    """Returns the ranks as add_merges.py reads them: of two lines with one token the later counts.
 
     Raises ValueError for a bad line.
     """
@@ -174,9 +174,9 @@ def read_ranks_like_add_merges(source: RankSource) -> dict[bytes, int]:
 
 
 def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
-    """What is sound line by line. Raises ValueError for a bad line or what is no token or id."""
+    """Reads the tokens line by line. Raises ValueError for a line that is not a token and an id."""
     if isinstance(source, bpe_engine.Encoding):
-        source = mergeable_ranks(source)
+        source = dict(source.mergeable_ranks)
     if isinstance(source, Mapping):
         for token, number in source.items():
             # The usual case, without a call.
@@ -191,14 +191,14 @@ def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
 
 
 def _ids(loaded: Mapping[bytes, int] | RankFile) -> Mapping[bytes, int]:
-    """The ids of the tokens; of two lines with one token, the later one counts."""
+    """Returns the ids of the tokens; of two lines with one token, the later one counts."""
     if isinstance(loaded, RankFile):
         return {token: number for token, number, _ in loaded.tokens}
     return loaded
 
 
 def _rows(loaded: Mapping[bytes, int] | RankFile) -> Iterator[tuple[bytes, int, str]]:
-    """(token, id, where it stands)."""
+    """Yields (token, id, file and line)."""
     if isinstance(loaded, RankFile):
         for token, number, line in loaded.tokens:
             yield token, number, f"{loaded.name}, line {line}"
@@ -208,7 +208,7 @@ def _rows(loaded: Mapping[bytes, int] | RankFile) -> Iterator[tuple[bytes, int, 
 
 
 def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
-    """The contents of a rank file, in the order of ids; an empty token is written as ``=``.
+    """Returns the contents of a rank file, in the order of ids; an empty token is written as ``=``.
 
     >>> dump_ranks({"一只".encode(): 7, b"": 8})
     b'5LiA5Y+q 7\\n= 8\\n'
@@ -218,7 +218,7 @@ def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
 
 
 def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """The names and ids in a JSON object, which is a list of pairs, as are those in it."""
+    """Returns the names and ids in a JSON object, which is a list of pairs, as are those in it."""
     fields = dict(pairs)
     if isinstance(fields.get("special_tokens"), list):
         return list(fields["special_tokens"])
@@ -230,7 +230,7 @@ def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Reads special tokens: a JSON object of name and id, or one ``name id`` a line; or the added
+    """Reads special tokens: a JSON object of name and id, or one ``name id`` per line; or the added
     tokens of a ``tokenizer.json``, or what ``vocab-tools convert`` wrote beside a rank file.
 
     Raises ValueError, naming the line or the value, for anything else.
@@ -254,7 +254,7 @@ def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
         if not name or isinstance(number, bool) or not isinstance(number, int):
             raise ValueError(f"{path}, {where}: expected a name and its id")
         if not 0 <= number <= MAX_ID:
-            raise ValueError(f"{path}, {where}: {number} is no id from 0 to {MAX_ID}")
+            raise ValueError(f"{path}, {where}: {number} is not an id from 0 to {MAX_ID}")
         if name in special_tokens:
             raise ValueError(f"{path}, {where}: {name!r} is given twice")
         special_tokens[name] = number

@@ -1,4 +1,4 @@
-"""Tokens, numbers and lists in messages for people.
+"""Formats tokens, numbers and lists for messages.
 
 Nothing that comes from outside goes to a terminal as it is: :func:`visible` has the last word.
 """
@@ -9,25 +9,24 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-#: What a terminal would obey, or take as the direction of the text behind it, in place of showing
-#: it: control characters but line ends, marks of direction, and halves of surrogate pairs, which
-#: names of files can have.
+#: Characters that a terminal would not show, but obey: control characters other than line ends,
+#: and marks of direction; and halves of surrogate pairs, which names of files can have.
 _OBEYED = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
-#: What joins letters and emoji, and is part of how they look.
+#: Characters that join letters and emoji, and are part of how they look.
 JOINERS = "\u200c\u200d"
 
-#: What stands for spaces where they are to be seen.
+#: Shown for spaces where they must be visible.
 _SIGNS = {" ": "\u2423", "\n": "\u23ce", "\t": "\u21e5"}
 
-#: What stands for a letter that a combining mark would sit on.
+#: Shown for the letter that a combining mark would sit on.
 MARK_BASE = "\u25cc"
 
 
 def visible(text: str) -> str:
-    """Text that may go to a terminal: what that would obey is escaped, lines stay lines.
+    """Returns text that is safe to print: control characters are escaped, lines stay lines.
 
     >>> visible("a\\x1b[31mb\\n")
     'a\\\\x1b[31mb\\n'
@@ -36,7 +35,7 @@ def visible(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text in quotes, as Python writes it; but no quote in it is escaped, nor what joins emoji.
+    """Returns text in quotes, as Python writes it, but does not escape quotes and emoji joiners.
 
     >>> print(quoted("it's"), quoted("a\\nb"), quoted("\\U0001f469\\u200d\\U0001f4bb"))
     "it's" 'a\\nb' '👩‍💻'
@@ -46,8 +45,7 @@ def quoted(text: str) -> str:
 
 
 def _seen(text: str, place: int) -> str:
-    """A character as it is, or escaped where it cannot be seen: what joins, too, with nothing to
-    join."""
+    """Returns a character, escaped if it is invisible, as a joiner at the start or end is."""
     character = text[place]
     joins = character in JOINERS and 0 < place < len(text) - 1
     if character == "\\" or not (character.isprintable() or joins):
@@ -56,7 +54,7 @@ def _seen(text: str, place: int) -> str:
 
 
 def quoted_list(texts: Sequence[str]) -> str:
-    """Pieces of a text, with a circle under a mark that begins one of them.
+    """Returns the pieces of a text, with a circle under a mark that begins one of them.
 
     >>> quoted_list(["\u0e01", "\u0e34\u0e19"])
     "['\u0e01', '\u25cc\u0e34\u0e19']"
@@ -65,12 +63,12 @@ def quoted_list(texts: Sequence[str]) -> str:
 
 
 def with_base(text: str) -> str:
-    """Text to show by itself: a mark at its beginning would sit on what stands before it."""
+    """Returns text to show alone: a mark at its start would otherwise sit on what is before it."""
     return MARK_BASE + text if text and unicodedata.category(text[0])[0] == "M" else text
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """Text of at most ``limit`` characters, for messages.
+    """Shortens text to at most ``limit`` characters, for messages.
 
     >>> shorten("abcdef", 4)
     'abc…'
@@ -79,7 +77,7 @@ def shorten(text: str, limit: int = 60) -> str:
 
 
 def show(token: bytes, limit: int = 60) -> str:
-    """A token for people: its text in quotes, or its bytes when they are no text.
+    """Returns a token for messages: its text in quotes, or its bytes when they are not text.
 
     >>> show("一只".encode()), show(b" \\xe4")
     ("'一只'", "b' \\\\xe4'")
@@ -91,7 +89,7 @@ def show(token: bytes, limit: int = 60) -> str:
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """A number and its noun.
+    """Returns a number and its noun.
 
     >>> plural(1, "word"), plural(2500, "word"), plural(0, "entry", "entries")
     ('1 word', '2,500 words', '0 entries')
@@ -100,7 +98,7 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def id_range(ids: Sequence[int]) -> str:
-    """The ids of new tokens, given in their order.
+    """Returns the ids of new tokens, given in their order.
 
     >>> id_range([7]), id_range([7, 8, 9]), id_range([])
     ('id 7', 'ids 7 to 9', 'no ids')
@@ -110,8 +108,26 @@ def id_range(ids: Sequence[int]) -> str:
     return f"id {ids[0]}" if len(ids) == 1 else f"ids {ids[0]} to {ids[-1]}"
 
 
+def parting(one: Sequence[int], other: Sequence[int], most: int = 6) -> tuple[str, str]:
+    """Returns two lists of ids from where they part: at most ``most`` of each.
+
+    >>> parting([1, 2, 3, 4, 5], [1, 2, 3, 9])
+    ('[…, 3, 4, 5]', '[…, 3, 9]')
+    """
+    alike = next((place for place, (a, b) in enumerate(zip(one, other)) if a != b), None)
+    start = max((min(len(one), len(other)) if alike is None else alike) - 1, 0)
+
+    def some(ids: Sequence[int]) -> str:
+        shown = ["…"] if start else []
+        shown += [str(number) for number in ids[start : start + most]]
+        shown += ["…"] if len(ids) > start + most else []
+        return "[" + ", ".join(shown) + "]"
+
+    return some(one), some(other)
+
+
 def few(words: Sequence[str], most: int = 5) -> str:
-    """The first words of a list, for a sentence.
+    """Returns the first words of a list, for a sentence.
 
     >>> few(["a", "b", "c"], 2)
     'a, b, …'
@@ -120,7 +136,7 @@ def few(words: Sequence[str], most: int = 5) -> str:
 
 
 def token_text(token: bytes) -> str:
-    """A token where its borders can be seen: without quotes, spaces as signs.
+    """Returns a token where its borders can be seen: without quotes, spaces as signs.
 
     >>> token_text(b" it's\\n"), token_text("\u0e34\u0e19".encode()), token_text(b"\\xe4a")
     ("\u2423it's\u23ce", '\u25cc\u0e34\u0e19', '\\\\xe4a')
@@ -133,8 +149,29 @@ def token_text(token: bytes) -> str:
 
 
 def text_of(token: bytes) -> str | None:
-    """The text of a token, or None when it is no valid UTF-8."""
+    """Returns the text of a token; None if it is not valid UTF-8."""
     try:
         return token.decode()
     except UnicodeDecodeError:
         return None
+
+
+class Brief:
+    """A result whose representation is short: long values are cut, and collections counted.
+
+    >>> class Result(Brief):
+    ...     def __init__(self):
+    ...         self.tokens, self.size = {b"a": 1, b"b": 2}, 300
+    >>> Result()
+    Result(tokens=<2 items>, size=300)
+    """
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={_brief(value)}" for name, value in vars(self).items() if name[0] != "_"]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, (dict, list, tuple, set, frozenset)) and value:
+        return f"<{plural(len(value), 'item')}>"
+    return shorten(repr(value))

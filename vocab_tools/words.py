@@ -1,4 +1,4 @@
-"""Word lists: one word and its frequency a line, separated by a tab."""
+"""Reads word lists: a word on each line; or a word, a tab and its frequency."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .text import quoted, shorten
 #: Where words come from: the path of a list, an open binary file, or lines.
 WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
 
-#: How many bad lines an error names.
+#: The most bad lines that an error names.
 MOST_LINES_NAMED = 10
 
 #: Scripts that are written without spaces, by the first word of their characters' names.
@@ -40,24 +40,25 @@ def read_words(
 ) -> dict[str, int]:
     """Reads words and their frequencies.
 
-    A line is stripped and cut at its tab; words are NFC-normalised; repeated words add up; empty
+    A line is stripped and cut at its tab; in a list without tabs every line is a word with the
+    frequency 1; words are NFC-normalized; repeated words add up; empty
     lines are skipped.
 
     Args:
         source: the path of a file, an open binary file, or lines.
         keep_space: keep the spaces that a word begins with.
-        lenient: take 1 as the frequency when there is none, when it is not a positive integer, or
-            when a line has two tabs or more (the word is then what stands before the first).
-        like_add_merges: as Qwen's add_merges.py: 1 for what is no integer, and integers below 1
+        lenient: take 1 as the frequency when it is missing or not a positive integer, or when a line
+            has two tabs or more (the word is then the text before the first).
+        like_add_merges: as Qwen's add_merges.py: 1 for what is not an integer, and integers below 1
             as they are.
-        notes: a list to which remarks for people are appended.
+        notes: a list that notes for the user are appended to.
 
     Returns:
         The frequency of each word, in the order in which the words are met first. A frequency is
         a whole number, which may be written like ``12.0``.
 
     Raises:
-        WordListError: a line has no tab, has two, has no word, or its frequency is not a positive
+        WordListError: only some lines have a tab, or a line has two, has no word, or its frequency is not a positive
             integer. The message names the lines.
         OSError: the file cannot be read.
 
@@ -69,14 +70,17 @@ def read_words(
     notes = [] if notes is None else notes
     words: dict[str, int] = {}
     bad: list[str] = []
-    for number, line in enumerate(_lines(source, like_add_merges, notes), 1):
+    lines = list(_lines(source, like_add_merges, notes))
+    if not like_add_merges and not any("\t" in line for line in lines):
+        lines = [f"{line.rstrip()}\t1" if line.strip() else "" for line in lines]
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         fields = (line.rstrip() if keep_space else line.strip()).split("\t")
         word = unicodedata.normalize("NFC", fields[0])
         frequency, problem = _frequency(fields, lenient, like_add_merges)
         if not word or _lacks_word(line):
-            problem = "there is no word before the tab"
+            problem = "the word before the tab is missing"
         elif word.isspace() and keep_space:
             problem = "the word is all spaces"
         if problem:
@@ -99,7 +103,7 @@ def _bad_lines(bad: list[str], like_add_merges: bool) -> str:
     named = bad[:MOST_LINES_NAMED]
     if len(bad) > len(named):
         named.append(f"and {len(bad) - len(named)} more lines")
-    hint = "" if like_add_merges else "; mend the lines, or take 1 with --lenient"
+    hint = "" if like_add_merges else "; correct the lines, or take 1 with --lenient"
     return "\n  ".join([f"the word list has bad lines{hint}:", *named])
 
 
@@ -115,7 +119,7 @@ def _lines(source: WordSource, like_add_merges: bool, notes: list[Note]) -> Iter
         contents = contents[len(codecs.BOM_UTF8) :]
     if contents[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or 0 in contents[:256]:
         raise WordListError(
-            f"{name} has zero bytes or a mark of UTF-16, and so is no UTF-8; save the list as UTF-8"
+            f"{name} has zero bytes or a mark of UTF-16, and so is not UTF-8; save the list as UTF-8"
         )
     try:
         text = contents.decode()
@@ -129,12 +133,12 @@ def _lines(source: WordSource, like_add_merges: bool, notes: list[Note]) -> Iter
 
 
 def _lacks_word(line: str) -> bool:
-    """Whether the only tab of a line has nothing before it; stripping takes such a tab away."""
+    """True if the only tab of a line has nothing before it: stripping the line removes such a tab."""
     return line.lstrip(" ").startswith("\t") and "\t" not in line.strip()
 
 
 def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple[int, str | None]:
-    """The frequency of a line, and what is wrong with it."""
+    """Returns the frequency of a line, and what is wrong with it."""
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
         return 1, None if lenient and not like_add_merges else problem
@@ -144,9 +148,9 @@ def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple
         text = re.sub(r"^([0-9]+)\.0*$", r"\1", text)
         if re.fullmatch(r"[0-9]{1,3}([,_. '\u00a0\u2019\u202f][0-9]{3})+", text):
             digits = "".join(filter(str.isdigit, text))
-            return 1, None if lenient else f"the frequency is no plain number; write {digits}"
+            return 1, None if lenient else f"the frequency is not a plain number; write {digits}"
         if not re.fullmatch(r"[+-]?[0-9]+", text):
-            return 1, None if lenient else "the frequency is no positive integer"
+            return 1, None if lenient else "the frequency is not a positive integer"
     try:
         frequency = int(text)
     except ValueError:
@@ -154,12 +158,12 @@ def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple
     if frequency.bit_length() > 63:
         return 1, None if lenient else "the frequency is above 2**63"
     if frequency < 1 and not like_add_merges:
-        return 1, None if lenient else "the frequency is no positive integer"
+        return 1, None if lenient else "the frequency is not a positive integer"
     return frequency, None
 
 
 def is_spaced(word: str) -> bool:
-    """Whether running text puts a space before the word: its script is written with spaces.
+    """True if running text has a space before the word: its script is written with spaces.
 
     >>> is_spaced("token"), is_spaced("一只"), is_spaced(" token")
     (True, False, False)
@@ -171,7 +175,7 @@ def is_spaced(word: str) -> bool:
 
 
 def listed_words(source: WordSource, *, keep_space: bool = False) -> list[str]:
-    """The words of a list as they stand there, not normalised; frequencies are not looked at.
+    """Returns the words of a list as they are written, not normalized; ignores frequencies.
 
     The keys of a mapping, as :func:`read_words` gives it, are taken as they are.
 

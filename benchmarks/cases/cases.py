@@ -1,4 +1,4 @@
-"""The cases, as declarations: what is measured, on which text, with which operation."""
+"""Declares the benchmark cases: the measure, the text and the operation of each."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _PIECES = {
     "random letters, 1e5": ("1e5 random letters", 10**5),
     "random Han, 1e5": ("1e5 random Han characters", 10**5),
 }  # fmt: skip
-_GOAL_PIECES = ("a", "spaces", "random letters, 1e5", "random Han, 1e5")
+_QUICK_PIECES = ("a", "spaces", "random letters, 1e5", "random Han, 1e5")
 
 
 def _hostile() -> list[Case]:
@@ -123,7 +123,7 @@ def _hostile() -> list[Case]:
             f"piece-{kind}-{name.replace(' ', '-').replace(',', '')}", "pieces",
             f"{title} -> {kind}", "milliseconds", f"encode_{kind}", "piece",
             {"name": name.partition(", 1e")[0], "length": length}, corpora=NONE,
-            quick=kind == "list" and name in _GOAL_PIECES,
+            quick=kind == "list" and name in _QUICK_PIECES,
         )
         for kind in ("list", "numpy")
         for name, (title, length) in _PIECES.items()
@@ -136,8 +136,6 @@ ATTACKS = (
     "a constant second half",
     "a constant first half",
     "a constant first half, long",
-    "one CRC-32C",
-    "one CRC-32C, short",
     "low bits of FxHash",
 )
 
@@ -166,6 +164,82 @@ def _growth() -> list[Case]:
     ]  # fmt: skip
 
 
+def _columns() -> list[Case]:
+    return [
+        Case(
+            "padded", "padded", "10,000 texts of 60 B -> padded matrix and mask", "throughput", "padded",
+            "column", {"size": 60, "count": 10_000}, corpora=ONE, threads=2, quick=False,
+        ),
+        *(
+            Case(
+                f"column-{threads}", "column",
+                f"100,000 texts of 200 B, an Arrow column -> flat array, {threads} thread{'s' * (threads > 1)}",
+                "throughput", "column", "column", {"size": 200, "count": 100_000}, corpora=ONE,
+                threads=threads, quick=False,
+            )
+            for threads in (1, 2)
+        ),
+    ]  # fmt: skip
+
+
+_HELD = (
+    "encode_list", "encode_numpy", "count", "truncate to half", "truncate left to half",
+    "truncate to 10", "truncate left to 10", "chunk by 1000", "encode_with_offsets", "split",
+    "encode_with_unstable",
+)  # fmt: skip
+
+
+def _peaks() -> list[Case]:
+    return [
+        Case(
+            f"peak-{operation.replace(' ', '-')}", "peaks", f"memory of {operation}, 95 MB", "held",
+            operation, "repeated", {"megabytes": 95}, corpora=ONE, quick=False,
+        )
+        for operation in _HELD
+    ]  # fmt: skip
+
+
+def _vocabularies() -> list[Case]:
+    build = ("cl100k_base", "o200k_base", "qwen", "hex", "decimal", "hex, 256 bytes before")
+    commands = [
+        ["check", f"data/{name}.tiktoken"] for name in ("o200k_base", "qwen", "cl100k_base")
+    ]
+    train = {"english": ("en", 10), "chinese": ("zh", 10), "mixed": ("mixed", 50)}
+    grow = {f"growth-{size}": ("mixed", size) for size in (10, 25, 50, 100, 200)}
+    return [
+        *(
+            Case(
+                f"build-{name.replace(', ', '-').replace(' ', '-')}", "build", f"ranks of {name}", "building",
+                "build", "nothing", options={"vocabulary": name}, corpora=NONE, quick=False,
+            )
+            for name in build
+        ),
+        *(
+            Case(
+                f"learn-{count}", "learn", f"merges of {count:,} words", "learning", "learn_merges",
+                "nothing", options={"words": count}, corpora=NONE, quick=False,
+            )
+            for count in (1_000, 100_000)
+        ),
+        *(
+            Case(
+                f"command-{'-'.join(arguments).replace('/', '-')}", "command",
+                f"vocab-tools {' '.join(arguments)}", "command", "vocab_tools", "nothing",
+                options={"arguments": arguments}, corpora=NONE, quick=False,
+            )
+            for arguments in commands
+        ),
+        *(
+            Case(
+                f"train-{name}", "training", f"32,000 tokens, {size} MB of {text} text", "training",
+                inputs="nothing", options={"text": text, "megabytes": size, "size": 32_000},
+                corpora=NONE, threads=2, rounds=2, quick=False,
+            )
+            for name, (text, size) in (train | grow).items()
+        ),
+    ]  # fmt: skip
+
+
 CASES = {
     case.name: case
     for case in (
@@ -183,18 +257,29 @@ CASES = {
             {"total": 5_000_000, "chunk": 50_000}, corpora=NONE, rounds=1, quick=False,
         ),
         *_growth(),
+        *_columns(),
+        *_peaks(),
+        *_vocabularies(),
     )
 }  # fmt: skip
 
 
-def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:
-    """The cases whose name or group fits a pattern (all without patterns), in table order.
+#: Groups that run only when they are named.
+BY_NAME = ("padded", "column", "peaks", "build", "learn", "command", "training")
 
-    ``quick`` leaves out the long ones, unless patterns name them. ValueError when a pattern fits
-    no case.
+
+def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:
+    """Returns the cases whose name or group matches a pattern, in table order.
+
+    Without patterns, the quick ones, or all but those of :data:`BY_NAME`. ValueError when a pattern
+    fits none of them.
     """
     if not patterns:
-        return [case for case in CASES.values() if case.quick or not quick]
+        return [
+            case
+            for case in CASES.values()
+            if case.quick or (not quick and case.group not in BY_NAME)
+        ]
     chosen = set()
     for pattern in patterns:
         found = [

@@ -1,4 +1,4 @@
-"""The texts that engines are timed on.
+"""Corpora: the texts that engines are timed on.
 
 The default corpora need nothing that a machine with Python lacks:
 
@@ -6,7 +6,7 @@ The default corpora need nothing that a machine with Python lacks:
 * ``en``: the prose of its docstrings and of its built-in help;
 * ``messy``: JSON, HTML, CSS, logs, tables and emoji, generated;
 * ``multi``, ``zh``: the texts shipped in ``texts/``, stretched by a chain of characters, which
-  gives new words of the right shape. They are no substitute for real text, only a likeness.
+  gives new words of the right shape; a likeness of real text, not a substitute for it.
 
 ``--corpora DIR`` takes the ``*.txt`` of a folder instead.
 """
@@ -33,13 +33,13 @@ class Corpus:
     path: Path
 
 
-def find_corpora(folder: Path | None, cache: Path) -> list[Corpus]:
-    """The ``*.txt`` of ``folder``, or the default corpora, made in ``cache`` when missing.
+def find_corpora(folder: Path | None, cache: Path, size: int = DEFAULT_SIZE) -> list[Corpus]:
+    """Returns the ``*.txt`` of ``folder``, or the default corpora, made once in ``cache``.
 
     Raises ValueError when the folder holds no ``*.txt``.
     """
     if folder is None:
-        return [Corpus(name, _made(name, cache)) for name in _MAKERS]
+        return [Corpus(name, _made(name, cache, size)) for name in _MAKERS]
     found = [Corpus(path.stem, path) for path in sorted(folder.glob("*.txt"))]
     if not found:
         raise ValueError(f"No *.txt in the folder of corpora {str(folder)!r}.")
@@ -47,7 +47,7 @@ def find_corpora(folder: Path | None, cache: Path) -> list[Corpus]:
 
 
 def read(path: Path | str, limit: int | None = None) -> str:
-    """The text of ``path`` (at most ``limit`` characters), with line ends as they are.
+    """Reads the text of ``path`` (at most ``limit`` characters), with its line ends.
 
     Names of special tokens are broken up: engines differ in what they do with them, and the
     cases here are about text.
@@ -57,7 +57,7 @@ def read(path: Path | str, limit: int | None = None) -> str:
 
 
 def halves(text: str) -> tuple[str, str]:
-    """The even lines and the odd lines of ``text``, each as one text, ends of lines kept.
+    """Splits ``text`` into its even lines and its odd lines, each as one text.
 
     >>> halves("a\\nb\\nc\\n")
     ('a\\nc\\n', 'b\\n')
@@ -68,7 +68,7 @@ def halves(text: str) -> tuple[str, str]:
 
 
 def documents(text: str, size: int) -> list[str]:
-    """``text`` in pieces of about ``size`` bytes of UTF-8, cut between characters.
+    """Cuts ``text`` into parts of about ``size`` bytes of UTF-8, between characters.
 
     A last piece of less than half the size is left out.
 
@@ -87,16 +87,16 @@ def documents(text: str, size: int) -> list[str]:
     return pieces
 
 
-def _made(name: str, cache: Path) -> Path:
-    """The default corpus ``name`` in ``cache``; one file per Python version and generator."""
+def _made(name: str, cache: Path, size: int) -> Path:
+    """Returns the default corpus ``name`` in ``cache``; one file per Python version and generator."""
     import hashlib
 
     version = hashlib.blake2b(Path(__file__).read_bytes() + sys.version.encode(), digest_size=4)
-    path = cache / "corpora" / f"{version.hexdigest()}.{DEFAULT_SIZE}.{name}.text"
+    path = cache / "corpora" / f"{version.hexdigest()}.{size}.{name}.text"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(_clipped(_MAKERS[name](), DEFAULT_SIZE), encoding="utf-8", newline="")
+        partial.write_text(_clipped(_MAKERS[name](), size), encoding="utf-8", newline="")
         partial.replace(path)
     return path
 
@@ -113,7 +113,7 @@ def _clipped(parts: Iterator[str], size: int) -> str:
 
 
 def _sources() -> Iterator[tuple[Path, str]]:
-    """Sources of the standard library, without its tests, in a fixed order."""
+    """Yields sources of the standard library, without its tests, in a fixed order."""
     import hashlib
     import sysconfig
 
@@ -157,7 +157,7 @@ def _english() -> Iterator[str]:
 
 
 def _chain(paragraphs: list[str], order: int, seed: int) -> Iterator[str]:
-    """Endless paragraphs whose every ``order + 1`` characters occur in the given ones."""
+    """Yields paragraphs without end, whose every ``order + 1`` characters occur in the given ones."""
     import random
 
     pick = random.Random(seed)
@@ -187,7 +187,7 @@ def _chinese() -> Iterator[str]:
 
 
 def _languages() -> Iterator[str]:
-    """Three paragraphs of each language, in turn."""
+    """Yields three paragraphs of each language, in turn."""
     lines = _paragraphs("multi")
     chains = [_chain(lines[i : i + 3], 2, i) for i in range(0, len(lines), 3)]
     while True:
@@ -196,7 +196,7 @@ def _languages() -> Iterator[str]:
 
 
 def _messy() -> Iterator[str]:
-    """Machine-made text: no two parts alike, and much punctuation, digits and odd characters."""
+    """Yields generated text with much punctuation, digits and rare characters."""
     import random
     import unicodedata
 

@@ -1,4 +1,4 @@
-"""What a rank file does not say: the pattern, the special tokens, and peers' names for them."""
+"""Patterns, special tokens and tokenizer files of the encodings, and peers' names for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parents[2] / "data"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "data"
 
 _O200K_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _O200K = "|".join(
@@ -48,10 +49,11 @@ _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
 @dataclass(frozen=True)
 class EncodingSpec:
-    """An encoding as an engine without a registry needs it.
+    """An encoding, for engines without a registry.
 
     ``hf_pattern`` is the pattern as Oniguruma reads it; ``gigatoken`` and ``splintr`` are those
-    packages' names for the pre-tokenisation and for the bundled vocabulary (None: not bundled).
+    packages' names for the pre-tokenization and for the bundled vocabulary (None: not bundled).
+    ``file`` is a ``tokenizer.json`` that was asked for in place of a built-in encoding.
     """
 
     name: str
@@ -61,6 +63,7 @@ class EncodingSpec:
     special_tokens: dict[str, int]
     gigatoken: str
     splintr: str | None
+    file: Path | None = None
 
     @property
     def ranks(self) -> Path:
@@ -99,31 +102,41 @@ ENCODINGS = {
 
 
 def spec_of(name: str) -> EncodingSpec:
-    """The declaration of encoding ``name``; ValueError when there is none."""
+    """Returns the declaration of encoding ``name``, or of the ``tokenizer.json`` at this path.
+
+    ValueError when it is neither.
+    """
+    if name.endswith(".json"):
+        path = Path(name).resolve()
+        if not path.exists():
+            raise ValueError(f"No file {name!r}.")
+        title = path.parent.name if path.stem == "tokenizer" else path.stem
+        return EncodingSpec(title, "", "", "", {}, "", None, path)
     try:
         return ENCODINGS[name]
     except KeyError:
         raise ValueError(
-            f"The benchmark does not know the encoding {name!r}; choose from {', '.join(ENCODINGS)}."
+            f"The benchmark does not know the encoding {name!r}; choose from {', '.join(ENCODINGS)}, "
+            "or give a tokenizer.json."
         ) from None
 
 
 def read_ranks(path: Path) -> dict[bytes, int]:
-    """Token bytes to rank, as the rank file ``path`` lists them."""
+    """Reads the ranks by token from the rank file ``path``."""
     with open(path, "rb") as lines:
         fields = (line.split() for line in lines if line.strip())
         return {base64.b64decode(token): int(rank) for token, rank in fields}
 
 
-def _byte_characters() -> list[str]:
-    """The printable character that stands for each byte in a byte-level tokenizer.json."""
+def byte_characters() -> list[str]:
+    """Returns the printable character for each byte in a byte-level tokenizer.json."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     spare = iter(range(0x100, 0x200))
     return [chr(byte if byte in printable else next(spare)) for byte in range(256)]
 
 
 def _last_merge(token: bytes, ranks: dict[bytes, int]) -> tuple[bytes, bytes] | None:
-    """The two parts that merge into ``token``, or None when merging never reaches it."""
+    """Returns the two parts that merge into ``token``, or None if merging never reaches it."""
     rank = ranks[token]
     parts = [token[i : i + 1] for i in range(len(token))]
     while len(parts) > 2:
@@ -134,17 +147,19 @@ def _last_merge(token: bytes, ranks: dict[bytes, int]) -> tuple[bytes, bytes] | 
     return (parts[0], parts[1])
 
 
-def write_tokenizer_json(spec: EncodingSpec, folder: Path) -> Path:
-    """Writes the tokenizer.json that HF tokenizers loads for ``spec``, once, and returns its path.
+def tokenizer_file(spec: EncodingSpec, folder: Path) -> Path:
+    """Returns the path of a tokenizer.json for ``spec``; writes that of a built-in encoding once.
 
     A rank file lists tokens, a tokenizer.json lists merges: each merge is found by merging the
     token's own bytes with the ranks below its own.
     """
+    if spec.file is not None:
+        return spec.file
     path = folder / f"{spec.name}.tokenizer.json"
     if path.exists():
         return path
     ranks = read_ranks(spec.ranks)
-    characters = _byte_characters()
+    characters = byte_characters()
 
     def spell(token: bytes) -> str:
         return "".join(characters[byte] for byte in token)

@@ -1,4 +1,4 @@
-"""Inputs that make tokenizers slow: long pieces, and words without end.
+"""Generates inputs that make tokenizers slow: long pieces, and words without end.
 
 Every text is made from a fixed seed, so that all engines and all runs get the same one.
 """
@@ -43,7 +43,7 @@ LONG_PIECES: dict[str, Callable[[int], str]] = {
 
 
 def long_piece(name: str, length: int) -> str:
-    """The text ``name`` of :data:`LONG_PIECES` of about ``length`` characters.
+    """Returns the text ``name`` of :data:`LONG_PIECES`, of about ``length`` characters.
 
     >>> long_piece("spaces, then x", 3)
     '   x'
@@ -53,14 +53,14 @@ def long_piece(name: str, length: int) -> str:
 
 @functools.cache
 def _quads() -> list[str]:
-    """Every word of four letters; made on demand, since it is large."""
+    """Returns every word of four letters, made on the first call."""
     return ["".join(letters) for letters in itertools.product(_LETTERS, repeat=4)]
 
 
 def distinct_words(first: int, count: int) -> str:
-    """``count`` words of eight letters, each with a space before it, that no other range repeats.
+    """Returns ``count`` words of eight letters, each after a space, that no other range repeats.
 
-    A multiplier without a common factor with 26**8 spreads neighbouring numbers over the
+    A multiplier without a common factor with 26**8 spreads neighboring numbers over the
     alphabet, and is undone by no other number: words of different numbers differ.
 
     >>> len(set(distinct_words(0, 1000).split()) | set(distinct_words(1000, 1000).split()))
@@ -76,6 +76,6 @@ def distinct_words(first: int, count: int) -> str:
 
 
 def word_stream(total: int, chunk: int) -> Iterator[str]:
-    """``total`` distinct words in texts of ``chunk`` words each."""
+    """Yields ``total`` distinct words in texts of ``chunk`` words each."""
     for first in range(0, total, chunk):
         yield distinct_words(first, min(chunk, total - first))

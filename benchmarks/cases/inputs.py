@@ -1,7 +1,9 @@
-"""Which texts a case gives to an engine: some to warm up on, and labelled ones under the clock."""
+"""Prepares the texts of a case: some to warm up on, and labeled ones to time."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,17 @@ from . import corpora, hostile
 Item = str | list[str] | Iterator[str]
 
 
+class Column(list[str]):
+    """A batch of texts that is an Arrow column, too."""
+
+    @functools.cached_property
+    def arrow(self) -> Any:
+        """The column, made on the first use; pyarrow is needed."""
+        import pyarrow
+
+        return pyarrow.array(list(self))
+
+
 @dataclass
 class Inputs:
     """``warm`` is encoded outside the clock; ``timed`` holds what is measured, by label."""
@@ -22,24 +35,43 @@ class Inputs:
 
 
 def _start() -> str:
-    """Text of every script: what an engine sets up lazily is not counted against a case."""
+    """Returns text of every script, for the parts that an engine sets up on the first call."""
     return (corpora.TEXTS / "multi.txt").read_text(encoding="utf-8")
 
 
 def halves(corpus: Path) -> Inputs:
-    """Warm on the even lines, the odd lines as one text."""
+    """Warms on the even lines; the odd lines are one text."""
     even, odd = corpora.halves(corpora.read(corpus))
     return Inputs([even], {"text": odd})
 
 
 def documents(corpus: Path, size: int) -> Inputs:
-    """Warm on documents of the even lines, the documents of the odd lines as one batch."""
+    """Warms on documents of the even lines; those of the odd lines are one batch."""
     even, odd = corpora.halves(corpora.read(corpus))
     return Inputs([corpora.documents(even, size)], {"text": corpora.documents(odd, size)})
 
 
+def column(corpus: Path, size: int, count: int) -> Inputs:
+    """Cuts the odd lines into ``count`` texts of ``size`` bytes, repeated at other offsets."""
+    even, odd = corpora.halves(corpora.read(corpus))
+    pieces = corpora.documents(odd, size)
+    turns = range(count // len(pieces) + 1)
+    rotated = [piece[7 * turn :] + piece[: 7 * turn] for turn in turns for piece in pieces]
+    warm, timed = Column(corpora.documents(even, size)), Column(rotated[:count])
+    with contextlib.suppress(ImportError):
+        warm.arrow, timed.arrow  # noqa: B018  made outside the clock
+    return Inputs([warm], {"text": timed})
+
+
+def repeated(corpus: Path, megabytes: int) -> Inputs:
+    """Repeats the corpus up to ``megabytes``; warms on its beginning."""
+    text = corpora.read(corpus)
+    times = max(1, megabytes * 10**6 // len(text.encode("utf-8")))
+    return Inputs([text[:1_000_000]], {"text": text * times})
+
+
 def prompts(corpus: Path, sizes: dict[str, int]) -> Inputs:
-    """Prompts of each size, each size from its own stretch of the odd lines: none is seen twice."""
+    """Cuts prompts of each size from a part of the odd lines of its own: each prompt is new."""
     even, odd = corpora.halves(corpora.read(corpus))
     share = len(odd) // len(sizes)
     timed: dict[str, Item] = {
@@ -53,7 +85,7 @@ def prompts(corpus: Path, sizes: dict[str, int]) -> Inputs:
 
 
 def piece(corpus: Path | None, name: str, length: int) -> Inputs:
-    """A hostile text, after some that is not."""
+    """A hostile text, after ordinary text."""
     return Inputs([_start()], {"text": hostile.long_piece(name, length)})
 
 
@@ -104,16 +136,18 @@ def stream(corpus: Path | None, total: int, chunk: int) -> Inputs:
 
 
 def nothing(corpus: Path | None) -> Inputs:
-    """For cases that read their texts while they run."""
+    """For cases that make their own texts."""
     return Inputs([], {})
 
 
 BUILDERS: dict[str, Callable[..., Inputs]] = {
     build.__name__: build
-    for build in (halves, documents, prompts, piece, growth, collision, hello, stream, nothing)
-}
+    for build in (
+        halves, documents, column, repeated, prompts, piece, growth, collision, hello, stream, nothing
+    )
+}  # fmt: skip
 
 
 def build(name: str, corpus: Path | None, options: dict[str, Any]) -> Inputs:
-    """The inputs that a case declares."""
+    """Builds the inputs that a case declares."""
     return BUILDERS[name](corpus, **options)

@@ -1,8 +1,8 @@
-"""Texts of any size for training.
+"""Makes training texts of any size from the benchmark corpora.
 
-A text is the corpus of that name; where that is shorter than asked for, the rest is a chain of
-characters over it: every seven (Chinese: every three) characters in a row occur in the corpus.
-`mixed` is all corpora, and such a rest.
+A text is the corpus of that name. If it is too short, a Markov chain over its characters continues
+it: any seven characters in a row (three in Chinese) occur in the corpus. `mixed` is all corpora,
+continued likewise.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from .corpora import find_corpora
 
+def text_file(name: str, megabytes: int, corpora: list[Path], cache: Path) -> Path:
+    """Returns the file of a text of this size, made once from the named corpus (`mixed`: all).
 
-def text_file(name: str, megabytes: int, corpora: Path | None, cache: Path) -> Path:
-    """A text of this size, made once."""
-    found = {
-        corpus.name: corpus.path.read_text(encoding="utf-8")
-        for corpus in find_corpora(corpora, cache)
-    }
-    taken = found if name == "mixed" else {name: found[name]}
-    parts = list(taken.values())
-    key = hashlib.blake2b(repr(parts).encode() + Path(__file__).read_bytes(), digest_size=4)
+    Raises ValueError if no corpus has the name.
+    """
+    paths = [path for path in corpora if name in ("mixed", corpus_name(path))]
+    if not paths:
+        raise ValueError(f"No corpus is named {name!r}.")
+    sizes = [(corpus_name(path), path.stat().st_size) for path in paths]
+    key = hashlib.blake2b(repr(sizes).encode() + Path(__file__).read_bytes(), digest_size=4)
     folder = cache / "training"
     path = folder / f"{name}-{megabytes}-{key.hexdigest()}.txt"
     if path.exists():
@@ -33,7 +32,7 @@ def text_file(name: str, megabytes: int, corpora: Path | None, cache: Path) -> P
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     size = megabytes * 10**6
-    # Texts of one name begin alike.
+    # Texts of one name share their beginning.
     there = folder.glob(f"{name}-*-{key.hexdigest()}.txt")
     others = [int(other.name.split("-")[1]) for other in there]
     longer = [other for other in others if other > megabytes]
@@ -43,6 +42,8 @@ def text_file(name: str, megabytes: int, corpora: Path | None, cache: Path) -> P
             with open(whole, "rb") as source:
                 file.write(source.read(size).decode(errors="ignore").encode())
         else:
+            taken = {corpus_name(path): path.read_text(encoding="utf-8") for path in paths}
+            parts = list(taken.values())
             for part in itertools.chain(parts, chained(taken)):
                 data = part.encode()[: size - file.tell()].decode(errors="ignore").encode()
                 file.write(data)
@@ -52,8 +53,13 @@ def text_file(name: str, megabytes: int, corpora: Path | None, cache: Path) -> P
     return path
 
 
+def corpus_name(path: Path) -> str:
+    """Returns the name of a corpus: the last dotted part of its file's stem."""
+    return path.stem.rpartition(".")[2]
+
+
 def chained(texts: dict[str, str]) -> Iterator[str]:
-    """Endless text in the manner of each of the texts, a hundred thousand characters at a time."""
+    """Yields endless text, 100,000 characters at a time, in the style of each text in turn."""
     chains = [_chain(text, 2 if name == "zh" else 6) for name, text in texts.items()]
     while True:
         for chain in chains:
@@ -77,8 +83,8 @@ def _chain(text: str, order: int) -> Iterator[str]:
 
 
 def documents(path: str) -> list[str]:
-    """The text in parts of some 64 KB, cut where GPT-2's pattern cuts: between a line end behind
-    text and a letter."""
+    """Cuts the text into parts of about 64 KB at places where GPT-2's pattern cuts, too: before a
+    letter at the start of a line, if the line above ends with text."""
     text = Path(path).read_text(encoding="utf-8")
     parts, start = [], 0
     while start < len(text):

@@ -1,11 +1,7 @@
-"""What runs the cases.
+"""The benchmark runner: starts worker processes, times operations and renders tables.
 
-run.py       the program: arguments, all engines in turn, the goals
-compare.py   the same for two builds of this project
 runner.py    tasks, worker processes, medians, ratios
 worker.py    one process: one engine, one case, one round
-measures.py  what is done with an engine and a text inside the clock
-goals.py     the ratios that are asked of this project
-render.py    the tables of the manual
-pages.py     tables between the markers of a page
+measures.py  the timed operations, and how each is timed
+render.py    tables of the manual, and CSV
 """

@@ -1,4 +1,4 @@
-"""What is done with an engine inside the clock.
+"""Measures: each times one kind of operation of an engine.
 
 A measure takes a :class:`Run` and yields :class:`Value` objects. Texts are made, results are
 checked and memory is freed outside the clock; the garbage collector is off inside it.
@@ -22,7 +22,7 @@ from ..cases import corpora
 from ..cases.encodings import EncodingSpec
 from ..cases.inputs import Inputs, Item
 from ..peers.digest import Digest, digest_of
-from ..peers.engines import Engine, Plan
+from ..peers.engines import Engine, Plan, Unsupported
 
 AGAIN_PASSES = 7  # passes over a text seen before; their median counts
 AGAIN_SECONDS = 0.5  # after which no further pass is started
@@ -30,7 +30,7 @@ AGAIN_SECONDS = 0.5  # after which no further pass is started
 
 @dataclass
 class Run:
-    """Everything one measure works on. ``engine`` is None until it is loaded."""
+    """The arguments of a measure. ``engine`` is None until it is loaded."""
 
     plan: Plan
     spec: EncodingSpec
@@ -43,16 +43,16 @@ class Run:
     engine: Engine | None = None
 
     def load(self) -> Engine:
-        """The engine, loaded on the first call."""
+        """Returns the engine, loaded on the first call."""
         if self.engine is None:
             self.plan.import_module()
             self.engine = self.plan.load(self.spec, self.cache)
         return self.engine
 
     def call(self) -> Callable[[Any], Any]:
-        """The operation that the case names, as a function of one argument."""
+        """Returns the operation that the case names, as a function of one argument."""
         operation = self.load().need(self.field)
-        if self.field in ("batch_list", "batch_numpy", "numpy_threads"):
+        if self.field in ("batch_list", "batch_numpy", "numpy_threads", "column"):
             return lambda item: operation(item, self.threads)
         return operation
 
@@ -82,7 +82,7 @@ def use_clock(name: str) -> None:
 
 
 def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Seconds, and what the call returned. Freeing the result is the caller's, outside the clock."""
+    """Returns the seconds and the result of a call, which the caller frees outside the clock."""
     now = _now
     gc.collect()
     gc.disable()
@@ -95,7 +95,7 @@ def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 
 
 def again(call: Callable[..., Any], *arguments: Any) -> float:
-    """The median seconds of some passes over arguments that were passed before."""
+    """Returns the median seconds of further calls with arguments that were passed before."""
     seconds: list[float] = []
     while len(seconds) < AGAIN_PASSES and sum(seconds) < AGAIN_SECONDS:
         seconds.append(timed(call, *arguments)[0])
@@ -103,13 +103,13 @@ def again(call: Callable[..., Any], *arguments: Any) -> float:
 
 
 def size_of(item: Item) -> int:
-    """Bytes of UTF-8."""
+    """Returns the number of bytes in UTF-8."""
     texts = [item] if isinstance(item, str) else item
     return sum(len(text.encode("utf-8")) for text in texts)
 
 
 def resident() -> dict[str, float]:
-    """Resident memory now and at its peak in MB; the peak alone where there is no /proc."""
+    """Returns resident memory now and at its peak in MB; the peak alone without /proc."""
     try:
         with open("/proc/self/status") as status:
             fields = dict(line.split(":", 1) for line in status)
@@ -125,7 +125,7 @@ def resident() -> dict[str, float]:
 
 
 def _judged(result: Any, item: Item) -> dict[str, Any]:
-    """Token count, and the digest where the result is ids rather than a count."""
+    """Returns the token count, and the digest if the result is ids."""
     if isinstance(result, int):
         return {"tokens": result}
     digest = digest_of(result, item)
@@ -133,7 +133,7 @@ def _judged(result: Any, item: Item) -> dict[str, Any]:
 
 
 def throughput(run: Run) -> Iterator[Value]:
-    """MB/s over each timed item, the first time and again.
+    """Yields MB/s of each timed item, the first time and again.
 
     ``warm`` False: a fresh process, which has seen two words only. Those load what an engine
     imports at its first call (numpy, awkward); that cost belongs to the load case.
@@ -152,7 +152,7 @@ def throughput(run: Run) -> Iterator[Value]:
 
 
 def calls(run: Run) -> Iterator[Value]:
-    """Microseconds a call over many different prompts, the first time and again."""
+    """Yields microseconds a call over many different prompts, the first time and again."""
     call = run.call()
     for item in run.inputs.warm:
         call(item)
@@ -170,7 +170,7 @@ def calls(run: Run) -> Iterator[Value]:
 
 
 def milliseconds(run: Run) -> Iterator[Value]:
-    """Milliseconds for each timed item, met for the first time."""
+    """Yields milliseconds of each timed item, the first time."""
     call = run.call()
     for item in run.inputs.warm:
         call(item)
@@ -180,7 +180,7 @@ def milliseconds(run: Run) -> Iterator[Value]:
 
 
 def decoding(run: Run) -> Iterator[Value]:
-    """MB/s of text out of ids. The engine's own ids go in, the text must come back."""
+    """Yields MB/s of decoding. The engine's own ids go in, the text must come back."""
     engine = run.load()
     call = run.call()
     for label, item in run.inputs.timed.items():
@@ -199,7 +199,7 @@ def decoding(run: Run) -> Iterator[Value]:
 
 
 def loading(run: Run) -> Iterator[Value]:
-    """Milliseconds of import, get_encoding, and the first encode, in a fresh process."""
+    """Yields milliseconds of import, get_encoding, and the first encode, in a fresh process."""
     item = run.inputs.timed["text"]
     imported, _ = timed(run.plan.import_module)
     got, engine = timed(run.plan.load, run.spec, run.cache)
@@ -212,7 +212,7 @@ def loading(run: Run) -> Iterator[Value]:
 
 
 def memory(run: Run) -> Iterator[Value]:
-    """Resident MB once loaded; and after a server's day: each corpus as one list and as one array.
+    """Yields resident MB once loaded, and after each corpus was encoded as a list and an array.
 
     Texts and results are dropped before the last look, so what stays is what the engine keeps or
     what its way of building results left behind in the allocator.
@@ -238,7 +238,7 @@ def memory(run: Run) -> Iterator[Value]:
 
 
 def stream(run: Run) -> Iterator[Value]:
-    """Distinct words without end: speed, and how far resident memory grows."""
+    """Yields the speed of many distinct words, and the growth of resident memory."""
     encode = run.call()
     for item in run.inputs.warm:
         encode(item)
@@ -262,7 +262,7 @@ def stream(run: Run) -> Iterator[Value]:
 
 
 def collision(run: Run) -> Iterator[Value]:
-    """Milliseconds for chosen words, and how many times those of ordinary text that is."""
+    """Yields milliseconds of chosen words, and their ratios to ordinary text and random words."""
     call = run.call()
     for item in run.inputs.warm:
         call(item)
@@ -282,8 +282,83 @@ def collision(run: Run) -> Iterator[Value]:
             yield Value(f"chosen / {other}, {when}", ratio, "x", label, **judged)
 
 
+def held(run: Run) -> Iterator[Value]:
+    """Yields bytes for each byte of text: of the result, and of the peak of memory beside it."""
+    call = run.call()
+    for item in run.inputs.warm:
+        call(item)
+    for label, item in run.inputs.timed.items():
+        gc.collect()
+        before = resident()
+        result = call(item)
+        after = resident()
+        if "now" not in before:
+            raise Unsupported("memory in use is known on Linux alone")
+        del result
+        per_byte = 2**20 / size_of(item)
+        stays = max(0.0, after["now"] - before["now"])
+        # Memory that was held before the text was made may be the peak of the process.
+        most = after["peak"] - before["now"] if after["peak"] > before["peak"] else 0.0
+        yield Value("result", stays * per_byte, "B/B", label)
+        yield Value("beside it", max(0.0, most - stays) * per_byte, "B/B", label)
+
+
+def building(run: Run) -> Iterator[Value]:
+    """Yields milliseconds to build an encoding from ranks, and to read them from a rank file."""
+    from ..cases import vocabularies
+
+    name = run.options["vocabulary"]
+    build = run.load().need("build")
+    ranks = vocabularies.RANKS[name]()
+    seconds, encoding = timed(build, ranks)
+    ids = encoding.encode(vocabularies.SAMPLE)
+    yield Value("build", seconds * 1e3, "ms", "sample", **_judged(ids, ""))
+    if name in vocabularies.FILES:
+        path = str(vocabularies.rank_file(name))
+        seconds, found = timed(run.load().need("read_ranks"), path)
+        yield Value("read the file", seconds * 1e3, "ms", correct=found == ranks)
+
+
+def learning(run: Run) -> Iterator[Value]:
+    """Yields milliseconds to learn the merges of a list of words."""
+    from ..cases import vocabularies
+
+    learn = run.call()
+    ranks = vocabularies.RANKS["qwen"]()
+    words = vocabularies.words(run.options["words"], ranks)
+    yield Value("learn", timed(learn, ranks, words)[0] * 1e3, "ms")
+
+
+def command(run: Run) -> Iterator[Value]:
+    """Yields milliseconds of a whole command, from the start of Python to its end."""
+    yield Value("whole", timed(run.call(), run.options["arguments"])[0] * 1e3, "ms")
+
+
+def training(run: Run) -> Iterator[Value]:
+    """Yields seconds from a text file to the merges, without imports, and the peak of memory.
+
+    Trainers whose rules for ties are alike must agree, which are those with one label.
+    """
+    from ..cases.training_texts import text_file
+    from ..peers.trainers import TRAINERS, merges_digest
+
+    if run.plan.name not in TRAINERS:
+        raise Unsupported("no trainer")
+    path = text_file(run.options["text"], run.options["megabytes"], run.corpora, run.cache)
+    label, prepare = TRAINERS[run.plan.name]
+    train = prepare(str(path), run.options["size"])
+    cpu = time.process_time()
+    seconds, merges = timed(train)
+    cpu = time.process_time() - cpu
+    peak = resident()["peak"]
+    judged = merges_digest(merges) if merges is not None else {}
+    yield Value("time", seconds, "s", label, **judged)
+    yield Value("CPU", cpu, "s", label, **judged)
+    yield Value("peak", peak, "MB")
+
+
 def growth(run: Run) -> Iterator[Value]:
-    """Milliseconds at one size and at eight times that size, and their ratio: 8 is linear."""
+    """Yields milliseconds at one size and at eight times that size, and their ratio: 8 is linear."""
     call = run.call()
     for item in run.inputs.warm:
         call(item)
@@ -298,6 +373,7 @@ def growth(run: Run) -> Iterator[Value]:
 MEASURES: dict[str, Callable[[Run], Iterator[Value]]] = {
     measure.__name__: measure
     for measure in (
-        throughput, calls, milliseconds, decoding, loading, memory, stream, collision, growth
+        throughput, calls, milliseconds, decoding, loading, memory, stream, collision, growth,
+        held, building, learning, command, training,
     )
 }  # fmt: skip

@@ -1,23 +1,29 @@
-"""The rows of a run as Markdown, between the markers of the pages that show them.
+"""Renders benchmark results: Markdown tables for the manual, and CSV with every row.
 
-    python -m benchmarks.harness.render out.json docs/benchmarks.md README.md
+    python -m benchmarks.run --json all.json
+    python -m benchmarks.harness.render all.json docs/benchmarks.md README.md docs/benchmarks.csv
 
-A page with the markers ``benchmarks`` gets every row, one with ``speed`` a few.
+A page with the marker ``benchmarks`` gets the rows of :data:`MANUAL`, one with ``speed`` those of
+:data:`SHORT`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from ..cases.cases import CASES
 from ..peers.engines import OURS
 from ..peers.reference import TIKTOKEN
 
-#: The rows of the short table: case, key and corpus, and what to call them there.
-SHORT = {
+#: A row of a table: case, key and corpus.
+Key = tuple[str, str, str | None]
+
+#: The rows of the README's table, and their titles there.
+SHORT: dict[Key, str] = {
     ("text-numpy", "first", "en"): "English text to numpy",
     ("text-numpy", "first", "code"): "code to numpy",
     ("text-numpy", "first", "zh"): "Chinese text to numpy",
@@ -28,58 +34,63 @@ SHORT = {
     ("load", "get_encoding + first encode", None): "load, and encode two words",
 }
 
+#: The rows of the manual's table.
+MANUAL: tuple[Key, ...] = (
+    *(("text-numpy", "first", corpus) for corpus in ("en", "code", "messy", "multi", "zh")),
+    ("text-numpy", "again", "en"),
+    *(("text-list", "first", corpus) for corpus in ("en", "code", "zh")),
+    ("text-count", "first", "en"),
+    *(("prompts-checked", f"{size}, first", "en") for size in ("11 B", "100 B", "1 KB")),
+    ("batch-list-2", "first", "en"),
+    ("batch-numpy-2", "first", "en"),
+    ("decode-list", "text", "en"),
+    ("load", "get_encoding + first encode", None),
+    ("memory", "loaded", None),
+    ("memory", "at the end", None),
+    ("piece-list-a", "first", None),
+    ("piece-list-random-letters-1e5", "first", None),
+)
 
-def table(results: dict[str, Any], quick: bool | None = None) -> str:
-    """One Markdown table per encoding: a line per case, key and corpus, a column per engine.
-
-    ``quick`` True keeps the cases of ``--quick``, False the others, None all.
-    """
-    rows = [row for row in results["rows"] if quick is None or CASES[row["case"]].quick == quick]
-    engines = results["engines"]
-    parts = []
-    for encoding in dict.fromkeys(row["encoding"] for row in rows):
-        lines: dict[tuple[str, str, str | None], dict[str, dict[str, Any]]] = {}
-        for row in rows:
-            if row["encoding"] == encoding:
-                lines.setdefault((row["case"], row["key"], row["corpus"]), {})[row["engine"]] = row
-        header = [encoding, "unit", "tokens", *engines, "ratio"]
-        parts.append(f"| {' | '.join(header)} |")
-        parts.append("|---|---|---:|" + "---:|" * (len(engines) + 1))
-        parts += [_line(line, engines) for line in lines.values()]
-        parts.append("")
-    return "\n".join(parts)
+#: The rows of one line of a table, by engine.
+Line = dict[str, dict[str, Any]]
 
 
-def _line(line: dict[str, dict[str, Any]], engines: list[str]) -> str:
-    any_row = next(iter(line.values()))
-    title = ", ".join(
-        part for part in (any_row["title"], any_row["key"], any_row["corpus"]) if part
-    )
-    tokens = next((row["tokens"] for row in line.values() if row["correct"]), any_row["tokens"])
-    cells = [_cell(line.get(engine)) for engine in engines]
-    note = next((row["reference"] for row in line.values() if row["reference"]), TIKTOKEN)
-    if note != TIKTOKEN:
-        title += f" (ids by {note})"
+def _lines(results: dict[str, Any]) -> dict[tuple[str, Key], Line]:
+    """Groups the rows of a run by encoding and key, in the order of the run."""
+    lines: dict[tuple[str, Key], Line] = {}
+    for row in results["rows"]:
+        key = (row["encoding"], (row["case"], row["key"], row["corpus"]))
+        lines.setdefault(key, {})[row["engine"]] = row
+    return lines
+
+
+def _cells(line: Line, engines: list[str], title: str | None = None) -> list[str]:
+    """Returns the cells of a row: title, unit, tokens, a figure per engine, the ratio."""
+    row = next(iter(line.values()))
+    if title is None:
+        title = ", ".join(part for part in (row["title"], row["key"], row["corpus"]) if part)
+        note = next((each["reference"] for each in line.values() if each["reference"]), TIKTOKEN)
+        title += f" (ids by {note})" if note != TIKTOKEN else ""
+    tokens = next((each["tokens"] for each in line.values() if each["correct"]), row["tokens"])
     count = "" if tokens is None else f"{tokens:,}"
-    return f"| {' | '.join([title, any_row['unit'], count, *cells, _ours(line)])} |"
+    figures = [_figure(line.get(engine)) for engine in engines]
+    return [title, row["unit"], count, *figures, _ratio(line.get(OURS))]
 
 
-def _ours(line: dict[str, dict[str, Any]]) -> str:
-    """The last cell: how this project compares with the best peer whose ids are exact."""
-    ours = line.get(OURS)
-    if ours and ours["correct"] is False:
-        return "wrong ids"
-    return f"{ours['ratio']:.2f}x" if ours and ours["ratio"] is not None else ""
-
-
-def _cell(row: dict[str, Any] | None) -> str:
+def _figure(row: dict[str, Any] | None) -> str:
     if row is None:
         return "–"
     return number(row["value"]) + (" ✗" if row["correct"] is False else "")
 
 
+def _ratio(ours: dict[str, Any] | None) -> str:
+    if ours and ours["correct"] is False:
+        return "wrong ids"
+    return f"{ours['ratio']:.2f}x" if ours and ours["ratio"] is not None else ""
+
+
 def number(value: float) -> str:
-    """Three digits, never an exponent.
+    """Formats a number with three digits, never with an exponent.
 
     >>> number(1234.5), number(12.345), number(0.00234)
     ('1234', '12.3', '0.00234')
@@ -89,89 +100,119 @@ def number(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
-def caption(results: dict[str, Any]) -> str:
-    """The machine, the versions and how the numbers were taken."""
+def table(results: dict[str, Any], keys: tuple[Key, ...] | None = None) -> str:
+    """Returns a Markdown table per encoding; with ``keys``, those rows of the first."""
+    engines, lines = results["engines"], _lines(results)
+    encodings = list(dict.fromkeys(encoding for encoding, _ in lines))
+    parts = []
+    for encoding in encodings if keys is None else encodings[:1]:
+        parts.append(f"| {' | '.join([encoding, 'unit', 'tokens', *engines, 'ratio'])} |")
+        parts.append("|---|---|---:|" + "---:|" * (len(engines) + 1))
+        chosen = [line for (name, _), line in lines.items() if name == encoding]
+        if keys is not None:
+            chosen = [lines[encoding, key] for key in keys if (encoding, key) in lines]
+        parts += [f"| {' | '.join(_cells(line, engines))} |" for line in chosen]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def manual_table(results: dict[str, Any]) -> str:
+    """Returns the caption and the table for the manual."""
     where = results["machine"]
     memory = f", {where['memory_gb']} GB" if where["memory_gb"] else ""
     clock = " and count its CPU time" if results["clock"] == "cpu" else ""
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-    return (
+    caption = (
         f"{where['cpu']}, {where['cpus']} CPUs{memory}; {where['system']}; Python {where['python']}; "
         f"{where['date']}. {versions}. Corpora: {results['corpora']}. Medians of up to "
         f"{results['rounds']} processes, engines in turn; one-thread cases stay on one CPU{clock}. "
-        "`first` is text the engine has not seen (after warming on other text of the same kind), "
+        "`first` is text that the engine has not seen (after warming on other text of the same kind), "
         "`again` the same text once more. ✗ marks ids that are not tiktoken's; – marks what an "
         f"engine lacks or does not survive. The ratio is {OURS} to the best peer with exact ids; "
-        "above 1 is in favour of this project."
+        "above 1 is in favor of this project."
     )
+    return f"{caption}\n\n{table(results, MANUAL)}".rstrip()
 
 
-def all_rows(results: dict[str, Any]) -> str:
-    """Caption and tables, those of the long cases folded away."""
-    body = [caption(results), "", table(results, quick=True)]
-    if more := table(results, quick=False):
-        body += ["<details><summary>More cases</summary>", "", more, "</details>", ""]
-    return "\n".join(body)
-
-
-def few_rows(results: dict[str, Any]) -> str:
-    """The rows of :data:`SHORT` for the first encoding of the run."""
+def short_table(results: dict[str, Any]) -> str:
+    """Returns the table for the README, of the first encoding in the run."""
+    engines, lines, where = results["engines"], _lines(results), results["machine"]
     encoding = results["rows"][0]["encoding"]
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in results["rows"]:
-        title = SHORT.get((row["case"], row["key"], row["corpus"]))
-        if title and row["encoding"] == encoding:
-            found.setdefault(title, {})[row["engine"]] = row
-    engines = results["engines"]
-    header = [encoding, "unit", *engines, "ratio"]
-    lines = [f"| {' | '.join(header)} |", "|---|---|" + "---:|" * (len(engines) + 1)]
-    for title in SHORT.values():
-        if row := found.get(title):
-            unit = next(iter(row.values()))["unit"]
-            cells = [_cell(row.get(engine)) for engine in engines]
-            lines.append(f"| {' | '.join([title, unit, *cells, _ours(row)])} |")
-    where = results["machine"]
+    parts = [
+        f"| {' | '.join([encoding, 'unit', *engines, 'ratio'])} |",
+        "|---|---|" + "---:|" * (len(engines) + 1),
+    ]
+    for key, title in SHORT.items():
+        if line := lines.get((encoding, key)):
+            _, unit, _, *figures = _cells(line, engines, title)
+            parts.append(f"| {' | '.join([title, unit, *figures])} |")
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-    return "\n".join([
-        *lines, "",
-        f"One thread unless said; text that the engine has not seen before unless said. The ratio is "
+    parts.append(
+        "\nOne thread unless said; text that the engine has not seen before unless said. The ratio is "
         f"to the best peer with exact ids, more is better. {where['cpu']}, {where['cpus']} CPUs, "
-        f"{where['date']}; {versions}.",
-    ])  # fmt: skip
+        f"{where['date']}; {versions}."
+    )
+    return "\n".join(parts)
 
 
-TABLES = {"benchmarks": all_rows, "speed": few_rows}
+def csv_rows(results: dict[str, Any]) -> str:
+    """Returns every row of a run, as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["encoding", "row", "unit", "tokens", *results["engines"], "ratio"])
+    for (encoding, _), line in _lines(results).items():
+        writer.writerow([encoding, *_cells(line, results["engines"])])
+    return out.getvalue()
 
 
-def into_page(results: dict[str, Any], path: Path) -> None:
-    """Puts each table of :data:`TABLES` between its markers in ``path``.
+TABLES = {"benchmarks": manual_table, "speed": short_table}
 
-    ValueError when the page has the markers of none.
+
+def into_page(page: str, name: str, rows: str) -> str:
+    r"""Replaces the rows between the markers of a page; returns the new page.
+
+    >>> print(into_page("a\n<!-- speed -->\nold\n<!-- end -->\nb", "speed", "| new |"))
+    a
+    <!-- speed -->
+    | new |
+    <!-- end -->
+    b
+
+    Raises ValueError for a page without these markers.
     """
-    text = path.read_text(encoding="utf-8")
-    placed = False
-    for name, write in TABLES.items():
-        before, start, rest = text.partition(f"<!-- {name}:start -->")
-        _, end, after = rest.partition(f"<!-- {name}:end -->")
-        if start and end:
-            text = f"{before}{start}\n{write(results)}\n{end}{after}"
-            placed = True
-    if not placed:
-        raise ValueError(
-            f"{path.name} lacks the lines <!-- NAME:start --> and <!-- NAME:end --> that a table "
-            f"goes between; NAME is {' or '.join(TABLES)}."
-        )
-    path.write_text(text, encoding="utf-8")
+    start = f"<!-- {name} -->\n"
+    before, found, rest = page.partition(start)
+    old, end, after = rest.partition("<!-- end -->")
+    if not (found and end) or "<!--" in old:
+        raise ValueError(f"the page has no line {start.strip()} with <!-- end --> below it")
+    return f"{before}{start}{rows}\n<!-- end -->{after}"
+
+
+def write(results: dict[str, Any], path: Path) -> None:
+    """Writes a CSV file, or puts the tables of :data:`TABLES` between their markers in a page.
+
+    Raises ValueError for a page without markers.
+    """
+    if path.suffix == ".csv":
+        path.write_text(csv_rows(results), encoding="utf-8")
+        return
+    page = path.read_text(encoding="utf-8")
+    names = [name for name in TABLES if f"<!-- {name} -->" in page]
+    if not names:
+        raise ValueError(f"{path.name} lacks a line <!-- NAME -->; NAME is {' or '.join(TABLES)}")
+    for name in names:
+        page = into_page(page, name, TABLES[name](results))
+    path.write_text(page, encoding="utf-8")
 
 
 def main() -> int:
     if len(sys.argv) < 3:
-        print("usage: python -m benchmarks.harness.render RESULTS.json PAGE.md...", file=sys.stderr)
+        print("usage: python -m benchmarks.harness.render RESULTS.json FILE...", file=sys.stderr)
         return 2
     results = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
-        for page in sys.argv[2:]:
-            into_page(results, Path(page))
+        for path in sys.argv[2:]:
+            write(results, Path(path))
     except ValueError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Tasks, and the processes that do them: one for each engine and round, engines in turn."""
+"""Runs tasks in processes, one for each engine and round, engines in turn."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from typing import Any
 
 from ..cases.cases import EVERY, NONE, Case
 from ..cases.corpora import Corpus
-from ..peers.engines import OURS
+from ..cases.encodings import spec_of
+from ..peers.engines import OURS, PLANS, is_ours
 from ..peers.reference import MAJORITY
 
 ROOT = Path(__file__).resolve().parents[2]
-LOWER_IS_BETTER = {"us", "ms", "MB", "x"}
+LOWER_IS_BETTER = {"us", "ms", "s", "MB", "B/B", "x"}
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One case on one corpus and encoding: what the engines do in turn."""
+    """One case on one corpus and encoding."""
 
     case: Case
     corpus: Corpus | None
@@ -33,7 +34,7 @@ class Task:
 def tasks(
     cases: list[Case], corpora: list[Corpus], encodings: list[str], quick: bool
 ) -> list[Task]:
-    """The cases spread over corpora and encodings."""
+    """Returns a task for each case, encoding and corpus."""
     named = {corpus.name: corpus for corpus in corpora}
     spread = []
     for case in cases:
@@ -49,7 +50,7 @@ def tasks(
 
 
 class Runner:
-    """Starts workers and keeps what they answer.
+    """Starts workers and keeps their answers.
 
     ``builds`` gives names to several builds of this project, to be run as engines of their own:
     each with the folder that its package ``bpe_engine`` is imported from.
@@ -75,7 +76,7 @@ class Runner:
         self._references: dict[str, dict[str, Any]] = {}
 
     def worker(self, task: Task, engine: str | None) -> dict[str, Any]:
-        """One worker's answer; ``{"error": ...}`` when it dies or takes too long."""
+        """Runs one worker; returns ``{"error": ...}`` if it dies or takes too long."""
         job = {
             "case": task.case.name,
             "engine": OURS if engine in self.builds else engine,
@@ -117,9 +118,10 @@ class Runner:
             return {"error": f"exit status {done.returncode}: {end[0][:200]}"}
 
     def round(self, task: Task, engines: list[str]) -> None:
-        """Lets each engine do the task once, except those that failed it before."""
+        """Runs the task once with each engine that has not failed it."""
         for engine in engines:
-            if (task, engine) in self.failures:
+            plan = PLANS[OURS if engine in self.builds else engine]
+            if (task, engine) in self.failures or plan.only not in (None, task.case.group):
                 continue
             answer = self.worker(task, engine)
             if "values" in answer:
@@ -130,7 +132,7 @@ class Runner:
                 )
 
     def reference(self, task: Task) -> dict[str, Any]:
-        """The reference ids of the task's texts, by label; computed once for equal texts."""
+        """Returns the reference ids of the task's texts, by label; computed once for equal texts."""
         corpus = task.corpus.path if task.corpus else None
         key = repr((task.case.inputs, task.case.input_options, corpus, task.encoding))
         if key not in self._references:
@@ -138,27 +140,33 @@ class Runner:
         return self._references[key]
 
     def rows(self, task: Task, engines: list[str]) -> list[dict[str, Any]]:
-        """The finished rows of a task: medians, token counts, flags, ratios."""
+        """Returns the finished rows of a task: medians, token counts, flags, ratios."""
         answers = {
             engine: self.values[task, engine] for engine in engines if self.values[task, engine]
         }
-        wanted = dict(self.reference(task))
+        values = [value for rounds in answers.values() for value in rounds[0]]
+        has_ids = any(value["tokens"] is not None for value in values)
+        wanted = dict(self.reference(task)) if has_ids else {}
         rows = []
         for engine, rounds in answers.items():
             for number, value in enumerate(rounds[0]):
                 same = [values[number] for values in rounds]
                 label = value["label"]
                 if label and label not in wanted and value["digest"]:
-                    wanted[label] = _majority(answers, number)
+                    wanted[label] = _majority(answers, number, label)
                 rows.append(_row(task, engine, same, wanted.get(label)))
         for key in dict.fromkeys(row["key"] for row in rows):
             compare_with_peers([row for row in rows if row["key"] == key])
         return rows
 
 
-def _majority(answers: dict[str, list[list[dict[str, Any]]]], number: int) -> dict[str, Any]:
+def _majority(
+    answers: dict[str, list[list[dict[str, Any]]]], number: int, label: str
+) -> dict[str, Any]:
     votes = Counter(
-        (rounds[0][number]["tokens"], rounds[0][number]["digest"]) for rounds in answers.values()
+        (rounds[0][number]["tokens"], rounds[0][number]["digest"])
+        for rounds in answers.values()
+        if rounds[0][number]["label"] == label
     )
     (tokens, digest), _ = votes.most_common(1)[0]
     return {"tokens": tokens, "digest": digest, "source": MAJORITY}
@@ -180,7 +188,7 @@ def _row(
         "title": task.case.title,
         "key": first["key"],
         "corpus": task.corpus.name if task.corpus else None,
-        "encoding": task.encoding,
+        "encoding": spec_of(task.encoding).name,
         "engine": engine,
         "value": statistics.median(numbers),
         "unit": first["unit"],
@@ -196,7 +204,7 @@ def _row(
 def compare_with_peers(rows: list[dict[str, Any]]) -> None:
     """Gives each row its ratio to the best correct peer: above 1 is better, for every unit."""
     lower = rows[0]["unit"] in LOWER_IS_BETTER
-    peers = [row for row in rows if row["engine"] != OURS and row["correct"] is not False]
+    peers = [row for row in rows if not is_ours(row["engine"]) and row["correct"] is not False]
     best = (min if lower else max)(peers, key=lambda row: row["value"], default=None)
     for row in rows:
         row["best_peer"] = best["engine"] if best else None
@@ -222,5 +230,5 @@ def run_rounds(
 
 
 def last_cpu() -> int | None:
-    """The CPU that one-thread cases stay on unless the caller chooses one."""
+    """Returns the default CPU of one-thread cases."""
     return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None

@@ -1,7 +1,7 @@
-"""One process: one engine, one case, one round. A JSON job comes in, JSON goes out.
+"""Worker process: reads a JSON job, runs one case once on one engine, writes JSON.
 
-Started by runner.py. The job names the case, the engine (or asks for the reference ids), the encoding,
-the corpus files, and the CPU to stay on.
+Started by runner.py. The job names the case, the engine (or none, for the reference ids), the
+encoding, the corpus files, and the CPU to pin to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import measures
 
 
 def pin(cpu: int | None) -> bool:
-    """Keeps this process on one CPU, where the system can; returns whether it did."""
+    """Pins this process to one CPU; returns False where the system cannot."""
     if cpu is None or not hasattr(os, "sched_setaffinity"):
         return False
     try:
@@ -32,9 +32,9 @@ def pin(cpu: int | None) -> bool:
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
-    """What the job asks for: ``{"values": [...]}``, or ``{"reference": {...}}``.
+    """Runs a job; returns ``{"values": [...]}`` or ``{"reference": {...}}``.
 
-    ``{"unsupported": why}`` where the engine lacks what the case needs.
+    Returns ``{"unsupported": why}`` if the engine lacks what the case needs.
     """
     case = CASES[job["case"]]
     options = {**case.input_options, **job.get("input_options", {})}
@@ -67,10 +67,10 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     job = json.load(sys.stdin)
     out = os.dup(1)
-    os.dup2(2, 1)  # what an engine prints must not mix with the answer
+    os.dup2(2, 1)  # output of an engine must not mix with the answer
     try:
         answer = work(job)
-    except BaseException as error:  # a panic of an engine is no Exception
+    except BaseException as error:  # a panic of an engine is not an Exception
         answer = {"error": f"{type(error).__name__}: {error}"[:300]}
     with os.fdopen(out, "w") as stream:
         json.dump(answer, stream)

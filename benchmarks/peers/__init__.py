@@ -1,4 +1,4 @@
-"""The engines that are compared.
+"""Adapters for the compared tokenizers, and the reference ids.
 
 engines.py    one adapter per engine; None where an engine lacks a thing
 reference.py  the ids that every result is compared with

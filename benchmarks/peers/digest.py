@@ -1,4 +1,4 @@
-"""What tells two results apart: a hash over the ids, whatever container holds them."""
+"""Hashes ids, independently of the container that holds them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .engines import FlatRows
 
 
 class Digest:
-    """A hash over rows of ids, the same for lists, arrays and awkward arrays.
+    """A hash over rows of ids, equal for lists, arrays and awkward arrays.
 
     >>> one, other = Digest(), Digest()
     >>> one.add([1, 2]); other.add([1]); other.add([2])
@@ -37,7 +37,7 @@ class Digest:
 
 
 def digest_of(result: Any, item: Item) -> Digest:
-    """The digest of what an operation returned for ``item``: one row, or a row a document."""
+    """Returns the digest of a result for ``item``: one row, or a row for each document."""
     digest = Digest()
     for row in _rows(result, item):
         digest.add(row)
@@ -57,6 +57,9 @@ def _rows(result: Any, item: Item) -> Iterator[Any]:
         for length in awkward.num(result).tolist():
             yield ids[start : start + length]
             start += length
+    elif hasattr(result, "keys"):  # padded, with a mask
+        pairs = zip(result["input_ids"], result["attention_mask"])
+        yield from (row[mask != 0] for row, mask in pairs)
     elif isinstance(item, str):
         yield result
     else:

@@ -1,4 +1,4 @@
-"""One adapter per engine: the fastest public way to each kind of result.
+"""Adapters for the compared tokenizers: each calls the fastest public way to a result.
 
 Every engine loads from what this repository or its own package holds; nothing is downloaded.
 A field of :class:`Engine` is None where the engine lacks the thing. Where a package offers
@@ -10,12 +10,19 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import json
+import os
+import shutil
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..cases.encodings import EncodingSpec, write_tokenizer_json
+from ..cases.encodings import ROOT, EncodingSpec, tokenizer_file
+
+if TYPE_CHECKING:
+    from ..cases.inputs import Column
 
 
 class Unsupported(Exception):
@@ -31,12 +38,13 @@ class FlatRows(NamedTuple):
 
 @dataclass
 class Engine:
-    """What one loaded engine can do. Texts are str, ids are ints.
+    """The operations of one loaded engine. Texts are str, ids are ints.
 
     ``encode`` is the library's own call with its defaults (tiktoken's refuses names of special
     tokens in the text), ``encode_list`` ignores special tokens where the library can. The
     ``_short`` fields are for texts of prompt size, where another call of the same library wins.
     The batch functions take ``(texts, threads)``, ``numpy_threads`` takes ``(text, threads)``.
+    ``others`` has the operations that few engines have.
     """
 
     encode_list: Callable[[str], list[int]]
@@ -50,24 +58,26 @@ class Engine:
     numpy_threads: Callable[[str, int], Any] | None = None
     decode_list: Callable[[list[int]], str] | None = None
     decode_numpy: Callable[[Any], str] | None = None
+    others: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.encode_list_short = self.encode_list_short or self.encode_list
         self.encode_short = self.encode_short or self.encode
 
-    def need(self, field: str) -> Callable[..., Any]:
-        """The callable ``field``; :class:`Unsupported` where the engine lacks it."""
-        call: Callable[..., Any] | None = getattr(self, field)
+    def need(self, operation: str) -> Callable[..., Any]:
+        """Returns the operation of this name; raises :class:`Unsupported` if the engine lacks it."""
+        call: Callable[..., Any] | None = getattr(self, operation, self.others.get(operation))
         if call is None:
-            raise Unsupported(f"no {field}")
+            raise Unsupported(f"no {operation}")
         return call
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How an engine is loaded, in the two steps that a user sees: import, then get_encoding.
+    """Loads an engine in the two steps of a user: import, then get_encoding.
 
-    ``load`` takes ``(spec, cache)`` where ``cache`` is the folder that ``prepare`` filled.
+    ``load`` takes ``(spec, cache)`` where ``cache`` is the folder that ``prepare`` filled. With
+    ``only``, the engine takes part in the cases of that group and in no others.
     """
 
     name: str
@@ -75,17 +85,18 @@ class Plan:
     module: str
     load: Callable[[EncodingSpec, Path], Engine]
     prepare: Callable[[EncodingSpec, Path], Any] | None = None
+    only: str | None = None
 
     def installed(self) -> bool:
-        """Whether the package can be imported here."""
+        """True if the package can be imported."""
         return importlib.util.find_spec(self.module.partition(".")[0]) is not None
 
     def import_module(self) -> None:
-        """Imports the package; a broken installation raises what its import raises."""
+        """Imports the package; raises the error of a broken installation."""
         importlib.import_module(self.module)
 
     def version(self) -> str:
-        """The installed version, or a question mark where no metadata tells it."""
+        """Returns the installed version, or a question mark without metadata."""
         import importlib.metadata
 
         try:
@@ -95,7 +106,7 @@ class Plan:
 
 
 def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]:
-    """A batch function out of a function for one text, as a user would write it."""
+    """Makes a batch function from a function for one text, as a user would."""
 
     def batch(texts: list[str], threads: int) -> list[Any]:
         if threads == 1:
@@ -109,14 +120,57 @@ def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]
 
 
 def _ours(spec: EncodingSpec, cache: Path) -> Engine:
+    if spec.file is not None:
+        from bpe_engine.hf import Tokenizer
+
+        tok = Tokenizer.from_file(str(spec.file))
+
+        def encode(text: str) -> list[int]:
+            return tok.encode(text, add_special_tokens=False).ids
+
+        return Engine(
+            encode_list=encode,
+            encode=encode,
+            decode_list=functools.partial(tok.decode, skip_special_tokens=False),
+        )
     import bpe_engine
 
     enc = bpe_engine.get_encoding(spec.name)
 
-    def batch_flat(texts: list[str], threads: int) -> FlatRows:
-        return FlatRows(
-            *enc.encode_batch_to_numpy(texts, num_threads=threads, disallowed_special=())
+    # Builds of before 0.1.0, for `benchmarks.compare`, have another name for it.
+    encode_batch = getattr(enc, "encode_batch_ragged", enc.encode_batch_to_numpy)
+
+    def batch_flat(texts: Any, threads: int) -> FlatRows:
+        batch = encode_batch(texts, num_threads=threads, disallowed_special=())
+        return FlatRows(batch.values, batch.row_splits)
+
+    def column(texts: Column, threads: int) -> FlatRows:
+        return batch_flat(texts.arrow, threads)
+
+    def padded(texts: list[str]) -> Any:
+        tokenizer = bpe_engine.Tokenizer(enc, pad_token="<|endoftext|>")
+        return tokenizer(texts, padding=True, return_tensors="np")
+
+    def build(ranks: dict[bytes, int]) -> Any:
+        return bpe_engine.Encoding(
+            "x", pat_str=spec.pattern, mergeable_ranks=ranks, special_tokens={}
         )
+
+    def read_ranks(path: str) -> Any:
+        from bpe_engine.load import load_tiktoken_bpe
+
+        return load_tiktoken_bpe(path)
+
+    def learn_merges(ranks: dict[bytes, int], words: dict[str, int]) -> Any:
+        import vocab_tools
+
+        return vocab_tools.learn_merges(ranks, words).dump()
+
+    def vocab_tools_command(arguments: list[str]) -> None:
+        import subprocess
+
+        command = [sys.executable, "-m", "vocab_tools.cli", *arguments]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
     return Engine(
         encode_list=enc.encode_ordinary,
@@ -128,12 +182,42 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
         numpy_threads=lambda text, threads: enc.encode_to_numpy(text, num_threads=threads),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
+        others={
+            "column": column,
+            "padded": padded,
+            "build": build,
+            "read_ranks": read_ranks,
+            "learn_merges": learn_merges,
+            "vocab_tools": vocab_tools_command,
+            "truncate to half": lambda text: enc.truncate(text, len(text) // 8),
+            "truncate left to half": lambda text: enc.truncate(text, len(text) // 8, side="left"),
+            "truncate to 10": lambda text: enc.truncate(text, 10),
+            "truncate left to 10": lambda text: enc.truncate(text, 10, side="left"),
+            "chunk by 1000": lambda text: enc.chunk(text, 1000),
+            "encode_with_offsets": enc.encode_with_offsets,
+            "split": enc.split,
+            "encode_with_unstable": enc.encode_with_unstable,
+        },
     )
+
+
+def _ours_64m(spec: EncodingSpec, cache: Path) -> Engine:
+    import bpe_engine
+
+    bpe_engine.get_encoding(spec.name).set_cache_size(2**26)
+    return _ours(spec, cache)
 
 
 def _tiktoken(spec: EncodingSpec, cache: Path) -> Engine:
     import tiktoken
     from tiktoken.load import load_tiktoken_bpe
+
+    _refuse_file(spec)
+
+    def build(ranks: dict[bytes, int]) -> Any:
+        return tiktoken.Encoding(
+            "x", pat_str=spec.pattern, mergeable_ranks=ranks, special_tokens={}
+        )
 
     enc = tiktoken.Encoding(
         spec.name,
@@ -152,12 +236,21 @@ def _tiktoken(spec: EncodingSpec, cache: Path) -> Engine:
         batch_numpy=_each(numpy),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
+        others={"build": build, "read_ranks": load_tiktoken_bpe},
     )
 
 
 def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
     import gigatoken
 
+    if spec.file is not None:
+        loaded = gigatoken.Tokenizer(str(spec.file))
+
+        def encode(text: str) -> list[int]:
+            ids: list[int] = loaded.encode(text).tolist()
+            return ids
+
+        return Engine(encode_list=encode, encode=encode)
     try:
         native = gigatoken.Tokenizer.from_tiktoken(
             spec.ranks, pretokenizer=spec.gigatoken, special_tokens=spec.special_tokens
@@ -183,6 +276,7 @@ def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
         ),
         decode_list=adapter.decode,
         decode_numpy=adapter.decode,
+        others={"column": lambda texts, threads: native.encode_batch(texts, parallel=threads > 1)},
     )
 
 
@@ -190,6 +284,7 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
     import numpy
     import splintr
 
+    _refuse_file(spec)
     if spec.splintr is not None:
         tok = splintr.Tokenizer.from_pretrained(spec.splintr)
     else:
@@ -217,6 +312,7 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
 def _riptoken(spec: EncodingSpec, cache: Path) -> Engine:
     import riptoken
 
+    _refuse_file(spec)
     core = riptoken.CoreBPE(
         riptoken.load_tiktoken_bpe(spec.ranks), spec.special_tokens, spec.pattern
     )
@@ -254,7 +350,7 @@ def _rs_bpe(spec: EncodingSpec, cache: Path) -> Engine:
 def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     import tokenizers
 
-    tok = tokenizers.Tokenizer.from_file(str(write_tokenizer_json(spec, cache)))
+    tok = tokenizers.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
 
     def encode(text: str) -> list[int]:
         ids: list[int] = tok.encode(text, add_special_tokens=False).ids
@@ -277,7 +373,78 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     )
 
 
+def _fastokens(spec: EncodingSpec, cache: Path) -> Engine:
+    import fastokens
+    import numpy
+
+    tok = fastokens.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
+
+    def column(texts: list[str], threads: int) -> FlatRows:
+        ids, offsets = tok.encode_batch_flat(texts)
+        return FlatRows(
+            numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64)
+        )
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = tok.encode(text, add_special_tokens=False).ids
+        return ids
+
+    return Engine(
+        encode_list=encode,
+        encode=encode,
+        others={"column": column},
+    )
+
+
+def _pretrained_folder(spec: EncodingSpec, cache: Path) -> Path:
+    """Returns a folder that transformers loads, made once."""
+    folder = cache / f"{spec.name}.pretrained"
+    if not folder.exists():
+        partial = folder.with_suffix(f".{os.getpid()}")
+        partial.mkdir(parents=True)
+        shutil.copy(tokenizer_file(spec, cache), partial / "tokenizer.json")
+        config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        (partial / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+        partial.rename(folder)
+    return folder
+
+
+def _transformers(spec: EncodingSpec, cache: Path) -> Engine:
+    from transformers import AutoTokenizer
+
+    tok = AutoTokenizer.from_pretrained(str(_pretrained_folder(spec, cache)))
+    tok.pad_token = next(iter(spec.special_tokens), None) or tok.convert_ids_to_tokens(0)
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = tok(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def padded(texts: list[str]) -> Any:
+        return tok(texts, add_special_tokens=False, padding=True, return_tensors="np")
+
+    return Engine(
+        encode_list=encode, encode=encode, decode_list=tok.decode, others={"padded": padded}
+    )
+
+
+def _transformers_patched(spec: EncodingSpec, cache: Path) -> Engine:
+    from bpe_engine.hf import patch_transformers
+
+    patch_transformers()
+    return _transformers(spec, cache)
+
+
+def _refuse_file(spec: EncodingSpec) -> None:
+    if spec.file is not None:
+        raise Unsupported("no tokenizer.json")
+
+
+def _trainer(spec: EncodingSpec, cache: Path) -> Engine:
+    raise Unsupported("a trainer")
+
+
 OURS = "bpe_engine"
+_AUTO = "transformers.models.auto.tokenization_auto"
 PLANS = {
     plan.name: plan
     for plan in (
@@ -287,11 +454,23 @@ PLANS = {
         Plan("splintr", "splintr-rs", "splintr", _splintr),
         Plan("riptoken", "riptoken", "riptoken", _riptoken),
         Plan("rs-bpe", "rs-bpe", "rs_bpe", _rs_bpe),
-        Plan("tokenizers", "tokenizers", "tokenizers", _hf_tokenizers, write_tokenizer_json),
+        Plan("tokenizers", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file),
+        Plan("fastokens", "fastokens", "fastokens", _fastokens, tokenizer_file),
+        Plan("transformers", "transformers", _AUTO, _transformers, _pretrained_folder),
+        Plan(f"{OURS}-transformers", "bpe-engine", _AUTO, _transformers_patched, _pretrained_folder),
+        Plan(f"{OURS}-64MiB", "bpe-engine", "bpe_engine", _ours_64m),
+        Plan(f"{OURS}-bytes", "bpe-engine", "vocab_tools", _trainer, only="training"),
+        Plan("rustbpe", "rustbpe", "rustbpe", _trainer, only="training"),
+        Plan("bpeasy", "bpeasy", "bpeasy", _trainer, only="training"),
     )
-}
+}  # fmt: skip
+
+
+def is_ours(engine: str) -> bool:
+    """True for this project's engine, in any of its settings."""
+    return engine.startswith(OURS)
 
 
 def installed_engines() -> list[str]:
-    """The names of the engines that can be imported here, in the order of the table."""
+    """Returns the names of the installed engines, in the order of the table."""
     return [plan.name for plan in PLANS.values() if plan.installed()]

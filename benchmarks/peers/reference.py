@@ -1,12 +1,14 @@
-"""The ids that every row is compared with: tiktoken's, from the same rank file.
+"""Reference ids: those of tiktoken, from the same rank file.
 
 Where tiktoken fails (a million spaces make it panic) the ids come from the meaning of the
 pattern: the ``regex`` package cuts the text, tiktoken merges each piece by itself. Where that
-cannot be had either, the harness takes what most engines agree on. Each row says which it was.
+cannot be had either, the harness takes the ids of most engines. Each row names its reference.
+For a tokenizer.json, the ids are those of ``tokenizers``.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ..cases.encodings import EncodingSpec
@@ -14,9 +16,25 @@ from ..cases.inputs import Inputs
 from .digest import Digest
 
 TIKTOKEN, PATTERN, MAJORITY = "tiktoken", "pattern", "majority"
+TOKENIZERS = "tokenizers"
+
+
+class _FileEncoding:
+    """``tokenizers`` for a tokenizer.json, as far as :func:`reference` needs it."""
+
+    def __init__(self, path: Path) -> None:
+        import tokenizers
+
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
 
 def _encoding(spec: EncodingSpec) -> Any:
+    if spec.file is not None:
+        return _FileEncoding(spec.file)
     import tiktoken
     from tiktoken.load import load_tiktoken_bpe
 
@@ -38,21 +56,23 @@ def _by_pattern(enc: Any, spec: EncodingSpec, text: str) -> list[int]:
 
 
 def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
-    """For each timed label: the token count, the digest, and the source of the ids.
+    """Returns for each timed label the token count, the digest, and the source of the ids.
 
     A label is left out when neither source can encode its text.
     """
+    if not inputs.timed:
+        return {}
     enc = _encoding(spec)
     found = {}
     for label, item in inputs.timed.items():
-        source = TIKTOKEN
+        source = TIKTOKEN if spec.file is None else TOKENIZERS
         digest = Digest()
         for text in [item] if isinstance(item, str) else item:
             try:
                 ids = enc.encode_ordinary(text)
             except (KeyboardInterrupt, MemoryError):
                 raise
-            except BaseException:  # a panic of tiktoken is no Exception
+            except BaseException:  # a panic of tiktoken is not an Exception
                 try:
                     ids = _by_pattern(enc, spec, text)
                 except (ImportError, ValueError):

@@ -1,13 +1,17 @@
-"""One function per trainer of byte-level BPE: prepared for a text, it trains when it is called.
+"""Adapters of BPE trainers: each returns a function that trains on a given text.
 
-All cut text as GPT-2 does and merge pairs that occur at all.
+All cut text as GPT-2 does, and merge any pair that occurs at least once.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 from collections.abc import Callable
+from typing import Any
 
+from ..cases.encodings import byte_characters
 from ..cases.training_texts import documents
 
 #: Threads of every trainer.
@@ -19,26 +23,27 @@ PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\
 Merges = list[tuple[bytes, bytes]] | list[bytes] | None
 
 
-def _ours(path: str, size: int) -> Callable[[], Merges]:
+def _trained(path: str, size: int, **options: Any) -> Any:
     from vocab_tools import train_vocabulary
 
+    # Builds of before 0.1.0, for `benchmarks.compare`, have another name for it.
+    is_new = "num_threads" in inspect.signature(train_vocabulary).parameters
+    options["num_threads" if is_new else "threads"] = THREADS
+    return train_vocabulary(path, size, pattern=PATTERN, min_frequency=1, **options)
+
+
+def _ours(path: str, size: int) -> Callable[[], Merges]:
     def train() -> Merges:
-        result = train_vocabulary(path, size, pattern=PATTERN, min_frequency=1, threads=THREADS)
-        return [(merge.left, merge.right) for merge in result.merges]
+        return [(merge.left, merge.right) for merge in _trained(path, size).merges]
 
     return train
 
 
 def _ours_from_bytes(path: str, size: int) -> Callable[[], Merges]:
-    from vocab_tools import train_vocabulary
-
     base = {bytes([byte]): byte for byte in range(256)}
 
     def train() -> Merges:
-        result = train_vocabulary(
-            path, size, pattern=PATTERN, min_frequency=1, base=base, threads=THREADS
-        )
-        return list(result.ranks)
+        return list(_trained(path, size, base=base).ranks)
 
     return train
 
@@ -91,11 +96,26 @@ def _gigatoken(path: str, size: int) -> Callable[[], Merges]:
     return train
 
 
-TRAINERS = {
-    "bpe_engine": _ours,
-    "bpe_engine from byte values": _ours_from_bytes,
-    "rustbpe": _rustbpe,
-    "tokenizers": _tokenizers,
-    "bpeasy": _bpeasy,
-    "gigatoken": _gigatoken,
+def merges_digest(merges: list[Any]) -> dict[str, Any]:
+    """Returns the number of merges and their hash; reads bytes and GPT-2's characters."""
+    bytes_of = {character: byte for byte, character in enumerate(byte_characters())}
+
+    def read(part: bytes | str) -> bytes:
+        return part if isinstance(part, bytes) else bytes(map(bytes_of.__getitem__, part))
+
+    rows = [row if isinstance(row, bytes) else tuple(map(read, row)) for row in merges]
+    digest = hashlib.blake2b(repr(rows).encode(), digest_size=8).hexdigest()
+    return {"tokens": len(rows), "digest": digest}
+
+
+#: By engine: a label for how it breaks ties, and the function that prepares it. Hugging Face and
+#: gigatoken prefer the lowest ids in GPT-2's order of bytes; rustbpe does so in the order of byte
+#: values, as ours does from a base in that order.
+TRAINERS: dict[str, tuple[str, Callable[[str, int], Callable[[], Merges]]]] = {
+    "bpe_engine": ("GPT-2's order", _ours),
+    "bpe_engine-bytes": ("order of byte values", _ours_from_bytes),
+    "rustbpe": ("order of byte values", _rustbpe),
+    "tokenizers": ("GPT-2's order", _tokenizers),
+    "bpeasy": ("bpeasy's", _bpeasy),
+    "gigatoken": ("GPT-2's order", _gigatoken),
 }

@@ -1,202 +1,78 @@
-//! Batches for `bpe_engine.Tokenizer`: texts and pairs become rows of ids, cut and filled up as
-//! `bpe_hf::post` does it, whether a tokenizer file or a vocabulary by itself finds the ids.
+//! Encodes batches for `bpe_engine.Tokenizer`: texts and pairs become rows of ids, truncated and
+//! padded.
 
-use bpe_core::Request;
 use bpe_core::memory::reserve;
-use bpe_core::offsets::Characters;
-use bpe_hf::encoding::Details;
 use bpe_hf::post;
-use bpe_hf::runs::Runs;
-use bpe_hf::spec::{Padding, PaddingStrategy, PostProcessor, Truncation};
-use bpe_hf::{Encoding, Input, Sequence, Tokenizer};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use bpe_hf::run_length::Runs;
+use bpe_hf::spec::{Padding, PaddingStrategy, Truncation};
+use bpe_hf::{Encoding, Input, Tokenizer};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
-use crate::core_bpe::CoreBpe;
-use crate::errors::{OrRaise, to_python};
-use crate::hf::input::GivenInput;
+use crate::errors::OrRaise;
+use crate::hf::input::{GivenInput, Surrogates};
 use crate::hf::{self, HfEncoding, HfTokenizer, OrRaise as _};
 use crate::objects::{collected, list_of_spans, new_list, push};
-use crate::{gil, ids, int_cache, rows};
+use crate::{gil, ids, int_cache, request, rows};
 
-/// How long rows may be, how their parts overlap, which of a pair is cut, and on which side.
-type Cut = (usize, usize, String, String);
-
-/// The length to fill up to (None: that of the longest row), the side, what the length is a
-/// multiple of, and the id, type and name of the token to fill up with.
-type Fill = (Option<usize>, String, Option<usize>, u32, u32, String);
-
-/// Rows of ids, and what goes with each id.
+/// Rows of ids, and the fields that go with them.
 #[pyclass(frozen, name = "EncodedRows", module = "bpe_engine._core")]
 pub struct EncodedRows {
     rows: Vec<Encoding>,
-    /// The input that each row is of.
+    /// The input of each row.
     samples: Vec<usize>,
 }
 
-/// What a vocabulary by itself does with a batch.
-struct Plain<'a> {
-    encoding: &'a bpe_core::Encoding,
-    request: Request,
-    truncation: Option<Truncation>,
-    processor: Option<PostProcessor>,
-    add_special_tokens: bool,
-    detailed: bool,
-}
-
-/// An error of either way.
-enum BatchError {
-    Core(bpe_core::Error),
-    Hf(bpe_hf::Error),
-}
-
-impl From<bpe_core::Error> for BatchError {
-    fn from(error: bpe_core::Error) -> Self {
-        Self::Core(error)
-    }
-}
-
-impl From<bpe_hf::Error> for BatchError {
-    fn from(error: bpe_hf::Error) -> Self {
-        Self::Hf(error)
-    }
-}
-
-impl Plain<'_> {
-    fn encode(&self, input: Input<'_>) -> Result<Encoding, BatchError> {
-        let mut sequences = vec![self.sequence(input.first, 0)?];
-        if let Some(second) = input.second {
-            sequences.push(self.sequence(second, 1)?);
-        }
-        let (truncation, processor) = (self.truncation.as_ref(), self.processor.as_ref());
-        Ok(post::post_process(sequences, truncation, processor, self.add_special_tokens)?)
-    }
-
-    fn sequence(&self, sequence: Sequence<'_>, type_id: u32) -> Result<Encoding, BatchError> {
-        match sequence {
-            Sequence::Text(text) => self.text(text, type_id, None),
-            Sequence::Words(words) => {
-                let parts = (0..).zip(words);
-                let parts = parts.map(|(number, word)| self.text(word, type_id, Some(number)));
-                let mut merged = Encoding::merge(parts.collect::<Result<_, _>>()?, false)?;
-                if !self.detailed {
-                    merged.details = None;
-                }
-                Ok(merged)
-            }
-        }
-    }
-
-    fn text(&self, text: &str, type_id: u32, word: Option<u32>) -> Result<Encoding, BatchError> {
-        if !self.detailed {
-            let mut ids = Vec::new();
-            self.encoding.encode(text, &self.request, &mut ids)?;
-            return Ok(Encoding::new(ids, type_id, None));
-        }
-        let aligned = self.encoding.encode_aligned(text, &self.request)?;
-        let (mut starts, mut ends) = (Characters::new(text), Characters::new(text));
-        let mut details = Details::default();
-        for (span, &id) in aligned.spans(self.encoding).zip(&aligned.ids) {
-            let span = span?;
-            details.offsets.push((starts.index(span.start), ends.index(span.end)));
-            details.tokens.push(token_text(self.encoding, id));
-            details.words.push(word);
-        }
-        Ok(Encoding::new(aligned.ids, type_id, Some(details)))
-    }
-}
-
-/// A token as byte-level vocabularies write it; a special token as its name.
-fn token_text(encoding: &bpe_core::Encoding, id: u32) -> String {
-    match encoding.special_tokens().name(id) {
-        Some(name) => name.to_owned(),
-        None => bpe_hf::text_of(encoding.token_bytes(id).unwrap_or_default()),
-    }
-}
-
-/// The rows of a batch.
-///
-/// `source` is a `CoreBPE`, for which the arguments from `post_processor` on count, or an
-/// `HfTokenizer`, for which `encode_special_tokens` does. With `detailed`, offsets and tokens can
-/// be had. With `overflow`, what truncation cuts off becomes rows, too.
+/// Encodes a batch to rows. With `detailed`, rows have offsets and tokens. With `overflow`, the
+/// parts that truncation cuts off become rows, too.
 #[pyfunction]
-#[pyo3(signature = (source, inputs, *, is_pretokenized, add_special_tokens, truncation, padding,
-    detailed, overflow, num_threads, encode_special_tokens=false, post_processor=None,
-    allowed_special=None, disallowed_special=None))]
+#[pyo3(signature = (tokenizer, inputs, *, is_pretokenized, add_special_tokens, truncation, padding,
+    detailed, overflow, num_threads, allowed_special, disallowed_special))]
 #[allow(clippy::too_many_arguments)]
 pub fn encode_rows(
-    source: &Bound<'_, PyAny>,
+    tokenizer: &Bound<'_, HfTokenizer>,
     inputs: &Bound<'_, PyAny>,
     is_pretokenized: bool,
     add_special_tokens: bool,
-    truncation: Option<Cut>,
-    padding: Option<Fill>,
+    truncation: Option<&Bound<'_, PyAny>>,
+    padding: Option<&Bound<'_, PyAny>>,
     detailed: bool,
     overflow: bool,
     num_threads: &Bound<'_, PyAny>,
-    encode_special_tokens: bool,
-    post_processor: Option<&str>,
-    allowed_special: Option<&Bound<'_, PyAny>>,
-    disallowed_special: Option<&Bound<'_, PyAny>>,
+    allowed_special: &Bound<'_, PyAny>,
+    disallowed_special: &Bound<'_, PyAny>,
 ) -> PyResult<EncodedRows> {
-    let py = source.py();
+    let py = tokenizer.py();
     let threads = rows::threads(num_threads)?;
-    let inputs = inputs.try_iter()?.map(|item| GivenInput::read(&item?, is_pretokenized));
-    let inputs = collected(py, inputs)?;
-    let truncation = truncation.map(|cut| read_cut(cut, overflow)).transpose()?;
-    let encodings = if let Ok(core) = source.cast::<CoreBpe>() {
-        let core = core.get();
-        let plain = Plain {
-            encoding: core.encoding(),
-            request: crate::request::read_optional(
-                core.encoding().special_tokens(),
-                allowed_special,
-                disallowed_special,
-            )?,
-            truncation,
-            processor: post_processor
-                .map(|json| hf::component(json, "post_processor"))
-                .transpose()?,
-            add_special_tokens,
-            detailed,
-        };
-        if let Some(truncation) = &plain.truncation {
-            let added =
-                plain.processor.as_ref().map_or(0, |processor| processor.added_tokens(false));
-            truncation.check(added).or_raise()?;
-        }
-        hf::encode_each(
-            py,
-            &inputs,
-            threads,
-            |input| plain.encode(input),
-            |error| match error {
-                BatchError::Core(error) => to_python(py, error),
-                BatchError::Hf(error) => hf::to_python(error),
-            },
-        )?
-    } else if let Ok(tokenizer) = source.cast::<HfTokenizer>() {
-        let mut tokenizer = Tokenizer::clone(&tokenizer.get().current());
-        tokenizer.set_truncation(truncation).or_raise()?;
-        if tokenizer.encodes_special_tokens() != encode_special_tokens {
-            tokenizer.set_encode_special_tokens(encode_special_tokens);
-        }
-        let encode =
-            |input: Input<'_>| tokenizer.encode_unpadded(input, add_special_tokens, detailed);
-        hf::encode_each(py, &inputs, threads, encode, hf::to_python)?
-    } else {
-        return Err(PyTypeError::new_err("the source must be a CoreBPE or an HfTokenizer"));
+    let mut tokenizer = Tokenizer::clone(&tokenizer.get().current());
+    let surrogates = match tokenizer.encoding() {
+        None => Surrogates::Refused,
+        Some(_) if detailed => Surrogates::WithoutOffsets,
+        Some(_) => Surrogates::Repaired,
     };
+    let read =
+        |item: PyResult<Bound<'_, PyAny>>| GivenInput::read(&item?, is_pretokenized, surrogates);
+    let inputs = collected(py, inputs.try_iter()?.map(read))?;
+    let truncation = truncation.map(|given| read_truncation(given, overflow)).transpose()?;
+    tokenizer.set_truncation(truncation).or_raise()?;
+    let request = match tokenizer.encoding() {
+        Some(core) => request::read(core.special_tokens(), allowed_special, disallowed_special)?,
+        None => request::read_for_file(&tokenizer, allowed_special, disallowed_special)?,
+    };
+    tokenizer.set_request(request);
+    let encode =
+        |input: Input<'_>| tokenizer.encode_fully(input, add_special_tokens, detailed, overflow);
+    let encodings = hf::encode_each(py, &inputs, threads, encode)?;
     let mut rows = EncodedRows::new(py, encodings, overflow)?;
-    if let Some(fill) = padding {
-        rows.fill(py, read_fill(fill)?)?;
+    if let Some(padding) = padding {
+        rows.fill(py, read_padding(padding)?)?;
     }
     Ok(rows)
 }
 
-/// Rows of ids that were made before, cut and filled up. The other fields are of one length with the
-/// ids, row by row; where there is none, it is what `encode_rows` gives ids of text.
+/// Truncates and pads existing rows of ids. The other fields must have the lengths of the ids, row
+/// by row; missing fields are those that `encode_rows` gives to text.
 #[pyfunction]
 #[pyo3(signature = (input_ids, *, token_type_ids, attention_mask, special_tokens_mask, truncation,
     padding))]
@@ -206,8 +82,8 @@ pub fn arrange_rows(
     token_type_ids: Option<&Bound<'_, PyAny>>,
     attention_mask: Option<&Bound<'_, PyAny>>,
     special_tokens_mask: Option<&Bound<'_, PyAny>>,
-    truncation: Option<Cut>,
-    padding: Option<Fill>,
+    truncation: Option<&Bound<'_, PyAny>>,
+    padding: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<EncodedRows> {
     let mut encodings = Vec::new();
     for ids in input_ids.try_iter()? {
@@ -220,7 +96,7 @@ pub fn arrange_rows(
             let encoding = encodings.get_mut(row).filter(|row| row.len() == values.len());
             let Some(encoding) = encoding else {
                 return Err(PyValueError::new_err(format!(
-                    "row {row} of {name} is not as long as that of input_ids"
+                    "row {row} of {name} is not as long as the row of input_ids"
                 )));
             };
             match name {
@@ -234,47 +110,53 @@ pub fn arrange_rows(
     set(&mut encodings, "token_type_ids", token_type_ids)?;
     set(&mut encodings, "attention_mask", attention_mask)?;
     set(&mut encodings, "special_tokens_mask", special_tokens_mask)?;
-    if let Some(cut) = truncation.map(|cut| read_cut(cut, false)).transpose()? {
+    if let Some(cut) = truncation.map(|given| read_truncation(given, false)).transpose()? {
         for encoding in &mut encodings {
             encoding.truncate(cut.max_length, cut.stride, cut.direction, false).or_raise()?;
         }
     }
     let mut rows = EncodedRows::new(py, encodings, false)?;
-    if let Some(fill) = padding {
-        rows.fill(py, read_fill(fill)?)?;
+    if let Some(padding) = padding {
+        rows.fill(py, read_padding(padding)?)?;
     }
     Ok(rows)
 }
 
 fn flags(name: &str, values: &[u32]) -> PyResult<Runs<u8>> {
     let flag = |&value: &u32| {
-        u8::try_from(value)
-            .map_err(|_| PyValueError::new_err(format!("{name} holds {value}; it has 0 and 1")))
+        u8::try_from(value).map_err(|_| {
+            PyValueError::new_err(format!("{name} contains {value}; it must be 0 or 1"))
+        })
     };
     values.iter().map(flag).collect()
 }
 
-fn read_cut(cut: Cut, keeps_overflow: bool) -> PyResult<Truncation> {
-    let (max_length, stride, strategy, direction) = cut;
-    let (direction, strategy) = (hf::direction(&direction)?, hf::truncation_strategy(&strategy)?);
-    let discards_overflow = !keeps_overflow;
-    Ok(Truncation { direction, max_length, strategy, stride, discards_overflow })
+/// Reads a truncation from an object with the attributes of one.
+fn read_truncation(given: &Bound<'_, PyAny>, keeps_overflow: bool) -> PyResult<Truncation> {
+    Ok(Truncation {
+        direction: hf::direction(&given.getattr("direction")?.extract::<String>()?)?,
+        max_length: given.getattr("max_length")?.extract()?,
+        strategy: hf::truncation_strategy(&given.getattr("strategy")?.extract::<String>()?)?,
+        stride: given.getattr("stride")?.extract()?,
+        discards_overflow: !keeps_overflow,
+    })
 }
 
-fn read_fill(fill: Fill) -> PyResult<Padding> {
-    let (length, direction, pad_to_multiple_of, pad_id, pad_type_id, pad_token) = fill;
+/// Reads a padding from an object with the attributes of one.
+fn read_padding(given: &Bound<'_, PyAny>) -> PyResult<Padding> {
+    let length: Option<usize> = given.getattr("length")?.extract()?;
     Ok(Padding {
         strategy: length.map_or(PaddingStrategy::BatchLongest, PaddingStrategy::Fixed),
-        direction: hf::direction(&direction)?,
-        pad_to_multiple_of,
-        pad_id,
-        pad_type_id,
-        pad_token,
+        direction: hf::direction(&given.getattr("direction")?.extract::<String>()?)?,
+        pad_to_multiple_of: given.getattr("pad_to_multiple_of")?.extract()?,
+        pad_id: given.getattr("pad_id")?.extract()?,
+        pad_type_id: given.getattr("pad_type_id")?.extract()?,
+        pad_token: given.getattr("pad_token")?.extract()?,
     })
 }
 
 impl EncodedRows {
-    /// One row for each encoding, and with `overflow` one for each part that was cut off.
+    /// Makes one row per encoding and, with `overflow`, one per part that was cut off.
     fn new(py: Python<'_>, encodings: Vec<Encoding>, overflow: bool) -> PyResult<Self> {
         if !overflow {
             return Ok(Self { rows: encodings, samples: Vec::new() });
@@ -299,8 +181,7 @@ impl EncodedRows {
             .iter()
             .map(|row| length.saturating_sub(row.len()))
             .fold(0, usize::saturating_add);
-        // A length is a number that costs nothing to write down: whether there is memory for it
-        // is asked for first.
+        // Any length can be requested, so checks for the memory first.
         const BYTES: usize = 2 * size_of::<u32>() + 2;
         reserve(&mut Vec::<u8>::new(), missing.saturating_mul(BYTES)).or_raise(py)?;
         gil::run(py, missing, || Ok(post::pad(&mut self.rows, &padding)))?
@@ -308,7 +189,7 @@ impl EncodedRows {
         Ok(())
     }
 
-    /// The numbers of a row that go by this name.
+    /// Returns a function to get the field with this name.
     fn field(&self, name: &str) -> PyResult<fn(&Encoding) -> Numbers<'_>> {
         match name {
             "input_ids" => Ok(|row| Numbers::Ids(&row.ids)),
@@ -335,7 +216,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// Writes 64-bit numbers.
+    /// Writes the numbers with 64 bits each.
     fn write_to(&self, room: &mut [u8]) {
         let (places, _) = room.as_chunks_mut::<8>();
         match self {
@@ -350,7 +231,7 @@ impl Numbers<'_> {
     }
 }
 
-/// Writes runs of a value.
+/// Writes runs of values.
 fn fill(mut places: &mut [[u8; 8]], runs: impl Iterator<Item = (i64, usize)>) {
     for (value, length) in runs {
         let Some((first, rest)) = places.split_at_mut_checked(length) else { return };
@@ -365,18 +246,18 @@ impl EncodedRows {
         self.rows.len()
     }
 
-    /// How many ids each row has.
+    /// The number of ids of each row.
     fn lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let lengths = collected(py, self.rows.iter().map(|row| Ok(row.len())))?;
         int_cache::positions(py, &lengths)
     }
 
-    /// The input that each row is of, if overflow was asked for.
+    /// The input of each row, if overflow was requested.
     fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         int_cache::positions(py, &self.samples)
     }
 
-    /// A field as lists.
+    /// A field, as a list per row.
     fn lists<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let field = self.field(name)?;
         let (mut numbers, mut lists) = (Vec::new(), Vec::new());
@@ -390,8 +271,7 @@ impl EncodedRows {
         new_list(py, lists)
     }
 
-    /// A field as the bytes of 64-bit numbers, and the length that all rows have. None if they are
-    /// of different lengths.
+    /// A field as the bytes of 64-bit numbers, and the length of all rows. None if lengths differ.
     fn matrix<'py>(
         &self,
         py: Python<'py>,
@@ -414,7 +294,7 @@ impl EncodedRows {
         Ok(Some((bytes, length)))
     }
 
-    /// Where in its text each token stands, in characters; of detailed rows.
+    /// The start and end of each token in its text, in characters; for detailed rows.
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let lists = PyList::empty(py);
         for row in &self.rows {
@@ -424,8 +304,8 @@ impl EncodedRows {
         Ok(lists)
     }
 
-    /// The rows as objects; of detailed rows.
+    /// The rows as objects; for detailed rows.
     fn encodings(&self) -> Vec<HfEncoding> {
-        self.rows.iter().cloned().map(HfEncoding::detailed).collect()
+        self.rows.iter().cloned().map(HfEncoding::complete).collect()
     }
 }

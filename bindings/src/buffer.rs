@@ -1,4 +1,4 @@
-//! Token ids into numpy, without a copy.
+//! Hands token ids to numpy without a copy.
 
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -9,33 +9,33 @@ use pyo3::prelude::*;
 
 use crate::buffer_pool;
 
-/// How many ids are many.
-const LARGE: usize = 1 << 16;
+/// Vectors of at least this capacity are reused, and therefore not shrunk.
+const REUSED_CAPACITY: usize = 1 << 16;
 
-/// Token ids as memory that `numpy.frombuffer(buffer, dtype=numpy.uint32)` takes over.
+/// Token ids as a buffer for `numpy.frombuffer(buffer, dtype=numpy.uint32)`.
 ///
-/// The memory is made for one call and belongs to whoever holds the buffer, so it is writable:
-/// nothing in the engine reads it again.
+/// The memory is allocated for one call and belongs to the holder of the buffer, so it is writable:
+/// the engine never reads it again.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct TokenBuffer {
     ids: *mut u32,
-    /// How many ids.
+    /// The number of ids.
     length: usize,
-    /// How many the memory has room for.
+    /// The number of ids that fit into the memory.
     capacity: usize,
 }
 
 // SAFETY: the fields never change after `new`, and the engine does not touch the memory that
 // `ids` points to between `new` and `drop`. Python code that writes to it from several threads
-// answers for that itself, as with any writable buffer.
+// must synchronize, as with any writable buffer.
 unsafe impl Send for TokenBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for TokenBuffer {}
 
 impl TokenBuffer {
     pub fn new(mut ids: Vec<u32>) -> Self {
-        // Of large memory only what was touched counts, and it is used again.
-        if ids.capacity() > 2 * ids.len() && ids.capacity() < LARGE {
+        // Unused pages of large memory cost nothing, and large memory is reused.
+        if ids.capacity() > 2 * ids.len() && ids.capacity() < REUSED_CAPACITY {
             ids.shrink_to_fit();
         }
         let mut ids = ManuallyDrop::new(ids);
@@ -45,8 +45,8 @@ impl TokenBuffer {
 
 impl Drop for TokenBuffer {
     fn drop(&mut self) {
-        // SAFETY: `new` took pointer, length and capacity from a vector, and nobody else frees
-        // it. Exports hold a reference to this object, so none is left.
+        // SAFETY: `new` took pointer, length and capacity from a vector that is freed only here.
+        // Exports hold a reference to this object, so all of them are released.
         buffer_pool::IDS.give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
     }
 }

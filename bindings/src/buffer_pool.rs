@@ -1,5 +1,5 @@
-//! Buffers for texts and ids that are used again. Each page of fresh memory costs a page fault, for a
-//! long text a good part of the time that encoding takes; for a short one, asking the allocator does.
+//! Reusable buffers for texts and ids. A good part of the time to encode a long text would be page
+//! faults in fresh memory; to encode a short one, calls of the allocator.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -18,24 +18,23 @@ thread_local! {
     static SHORT_TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// How many long buffers of a kind are kept, and how many bytes each may have room for: 32 MiB in
-/// all for the two kinds.
+/// The most long buffers kept of each kind, and the most bytes of each: 32 MiB in all.
 const BUFFERS: usize = 2;
 const LARGEST: usize = 8 << 20;
-/// Buffers of this many bytes are long. Of shorter ones each thread keeps one of a kind.
-const LONG: usize = 1 << 16;
-/// The least bytes of a thread's short buffer.
+/// Buffers of at least this many bytes are long. Each thread keeps one shorter buffer of each kind.
+const LONG_BUFFER: usize = 1 << 16;
+/// The least size of a thread's short buffer, in bytes.
 const SHORTEST: usize = 1 << 11;
-/// The largest header of an allocator: memory of whole huge pages less this is aligned to them.
+/// The largest header of an allocator: a buffer of whole huge pages, less this, is aligned to them.
 const ADDED: usize = 64;
 
-/// Room for the ids of this many bytes of text, and for what looking them up asks for beyond them,
-/// more than they need in most cases: to grow a buffer would copy it.
+/// Returns a capacity for the ids of this many bytes of text, and for the extra room that looking
+/// them up requires. Usually more than needed, since growing a buffer copies it.
 pub fn likely_ids(bytes: usize) -> usize {
-    if bytes < LONG { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
+    if bytes < LONG_BUFFER { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
 }
 
-/// Room for the bytes of this many ids.
+/// Returns a capacity for the bytes of this many ids.
 pub fn likely_bytes(ids: usize) -> usize {
     ids.saturating_mul(5).saturating_add(32)
 }
@@ -51,11 +50,11 @@ impl<T> BufferPool<T> {
         Self { long: Mutex::new(Vec::new()), short }
     }
 
-    /// An empty vector with room for `capacity` items or more, or for none if the system has no
-    /// memory for that many.
+    /// Returns an empty vector with room for at least `capacity` items, or without room if memory
+    /// runs out.
     pub fn take(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
-        if bytes < LONG || !Mechanism::BufferPool.is_used() {
+        if bytes < LONG_BUFFER || !Mechanism::BufferPool.is_used() {
             return empty(capacity);
         }
         if let Ok(mut spare) = self.long.try_lock()
@@ -63,19 +62,19 @@ impl<T> BufferPool<T> {
         {
             return spare.swap_remove(place);
         }
-        // Of few different sizes, so that the next text fits in as well. Memory that is not
-        // touched costs nothing.
+        // Few different sizes, so that the next text fits as well. Untouched memory costs
+        // nothing.
         let bytes = bytes.checked_next_power_of_two().unwrap_or(bytes) - ADDED;
         let mut items = empty(capacity.max(bytes / size_of::<T>()));
         advise_huge_pages(items.spare_capacity_mut());
         items
     }
 
-    /// The same for a vector that this call gives back: a short one may be the thread's, and have
+    /// Takes a vector that the caller gives back soon: a short one may be the thread's own, with
     /// much more room.
     pub fn borrow(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
-        if bytes >= LONG || !Mechanism::BufferPool.is_used() {
+        if bytes >= LONG_BUFFER || !Mechanism::BufferPool.is_used() {
             return self.take(capacity);
         }
         let items = self.short.try_with(Cell::take).unwrap_or_default();
@@ -89,8 +88,8 @@ impl<T> BufferPool<T> {
     pub fn give(&self, mut items: Vec<T>) {
         let bytes = items.capacity() * size_of::<T>();
         items.clear();
-        if bytes < LONG {
-            // Of two the larger one stays; none in a thread that is about to end.
+        if bytes < LONG_BUFFER {
+            // The larger of two stays; a thread that is about to end keeps none.
             let _ = self.short.try_with(|short| {
                 let other = short.take();
                 short.set(if other.capacity() > items.capacity() { other } else { items });
@@ -104,10 +103,10 @@ impl<T> BufferPool<T> {
     }
 }
 
-/// An empty vector with room for `capacity` items if there is memory for them.
+/// Returns an empty vector with room for `capacity` items, if memory permits.
 fn empty<T>(capacity: usize) -> Vec<T> {
     let mut items = Vec::new();
-    // Whoever fills it asks for room again, and reports that there is none.
+    // The code that fills it reserves room again, and reports missing memory.
     let _ = items.try_reserve_exact(capacity);
     items
 }

@@ -1,4 +1,4 @@
-//! The vocabularies inside the module: images made by the build script, read where they lie.
+//! Built-in vocabularies: images that the build script makes and links in, read in place.
 
 use bpe_core::Vocabulary;
 use bpe_core::vocabulary::image::Aligned;
@@ -15,16 +15,16 @@ macro_rules! image {
     }};
 }
 
-/// One for each rank file in `data/`: the build script writes the table.
+/// The table that the build script writes: an image for each rank file in `data/`.
 static IMAGES: &[(&str, &Aligned<[u8]>)] =
     &include!(concat!(env!("OUT_DIR"), "/builtin_images.rs"));
 
-/// The vocabulary of the rank file `name` (without `.tiktoken`), and the image it lies in.
+/// Returns the vocabulary of the rank file `name` (without `.tiktoken`), and its image.
 pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<(Vocabulary, &'static [u8])> {
     let Some((_, image)) = IMAGES.iter().find(|(known, _)| *known == name) else {
         let known: Vec<_> = IMAGES.iter().map(|(known, _)| *known).collect();
         return Err(PyValueError::new_err(format!(
-            "no vocabulary {name:?} in this module; there are {}",
+            "unknown vocabulary {name:?}; this module has {}",
             known.join(", ")
         )));
     };

@@ -1,4 +1,4 @@
-//! The caches of an encoding.
+//! Methods of `CoreBPE` that configure its caches.
 
 use bpe_core::Error;
 use bpe_core::cache::CacheSize;
@@ -10,23 +10,23 @@ use crate::errors::OrRaise;
 
 #[pymethods]
 impl CoreBpe {
-    /// Forgets the pieces of texts that were encoded.
+    /// Empties the caches.
     fn clear_cache(&self, py: Python<'_>) {
         py.detach(|| self.encoding().workspaces().clear());
     }
 
-    /// Turns the cache on or off; off forgets what is in there.
+    /// Turns the caches on or off; off frees their memory.
     fn set_caching(&self, py: Python<'_>, caching: bool) {
         py.detach(|| self.encoding().workspaces().set_caching(caching));
     }
 
-    /// Whether the pieces of texts are remembered.
+    /// Returns true if pieces are cached.
     #[getter]
     fn is_caching(&self) -> bool {
         self.encoding().workspaces().is_caching()
     }
 
-    /// Sets the memory of each cache, in bytes, and forgets what is in there.
+    /// Sets the size of each cache in bytes, and empties the caches.
     fn set_cache_size(&self, py: Python<'_>, bytes: &Bound<'_, PyInt>) -> PyResult<()> {
         let size = match bytes.extract() {
             Ok(bytes) => CacheSize::new(bytes),
@@ -37,7 +37,7 @@ impl CoreBpe {
         Ok(())
     }
 
-    /// The memory of each cache, in bytes.
+    /// Returns the size of each cache in bytes.
     #[getter]
     fn cache_size(&self) -> usize {
         self.encoding().workspaces().cache_size().bytes()

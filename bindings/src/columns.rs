@@ -1,6 +1,5 @@
-//! Columns of text in memory of other libraries: Arrow's arrays of strings. Their texts are read
-//! where they are. Nothing that such an array says is trusted: offsets, validity and UTF-8 are
-//! checked against the memory that there is.
+//! Reads the texts of Arrow string arrays in place. The arrays are not trusted: offsets and
+//! validity are checked against the sizes of the buffers, and texts must be UTF-8.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -18,13 +17,13 @@ use crate::errors::OrRaise;
 /// The texts of one array. Keeps the memory alive.
 pub struct Column {
     values: Option<PyBuffer<u8>>,
-    /// Where in the memory each text is.
+    /// The span of each text in `values`.
     spans: Vec<Range<usize>>,
-    /// The number of the first row among those of all arrays.
+    /// The index of the first row in the whole batch.
     first_row: usize,
 }
 
-/// One text of a column: bytes that may be no UTF-8.
+/// One text of a column, as bytes that may be invalid UTF-8.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnText<'a> {
     memory: Memory<'a>,
@@ -32,14 +31,14 @@ pub struct ColumnText<'a> {
     row: usize,
 }
 
-/// Validity, offsets and text; the index of the first row and how many there are; whether offsets
-/// have 64 bits.
+/// The buffers of validity, offsets and text; the index of the first row; the number of rows; true
+/// for 64-bit offsets.
 type Parts = (Option<PyBuffer<u8>>, PyBuffer<u8>, Option<PyBuffer<u8>>, usize, usize, bool);
 
 impl Column {
-    /// Reads the buffers of an array of strings.
+    /// Reads the buffers of a string array.
     ///
-    /// `ValueError` if a row is null, or if offsets do not fit the buffers.
+    /// Raises `ValueError` if a row is null, or if an offset is outside the buffers.
     pub fn read(parts: &Bound<'_, PyTuple>, first_row: usize) -> PyResult<Self> {
         let py = parts.py();
         let (validity, offsets, values, first, count, is_wide): Parts = parts.extract()?;
@@ -61,8 +60,8 @@ impl Column {
             };
             if !validity.map_or(Some(true), is_valid).ok_or_else(|| damaged(row))? {
                 return Err(PyValueError::new_err(format!(
-                    "row {} is null, and null has no tokens; drop nulls or put a text in their \
-                     place first, as in pyarrow.compute.fill_null(column, \"\")",
+                    "row {} is null; drop nulls or replace them with text \
+                     first, as in pyarrow.compute.fill_null(column, \"\")",
                     first_row + row
                 )));
             }
@@ -77,12 +76,12 @@ impl Column {
         Ok(Self { values, spans, first_row })
     }
 
-    /// How many texts there are.
+    /// Returns the number of texts.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// The texts.
+    /// Returns the texts.
     pub fn texts(&self) -> PyResult<impl Iterator<Item = ColumnText<'_>>> {
         let all = self.values.as_ref().map(Memory::of).transpose()?;
         let is_read_only = self.values.as_ref().is_none_or(|buffer| buffer.readonly());
@@ -96,20 +95,19 @@ impl Column {
 }
 
 impl<'a> ColumnText<'a> {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn size(self) -> usize {
         self.memory.bytes.len()
     }
 
-    /// The text, if it is UTF-8: where it is if that memory is read-only, else a copy in
-    /// `scratch`, which nobody can change after it was checked. (pyarrow says of most of its memory
-    /// that it may be written to.)
+    /// Returns the text if it is UTF-8: in place if the memory is read-only, else as a copy in
+    /// `scratch`, which cannot change after the check. (Most memory of pyarrow is writable.)
     pub fn utf8<'b>(self, scratch: &'b mut Vec<u8>) -> bpe_core::Result<&'b str>
     where
         'a: 'b,
     {
         let bytes = if self.is_read_only {
-            // SAFETY: the memory is there for `'a`, and its exporter says that nobody writes to it.
+            // SAFETY: the memory lives for `'a`, and its exporter declares it read-only.
             unsafe { self.memory.bytes.as_ref() }
         } else {
             self.memory.copy_to(scratch)?;
@@ -120,15 +118,15 @@ impl<'a> ColumnText<'a> {
     }
 }
 
-/// Memory that a buffer exports for `'a`. Somebody may be writing to it: whoever does gets the ids
-/// of a mixture, as with any writable buffer. It is never taken for anything but bytes.
+/// Memory that a buffer exports for `'a`, read as bytes only. If another thread writes to it
+/// meanwhile, the ids are those of a mixture, as with any writable buffer.
 #[derive(Debug, Clone, Copy)]
 struct Memory<'a> {
     bytes: NonNull<[u8]>,
     export: PhantomData<&'a PyBuffer<u8>>,
 }
 
-// SAFETY: the export keeps the memory where it is, whichever thread reads it.
+// SAFETY: the export keeps the memory in place for all threads.
 unsafe impl Send for Memory<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Memory<'_> {}
@@ -144,24 +142,24 @@ impl<'a> Memory<'a> {
         Ok(Self { bytes, export: PhantomData })
     }
 
-    /// Some of the bytes; `None` where there are no such.
+    /// Returns a part of the bytes, or `None` for a span outside them.
     fn part(self, span: Range<usize>) -> Option<Self> {
         if span.start > span.end || span.end > self.bytes.len() {
             return None;
         }
-        // SAFETY: the start is in the memory, or its end.
+        // SAFETY: the start is inside the memory or at its end.
         let start = unsafe { self.bytes.cast::<u8>().add(span.start) };
         let bytes = NonNull::slice_from_raw_parts(start, span.end - span.start);
         Some(Self { bytes, export: PhantomData })
     }
 
-    /// Puts the bytes in the place of what `copy` holds.
+    /// Replaces the contents of `copy` with the bytes.
     fn copy_to(self, copy: &mut Vec<u8>) -> bpe_core::Result<()> {
         let length = self.bytes.len();
         copy.clear();
         reserve(copy, length)?;
-        // SAFETY: both pointers are good for this many bytes, the second is to memory of our own,
-        // and all of them are written.
+        // SAFETY: both pointers are valid for `length` bytes, the second is to memory of our own,
+        // and all its bytes are written.
         unsafe {
             ptr::copy_nonoverlapping(self.bytes.cast().as_ptr(), copy.as_mut_ptr(), length);
             copy.set_len(length);
@@ -169,7 +167,7 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// The `index`-th group of `N` bytes.
+    /// Returns the `index`-th group of `N` bytes.
     fn group<const N: usize>(self, index: usize) -> Option<[u8; N]> {
         let start = index.checked_mul(N)?;
         let part = self.part(start..start.checked_add(N)?)?;
@@ -177,7 +175,7 @@ impl<'a> Memory<'a> {
         Some(unsafe { part.bytes.cast::<[u8; N]>().read() })
     }
 
-    /// The `index`-th offset.
+    /// Returns the `index`-th offset, or `None` if it is negative or outside the memory.
     fn offset(self, index: usize, is_wide: bool) -> Option<usize> {
         if is_wide {
             usize::try_from(i64::from_ne_bytes(self.group(index)?)).ok()

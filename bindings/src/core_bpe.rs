@@ -1,6 +1,7 @@
-//! The class `CoreBPE`: an encoding of the core for Python. Its methods are in the files of their
-//! families.
+//! The class `CoreBPE`: an encoding of the core for Python. Most methods are in other files,
+//! grouped by topic.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_core::memory::prefault;
@@ -14,12 +15,12 @@ use crate::buffer_pool::BufferPool;
 use crate::errors::OrRaise;
 use crate::{buffer_pool, builtin, environment, gil, ranks, request, text};
 
-/// Everything that text needs to become ids: what `bpe_engine.Encoding` wraps.
+/// The native engine that `bpe_engine.Encoding` wraps: vocabulary, pattern and special tokens.
 #[pyclass(frozen, name = "CoreBPE", module = "bpe_engine._core")]
 pub struct CoreBpe {
-    /// In a box, since Python's allocator aligns objects to 16 bytes only.
-    encoding: Box<Encoding>,
-    /// Where a built-in vocabulary lies.
+    /// Shared with tokenizers made from it.
+    encoding: Arc<Encoding>,
+    /// The bytes of a built-in vocabulary.
     image: Option<&'static [u8]>,
     is_prefaulted: AtomicBool,
 }
@@ -48,18 +49,23 @@ impl CoreBpe {
         let encoding = Encoding::new(vocabulary, splitter, special).or_raise(py)?;
         environment::configure_caches(&encoding)?;
         Ok(Self {
-            encoding: Box::new(encoding.with_normalization(normalization)),
+            encoding: Arc::new(encoding.with_normalization(normalization)),
             image: None,
             is_prefaulted: AtomicBool::new(false),
         })
     }
 
-    pub fn encoding(&self) -> &Encoding {
+    /// Wraps an existing encoding.
+    pub fn of_encoding(encoding: Arc<Encoding>) -> Self {
+        Self { encoding, image: None, is_prefaulted: AtomicBool::new(false) }
+    }
+
+    pub fn encoding(&self) -> &Arc<Encoding> {
         &self.encoding
     }
 
-    /// Has a built-in vocabulary mapped at once if `bytes` of text will need most of it, which is
-    /// sooner done than page by page.
+    /// Maps all of a built-in vocabulary if `bytes` of text will need most of it: faster than page
+    /// by page.
     pub fn prefault_vocabulary(&self, bytes: usize) {
         const MUCH: usize = 1 << 18;
         if bytes >= MUCH
@@ -70,7 +76,7 @@ impl CoreBpe {
         }
     }
 
-    /// What `allowed_special` and `disallowed_special` ask for.
+    /// Reads `allowed_special` and `disallowed_special`.
     pub fn request(
         &self,
         allowed: &Bound<'_, PyAny>,
@@ -79,8 +85,8 @@ impl CoreBpe {
         request::read(self.encoding.special_tokens(), allowed, disallowed)
     }
 
-    /// Runs `work` on the UTF-8 of `text`, without the interpreter if it is long: the way that
-    /// every call on one text takes.
+    /// Runs `work` on the UTF-8 of `text`, and releases the interpreter meanwhile if it is long.
+    /// Every call on one text uses this.
     pub fn run<T: Send>(
         &self,
         text: &Bound<'_, PyAny>,
@@ -95,8 +101,8 @@ impl CoreBpe {
         })
     }
 
-    /// The ids of a text, in memory that `buffer` makes for so many of them, and that is to be given
-    /// to [`buffer_pool::IDS`] in the end.
+    /// Encodes a text into a vector that `buffer` gets from the pool. Give it back to
+    /// [`buffer_pool::IDS`] after use.
     pub fn ids(
         &self,
         text: &Bound<'_, PyAny>,
@@ -113,8 +119,8 @@ impl CoreBpe {
 
 #[pymethods]
 impl CoreBpe {
-    /// Ranks as `{token bytes: id}`, special tokens as `{name: id}`, and the pattern that cuts
-    /// text into pieces.
+    /// Builds an encoding from ranks `{token bytes: id}`, special tokens `{name: id}` and the
+    /// pattern that cuts text into pieces.
     #[new]
     #[pyo3(signature = (encoder, special_tokens_encoder, pattern, normalization=None))]
     fn new(
@@ -128,7 +134,7 @@ impl CoreBpe {
         Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
     }
 
-    /// The same with the ranks of rank files, given as `[(label for messages, contents)]`.
+    /// Builds an encoding from rank files, given as `[(label for messages, contents)]`.
     #[staticmethod]
     #[pyo3(signature = (files, special_tokens_encoder, pattern, normalization=None))]
     fn from_rank_files(
@@ -142,7 +148,7 @@ impl CoreBpe {
         Self::assemble(py, vocabulary, special_tokens_encoder, pattern, normalization)
     }
 
-    /// The same with a vocabulary that is inside the module.
+    /// Builds an encoding from a vocabulary inside the module.
     #[staticmethod]
     #[pyo3(signature = (vocabulary, special_tokens_encoder, pattern, normalization=None))]
     fn builtin(

@@ -1,4 +1,4 @@
-//! Ids into text and bytes.
+//! Methods of `CoreBPE` that decode ids.
 
 use bpe_core::Error;
 use bpe_core::memory::reserve;
@@ -16,7 +16,7 @@ use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
 impl CoreBpe {
-    /// What `make` makes of the bytes that ids stand for.
+    /// Passes the bytes of ids to `make`, and returns its result.
     fn decoded<T>(
         &self,
         tokens: &Bound<'_, PyAny>,
@@ -60,7 +60,7 @@ impl CoreBpe {
 
     fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
-        // Appended one by one: making a list of a known length panics where there is no memory.
+        // Appended one by one: making a list of a known length panics when memory runs out.
         let list = PyList::empty(py);
         for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
             check_signals(py, index)?;
@@ -119,8 +119,7 @@ impl CoreBpe {
         new_list(py, rows)
     }
 
-    /// The texts of rows of ids that lie one after the other, or their bytes where `errors` is
-    /// None.
+    /// Decodes consecutive rows of ids to texts, or to bytes if `errors` is None.
     fn decode_ragged<'py>(
         &self,
         values: &Bound<'py, PyAny>,
@@ -141,7 +140,7 @@ impl CoreBpe {
             let row = start.zip(end).and_then(|(start, end)| ids.get(start..end));
             rows.push(row.ok_or_else(|| {
                 PyValueError::new_err(format!(
-                    "row_splits[{}] and the one after it are no place in {} values",
+                    "row_splits[{}] and the next one are not a span of the {} values",
                     rows.len(),
                     ids.len()
                 ))

@@ -1,4 +1,4 @@
-//! Text into ids.
+//! Methods of `CoreBPE` that encode text.
 
 use std::borrow::Cow;
 
@@ -15,14 +15,14 @@ use crate::errors::OrRaise;
 use crate::objects::{check_signals, new_bytearray, new_list, new_span};
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
-/// Each id's place as `(start, end)` in characters.
+/// Ids, and the span of each as `(start, end)` in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 
-/// How many completions become lists before signals are handled.
+/// The number of completions that become lists between two checks for signals.
 const LISTS_BETWEEN_SIGNALS: usize = 1024;
 
-/// The ids of many texts, one after the other, and where each text's end.
-struct Ragged {
+/// The ids of many texts, one after the other, and the row splits.
+pub struct Ragged {
     ids: Vec<u32>,
     /// The bytes of 64-bit numbers.
     splits: Vec<u8>,
@@ -36,7 +36,12 @@ impl Default for Ragged {
 
 impl Ragged {
     /// Appends rows of texts that have `size` bytes in all.
-    fn append(&mut self, py: Python<'_>, rows: &rows::Rows<u32>, size: usize) -> PyResult<()> {
+    pub fn append<E: rows::RowError>(
+        &mut self,
+        py: Python<'_>,
+        rows: &rows::Rows<u32, E>,
+        size: usize,
+    ) -> PyResult<()> {
         if self.ids.capacity() == 0 {
             self.ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
         }
@@ -49,13 +54,13 @@ impl Ragged {
         Ok(())
     }
 
-    fn into_python(self, py: Python<'_>) -> PyResult<(TokenBuffer, Bound<'_, PyByteArray>)> {
+    pub fn into_python(self, py: Python<'_>) -> PyResult<(TokenBuffer, Bound<'_, PyByteArray>)> {
         Ok((TokenBuffer::new(self.ids), new_bytearray(py, &self.splits)?))
     }
 }
 
 impl CoreBpe {
-    /// The ids of a text as a list.
+    /// Encodes a text to a list.
     pub fn list<'py>(
         &self,
         text: &Bound<'py, PyAny>,
@@ -97,7 +102,7 @@ impl CoreBpe {
         Ok(TokenBuffer::new(self.ids(text, &request, BufferPool::take)?))
     }
 
-    /// The same on up to `num_threads` threads.
+    /// Encodes a text on up to `num_threads` threads.
     fn encode_to_buffer_on_threads(
         &self,
         text: &Bound<'_, PyAny>,
@@ -131,24 +136,8 @@ impl CoreBpe {
         new_list(py, lists)
     }
 
-    /// All ids in one buffer, and the bytes of 64-bit numbers that say where each text begins and
-    /// the last one ends.
-    fn encode_batch_to_buffer<'py>(
-        &self,
-        texts: &Bound<'py, PyAny>,
-        num_threads: &Bound<'py, PyAny>,
-        allowed_special: &Bound<'py, PyAny>,
-        disallowed_special: &Bound<'py, PyAny>,
-    ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
-        let request = self.request(allowed_special, disallowed_special)?;
-        let mut ragged = Ragged::default();
-        rows::encode_each(self, texts, num_threads, &request, |part, size| {
-            ragged.append(texts.py(), part, size)
-        })?;
-        ragged.into_python(texts.py())
-    }
-
-    /// The same for parts: iterables of `str`, and tuples with the buffers of a column.
+    /// Returns all ids in one buffer and the row splits as the bytes of 64-bit numbers. A part is an
+    /// iterable of `str`, or a tuple with the buffers of a column.
     fn encode_ragged<'py>(
         &self,
         parts: &Bound<'py, PyList>,
@@ -177,7 +166,7 @@ impl CoreBpe {
         let none = py.None().into_bound(py);
         let request = self.request(allowed_special, disallowed_special.unwrap_or(&none))?;
         let stored = text::read(text)?;
-        // A short text may have very many completions, so that its size says nothing of the time.
+        // A short text may have very many completions, so its size does not predict the time.
         let found = gil::detached(py, || {
             let text = stored.utf8()?;
             self.prefault_vocabulary(text.len());
@@ -205,7 +194,7 @@ impl CoreBpe {
         let (original, encoding) = (stored.utf8().or_raise(py)?, self.encoding());
         let aligned = gil::run(py, stored.size(), || encoding.encode_aligned(&original, &request))?;
         let spans = PyList::empty(py);
-        let mut characters = text::CharacterSpans::new(text, &original)?;
+        let mut characters = text::CharacterSpans::new(&original);
         for (index, span) in aligned.spans(encoding).enumerate() {
             check_signals(py, index)?;
             spans.append(new_span(py, characters.next(span.or_raise(py)?))?)?;
@@ -241,7 +230,7 @@ impl CoreBpe {
     }
 }
 
-/// The bytes of a `bytes` or the UTF-8 of a `str`, surrogates repaired.
+/// Returns the bytes of a `bytes`, or the UTF-8 of a `str` with surrogates repaired.
 fn bytes_or_text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Cow::Borrowed(bytes.as_bytes()));

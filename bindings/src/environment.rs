@@ -1,4 +1,4 @@
-//! What environment variables ask of the caches.
+//! Configures caches from environment variables.
 
 use std::env;
 
@@ -7,7 +7,7 @@ use bpe_core::cache::CacheSize;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Sets up the caches of a new encoding as the environment asks.
+/// Configures the caches of a new encoding from the environment.
 pub fn configure_caches(encoding: &Encoding) -> PyResult<()> {
     if let Some(size) = cache_size()? {
         encoding.workspaces().set_cache_size(size);
@@ -18,7 +18,7 @@ pub fn configure_caches(encoding: &Encoding) -> PyResult<()> {
     Ok(())
 }
 
-/// The value of `BPE_ENGINE_CACHE_SIZE`, if it is set.
+/// Returns the value of `BPE_ENGINE_CACHE_SIZE`, if it is set.
 fn cache_size() -> PyResult<Option<CacheSize>> {
     const NAME: &str = "BPE_ENGINE_CACHE_SIZE";
     let Some(value) = env::var_os(NAME).filter(|value| !value.is_empty()) else {
@@ -33,7 +33,7 @@ fn cache_size() -> PyResult<Option<CacheSize>> {
     Ok(Some(size))
 }
 
-/// The value of `BPE_ENGINE_CACHE`, if it is set.
+/// Returns the value of `BPE_ENGINE_CACHE`, if it is set.
 fn caching() -> PyResult<Option<bool>> {
     const NAME: &str = "BPE_ENGINE_CACHE";
     match env::var_os(NAME) {

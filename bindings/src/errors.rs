@@ -1,12 +1,12 @@
-//! Errors of the core as Python exceptions, of the types that tiktoken raises.
+//! Turns errors of the core into Python exceptions of the types that tiktoken raises.
 
 use bpe_core::Error;
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-/// `KeyError` for a token or an id that does not exist, `MemoryError` and `KeyboardInterrupt` for
-/// what their names say, `ValueError` for everything else.
+/// Returns `KeyError` for a token, an id or a stream that does not exist, `MemoryError` and
+/// `KeyboardInterrupt` for the errors of these names, `ValueError` for everything else.
 pub fn to_python(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::DisallowedSpecial { name } => {
@@ -16,14 +16,14 @@ pub fn to_python(py: Python<'_>, error: Error) -> PyErr {
             }
         }
         Error::UnknownToken(bytes) => PyKeyError::new_err(PyBytes::new(py, &bytes).unbind()),
-        Error::UnknownId(_) => PyKeyError::new_err(error.to_string()),
+        Error::UnknownId(_) | Error::UnknownStream(_) => PyKeyError::new_err(error.to_string()),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         _ => PyValueError::new_err(error.to_string()),
     }
 }
 
-/// The message of the `ValueError` for a disallowed special token in the text; the same as
+/// Returns the message of the `ValueError` for a disallowed special token in the text. Equals
 /// tiktoken's, since programs show it to their users.
 #[pyfunction]
 pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<String> {

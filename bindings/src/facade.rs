@@ -1,6 +1,5 @@
-//! The class `Encoding` of this module, which `bpe_engine.Encoding` inherits: the methods that
-//! programs call for every request. A Python function around them would be a good part of what a
-//! short text takes.
+//! The base class of `bpe_engine.Encoding`, with the methods that programs call for every request.
+//! For short texts, a Python function around them would take a good part of the time.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -15,17 +14,17 @@ use crate::core_bpe::CoreBpe;
 use crate::interned::interned;
 use crate::request;
 
-/// What `bpe_engine.Encoding` inherits. Use that one.
+/// The base class of `bpe_engine.Encoding`. Use the subclass.
 #[pyclass(frozen, subclass, name = "Encoding", module = "bpe_engine._core")]
 pub struct NativeEncoding {
-    /// A reference to a `CoreBPE`, or null before there is one. All bytes zero, as a new object
-    /// has them, is a valid state: see [`NativeEncoding::prepare`].
+    /// An owned reference to a `CoreBPE`, or null before it is set. Zeroed memory, as in a new
+    /// object, is a valid state: see [`NativeEncoding::prepare`].
     core: AtomicPtr<ffi::PyObject>,
 }
 
 impl NativeEncoding {
-    /// Leaves it to `object` to make the instances, so that Python classes inherit from this one,
-    /// and are pickled, as if it were not there.
+    /// Lets `object` create the instances, so that Python subclasses inherit and pickle as if this
+    /// class did not exist.
     pub fn prepare(py: Python<'_>) {
         let class = py.get_type::<NativeEncoding>().as_type_ptr();
         let object = py.get_type::<PyAny>().as_type_ptr();
@@ -37,12 +36,12 @@ impl NativeEncoding {
         unsafe { (*class).tp_new = (*object).tp_new };
     }
 
-    /// The native engine of an instance. One that was given the `__dict__` of another has it there.
+    /// The native engine of an instance, from its `__dict__` if only that was set.
     #[inline]
     fn core<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, CoreBpe>> {
         let core = slf.get().core.load(Ordering::Acquire);
         // SAFETY: attached; a pointer that is not null is a `CoreBPE` that the instance holds a
-        // reference to. `replace` sees to it that this is so until we have our own.
+        // reference to. `replace` keeps it valid until we have our own.
         match unsafe { Bound::from_borrowed_ptr_or_opt(slf.py(), core) } {
             // SAFETY: as above.
             Some(core) => Ok(unsafe { core.cast_into_unchecked() }),
@@ -70,8 +69,8 @@ impl NativeEncoding {
 
     fn replace(slf: &Bound<'_, Self>, core: Bound<'_, CoreBpe>) {
         let old = slf.get().core.swap(core.into_ptr(), Ordering::AcqRel);
-        // Without the GIL another thread may have loaded the old one and not yet taken a reference:
-        // there it is never freed. Nobody replaces the engine of an encoding often.
+        // Without the GIL, another thread may have loaded the old engine and not yet taken a
+        // reference, so it is never freed. Replacing the engine is rare.
         if cfg!(not(Py_GIL_DISABLED)) {
             // SAFETY: attached; the reference was ours, and the field has another one now.
             drop(unsafe { Bound::from_owned_ptr_or_opt(slf.py(), old) });
@@ -88,7 +87,7 @@ impl Drop for NativeEncoding {
     }
 }
 
-/// `TypeError` as for a function in Python that has no place for more positional arguments.
+/// Raises the `TypeError` of a Python function for surplus positional arguments.
 fn refuse(name: &str, surplus: &Bound<'_, PyTuple>) -> PyResult<()> {
     if surplus.is_empty() {
         return Ok(());
@@ -99,7 +98,7 @@ fn refuse(name: &str, surplus: &Bound<'_, PyTuple>) -> PyResult<()> {
     )))
 }
 
-/// An argument that may be left out. Unlike with `Option`, to give `None` is not the same.
+/// An optional argument. Unlike `Option`, it tells a missing argument from `None`.
 enum Argument<'a, 'py> {
     Absent,
     Given(Borrowed<'a, 'py, PyAny>),
@@ -124,8 +123,7 @@ impl<'py> Argument<'_, 'py> {
 
 #[pymethods]
 impl NativeEncoding {
-    /// The ids of a text in which nothing is special: ``encode(text,
-    /// disallowed_special=())``.
+    /// Encodes a text without special tokens, as ``encode(text, disallowed_special=())``.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
@@ -140,20 +138,20 @@ impl NativeEncoding {
         Self::core(slf)?.get().list(text, &Request::ORDINARY)
     }
 
-    /// The ids of a text.
+    /// Encodes a text.
     ///
-    /// Special tokens control a model, and text from outside could use their names to the same
-    /// end. So the name of one in the text is an error unless you say what it is to be.
+    /// Special tokens control a model, and their names in untrusted text could do the same. So a
+    /// special token's name in the text raises an error by default.
     ///
     /// Args:
-    ///     text: Any str. Surrogates are repaired: pairs are joined, lone ones become U+FFFD.
+    ///     text: A str. Surrogate pairs are joined; lone surrogates become U+FFFD.
     ///     allowed_special: The names that become special tokens: a set, or ``"all"``.
-    ///     disallowed_special: The names that raise: any collection of str, or ``"all"`` for
-    ///         every special token that is not allowed. Names in neither are ordinary text, so
-    ///         ``()`` turns the check off.
+    ///     disallowed_special: The names that raise an error: a collection of str, or ``"all"`` for
+    ///         every special token that is not allowed. Other names are ordinary text, so ``()``
+    ///         turns the check off.
     ///
     /// Raises:
-    ///     ValueError: The text holds a disallowed name.
+    ///     ValueError: The text contains a disallowed name.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -190,7 +188,7 @@ impl NativeEncoding {
 
     #[setter(_core_bpe)]
     fn set_core_bpe(slf: &Bound<'_, Self>, core: Bound<'_, CoreBpe>) -> PyResult<()> {
-        // Instances that get the `__dict__` of this one find it there.
+        // Instances that receive the `__dict__` of this one find it there.
         let attributes = slf.getattr(interned!(slf.py(), "__dict__"))?;
         attributes.set_item(interned!(slf.py(), "_core_bpe"), &core)?;
         Self::replace(slf, core);

@@ -1,7 +1,6 @@
-//! When the interpreter is let go, and when it is asked for signals meanwhile.
+//! Runs work detached from the interpreter, and checks for signals meanwhile.
 
 use std::cell::{Cell, RefCell};
-use std::time::{Duration, Instant};
 
 use bpe_core::polling;
 use pyo3::prelude::*;
@@ -9,12 +8,12 @@ use pyo3::types::PyString;
 
 use crate::errors::OrRaise;
 
-/// Bytes of text (or ids) above which other Python threads may run meanwhile. Below it the work
-/// takes less time than handing the interpreter over and getting it back may take.
-const WORTH_DETACHING: usize = 4096;
+/// The bytes of text (or ids) above which other Python threads may run meanwhile. Smaller work
+/// takes less time than releasing and reacquiring the interpreter may.
+pub const WORTH_DETACHING: usize = 4096;
 
-/// Runs `work`, without holding the interpreter if `size` says that it takes a while. On the main
-/// thread, signals that arrive meanwhile are handled: Ctrl-C ends the work.
+/// Runs `work`, without the interpreter if `size` is worth it. On the main thread, signals that
+/// arrive meanwhile are handled: Ctrl-C ends the work.
 pub fn run<T: Send>(
     py: Python<'_>,
     size: usize,
@@ -23,8 +22,8 @@ pub fn run<T: Send>(
     if size < WORTH_DETACHING { work().or_raise(py) } else { detached(py, work)?.or_raise(py) }
 }
 
-/// The same for work that answers with something else, and ends early by itself when
-/// [`polling::poll`] fails.
+/// Runs `work` without the interpreter, as [`run`] does, whatever it returns. It must end by itself
+/// once [`polling::poll`] fails.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let (result, raised) = py.detach(|| {
         let signals = Signals::new();
@@ -34,43 +33,34 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     raised.map_or(Ok(result), Err)
 }
 
-/// Has PyO3 make now what it would make behind a lock without holding the interpreter, when a thread
-/// first attaches, or asks for the name of a type: a process that forks meanwhile would leave that
-/// lock locked in its child.
+/// Makes PyO3 initialize what it otherwise initializes when a thread first attaches, or asks for
+/// the name of a type. It takes a lock for that without holding the interpreter: a process that
+/// forks meanwhile would leave the lock taken in its child.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     py.detach(|| Python::attach(|_| ()));
     py.get_type::<PyString>().name().map(drop)
 }
 
-/// Looks for signals now and then, if this is the thread that handles them.
+/// Checks for signals, if this is the thread that handles them.
 struct Signals {
-    /// When it last looked; at the first call, which comes after some work, the time starts.
-    last: Cell<Option<Instant>>,
     is_main_thread: Cell<Option<bool>>,
-    /// What a handler raised.
+    /// The exception of a handler.
     raised: RefCell<Option<PyErr>>,
 }
 
 impl Signals {
-    /// Often enough for a person; attaching to the interpreter takes a microsecond, or as long as
-    /// another thread holds it.
-    const EVERY: Duration = Duration::from_millis(50);
-
     fn new() -> Self {
-        Self { last: Cell::new(None), is_main_thread: Cell::new(None), raised: RefCell::new(None) }
+        Self { is_main_thread: Cell::new(None), raised: RefCell::new(None) }
     }
 
-    /// Called without the interpreter.
+    /// Called without the interpreter, after every [`polling::INTERVAL`] of work. Attaching to the
+    /// interpreter takes a microsecond, or as long as another thread holds it.
     fn may_go_on(&self) -> bool {
         if self.is_main_thread.get() == Some(false) {
             return true;
         }
-        let Some(last) = self.last.get() else {
-            self.last.set(Some(Instant::now()));
-            return true;
-        };
-        if last.elapsed() < Self::EVERY {
-            return true;
+        if self.raised.borrow().is_some() {
+            return false;
         }
         let result = Python::attach(|py| {
             if self.is_main_thread.get().is_none() {
@@ -78,14 +68,11 @@ impl Signals {
             }
             py.check_signals()
         });
-        self.last.set(Some(Instant::now()));
-        match result {
-            Ok(()) => true,
-            Err(error) => {
-                self.raised.replace(Some(error));
-                false
-            }
+        if let Err(error) = result {
+            self.raised.replace(Some(error));
+            return false;
         }
+        true
     }
 }
 
@@ -93,4 +80,11 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import("threading")?;
     let main = threading.call_method0("main_thread")?.getattr("ident")?;
     main.eq(threading.call_method0("get_ident")?)
+}
+
+/// Returns the work that this thread has reported so far, in bytes of text or the equivalent, so
+/// that tests count work without a clock.
+#[pyfunction]
+pub fn work_done() -> u64 {
+    polling::work_done()
 }

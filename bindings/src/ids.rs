@@ -1,9 +1,7 @@
-//! Token ids out of Python objects. Every path that takes ids comes through this file.
-
-use std::convert::Infallible;
+//! Reads token ids from Python objects. All ids that Python passes in go through this file.
 
 use bpe_core::memory::{prefetch, reserve};
-use bpe_core::once::LockFreeOnce;
+use bpe_core::once::OnceBox;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
@@ -13,10 +11,10 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 use crate::buffer_pool;
 use crate::errors::OrRaise;
 
-/// The ids in a list, a tuple, a one-dimensional array of integers, or any other sequence of
-/// whole numbers (numpy's are).
+/// Reads ids from a list, a tuple, a one-dimensional array of integers, or another sequence of
+/// integers, including numpy's.
 ///
-/// `TypeError` if it is no such sequence, `OverflowError` if a number cannot be an id.
+/// Raises `TypeError` for other objects, and `OverflowError` for a number outside the range of ids.
 pub fn read(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     if let Some(ids) = read_known(ids)? {
         return Ok(ids);
@@ -34,7 +32,7 @@ pub fn read(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     each(ids)
 }
 
-/// Like [`read`], and takes anything that can be iterated over.
+/// Like [`read`], but accepts any iterable.
 pub fn read_iterable(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     match read_known(ids)? {
         Some(ids) => Ok(ids),
@@ -42,7 +40,7 @@ pub fn read_iterable(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     }
 }
 
-/// One id.
+/// Reads one id.
 pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     if id.is_instance_of::<PyInt>() {
         return id.extract::<u32>().map_err(|_| out_of_range(id));
@@ -51,12 +49,22 @@ pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     // an `int`, or null with an exception set.
     let number = unsafe { Bound::from_owned_ptr_or_err(id.py(), ffi::PyNumber_Index(id.as_ptr())) };
     match number {
+        // Up to numpy 2.2 its `bool` only warns, and is 0 or 1.
+        Ok(number) if number.extract::<u32>().is_ok_and(|number| number < 2) && is_bool(id) => {
+            Err(PyTypeError::new_err("a token id must be an int, not bool"))
+        }
         Ok(number) => number.extract::<u32>().map_err(|_| out_of_range(&number)),
         Err(error) if error.is_instance_of::<PyTypeError>(id.py()) => {
             Err(PyTypeError::new_err(format!("a token id must be an int, not {}", kind(id))))
         }
         Err(error) => Err(error),
     }
+}
+
+/// True for numpy's `bool`, whose name is `bool_` up to version 1.
+fn is_bool(id: &Bound<'_, PyAny>) -> bool {
+    let name = id.get_type().fully_qualified_name();
+    name.is_ok_and(|name| name == "numpy.bool" || name == "numpy.bool_")
 }
 
 fn out_of_range(id: &Bound<'_, PyAny>) -> PyErr {
@@ -71,7 +79,7 @@ fn each(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     collect(ids.py(), 0, ids.try_iter()?)
 }
 
-/// The ids of `items`, at least `count` of them.
+/// Collects the ids from `items`, which has at least `count`.
 fn collect<'py>(
     py: Python<'py>,
     count: usize,
@@ -87,7 +95,7 @@ fn collect<'py>(
     Ok(ids)
 }
 
-/// The ids of what can be read faster than item by item through the general protocol.
+/// Reads lists, tuples and buffers without the slower iterator protocol; `None` for other objects.
 fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     if let Ok(list) = ids.cast::<PyList>() {
         if let Some(found) = read_ints(list)? {
@@ -113,8 +121,8 @@ fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     Ok(None)
 }
 
-/// The ids of a list that holds nothing but `int`s that are ids; `None` for any other, and on a
-/// free-threaded interpreter, where another thread may change the list meanwhile.
+/// Reads a list of `int`s in the range of ids. Returns `None` for other lists, and on a
+/// free-threaded interpreter, where another thread may change the list.
 fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     if cfg!(Py_GIL_DISABLED) {
         return Ok(None);
@@ -127,10 +135,9 @@ fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
             // SAFETY: as below; an item of a list that Python code can see is never null.
             prefetch(unsafe { &*item(list, index + AHEAD) });
         }
-        // SAFETY: attached, and holding the GIL from before the length is read until the end:
-        // nothing in this loop runs Python code, since every item is an exact `int` when its
-        // value is taken. So the list does not change, `index` is below its length, and the
-        // borrowed item stays alive while it is looked at.
+        // SAFETY: attached, and the GIL is held throughout the loop, which runs no Python code:
+        // every item is an exact `int` when its value is taken. So the list does not change,
+        // `index` is below its length, and the borrowed item stays alive.
         let value = unsafe {
             let item = item(list, index);
             if ffi::PyLong_CheckExact(item) == 0 {
@@ -144,10 +151,10 @@ fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     Ok(Some(ids))
 }
 
-/// How many items ahead an `int` is asked for: they lie anywhere in memory.
+/// Number of items to prefetch ahead: `int`s are scattered in memory.
 const AHEAD: usize = 48;
 
-/// The item at `index`, borrowed.
+/// Returns the item at `index`, borrowed.
 ///
 /// # Safety
 /// The GIL is held and `index` is below the length of the list.
@@ -157,14 +164,15 @@ unsafe fn item(list: &Bound<'_, PyList>, index: usize) -> *mut ffi::PyObject {
     unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t) }
 }
 
-/// The value of an exact `int`, if it can be an id. `known`: [`one_digit_is_known`].
+/// Returns the value of an exact `int` if it is in the range of ids; `known` is
+/// [`one_digit_is_known`].
 ///
 /// # Safety
 /// The GIL is held and `int` points to an exact `int`.
 #[inline(always)]
 unsafe fn int_value(int: *mut ffi::PyObject, known: bool) -> Option<u32> {
     if known {
-        // SAFETY: every `int` starts with these fields, as has been tried.
+        // SAFETY: every `int` starts with these fields, as `one_digit_is_known` has tested.
         let fields = unsafe { &*int.cast::<OneDigit>() };
         if fields.tag & !IMMORTAL == ONE_POSITIVE {
             return Some(fields.digit);
@@ -178,44 +186,41 @@ unsafe fn int_value(int: *mut ffi::PyObject, known: bool) -> Option<u32> {
     }
 }
 
-/// The beginning of an `int`. Reading it in place takes a fraction of the time of a call.
+/// The first fields of an `int` object. Reading them in place is much faster than a call.
 #[repr(C)]
 struct OneDigit {
     object: ffi::PyObject,
-    /// Until Python 3.11 the number of digits, negative for negative numbers. Since then that
-    /// number times 8, a bit for objects that live forever, and two for the sign (0 is positive).
+    /// Up to Python 3.11, the number of digits, negative for negative numbers. Later, that number
+    /// times 8, plus a bit for immortal objects and two bits for the sign (0 is positive).
     tag: usize,
-    /// The first digit, which every `int` has room for, of 30 bits (15 in odd builds).
+    /// The first digit, which every `int` has: 30 bits (15 in unusual builds).
     digit: u32,
 }
 
-/// The tag of a positive number of one digit, but for `IMMORTAL`.
+/// The tag of a positive number of one digit, without `IMMORTAL`.
 const ONE_POSITIVE: usize = if cfg!(Py_3_12) { 1 << 3 } else { 1 };
 const IMMORTAL: usize = if cfg!(Py_3_12) { 1 << 2 } else { 0 };
 
-/// Whether this interpreter lays out an `int` as [`OneDigit`] says, tried once.
+/// Tests once whether this interpreter lays out an `int` as [`OneDigit`].
 fn one_digit_is_known(py: Python<'_>) -> bool {
-    static KNOWN: LockFreeOnce<bool> = LockFreeOnce::new();
+    static KNOWN: OnceBox<bool> = OnceBox::new();
     if cfg!(any(PyPy, GraalPy, Py_GIL_DISABLED, not(target_pointer_width = "64"))) {
         return false;
     }
     let try_values = || {
         let known = [1u32, 0x7FFF, 0x8000, 0x1234_5678, (1 << 30) - 1].into_iter().all(|value| {
             let int = PyInt::new(py, value);
-            // SAFETY: the allocator of a 64-bit interpreter gives out memory in steps of 8 bytes
-            // or more, so an object of a header, a size and a digit has 4 bytes for the digit.
+            // SAFETY: a 64-bit interpreter allocates in steps of 8 bytes or more, so an object
+            // with a header, a size and a digit has 4 bytes for the digit.
             let fields = unsafe { &*int.as_ptr().cast::<OneDigit>() };
             fields.tag & !IMMORTAL == ONE_POSITIVE && fields.digit == value
         });
-        Ok::<_, Infallible>(known)
+        Box::new(known)
     };
-    match KNOWN.get_or_try_init(try_values) {
-        Ok(&known) => known,
-        Err(never) => match never {},
-    }
+    *KNOWN.get_or_init(try_values)
 }
 
-/// The ids of a one-dimensional array whose elements are `T`; `None` for any other.
+/// Reads a one-dimensional array with elements of type `T`; `None` for another type.
 fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
     ids: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Vec<u32>>> {
@@ -249,7 +254,7 @@ fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
         }
         return Ok(Some(found));
     }
-    // Not `to_vec`, which aborts where there is no memory.
+    // Not `to_vec`, which aborts when memory runs out.
     let mut elements = Vec::new();
     reserve(&mut elements, count).or_raise(py)?;
     elements.resize(count, T::default());
@@ -260,7 +265,7 @@ fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
     Ok(Some(found))
 }
 
-/// Whether elements of this `struct` format have their bytes in this machine's order.
+/// Returns true if elements of this `struct` format are in this machine's byte order.
 fn is_native(format: &[u8]) -> bool {
     match format.first() {
         Some(b'>' | b'!') => cfg!(target_endian = "big"),

@@ -1,4 +1,4 @@
-//! Questions about texts and ids.
+//! Methods of `CoreBPE` that split, count and search texts, and check ids.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -21,7 +21,7 @@ impl CoreBpe {
         let (pieces, mut failure) = (list.clone().unbind(), None);
         let result = self.run(text, |encoding, text| {
             encoding.split(text, &request, |text, batch| {
-                // The pieces of a batch become Python objects before the next one is cut.
+                // A batch of pieces becomes Python objects before the next batch is split.
                 let append = |py: Python<'_>| {
                     let list = pieces.bind(py);
                     let mut texts = batch.iter().map(|piece| &text[piece.start..piece.end]);
@@ -49,13 +49,13 @@ impl CoreBpe {
         self.run(text, |encoding, text| encoding.count(text, limit, &request))
     }
 
-    /// `(name, start, end)` of every special token in the text, in characters.
+    /// Returns `(name, start, end)` of every special token's name in the text, in characters.
     fn find_special<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = text.py();
         let stored = text::read(text)?;
         let original = stored.utf8().or_raise(py)?;
         let found = gil::run(py, stored.size(), || self.encoding().find_special(&original))?;
-        let mut characters = text::CharacterSpans::new(text, &original)?;
+        let mut characters = text::CharacterSpans::new(&original);
         let list = PyList::empty(py);
         for (index, (name, span)) in found.into_iter().enumerate() {
             check_signals(py, index)?;
@@ -64,8 +64,8 @@ impl CoreBpe {
         Ok(list)
     }
 
-    /// Whether encoding the text of `tokens` gives `tokens`, with the special tokens among them
-    /// as special tokens and everything else as ordinary text.
+    /// Returns true if decoding and encoding `tokens` gives `tokens`, with special tokens as
+    /// special tokens and all else as ordinary text.
     fn is_canonical(&self, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
         let ids = ids::read(tokens)?;
         gil::run(tokens.py(), ids.len(), || self.encoding().is_canonical(&ids))

@@ -1,52 +1,52 @@
-//! Token ids into Python lists.
+//! Makes Python lists of token ids from cached `int` objects.
 //!
-//! A list of ids is filled with pointers to `int` objects that already exist: making an `int`
-//! costs more than finding the token it stands for.
+//! A list is filled with pointers to existing `int`s, since making an `int` takes longer than
+//! finding the token.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use bpe_core::ablation::Mechanism;
 use bpe_core::memory::{Zeroed, advise_huge_pages, prefetch};
-use bpe_core::once::LockFreeOnce;
+use bpe_core::once::OnceBox;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::objects::push;
 
-/// Ids below this have an `int` in the table. That of a larger one, which only vocabularies with
-/// gaps or very many tokens have, is made each time.
+/// Ids below this have an `int` in the table. Larger ids occur only in vocabularies with gaps or
+/// very many tokens; their `int`s are made each time.
 const READY: usize = 1 << 18;
 
-/// The `int` of each id, made when it is first needed and kept until the process ends: at most
-/// `READY` objects of 32 bytes, shared by all encodings. A null pointer: not made yet.
+/// The `int` of each id, made when first needed and kept until the process ends: at most `READY`
+/// objects of 32 bytes, shared by all encodings. Null if not made yet.
 type Ints = [AtomicPtr<ffi::PyObject>; READY];
 
-/// The memory of the table.
-static TABLE: LockFreeOnce<Zeroed> = LockFreeOnce::new();
+/// The memory that holds the table.
+static TABLE: OnceBox<Zeroed> = OnceBox::new();
 
-/// A list of so many ids or more puts the table on one huge page: of small ones, it would touch
-/// hundreds for the first time, which takes longer than to make the `int`s. For a short one the
-/// 2 MiB would have to be zeroed, which takes longer than to encode its text.
-const LONG: usize = 4096;
+/// The first list of at least this many ids puts the table on one huge page: first access to
+/// hundreds of small pages takes longer than making the `int`s. For a shorter list, zeroing 2 MiB
+/// takes longer than encoding its text.
+const LONG_LIST: usize = 4096;
 
-/// Whether a long list has been made.
+/// True once a long list has been made.
 static HAD_LONG: AtomicBool = AtomicBool::new(false);
 
-/// The table for a list of `count` ids, if there is memory for it.
+/// Returns the table for a list of `count` ids, if there is memory for it.
 fn ints(count: usize) -> Option<&'static Ints> {
-    let make = || Zeroed::on_small_pages(size_of::<Ints>()).ok_or(());
+    let make = || Zeroed::on_small_pages(size_of::<Ints>()).map(Box::new).ok_or(());
     let memory = TABLE.get_or_try_init(make).ok()?;
-    if count >= LONG && !HAD_LONG.swap(true, Ordering::Relaxed) {
+    if count >= LONG_LIST && !HAD_LONG.swap(true, Ordering::Relaxed) {
         memory.use_huge_pages();
     }
-    // SAFETY: the memory stays until the process ends, is aligned to more than a pointer, has
-    // `READY` of them, all null at first, and is only used here.
+    // SAFETY: the memory stays until the process ends, is aligned to more than a pointer, has room
+    // for `READY` of them, all null at first, and is only used here.
     Some(unsafe { &*memory.as_ptr().cast::<Ints>() })
 }
 
-/// A list of the ids.
+/// Returns a list of the ids.
 pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     let Some(ints) = ints(ids.len()) else {
         return filled(py, ids.len(), |index| make(py, ids[index]));
@@ -57,7 +57,7 @@ pub fn list<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     })
 }
 
-/// A list of `count` numbers: each of `runs` has one, and how often it comes.
+/// Returns a list of `count` numbers, decoded from `runs` of a number and its repetitions.
 pub fn repeated<'py>(
     py: Python<'py>,
     count: usize,
@@ -71,7 +71,7 @@ pub fn repeated<'py>(
     }
 }
 
-/// A list of positions in a text.
+/// Returns a list of positions in a text.
 pub fn positions<'py>(py: Python<'py>, positions: &[usize]) -> PyResult<Bound<'py, PyList>> {
     filled(py, positions.len(), |index| {
         // SAFETY: attached.
@@ -79,8 +79,8 @@ pub fn positions<'py>(py: Python<'py>, positions: &[usize]) -> PyResult<Bound<'p
     })
 }
 
-/// A list of `count` items. `item` returns a reference that the list takes over, or null with an
-/// exception set (a `Result` of that size would go through memory for each item).
+/// Returns a list of `count` items. `item` returns a reference that the list takes over, or null
+/// with an exception set (a `Result` of that size would go through memory for each item).
 #[inline(always)]
 fn filled<'py>(
     py: Python<'py>,
@@ -108,11 +108,11 @@ fn filled<'py>(
     Ok(unsafe { list.cast_into_unchecked() })
 }
 
-/// Appends a list for each of `rows`.
+/// Appends a list to `lists` for each of `rows`, with garbage collection paused.
 ///
-/// Until version 3.11 Python searches for reference cycles whenever some hundreds of lists were made,
-/// and reads every item of every one: with long rows that takes as long as making them. New lists of
-/// `int`s have no cycles, so the search is paused until they are done.
+/// Up to version 3.11, Python searches for reference cycles after every few hundred new lists, and
+/// reads every item of each: for long rows that takes as long as making them. New lists of `int`s
+/// have no cycles.
 pub fn append_lists<'py, 'a>(
     py: Python<'py>,
     rows: impl Iterator<Item = &'a [u32]>,
@@ -125,8 +125,8 @@ pub fn append_lists<'py, 'a>(
     Ok(())
 }
 
-/// Pauses the search for reference cycles. That is a setting of the whole process, so the GIL must
-/// not be released meanwhile; in builds without the GIL there is no pause.
+/// Pauses garbage collection while it lives. The setting applies to the whole process, so the GIL
+/// must not be released meanwhile; builds without the GIL do not pause.
 struct GarbagePause {
     was_enabled: bool,
 }
@@ -147,12 +147,12 @@ impl Drop for GarbagePause {
     }
 }
 
-/// How many ids ahead the pointer to an `int` is prefetched, and the `int` itself.
+/// Number of ids to prefetch ahead: the pointers to `int`s, and the `int`s themselves.
 const POINTER_AHEAD: usize = 128;
 const INT_AHEAD: usize = 48;
 
-/// Prefetches for the ids after `ids[index]`: both an `int` and its pointer may be anywhere in
-/// memory.
+/// Prefetches the `int`s of ids that come after `ids[index]`, and the pointers to them: both may be
+/// anywhere in memory.
 #[inline(always)]
 fn prefetch_ints(ints: &Ints, ids: &[u32], index: usize) {
     if let Some(slot) = ids.get(index + POINTER_AHEAD).and_then(|&id| ints.get(id as usize)) {
@@ -167,7 +167,7 @@ fn prefetch_ints(ints: &Ints, ids: &[u32], index: usize) {
     }
 }
 
-/// The `int` of `id`, as a reference that the caller owns, or null with an exception set.
+/// Returns the `int` of `id`, as a reference that the caller owns, or null with an exception set.
 #[inline(always)]
 fn int(py: Python<'_>, ints: &Ints, id: u32) -> *mut ffi::PyObject {
     let slot = ints.get(id as usize).filter(|_| Mechanism::IntCache.is_used());
@@ -182,7 +182,7 @@ fn int(py: Python<'_>, ints: &Ints, id: u32) -> *mut ffi::PyObject {
     int
 }
 
-/// The same for an id whose place in the table is empty.
+/// Makes the `int` of an id whose table entry is empty.
 #[cold]
 fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut ffi::PyObject {
     let made = make(py, id);
@@ -194,7 +194,7 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
         match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: attached; we own the one reference to `made` and nobody else saw it.
+                // SAFETY: attached; we own the only reference to `made`, which nobody else saw.
                 unsafe { ffi::Py_DECREF(made) };
                 other
             }
@@ -204,7 +204,7 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
     int
 }
 
-/// A new `int`, or null with an exception set.
+/// Returns a new `int`, or null with an exception set.
 fn make(_: Python<'_>, id: u32) -> *mut ffi::PyObject {
     // SAFETY: attached.
     unsafe { ffi::PyLong_FromUnsignedLong(id.into()) }

@@ -1,13 +1,14 @@
-//! Strings that calls look up and compare with.
+//! Interned Python strings for keys and comparisons.
 
-/// The interned `str` of a literal, made when it is first needed. (PyO3's macro makes it behind a lock
-/// and lets the interpreter go meanwhile; a process that forks then leaves that locked in its child.)
+/// Returns the interned `str` of a literal, made when first needed. (PyO3's macro makes it behind a
+/// lock and releases the interpreter meanwhile; a process that forks then leaves the lock taken in
+/// its child.)
 macro_rules! interned {
     ($py:expr, $text:literal) => {{
-        static TEXT: bpe_core::once::LockFreeOnce<pyo3::Py<pyo3::types::PyString>> =
-            bpe_core::once::LockFreeOnce::new();
+        static TEXT: bpe_core::once::OnceBox<pyo3::Py<pyo3::types::PyString>> =
+            bpe_core::once::OnceBox::new();
         let py = $py;
-        TEXT.get_or_init(|| pyo3::types::PyString::intern(py, $text).unbind()).bind(py)
+        TEXT.get_or_init(|| Box::new(pyo3::types::PyString::intern(py, $text).unbind())).bind(py)
     }};
 }
 

@@ -1,32 +1,38 @@
-//! `bpe_engine._core`: the engine for Python. PyO3 only; every decision is in the core.
+//! `bpe_engine._core`, the engine for Python. Only converts between Python and Rust; all logic is
+//! in the core.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `facade` | the class that `bpe_engine.Encoding` inherits: what is called for every request |
-//! | `core_bpe` | the class `CoreBPE`, and how one is made |
-//! | `encode`, `decode`, `truncate`, `inspect`, `vocabulary` | its methods |
-//! | `request` | `allowed_special` and `disallowed_special` |
-//! | `text` | a Python `str` as UTF-8, surrogates repaired |
-//! | `columns` | texts in Arrow's memory |
-//! | `strings` | bytes into a Python `str` |
-//! | `ids` | token ids out of Python sequences and arrays |
-//! | `int_cache` | token ids into Python lists |
-//! | `interned` | strings that calls look up |
-//! | `buffer` | token ids into numpy |
-//! | `objects` | Python objects of which a call makes many |
-//! | `buffer_pool` | memory that is used again |
-//! | `rows` | many texts on many threads |
-//! | `gil` | work without the interpreter, and signals meanwhile |
-//! | `ranks` | vocabularies out of dicts and rank files |
+//! | `facade` | the base class of `bpe_engine.Encoding`, with the methods that need little overhead |
+//! | `core_bpe` | the class `CoreBPE` and its constructors |
+//! | `encode`, `decode`, `truncate`, `inspect`, `vocabulary`, `caches` | its methods |
+//! | `environment` | configures caches from environment variables |
+//! | `request` | reads `allowed_special` and `disallowed_special` |
+//! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
+//! | `columns` | reads texts in Arrow's memory |
+//! | `strings` | decodes bytes into a Python `str` |
+//! | `ids` | reads token ids from Python sequences and arrays |
+//! | `int_cache` | makes Python lists of token ids |
+//! | `interned` | interned strings for keys and comparisons |
+//! | `buffer` | passes token ids to numpy |
+//! | `objects` | makes the Python objects that results consist of |
+//! | `buffer_pool` | reuses memory |
+//! | `rows` | encodes and decodes batches on several threads |
+//! | `gil` | runs work without the interpreter, and handles signals meanwhile |
+//! | `ranks` | builds vocabularies from dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
-//! | `template` | data into chat templates, and segments out of them |
+//! | `prefix_cache` | conversations for `bpe_engine.serving` |
+//! | `stream_pool` | decodes the ids of many requests as they arrive |
+//! | `token_table` | the bytes of every id in one buffer |
+//! | `template` | passes data to chat templates, and reads segments from their output |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |
-//! | `progress` | how far long work is |
+//! | `progress` | reports progress of long work |
+//! | `fingerprint` | hashes what decides ids |
 //! | `hf` | tokenizer.json files |
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
-//! | `errors` | errors of the core as Python exceptions |
+//! | `errors` | converts errors of the core to Python exceptions |
 
 mod batch;
 mod buffer;
@@ -40,6 +46,7 @@ mod encode;
 mod environment;
 mod errors;
 mod facade;
+mod fingerprint;
 mod gil;
 mod hf;
 mod ids;
@@ -47,14 +54,17 @@ mod inspect;
 mod int_cache;
 mod interned;
 mod objects;
+mod prefix_cache;
 mod progress;
 mod prompt;
 mod ranks;
 mod request;
 mod rows;
+mod stream_pool;
 mod strings;
 mod template;
 mod text;
+mod token_table;
 mod train;
 mod truncate;
 mod vocab_tools;
@@ -62,7 +72,7 @@ mod vocabulary;
 
 use pyo3::prelude::*;
 
-/// The native half of `bpe_engine`.
+/// The native module of `bpe_engine`.
 #[pymodule(gil_used = false)]
 mod _core {
     use super::*;
@@ -78,25 +88,32 @@ mod _core {
     #[pymodule_export]
     use super::facade::NativeEncoding;
     #[pymodule_export]
+    use super::gil::work_done;
+    #[pymodule_export]
     use super::hf::{
         HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_added_tokens, hf_decode, hf_normalize,
         hf_pre_tokenize, hf_process,
     };
     #[pymodule_export]
+    use super::prefix_cache::SharedPrefixCache;
+    #[pymodule_export]
     use super::prompt::{
-        ConversationState, NameFinder, audit_segments, encode_segments, encode_segments_to_buffer,
-        stable_prefix,
+        ConversationState, NameCounter, NameFinder, audit_segments, encode_segments,
+        encode_segments_to_buffer, stable_prefix,
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;
     #[pymodule_export]
+    use super::stream_pool::{PyStreamPool, StreamStop};
+    #[pymodule_export]
     use super::template::{collect_segments, copy_plain};
+    #[pymodule_export]
+    use super::token_table::PyTokenTable;
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
     #[pymodule_export]
     use super::vocab_tools::{
-        audit_tokens, count_pieces, count_tokens, learn_merges, merge_bytes, parse_rank_lines,
-        token_splits,
+        audit_tokens, count_tokens, learn_merges, merge_bytes, parse_rank_lines, token_splits,
     };
 
     #[pymodule_init]

@@ -1,5 +1,5 @@
-//! Python objects of which a call makes many. PyO3's own constructors panic where there is no
-//! memory; these give a `MemoryError`.
+//! Makes small Python objects. PyO3's own constructors panic when memory runs out; these raise
+//! `MemoryError`.
 
 use bpe_core::memory::reserve;
 use pyo3::ffi;
@@ -8,14 +8,15 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 
 use crate::errors::OrRaise;
 
-/// For loops that make objects: handles signals now and then, by the `index` of the object.
+/// Handles signals now and then in a loop that makes objects, depending on the `index` of the
+/// object.
 #[inline]
 pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
     const EVERY: usize = 1 << 14;
     if index % EVERY == EVERY - 1 { py.check_signals() } else { Ok(()) }
 }
 
-/// A `bytes` with these bytes.
+/// Returns a `bytes` with these bytes.
 pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let length = ffi::Py_ssize_t::try_from(bytes.len())?;
     // SAFETY: attached; pointer and length are those of a live slice. The call returns a new
@@ -26,18 +27,12 @@ pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBy
     }
 }
 
-/// A `str` with this text.
+/// Returns a `str` with this text.
 pub fn new_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
-    let length = ffi::Py_ssize_t::try_from(text.len())?;
-    // SAFETY: attached; pointer and length are those of live UTF-8. The call returns a new
-    // reference to a `str`, or null with an exception set.
-    unsafe {
-        let object = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), length);
-        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
-    }
+    PyString::from_bytes(py, text.as_bytes())
 }
 
-/// A `bytearray` with these bytes.
+/// Returns a `bytearray` with these bytes.
 pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
     let length = ffi::Py_ssize_t::try_from(bytes.len())?;
     // SAFETY: attached; pointer and length are those of a live slice. The call returns a new
@@ -48,13 +43,13 @@ pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, 
     }
 }
 
-/// An `int`.
+/// Returns an `int`.
 fn new_int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: attached; the call returns a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(number)) }
 }
 
-/// A tuple of these objects.
+/// Returns a tuple of these objects.
 fn new_tuple<'py, const N: usize>(
     py: Python<'py>,
     items: [Bound<'py, PyAny>; N],
@@ -71,12 +66,12 @@ fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// A tuple `(start, end)`.
+/// Returns a tuple `(start, end)`.
 pub fn new_span<'py>(py: Python<'py>, span: (usize, usize)) -> PyResult<Bound<'py, PyTuple>> {
     new_tuple(py, [new_int(py, span.0)?, new_int(py, span.1)?])
 }
 
-/// A tuple `(name, start, end)`.
+/// Returns a tuple `(name, start, end)`.
 pub fn new_named_span<'py>(
     py: Python<'py>,
     name: &str,
@@ -92,7 +87,7 @@ pub fn push<T>(py: Python<'_>, values: &mut Vec<T>, value: T) -> PyResult<()> {
     Ok(())
 }
 
-/// What an iterator gives, up to the first error.
+/// Collects the values of an iterator, or returns its first error.
 pub fn collected<T>(
     py: Python<'_>,
     mut values: impl Iterator<Item = PyResult<T>>,
@@ -103,7 +98,7 @@ pub fn collected<T>(
     Ok(list)
 }
 
-/// A list of these objects.
+/// Returns a list of these objects.
 pub fn new_list<'py, T>(
     py: Python<'py>,
     items: Vec<Bound<'py, T>>,
@@ -120,7 +115,7 @@ pub fn new_list<'py, T>(
     }
 }
 
-/// A list of tuples `(start, end)`.
+/// Returns a list of tuples `(start, end)`.
 pub fn list_of_spans<'py>(
     py: Python<'py>,
     spans: impl Iterator<Item = (usize, usize)>,

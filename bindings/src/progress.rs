@@ -1,4 +1,4 @@
-//! How far long work is, reported to a Python function.
+//! Reports the progress of long work to a Python callback, and checks for Ctrl-C.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Tells the caller how far long work is, and has Ctrl-C end it, a few times a second.
+/// Reports progress, and checks for Ctrl-C, a few times a second.
 pub struct ProgressReporter {
     callback: Option<Py<PyAny>>,
     last: Instant,
@@ -20,7 +20,7 @@ impl ProgressReporter {
         Self { callback, last: Instant::now(), failure: None }
     }
 
-    /// Called without the interpreter; attaches to it only when it is time.
+    /// Reports progress if a report is due. Attaches to the interpreter only then.
     pub fn report(&mut self, done: usize, total: usize) -> ControlFlow<()> {
         if self.last.elapsed() < Self::EVERY {
             return ControlFlow::Continue(());
@@ -42,8 +42,8 @@ impl ProgressReporter {
         }
     }
 
-    /// Why the work was ended.
+    /// Returns the exception that ended the work.
     pub fn failure(self) -> PyErr {
-        self.failure.unwrap_or_else(|| PyValueError::new_err("the work was ended"))
+        self.failure.unwrap_or_else(|| PyValueError::new_err("the work was interrupted"))
     }
 }

@@ -1,13 +1,13 @@
-//! Segments and conversations: what `bpe_engine.prompt` is built on.
+//! Segments and conversations: the native half of `bpe_engine.prompt`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::conversation::{self, Conversation};
-use bpe_core::segments::{Origin, Prompt};
+use bpe_core::segments::{Engine, Origin, Prompt};
 use bpe_core::special_tokens::{Names, Selection};
-use bpe_core::strip;
-use bpe_core::{Encoding, Normalization, Request};
+use bpe_core::{Encoding, Error, Normalization, Request, SpecialTokens};
+use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -17,77 +17,200 @@ use pyo3::types::{
 
 use crate::buffer::TokenBuffer;
 use crate::buffer_pool::BufferPool;
+use crate::columns::Column;
 use crate::core_bpe::CoreBpe;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, to_python};
+use crate::hf::HfTokenizer;
 use crate::interned::interned;
 use crate::objects::{collected, list_of_spans, new_bytearray};
-use crate::{buffer_pool, gil, ids, int_cache, text};
+use crate::{buffer_pool, gil, hf, ids, int_cache, request, text};
+
+/// The engine of a call: an encoding or a tokenizer file.
+pub enum Source {
+    Core(Py<CoreBpe>),
+    File(Arc<Tokenizer>),
+}
+
+/// An engine whose errors Python can raise.
+pub trait PyEngine: Engine<Error: Send> + Sync {
+    fn raise(py: Python<'_>, error: Self::Error) -> PyErr;
+}
+
+impl PyEngine for Encoding {
+    fn raise(py: Python<'_>, error: Error) -> PyErr {
+        to_python(py, error)
+    }
+}
+
+impl PyEngine for Tokenizer {
+    fn raise(_: Python<'_>, error: bpe_hf::Error) -> PyErr {
+        hf::to_python(error)
+    }
+}
+
+/// Evaluates an expression with the engine of a source.
+macro_rules! with_engine {
+    ($source:expr, $engine:ident => $work:expr) => {
+        match $source {
+            Source::Core(core) => {
+                let $engine: &Encoding = core.get().encoding();
+                $work
+            }
+            Source::File(tokenizer) => {
+                let $engine: &Tokenizer = tokenizer;
+                $work
+            }
+        }
+    };
+}
+
+pub(crate) use with_engine;
+
+impl Source {
+    /// Reads a `CoreBPE` or the current tokenizer of an `HfTokenizer`.
+    pub fn read(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(core) = source.cast::<CoreBpe>() {
+            return Ok(Self::Core(core.clone().unbind()));
+        }
+        let tokenizer = source.cast::<HfTokenizer>()?.get().current();
+        Ok(match tokenizer.encoding().cloned() {
+            Some(encoding) => Self::Core(Py::new(source.py(), CoreBpe::of_encoding(encoding))?),
+            None => Self::File(tokenizer),
+        })
+    }
+
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Core(core) => Self::Core(core.clone_ref(py)),
+            Self::File(tokenizer) => Self::File(tokenizer.clone()),
+        }
+    }
+
+    fn prefault_vocabulary(&self, bytes: usize) {
+        if let Self::Core(core) = self {
+            core.get().prefault_vocabulary(bytes);
+        }
+    }
+
+    /// Reads `allowed_special` and `disallowed_special`. The tokenizer of a file, which searches
+    /// for all special tokens or none, is replaced by a copy with this request.
+    pub fn request(
+        &mut self,
+        allowed: &Bound<'_, PyAny>,
+        disallowed: &Bound<'_, PyAny>,
+    ) -> PyResult<Request> {
+        match self {
+            Self::Core(core) => core.get().request(allowed, disallowed),
+            Self::File(tokenizer) => {
+                let request = request::read_for_file(tokenizer, allowed, disallowed)?;
+                Arc::make_mut(tokenizer).set_request(request.clone());
+                Ok(request)
+            }
+        }
+    }
+}
+
+/// Runs `work`, and releases the interpreter meanwhile if `size` is large.
+fn run<E: PyEngine, T: Send>(
+    py: Python<'_>,
+    size: usize,
+    work: impl FnOnce() -> Result<T, E::Error> + Send,
+) -> PyResult<T> {
+    let result = if size < gil::WORTH_DETACHING { work() } else { gil::detached(py, work)? };
+    result.map_err(|error| E::raise(py, error))
+}
 
 // ---- Segments ----
 
-/// The ids of segments.
+/// Encodes segments.
 #[pyfunction]
 pub fn encode_segments<'py>(
-    core: &Bound<'py, CoreBpe>,
+    source: &Bound<'py, PyAny>,
     segments: &Bound<'py, PyAny>,
     is_joined: bool,
 ) -> PyResult<Bound<'py, PyList>> {
-    let ids = segment_ids(core, segments, is_joined, BufferPool::borrow)?;
-    let list = int_cache::list(core.py(), &ids);
+    let ids = segment_ids(source, segments, is_joined, BufferPool::borrow)?;
+    let list = int_cache::list(source.py(), &ids);
     buffer_pool::IDS.give(ids);
     list
 }
 
-/// The same for numpy.
+/// Encodes segments to a buffer for numpy.
 #[pyfunction]
 pub fn encode_segments_to_buffer(
-    core: &Bound<'_, CoreBpe>,
+    source: &Bound<'_, PyAny>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<TokenBuffer> {
-    Ok(TokenBuffer::new(segment_ids(core, segments, is_joined, BufferPool::take)?))
+    Ok(TokenBuffer::new(segment_ids(source, segments, is_joined, BufferPool::take)?))
 }
 
 fn segment_ids(
-    core: &Bound<'_, CoreBpe>,
+    source: &Bound<'_, PyAny>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
     buffer: fn(&BufferPool<u32>, usize) -> Vec<u32>,
 ) -> PyResult<Vec<u32>> {
-    let py = core.py();
-    let core = core.get();
-    let prompt = read(core, segments, is_joined)?;
-    let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
-    gil::run(py, prompt.size(), || {
-        core.prefault_vocabulary(prompt.size());
-        prompt.encode(core.encoding(), is_joined, &mut ids)
-    })?;
-    Ok(ids)
+    let py = source.py();
+    let source = Source::read(source)?;
+    with_engine!(&source, engine => {
+        let prompt = read(engine, segments, is_joined)?;
+        let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
+        source.prefault_vocabulary(prompt.size());
+        run_on(engine, py, prompt.size(), |engine| prompt.encode(engine, is_joined, &mut ids))?;
+        Ok(ids)
+    })
 }
 
-/// The ids of segments; for each the first and the last segment that it comes from, as bytes of
-/// 64-bit numbers one after the other; and for each a byte that says whether it is special.
+/// Like [`run`], for work on an engine.
+pub fn run_on<E: PyEngine, T: Send>(
+    engine: &E,
+    py: Python<'_>,
+    size: usize,
+    work: impl FnOnce(&E) -> Result<T, E::Error> + Send,
+) -> PyResult<T> {
+    run::<E, T>(py, size, || work(engine))
+}
+
+/// The ids, the segment of each id, the first and last segment of its bytes, and a byte that is 1
+/// if it is special.
+type Audited<'py> =
+    (Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyByteArray>);
+
+/// Encodes segments, and returns the origin of each id.
 #[pyfunction]
 pub fn audit_segments<'py>(
-    core: &Bound<'py, CoreBpe>,
+    source: &Bound<'py, PyAny>,
     segments: &Bound<'py, PyAny>,
     is_joined: bool,
-) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyByteArray>)> {
-    let py = core.py();
-    let core = core.get();
-    let prompt = read(core, segments, is_joined)?;
+) -> PyResult<Audited<'py>> {
+    let py = source.py();
+    let source = Source::read(source)?;
     let (mut ids, mut origins) = (Vec::new(), Vec::new());
-    gil::run(py, prompt.size(), || {
-        prompt.encode_with_origins(core.encoding(), is_joined, &mut ids, &mut origins)
-    })?;
+    with_engine!(&source, engine => {
+        let prompt = read(engine, segments, is_joined)?;
+        run_on(engine, py, prompt.size(), |engine| {
+            prompt.encode_with_origins(engine, is_joined, &mut ids, &mut origins)
+        })?;
+    });
     let special = collected(py, origins.iter().map(|origin| Ok(u8::from(origin.is_special))))?;
+    let owners = collected(py, origins.iter().map(|origin| Ok(origin.segment)))?;
     let places = origins.iter().map(|&Origin { segments, .. }| segments);
-    Ok((int_cache::list(py, &ids)?, list_of_spans(py, places)?, new_bytearray(py, &special)?))
+    Ok((
+        int_cache::list(py, &ids)?,
+        int_cache::positions(py, &owners)?,
+        list_of_spans(py, places)?,
+        new_bytearray(py, &special)?,
+    ))
 }
 
-/// Reads segments: tuples of a text and of what is special in it, and what `bpe_engine.prompt`
-/// makes.
-fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
+/// Reads segments: tuples `(text, allowed_special)`, or segments of `bpe_engine.prompt`.
+pub fn read<E: PyEngine>(
+    engine: &E,
+    segments: &Bound<'_, PyAny>,
+    is_joined: bool,
+) -> PyResult<Prompt> {
+    let py = segments.py();
     let wrong = || {
         let kind = kind(segments);
         let hint = if segments.is_instance_of::<PyString>() {
@@ -97,13 +220,13 @@ fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResul
         };
         PyTypeError::new_err(format!("segments must be a list of segments, not {kind}{hint}"))
     };
-    let mut reader = Reader { core, is_joined, prompt: Prompt::default(), half: None };
+    let mut reader = Reader { engine, is_joined, prompt: Prompt::default(), half: None };
     if let Ok(list) = segments.cast_exact::<PyList>() {
-        reader.prompt = Prompt::with_room(list.len()).or_raise(segments.py())?;
+        reader.prompt = Prompt::with_room(list.len()).or_raise(py)?;
         for (index, item) in list.iter().enumerate() {
             reader.push(index, &item)?;
         }
-        return Ok(reader.prompt);
+        return reader.finish(py);
     }
     if segments.is_instance_of::<PyString>()
         || segments.is_instance_of::<PyBytes>()
@@ -114,25 +237,30 @@ fn read(core: &CoreBpe, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResul
     for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
         reader.push(index, &item?)?;
     }
-    Ok(reader.prompt)
+    reader.finish(py)
 }
 
-struct Reader<'a> {
-    core: &'a CoreBpe,
-    /// Whether text goes on across the borders of segments.
+struct Reader<'a, E> {
+    engine: &'a E,
+    /// Whether tokens may cross the borders of segments.
     is_joined: bool,
     prompt: Prompt,
-    /// The first half of a pair of surrogates with which the text so far ends.
+    /// The high surrogate that the text so far ends with.
     half: Option<u32>,
 }
 
-impl Reader<'_> {
+impl<E: PyEngine> Reader<'_, E> {
+    fn finish(mut self, py: Python<'_>) -> PyResult<Prompt> {
+        self.prompt.finish(self.engine).map_err(|error| E::raise(py, error))?;
+        Ok(self.prompt)
+    }
+
     fn push(&mut self, index: usize, segment: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = segment.py();
-        let special = self.core.encoding().special_tokens();
+        let special = self.engine.special_tokens().map_err(|error| E::raise(py, error))?;
         let wrong = |what: String| {
             PyTypeError::new_err(format!(
-                "segments[{index}] must be a tuple (text, allow_special), not {what}"
+                "segments[{index}] must be a tuple (text, allowed_special), not {what}"
             ))
         };
         let segment = segment.cast::<PyTuple>().map_err(|_| wrong(kind(segment)))?;
@@ -146,9 +274,9 @@ impl Reader<'_> {
                 kind(&text)
             )));
         }
-        if segment.len() == 6
+        if segment.len() >= 6
             && let (Some(what), Some(given)) = (items.nth(2), items.next())
-            // The literal in Python's source is this very object.
+            // The literal in Python's source is this object.
             && !what.is(interned!(py, "text"))
         {
             if what.eq(interned!(py, "special"))? {
@@ -167,17 +295,16 @@ impl Reader<'_> {
                 )));
             }
         }
-        let allowed = read_allowed(self.core, index, &allowed)?;
+        let allowed = read_allowed(special, index, &allowed)?;
         self.push_text(&text, &allowed)
     }
 
     fn push_ids(&mut self, index: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = given.py();
-        let encoding = self.core.encoding();
         let given = ids::read(given).map_err(|error| at_segment(py, index, &error))?;
-        if let Some(id) = given.iter().find(|&&id| encoding.token_bytes(id).is_none()) {
+        if let Some(id) = given.iter().find(|&&id| !self.engine.has_token(id)) {
             return Err(PyValueError::new_err(format!(
-                "segments[{index}] holds the id {id}, which is no token of the encoding"
+                "segments[{index}] contains the id {id}, which is not a token of the encoding"
             )));
         }
         if !given.is_empty() {
@@ -188,53 +315,52 @@ impl Reader<'_> {
 
     fn push_text(&mut self, text: &Bound<'_, PyAny>, allowed: &Selection) -> PyResult<()> {
         let py = text.py();
-        let encoding = self.core.encoding();
         let text = text::read(text)?;
         let utf8 = text.utf8().or_raise(py)?;
-        if utf8.is_empty() {
-            return self.prompt.push_text(encoding, "", allowed).or_raise(py);
+        let mut rest = &*utf8;
+        if !rest.is_empty() {
+            let before = self.half.take().filter(|_| self.is_joined);
+            if let Some((first, last)) = text.ends() {
+                self.half = (0xd800..0xdc00).contains(&last).then_some(last);
+                if let Some(pair) = before.and_then(|before| joined(before, first)) {
+                    self.prompt.join_halves(pair).or_raise(py)?;
+                    rest = rest.strip_prefix(char::REPLACEMENT_CHARACTER).unwrap_or(rest);
+                }
+            }
         }
-        let Some((first, last)) = text.ends() else {
-            self.half = None;
-            return self.prompt.push_text(encoding, &utf8, allowed).or_raise(py);
-        };
-        let before = self.half.take().filter(|_| self.is_joined);
-        self.half = (0xd800..0xdc00).contains(&last).then_some(last);
-        let pair = before.and_then(|before| joined(before, first));
-        let Some(pair) = pair else {
-            return self.prompt.push_text(encoding, &utf8, allowed).or_raise(py);
-        };
-        self.prompt.join_halves(pair).or_raise(py)?;
-        let rest = utf8.strip_prefix(char::REPLACEMENT_CHARACTER).unwrap_or(&utf8);
-        self.prompt.push_text(encoding, rest, allowed).or_raise(py)
+        let pushed = self.prompt.push_text(self.engine, rest, allowed);
+        pushed.map_err(|error| E::raise(py, error))
     }
 }
 
-/// The character of two surrogates.
+/// Combines two surrogates.
 fn joined(first: u32, second: u32) -> Option<char> {
     let (first, second) = (u16::try_from(first).ok()?, u16::try_from(second).ok()?);
     char::decode_utf16([first, second]).next()?.ok()
 }
 
-/// What is special in the text of a segment: a bool, or names.
-fn read_allowed(core: &CoreBpe, index: usize, allowed: &Bound<'_, PyAny>) -> PyResult<Selection> {
+/// Reads the special tokens that a segment allows: a bool, or names.
+fn read_allowed(
+    special: &SpecialTokens,
+    index: usize,
+    allowed: &Bound<'_, PyAny>,
+) -> PyResult<Selection> {
     if let Ok(all) = allowed.cast::<PyBool>() {
         return Ok(if all.is_true() { Selection::All } else { Selection::None });
     }
     let wrong = |what: &str| {
         PyTypeError::new_err(format!(
-            "allow_special of segments[{index}] must be True, False or a set of names, not {what}"
+            "allowed_special of segments[{index}] must be True, False or a set of names, not {what}"
         ))
     };
     if !allowed.is_instance_of::<PySet>() && !allowed.is_instance_of::<PyFrozenSet>() {
         return Err(wrong(&kind(allowed)));
     }
-    let special = core.encoding().special_tokens();
     let mut names = Vec::new();
     for name in allowed.try_iter()? {
         let name = name?;
         if !name.is_instance_of::<PyString>() {
-            return Err(wrong(&format!("one that holds {}", kind(&name))));
+            return Err(wrong(&format!("one that contains {}", kind(&name))));
         }
         let name = text::read(&name)?.utf8().or_raise(name.py())?.to_string();
         special.id(&name).ok_or_else(|| unknown(index, &name))?;
@@ -250,7 +376,7 @@ fn unknown(index: usize, name: &str) -> PyErr {
     ))
 }
 
-/// The same error with the segment in its message.
+/// Adds the segment to the message of an error.
 fn at_segment(py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
     let message = format!("segments[{index}]: {}", error.value(py));
     if error.is_instance_of::<PyTypeError>(py) {
@@ -266,44 +392,71 @@ fn kind(value: &Bound<'_, PyAny>) -> String {
 
 // ---- Control strings ----
 
-/// Finds names in texts, leftmost-longest.
+/// Finds control strings: names in texts, leftmost-longest.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct NameFinder {
-    /// As the encoding normalizes them. In a box, since Python's allocator aligns objects to 16
-    /// bytes only.
+    /// The normalized names. Boxed, since Python's allocator aligns objects to 16 bytes only.
     names: Box<Names>,
-    /// The names as they were given, in the order of `names`.
+    /// The original names, in the order of `names`.
     given: Vec<String>,
     normalization: Normalization,
+    /// If present, normalizes texts instead of `normalization`.
+    file: Option<Arc<Tokenizer>>,
 }
 
 const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationState>() <= 16);
 
 #[pymethods]
 impl NameFinder {
-    /// Finds names in the form that the encoding gives to texts. Of names with the same form it
-    /// finds the first.
+    /// Builds a finder for normalized names. If several names have the same form, the first counts.
     #[new]
-    fn new(py: Python<'_>, core: &Bound<'_, CoreBpe>, names: Vec<String>) -> PyResult<Self> {
-        let normalization = core.get().encoding().normalization();
+    fn new(py: Python<'_>, source: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Self> {
+        let (normalization, file) = match Source::read(source)? {
+            Source::Core(core) => (core.get().encoding().normalization(), None),
+            Source::File(tokenizer) => (Normalization::None, Some(tokenizer)),
+        };
         let mut by_form = BTreeMap::new();
         for name in names {
-            let form = normalization.apply(&name).or_raise(py)?.into_owned();
+            let form = match &file {
+                Some(file) => hf::OrRaise::or_raise(file.control_form(&name))?.0,
+                None => normalization.apply(&name).or_raise(py)?.into_owned(),
+            };
             by_form.entry(form).or_insert(name);
         }
-        // Both are in the order of strings.
+        // Both are sorted by the form.
         let names = Box::new(Names::new(by_form.keys().cloned()).or_raise(py)?);
-        Ok(Self { names, given: by_form.into_values().collect(), normalization })
+        Ok(Self { names, given: by_form.into_values().collect(), normalization, file })
     }
 
-    /// The names in a text: each with its first character, and the one after its last.
+    /// Returns true if a finder built for `source` now would find the same.
+    fn is_current(&self, source: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(match (Source::read(source)?, &self.file) {
+            (Source::Core(core), None) => {
+                core.get().encoding().normalization() == self.normalization
+            }
+            (Source::File(tokenizer), Some(file)) => Arc::ptr_eq(&tokenizer, file),
+            _ => false,
+        })
+    }
+
+    /// Finds the names in a text. Returns each with its start and end, in characters.
     fn find(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(&str, usize, usize)>> {
         let py = text.py();
         let original = text::read(text)?.utf8().or_raise(py)?;
-        let (normal, alignment) = self.normalization.align(&original).or_raise(py)?;
-        let mut characters = text::CharacterSpans::new(text, &original)?;
+        let mut characters = text::CharacterSpans::new(&original);
         let mut result = Vec::new();
         let mut from = 0;
+        if let Some(file) = &self.file {
+            let (form, origins) = hf::OrRaise::or_raise(file.control_form(&original))?;
+            while let Some(found) = self.names.find(&form, from) {
+                let (first, last) = (origins[found.start], origins[found.end - 1]);
+                let (start, end) = characters.next(first.0..last.1);
+                result.push((self.given[found.name].as_str(), start, end));
+                from = found.end;
+            }
+            return Ok(result);
+        }
+        let (normal, alignment) = self.normalization.align(&original).or_raise(py)?;
         while let Some(found) = self.names.find(&normal, from) {
             let (start, end) = characters.next(alignment.original(found.start..found.end));
             result.push((self.given[found.name].as_str(), start, end));
@@ -311,14 +464,48 @@ impl NameFinder {
         }
         Ok(result)
     }
+}
 
-    /// The texts, which stand one after the other, without names and without those that only come
-    /// about thereby, in the form that the encoding gives to texts.
-    fn strip(&self, py: Python<'_>, texts: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
-        let texts = texts.iter().map(|text| text::read(text)?.utf8().or_raise(py));
-        let texts = texts.collect::<PyResult<Vec<_>>>()?;
-        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        strip::strip(&self.names, self.normalization, &texts).or_raise(py)
+/// Counts names in columns of texts, as they are, without normalization.
+#[pyclass(frozen, module = "bpe_engine._core")]
+pub struct NameCounter(Box<Names>);
+
+const _: () = assert!(align_of::<NameCounter>() <= 16);
+
+#[pymethods]
+impl NameCounter {
+    #[new]
+    fn new(py: Python<'_>, names: Vec<String>) -> PyResult<Self> {
+        Ok(Self(Box::new(Names::new(names).or_raise(py)?)))
+    }
+
+    /// Returns each name that was found, with how often, and the first row that has it. The parts
+    /// are tuples with the buffers of a column, as for `CoreBPE.encode_ragged`.
+    fn count(&self, parts: &Bound<'_, PyList>) -> PyResult<Vec<(&str, usize, usize)>> {
+        let py = parts.py();
+        let names = &*self.0;
+        let mut found: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        let mut first_row = 0;
+        for part in parts {
+            let column = Column::read(part.cast::<PyTuple>()?, first_row)?;
+            let texts: Vec<_> = column.texts()?.collect();
+            let size = texts.iter().map(|text| text.size()).sum();
+            gil::run(py, size, || {
+                let mut scratch = Vec::new();
+                for (row, text) in texts.iter().enumerate() {
+                    let text = text.utf8(&mut scratch)?;
+                    let mut from = 0;
+                    while let Some(name) = names.find(text, from) {
+                        found.entry(name.name).or_insert((0, first_row + row)).0 += 1;
+                        from = name.end;
+                    }
+                }
+                Ok(())
+            })?;
+            first_row += column.len();
+        }
+        let found = found.into_iter();
+        Ok(found.map(|(name, (count, row))| (names.names()[name].as_str(), count, row)).collect())
     }
 }
 
@@ -326,16 +513,16 @@ impl NameFinder {
 
 /// A text that changes, and its ids.
 ///
-/// The lock is only ever held by a thread that holds the interpreter as well: a forked child never
-/// finds it taken. Long updates work on a copy, so that the last of several wins.
+/// Only a thread that holds the interpreter holds the lock, so a forked child never finds it taken.
+/// Long updates work on a copy; the last of concurrent updates wins.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
-    core: Py<CoreBpe>,
+    source: Source,
     request: Request,
     state: Mutex<Arc<Conversation>>,
 }
 
-/// Bytes of new text above which other Python threads may run meanwhile.
+/// Updates with more bytes of new text than this release the interpreter.
 const WORTH_DETACHING: usize = 1 << 16;
 
 impl ConversationState {
@@ -343,17 +530,17 @@ impl ConversationState {
         Arc::clone(&self.lock(py))
     }
 
-    /// Runs `work` on the state; returns how many ids stayed, and all ids behind them.
-    fn update<'py>(
+    /// Runs `work` on the state. Returns how many ids stay, and all ids after them.
+    fn update<'py, E: PyEngine>(
         &self,
         py: Python<'py>,
+        engine: &E,
         size: usize,
-        work: impl FnOnce(&Encoding, &mut Conversation) -> bpe_core::Result<usize> + Send,
+        work: impl FnOnce(&E, &mut Conversation) -> Result<usize, E::Error> + Send,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let encoding = self.core.get().encoding();
         let mut copy = self.current(py);
         if size > WORTH_DETACHING + copy.size() {
-            let kept = gil::run(py, size, || work(encoding, Arc::make_mut(&mut copy)))?;
+            let kept = run::<E, _>(py, size, || work(engine, Arc::make_mut(&mut copy)))?;
             let list = int_cache::list(py, &copy.ids()[kept..])?;
             *self.lock(py) = copy;
             return Ok((kept, list));
@@ -361,7 +548,7 @@ impl ConversationState {
         drop(copy);
         let mut state = self.lock(py);
         let state = Arc::make_mut(&mut state);
-        let kept = work(encoding, state).or_raise(py)?;
+        let kept = work(engine, state).map_err(|error| E::raise(py, error))?;
         Ok((kept, int_cache::list(py, &state.ids()[kept..])?))
     }
 
@@ -374,26 +561,28 @@ impl ConversationState {
 impl ConversationState {
     #[new]
     fn new(
-        core: &Bound<'_, CoreBpe>,
+        source: &Bound<'_, PyAny>,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let request = core.get().request(allowed_special, disallowed_special)?;
-        let state = Mutex::new(Arc::default());
-        Ok(Self { core: core.clone().unbind(), request, state })
+        let mut source = Source::read(source)?;
+        let request = source.request(allowed_special, disallowed_special)?;
+        Ok(Self { source, request, state: Mutex::new(Arc::default()) })
     }
 
-    /// The same conversation, to go on in another way.
+    /// Copies the conversation, so that both can continue separately.
     fn fork(&self, py: Python<'_>) -> Self {
         let state = Mutex::new(self.current(py));
-        Self { core: self.core.clone_ref(py), request: self.request.clone(), state }
+        Self { source: self.source.clone_ref(py), request: self.request.clone(), state }
     }
 
     fn update_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
         let py = text.py();
         let utf8 = text::read(text)?.utf8().or_raise(py)?;
-        self.update(py, utf8.len(), |encoding, state| {
-            state.update_text(encoding, &utf8, &self.request)
+        with_engine!(&self.source, engine => {
+            self.update(py, engine, utf8.len(), |engine, state| {
+                state.update_text(engine, &utf8, &self.request)
+            })
         })
     }
 
@@ -401,10 +590,11 @@ impl ConversationState {
         &self,
         segments: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let prompt = read(self.core.get(), segments, true)?;
-        self.update(segments.py(), prompt.size(), |encoding, state| {
-            let (text, fixed) = prompt.into_parts();
-            state.update_prompt(encoding, text, fixed)
+        with_engine!(&self.source, engine => {
+            let prompt = read(engine, segments, true)?;
+            self.update(segments.py(), engine, prompt.size(), |engine, state| {
+                state.update_prompt(engine, prompt)
+            })
         })
     }
 
@@ -413,7 +603,7 @@ impl ConversationState {
         int_cache::list(py, self.current(py).ids())
     }
 
-    /// All ids, for numpy.
+    /// All ids, as a buffer for numpy.
     fn ids_buffer(&self, py: Python<'_>) -> TokenBuffer {
         TokenBuffer::new(self.current(py).ids().to_vec())
     }
@@ -427,21 +617,23 @@ impl ConversationState {
     }
 }
 
-/// The ids of a text that stay whatever follows it, and how many characters they stand for.
+/// The ids of a text that no following text can change, and the number of characters they cover.
 #[pyfunction]
 pub fn stable_prefix<'py>(
-    core: &Bound<'py, CoreBpe>,
+    source: &Bound<'py, PyAny>,
     text: &Bound<'py, PyAny>,
     allowed_special: &Bound<'py, PyAny>,
     disallowed_special: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyList>, usize)> {
     let py = text.py();
-    let core = core.get();
-    let request = core.request(allowed_special, disallowed_special)?;
+    let mut source = Source::read(source)?;
+    let request = source.request(allowed_special, disallowed_special)?;
     let original = text::read(text)?.utf8().or_raise(py)?;
-    let (ids, bytes) = gil::run(py, original.len(), || {
-        conversation::stable_prefix(core.encoding(), &original, &request)
+    let (ids, bytes) = with_engine!(&source, engine => {
+        run_on(engine, py, original.len(), |engine| {
+            conversation::stable_prefix(engine, &original, &request)
+        })
     })?;
-    let (_, characters) = text::CharacterSpans::new(text, &original)?.next(0..bytes);
+    let (_, characters) = text::CharacterSpans::new(&original).next(0..bytes);
     Ok((int_cache::list(py, &ids)?, characters))
 }

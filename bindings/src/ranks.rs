@@ -1,4 +1,4 @@
-//! Vocabularies out of dicts and rank files.
+//! Builds vocabularies from dicts and rank files.
 
 use bpe_core::vocabulary::RankList;
 use bpe_core::{Error, SpecialTokens, Vocabulary, rank_file};
@@ -12,10 +12,10 @@ use crate::gil::detached;
 use crate::ids;
 use crate::objects::check_signals;
 
-/// The tokens of a `dict[bytes, int]`.
+/// Reads the tokens of a `dict[bytes, int]`.
 pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     let py = ranks.py();
-    // Tokens have fewer bytes on average.
+    // More than the average of tokens.
     const BYTES: usize = 8;
     let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES).or_raise(py)?;
     for (token, rank) in ranks {
@@ -32,13 +32,13 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     Ok(list)
 }
 
-/// What is wrong with the id of a token, with the token.
+/// Adds the token to an error about its id.
 fn of_token(py: Python<'_>, token: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let message = token.repr().map(|token| format!("the token {token}: {}", error.value(py)));
     message.map_or_else(|error| error, |message| PyErr::from_type(error.get_type(py), message))
 }
 
-/// The special tokens of a `dict[str, int]`, in its order.
+/// Reads the special tokens of a `dict[str, int]`, in its order.
 pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> {
     special
         .iter()
@@ -56,8 +56,7 @@ pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)
         .collect()
 }
 
-/// The tokens of rank files, given as `(what to call it in messages, contents)`, one after the
-/// other.
+/// Reads the tokens of rank files, given as `(name in messages, contents)`, one after the other.
 pub fn from_files(py: Python<'_>, files: &[(String, PyBackedBytes)]) -> PyResult<RankList> {
     let mut list = RankList::default();
     for (label, contents) in files {
@@ -77,15 +76,15 @@ pub fn from_files(py: Python<'_>, files: &[(String, PyBackedBytes)]) -> PyResult
     Ok(list)
 }
 
-/// A vocabulary of these tokens.
+/// Builds a vocabulary of these tokens.
 pub fn build(py: Python<'_>, list: RankList) -> PyResult<Vocabulary> {
     detached(py, || Vocabulary::from_ranks(list))?.or_raise(py)
 }
 
-/// The ranks of a `.tiktoken` file, in the order of ranks.
+/// Reads the ranks of a `.tiktoken` file, in the order of ranks.
 ///
-/// `contents` are its bytes and `label` is what to call it in messages. `ValueError` if a line
-/// is malformed, a token or a rank is given twice, or there are no tokens.
+/// `contents` are its bytes, and `label` its name in messages. Raises `ValueError` if a line is
+/// malformed, a token or a rank is given twice, or the file has no tokens.
 #[pyfunction]
 pub fn parse_ranks<'py>(
     py: Python<'py>,
@@ -104,13 +103,13 @@ pub fn parse_ranks<'py>(
         ranks.set_item(PyBytes::new(py, token), id)?;
     }
     if list.is_empty() || ranks.len() < list.len() {
-        // Raises: it says which token comes twice, or that there is none.
+        // Raises an error that names the repeated token, or the lack of tokens.
         Vocabulary::from_ranks(list).map_err(blame)?;
     }
     Ok(ranks)
 }
 
-/// A vocabulary as `dict[bytes, int]`, in the order of ids.
+/// Returns a vocabulary as `dict[bytes, int]`, in the order of ids.
 pub fn to_dict<'py>(py: Python<'py>, vocabulary: &Vocabulary) -> PyResult<Bound<'py, PyDict>> {
     let ranks = PyDict::new(py);
     for rank in 0..vocabulary.len() as u32 {
@@ -119,7 +118,7 @@ pub fn to_dict<'py>(py: Python<'py>, vocabulary: &Vocabulary) -> PyResult<Bound<
     Ok(ranks)
 }
 
-/// Special tokens that do not get in the way of the vocabulary.
+/// Checks that special tokens take no id of the vocabulary.
 pub fn check_special(
     py: Python<'_>,
     vocabulary: &Vocabulary,

@@ -1,9 +1,12 @@
-//! `allowed_special` and `disallowed_special`: every method that takes them reads them here.
+//! Reads the arguments `allowed_special` and `disallowed_special` for every method that takes them.
+
+use std::collections::BTreeSet;
 
 use bpe_core::Request;
 use bpe_core::request::Disallowed;
 use bpe_core::special_tokens::{Names, Selection, SpecialTokens};
-use pyo3::exceptions::PyTypeError;
+use bpe_hf::Tokenizer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyAnyMethods, PyBytes, PySet, PyString, PyTuple};
 
@@ -20,7 +23,7 @@ pub fn read(
     read_optional(special, Some(allowed), Some(disallowed))
 }
 
-/// The same where they may be left out: then no name is allowed, and all others are disallowed.
+/// Reads the two arguments if given. By default no name is allowed, and all others are disallowed.
 pub fn read_optional(
     special: &SpecialTokens,
     allowed: Option<&Bound<'_, PyAny>>,
@@ -30,6 +33,50 @@ pub fn read_optional(
         allowed: allowed.map_or(Ok(Selection::None), |names| read_allowed(special, names))?,
         disallowed: disallowed.map_or(Ok(Disallowed::AllOthers), read_disallowed)?,
     })
+}
+
+/// Reads the two arguments for a tokenizer file, which searches for all of its special tokens or
+/// for none.
+pub fn read_for_file(
+    tokenizer: &Tokenizer,
+    allowed: &Bound<'_, PyAny>,
+    disallowed: &Bound<'_, PyAny>,
+) -> PyResult<Request> {
+    let is_all = is_all_special(allowed)?;
+    let disallowed_names = read_disallowed(disallowed)?;
+    if is_all && matches!(disallowed_names, Disallowed::None | Disallowed::AllOthers) {
+        return Ok(Request::allowing(Selection::All));
+    }
+    let tokens = tokenizer.added_tokens_by_id();
+    let special: BTreeSet<&str> = tokens
+        .iter()
+        .filter(|(_, token)| token.special)
+        .map(|(_, token)| token.content.as_str())
+        .collect();
+    let mut found = special.clone();
+    if !is_all {
+        let allowed = names(allowed, "allowed_special")?;
+        found.retain(|&name| allowed.iter().any(|other| other == name));
+    }
+    if !found.is_empty() && found != special {
+        return Err(PyValueError::new_err(
+            "a tokenizer.json looks for all of its special tokens or for none; pass \
+             allowed_special=\"all\" or set(), not some of them",
+        ));
+    }
+    let disallowed = match disallowed_names {
+        Disallowed::AllOthers => {
+            let others = special.difference(&found).map(|&name| name.to_owned());
+            Disallowed::Names(Box::new(Names::new(others).or_raise(disallowed.py())?))
+        }
+        names => names,
+    };
+    let allowed = if found.is_empty() { Selection::None } else { Selection::All };
+    Ok(Request { allowed, disallowed })
+}
+
+fn is_all_special(allowed: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if allowed.is_instance_of::<PySet>() { Ok(false) } else { is_all(allowed, "allowed_special") }
 }
 
 fn read_allowed(special: &SpecialTokens, allowed: &Bound<'_, PyAny>) -> PyResult<Selection> {
@@ -64,8 +111,8 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
     }
 }
 
-/// Whether the argument is `"all"`. Any other `str` would be read as a set of its characters,
-/// which nobody means.
+/// Returns true if the argument is `"all"`. Any other `str` would be read as a set of its
+/// characters, which nobody means.
 fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
     // The literal in a program, and our own default, are this very object.
     if value.is(interned!(value.py(), "all")) {
@@ -79,7 +126,7 @@ fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
     if text.is_empty()? {
         return Err(PyTypeError::new_err(format!(
             "{argument} must be \"all\" or a set of names, not the string {repr}; \
-             for no names pass {argument}=()"
+             to pass no names, use {argument}=()"
         )));
     }
     Err(PyTypeError::new_err(format!(
@@ -88,8 +135,8 @@ fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
     )))
 }
 
-/// The names in a set, list, tuple or any other iterable. Names that hold surrogates are read
-/// with U+FFFD in their place, as texts are.
+/// Reads the names in a set, list, tuple or any other iterable. Surrogates in names are replaced by
+/// U+FFFD, as in texts.
 fn names(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<String>> {
     let wrong = |value: &Bound<'_, PyAny>, what: &str| {
         let kind = value.get_type().name().map(|name| name.to_string()).unwrap_or_default();

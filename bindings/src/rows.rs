@@ -1,4 +1,4 @@
-//! Many texts, or many sequences of ids, on many threads.
+//! Encodes and decodes batches on several threads.
 
 use std::ops::Range;
 
@@ -16,38 +16,49 @@ use crate::objects::{collected, push};
 use crate::text::{self, Text};
 use crate::{gil, ids};
 
-/// Bytes (or ids) that are worth a thread of their own; starting one takes some 20 microseconds.
+/// Bytes (or ids) that justify another thread; starting one takes about 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
 
-/// How much a share of the work has: little, so that its results are still in a near cache when
-/// Python objects are made of them, and that no thread is left with much when the others end.
+/// The size of a share of the work. Small, so that its results are still cached when Python objects
+/// are made from them, and threads end at about the same time.
 const SHARE: Range<usize> = 4 * 1024..64 * 1024;
 
-/// Rows of a share, one after the other.
-pub struct Rows<T> {
-    pub items: Vec<T>,
-    /// Where each row ends.
-    pub ends: Vec<usize>,
-    /// Memory for the inputs of rows.
-    scratch: Vec<u8>,
-    /// What stopped the row after the last.
-    error: Option<Error>,
+/// An error of a row, which becomes a Python exception.
+pub trait RowError: From<Error> + Clone + Send {
+    fn to_python(self, py: Python<'_>) -> PyErr;
 }
 
-impl<T> Default for Rows<T> {
+impl RowError for Error {
+    fn to_python(self, py: Python<'_>) -> PyErr {
+        to_python(py, self)
+    }
+}
+
+/// The rows of a share, concatenated.
+pub struct Rows<T, E = Error> {
+    pub items: Vec<T>,
+    /// The end of each row.
+    pub ends: Vec<usize>,
+    /// A buffer for the input of a row.
+    scratch: Vec<u8>,
+    /// The error of the row after the last.
+    error: Option<E>,
+}
+
+impl<T, E> Default for Rows<T, E> {
     fn default() -> Self {
         Self { items: Vec::new(), ends: Vec::new(), scratch: Vec::new(), error: None }
     }
 }
 
-impl<T> Rows<T> {
+impl<T, E: RowError> Rows<T, E> {
     pub fn rows(&self) -> impl Iterator<Item = &[T]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.items[start..end])
     }
 
-    /// Makes rows with `row`, up to the first error.
-    fn fill<I>(&mut self, inputs: &[I], row: impl RowOf<I, T>) {
+    /// Fills the rows with `row`, up to the first error.
+    fn fill<I>(&mut self, inputs: &[I], row: impl RowOf<I, T, E>) {
         self.items.clear();
         self.ends.clear();
         self.error = None;
@@ -57,7 +68,7 @@ impl<T> Rows<T> {
                 return;
             }
             if let Err(error) = reserve(&mut self.ends, 1) {
-                self.error = Some(error);
+                self.error = Some(error.into());
                 return;
             }
             self.ends.push(self.items.len());
@@ -65,12 +76,12 @@ impl<T> Rows<T> {
     }
 }
 
-/// Appends the row of an input. The last argument is memory for what it needs meanwhile.
-trait RowOf<I, T>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> bpe_core::Result<()> {}
+/// Appends the row of an input. The last argument is a scratch buffer.
+trait RowOf<I, T, E>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<(), E> {}
 
-impl<I, T, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> bpe_core::Result<()>> RowOf<I, T> for F {}
+impl<I, T, E, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<(), E>> RowOf<I, T, E> for F {}
 
-/// `take` gets the ids share by share, and the size of all texts.
+/// Encodes texts. `take` receives the ids share by share, and the size of all texts.
 pub fn encode_each(
     core: &CoreBpe,
     texts: &Bound<'_, PyAny>,
@@ -81,8 +92,21 @@ pub fn encode_each(
     encode_parts(core, &[Part::objects(texts)?], num_threads, request, take)
 }
 
-/// A part of a batch. Holding the objects keeps their text alive, whatever other threads do to the
-/// list that they are in.
+/// Like [`encode_each`], for parts.
+pub fn encode_parts<'py>(
+    core: &CoreBpe,
+    parts: &[Part<'py>],
+    num_threads: &Bound<'py, PyAny>,
+    request: &Request,
+    take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
+) -> PyResult<()> {
+    let encoding = core.encoding();
+    let encode = |text: &str, ids: &mut Vec<u32>| encoding.encode(text, request, ids);
+    encode_parts_with(parts, num_threads, |size| core.prefault_vocabulary(size), encode, take)
+}
+
+/// A part of a batch. Owning the objects keeps their text alive even if other threads change the
+/// list.
 pub enum Part<'py> {
     Objects(Vec<Bound<'py, PyAny>>),
     Column(Column),
@@ -93,7 +117,7 @@ impl<'py> Part<'py> {
         collected(texts.py(), texts.try_iter()?).map(Self::Objects)
     }
 
-    /// The parts in a list: tuples with the buffers of a column, and iterables of `str`.
+    /// Reads a list of parts: tuples with the buffers of a column, or iterables of `str`.
     pub fn read_all(parts: &Bound<'py, PyList>) -> PyResult<Vec<Self>> {
         let mut count = 0;
         let read = |part: Bound<'py, PyAny>| {
@@ -118,7 +142,7 @@ enum RowText<'a> {
 }
 
 impl RowText<'_> {
-    /// A measure of the work.
+    /// The estimated work.
     fn size(&self) -> usize {
         match self {
             Self::Str(text) => text.size(),
@@ -127,13 +151,14 @@ impl RowText<'_> {
     }
 }
 
-/// [`encode_each`] for parts.
-pub fn encode_parts<'py>(
-    core: &CoreBpe,
+/// Encodes the texts of parts with `encode`, which appends ids. `prepare` receives the size of all
+/// texts, and `take` the ids share by share, and that size.
+pub fn encode_parts_with<'py, E: RowError>(
     parts: &[Part<'py>],
     num_threads: &Bound<'py, PyAny>,
-    request: &Request,
-    mut take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
+    prepare: impl FnOnce(usize),
+    encode: impl Fn(&str, &mut Vec<u32>) -> Result<(), E> + Sync,
+    mut take: impl FnMut(&Rows<u32, E>, usize) -> PyResult<()>,
 ) -> PyResult<()> {
     let py = num_threads.py();
     let threads = threads(num_threads)?;
@@ -154,21 +179,20 @@ pub fn encode_parts<'py>(
         }
     }
     let size = texts.iter().map(|text| text.size()).sum();
-    core.prefault_vocabulary(size);
-    let encoding = core.encoding();
+    prepare(size);
     let row = |text: &RowText<'_>, ids: &mut Vec<u32>, scratch: &mut Vec<u8>| match text {
-        RowText::Str(text) => encoding.encode(&text.utf8()?, request, ids),
-        RowText::Column(text) => encoding.encode(text.utf8(scratch)?, request, ids),
+        RowText::Str(text) => encode(&text.utf8()?, ids),
+        RowText::Column(text) => encode(text.utf8(scratch)?, ids),
     };
     map(py, &texts, |text| text.size(), threads, row, |rows| take(rows, size))
 }
 
-/// The error of a row, which says which one it is.
+/// Adds the row to the message of an error.
 fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
     PyTypeError::new_err(format!("row {row}: {}", error.value(py)))
 }
 
-/// `take` gets the bytes of each sequence of ids.
+/// Decodes sequences of ids. `take` receives the bytes of each.
 pub fn decode_each(
     core: &CoreBpe,
     batch: &Bound<'_, PyAny>,
@@ -177,7 +201,7 @@ pub fn decode_each(
 ) -> PyResult<()> {
     let py = batch.py();
     let read = |ids: PyResult<Bound<'_, PyAny>>| {
-        // Each is copied, however long it is.
+        // Copying a long sequence takes a while.
         py.check_signals()?;
         ids::read(&ids?)
     };
@@ -186,7 +210,7 @@ pub fn decode_each(
     decode_rows(core, &rows, num_threads, take)
 }
 
-/// The same for sequences of ids that were read before.
+/// Like [`decode_each`], for slices of ids.
 pub fn decode_rows(
     core: &CoreBpe,
     rows: &[&[u32]],
@@ -201,43 +225,44 @@ pub fn decode_rows(
     map(num_threads.py(), rows, |ids| ids.len(), threads, row, take)
 }
 
-/// Makes a row of every input, on at most `threads` threads and no more than the machine has.
-/// `take` gets the rows share by share, in the order of the inputs, while the interpreter is held.
-fn map<I: Sync, T: Send>(
+/// Makes a row from every input, on at most `threads` threads and one per core. `take` receives the
+/// rows share by share, in order, while the interpreter is held.
+fn map<I: Sync, T: Send, E: RowError>(
     py: Python<'_>,
     inputs: &[I],
     size: impl Fn(&I) -> usize,
     threads: usize,
-    row: impl RowOf<I, T> + Sync,
-    mut take: impl FnMut(&Rows<T>) -> PyResult<()>,
+    row: impl RowOf<I, T, E> + Sync,
+    mut take: impl FnMut(&Rows<T, E>) -> PyResult<()>,
 ) -> PyResult<()> {
     let total: usize = inputs.iter().map(&size).sum();
     let threads = threads.min(cores()).min(total / WORTH_A_THREAD + 1);
     let share = (total / (threads * 8)).clamp(SHARE.start, SHARE.end);
     let shares = shares(py, inputs.iter().map(size), share)?;
-    let work = |share: usize, rows: &mut Rows<T>| rows.fill(&inputs[shares[share].clone()], &row);
+    let work =
+        |share: usize, rows: &mut Rows<T, E>| rows.fill(&inputs[shares[share].clone()], &row);
     let aside = |job: &mut (dyn FnMut() + Send)| {
         let mut run = || {
             job();
             Ok(())
         };
         gil::run(py, total, &mut run)?;
-        // Shares are short: signals wait until one is done.
+        // Shares are short, so signals can wait for the end of one.
         py.check_signals()
     };
     in_order(shares.len(), threads, work, aside, |rows| {
         take(rows)?;
-        rows.error.clone().map_or(Ok(()), |error| Err(to_python(py, error)))
+        rows.error.clone().map_or(Ok(()), |error| Err(error.to_python(py)))
     })
 }
 
-/// Inputs of these sizes in shares of `share` or a little more.
-fn shares(
+/// Groups inputs of these sizes into shares of at least `share` bytes, except the last.
+pub fn shares(
     py: Python<'_>,
     sizes: impl Iterator<Item = usize>,
     share: usize,
 ) -> PyResult<Vec<Range<usize>>> {
-    /// What an input costs beside its size.
+    /// The fixed cost of an input, in bytes of text.
     const EACH: usize = 16;
     let mut shares = Vec::new();
     let (mut start, mut end, mut sum) = (0, 0, 0);
@@ -255,7 +280,7 @@ fn shares(
     Ok(shares)
 }
 
-/// The argument `num_threads`; `None` leaves the number to the machine.
+/// Reads the argument `num_threads`; `None` means one per core.
 pub fn threads(num_threads: &Bound<'_, PyAny>) -> PyResult<usize> {
     if num_threads.is_none() {
         return Ok(usize::MAX);

@@ -1,23 +1,23 @@
-//! Bytes into a Python `str`.
+//! Decodes bytes into a Python `str`.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
-use bpe_core::memory::advise_huge_pages;
+use bpe_core::memory::{advise_huge_pages, write_copy};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Below this the interpreter's own decoder is as fast.
-const LONG: usize = 64;
+/// Below this length the interpreter's own decoder is as fast.
+const LONG_TEXT: usize = 64;
 
-/// `bytes.decode("utf-8", errors)`.
+/// Returns `bytes.decode("utf-8", errors)`.
 pub fn decode_utf8<'py>(
     py: Python<'py>,
     bytes: &[u8],
     errors: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if bytes.len() >= LONG
+    if bytes.len() >= LONG_TEXT
         && let Some(text) = decode_valid(py, bytes)?
     {
         return Ok(text);
@@ -28,7 +28,7 @@ pub fn decode_utf8<'py>(
     }
 }
 
-/// The interpreter's own way, which knows what to do with bytes that are not UTF-8.
+/// Decodes with the interpreter's decoder, which handles bytes that are not UTF-8.
 fn decode_any<'py>(py: Python<'py>, bytes: &[u8], errors: &CStr) -> PyResult<Bound<'py, PyAny>> {
     let length = ffi::Py_ssize_t::try_from(bytes.len())?;
     // SAFETY: attached; pointer and length are those of a live slice, and `errors` ends with a
@@ -39,24 +39,24 @@ fn decode_any<'py>(py: Python<'py>, bytes: &[u8], errors: &CStr) -> PyResult<Bou
     }
 }
 
-/// A `str` of valid UTF-8, `None` if it is not valid.
+/// Returns a `str` of UTF-8; `None` if the bytes are not valid.
 ///
-/// A `str` has 1, 2 or 4 bytes for each character, as its largest one needs. The largest first
-/// byte tells which, so that the characters are written where they stay; the interpreter's decoder
-/// begins with 1 and moves to wider ones as it meets them.
+/// A `str` stores 1, 2 or 4 bytes per character, depending on its largest one. The largest first
+/// byte decides, so that the characters are written once; the interpreter's decoder begins with 1
+/// byte and widens as it meets larger characters.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_valid<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let largest = if bytes.is_ascii() { 0 } else { bytes.iter().copied().max().unwrap_or(0) };
-    // SAFETY, for all four: the last argument is the largest character that the type can hold.
+    // SAFETY, for all four: the last argument is the largest character that the type can store.
     unsafe {
         match largest {
             ..0x80 => fill::<u8>(py, bytes, bytes.len(), 0x7F, |bytes, units| {
-                units.write_copy_of_slice(bytes);
+                write_copy(units, bytes);
                 true
             }),
             // Characters below U+0100.
             0x80..0xC4 => fill::<u8>(py, bytes, characters(bytes), 0xFF, decode_units),
-            // Below U+10000, and one at least that is not below U+0100.
+            // Characters below U+10000, at least one of them not below U+0100.
             0xC4..0xF0 => fill::<u16>(py, bytes, characters(bytes), 0xFFFF, decode_units),
             0xF0.. => fill::<u32>(py, bytes, characters(bytes), 0x10_FFFF, decode_units),
         }
@@ -68,8 +68,8 @@ fn decode_valid<'py>(_: Python<'py>, _: &[u8]) -> PyResult<Option<Bound<'py, PyA
     Ok(None)
 }
 
-/// A new `str` of `length` characters up to `largest`, written by `write`; `None` if that returns
-/// `false`. When it returns `true` it has written all of them.
+/// Returns a new `str` of `length` characters up to `largest`, written by `write`; `None` if that
+/// returns `false`. When it returns `true`, it has written all of them.
 ///
 /// # Safety
 /// A `str` whose largest character is `largest` stores its characters as `T`.
@@ -83,7 +83,7 @@ unsafe fn fill<'py, T>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     // SAFETY: attached; the call returns a new reference, or null with an exception set. Nobody
     // else has seen the new object, whose characters are `length` values of `T` (the caller's
-    // promise), not yet initialised; it is dropped unless they all are.
+    // promise), not yet initialized; it is dropped unless they all are.
     unsafe {
         let text = ffi::PyUnicode_New(ffi::Py_ssize_t::try_from(length)?, largest);
         let text = Bound::from_owned_ptr_or_err(py, text)?;
@@ -94,15 +94,15 @@ unsafe fn fill<'py, T>(
     }
 }
 
-/// How many bytes begin a character.
+/// Returns the number of characters: of bytes that begin one.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn characters(bytes: &[u8]) -> usize {
     let begins = |&byte: &u8| u8::from(byte.cast_signed() >= -0x40);
-    // In blocks whose sum fits into a byte, which is what vectors add fastest.
+    // In blocks whose sum fits in a byte, which vectors add fastest.
     bytes.chunks(128).map(|block| usize::from(block.iter().map(begins).sum::<u8>())).sum()
 }
 
-/// What the characters of a `str` are stored as.
+/// The integer type in which a `str` stores its characters.
 #[cfg(not(any(PyPy, GraalPy)))]
 trait Unit: From<u8> {
     fn new(character: u32) -> Self;
@@ -120,8 +120,8 @@ macro_rules! unit {
 #[cfg(not(any(PyPy, GraalPy)))]
 unit!(u8, u16, u32);
 
-/// Writes the characters of `bytes` to `units`; `false` if `bytes` are not UTF-8, or not of as
-/// many characters as there are units. They must fit into the units.
+/// Writes the characters of `bytes` to `units`. Returns `false` if `bytes` are not UTF-8, or do not
+/// have as many characters as there are units. The characters must fit in the units.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
     let mut rest = bytes;
@@ -134,7 +134,7 @@ fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
             rest = &rest[count..];
             continue;
         }
-        // Characters of three bytes come in runs. The last byte that is read is not looked at.
+        // Three-byte characters come in runs. The last byte read is not used.
         while let Some(block) = rest.first_chunk::<4>()
             && let block = u32::from_le_bytes(*block)
             && block & 0x00C0_C0F0 == 0x0080_80E0
@@ -159,8 +159,8 @@ fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
     at == units.len()
 }
 
-/// Writes what `bytes` begin with as if each were a character, and returns how many of them are:
-/// those before the first that is not ASCII. `None` if there are less than a block of them.
+/// Writes the beginning of `bytes` as if it were ASCII, and returns the number of characters before
+/// the first that is not. `None` if `bytes` are shorter than a block.
 #[cfg(not(any(PyPy, GraalPy)))]
 #[inline(always)]
 fn widen_ascii<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> Option<usize> {
@@ -174,7 +174,7 @@ fn widen_ascii<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> Option<us
     Some(others.trailing_zeros() as usize / 8)
 }
 
-/// The first character and its number of bytes; `None` if it is not UTF-8.
+/// Decodes the first character, and returns it and its number of bytes; `None` if it is not UTF-8.
 #[cfg(not(any(PyPy, GraalPy)))]
 #[inline(always)]
 fn character(bytes: &[u8]) -> Option<(u32, usize)> {

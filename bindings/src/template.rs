@@ -1,4 +1,4 @@
-//! Chat templates for `bpe_engine.prompt`: what goes into them, and what comes out.
+//! Copies the variables of chat templates, and collects their output, for `bpe_engine.prompt`.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -10,9 +10,9 @@ use crate::objects::push;
 
 /// Copies data that a caller gives to a template.
 ///
-/// Dicts, lists, strings, numbers, bools and None are copied here, as long as they are exactly that
-/// and no subclass. `other` is called for everything else. Returns the copy, and how many
-/// characters its strings have, those that `other` copied aside.
+/// Copies instances of dict, list, str, int, float, bool and None, but not of their subclasses, and
+/// calls `other` for everything else. Returns the copy, and the number of characters in its strings
+/// without those that `other` copied.
 #[pyfunction]
 pub fn copy_plain<'py>(
     value: &Bound<'py, PyAny>,
@@ -29,7 +29,7 @@ struct Copier<'a, 'py> {
 }
 
 impl<'py> Copier<'_, 'py> {
-    /// The value itself where it cannot change, or a copy.
+    /// Returns the value itself if it is immutable, or a copy.
     fn copy(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if self.is_scalar(value)? {
             return Ok(value.clone());
@@ -43,7 +43,7 @@ impl<'py> Copier<'_, 'py> {
             return Ok(PyList::new(value.py(), items)?.into_any());
         };
         let _depth = Depth::enter(value.py())?;
-        // Nobody else has the copy: it does not change while it is walked over.
+        // Nobody else has the copy, so it does not change during iteration.
         let copy = dict.copy()?;
         let before = self.characters;
         let mut changed = Vec::new();
@@ -63,7 +63,7 @@ impl<'py> Copier<'_, 'py> {
         Ok(copy.into_any())
     }
 
-    /// A copy of a dict whose keys are not all strings, and which nobody else has.
+    /// Copies a dict whose keys are not all strings, and which nobody else has.
     fn copy_items(&mut self, dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let copy = PyDict::new(dict.py());
         for (key, item) in dict {
@@ -72,7 +72,7 @@ impl<'py> Copier<'_, 'py> {
         Ok(copy.into_any())
     }
 
-    /// Whether it is an immutable value of one of Python's own types. Counts its characters.
+    /// Returns true for an immutable value of a built-in type, and counts its characters.
     fn is_scalar(&mut self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
         if value.is_exact_instance_of::<PyString>() {
             self.characters += length(value)?;
@@ -85,7 +85,7 @@ impl<'py> Copier<'_, 'py> {
     }
 }
 
-/// One level of nesting: a RecursionError where there are too many.
+/// One level of nesting. Too many raise RecursionError.
 struct Depth;
 
 impl Depth {
@@ -106,15 +106,18 @@ impl Drop for Depth {
     }
 }
 
-/// The segments of what a template puts out: strings, and tuples of values that `+` joins.
+/// Collects the output of a template, which is strings, tuples of summands and turns, into segments.
 ///
-/// A string of the type `traced` has in `_runs` the lengths and flags of its parts: bit 0 for what
-/// is trusted, bit 1 for what stands in a `{% generation %}` block, and above these the number,
-/// from 1 on, of the one of `given` that it comes from. Other strings have no flag. `add` makes the
-/// sum of a tuple of which not all are strings. Neighbours with the same flags make one segment of
-/// the type `segment`, a named tuple of six, with the labels of the one that was given. What is left
-/// whole of a special token is a segment of its own. Returns None when there are more than `limit`
-/// characters.
+/// The `_runs` of a string of the type `traced` are the lengths and flags of its parts: bit 0 for
+/// trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
+/// the item of `given` that it comes from, and above that the first of its characters there. Other
+/// strings have no flags. `add` sums a tuple that has other values than strings. An int is the item
+/// of `turns` that the text of the template belongs to from there on.
+///
+/// Items of `given` are pairs of a segment of the caller or None, and an origin or None. Neighbors
+/// that continue each other become one segment of the type `segment`, a named tuple of eight, with
+/// the labels of the item of `given`. A special token that is still whole becomes a segment of its
+/// own. Returns None for more than `limit` characters.
 #[pyfunction]
 pub fn collect_segments<'py>(
     output: &Bound<'py, PyIterator>,
@@ -122,11 +125,16 @@ pub fn collect_segments<'py>(
     add: &Bound<'py, PyAny>,
     segment: &Bound<'py, PyType>,
     given: &Bound<'py, PyList>,
+    turns: &Bound<'py, PyList>,
     limit: usize,
 ) -> PyResult<Option<Bound<'py, PyList>>> {
-    let mut collector = Collector::new(traced, segment, read_given(given)?)?;
+    let mut collector = Collector::new(traced, segment, read_given(given)?, turns)?;
     for item in output {
         let item = item?;
+        if let Ok(turn) = item.cast_exact::<PyInt>() {
+            collector.enter(turns.get_item(turn.extract()?)?)?;
+            continue;
+        }
         match item.cast_exact::<PyTuple>() {
             Ok(parts) if parts.iter_borrowed().all(|part| collector.is_text(&part)) => {
                 for part in parts.iter_borrowed() {
@@ -144,29 +152,41 @@ pub fn collect_segments<'py>(
     Ok(Some(collector.segments))
 }
 
-const TRUSTED: u32 = 1;
-const GENERATED: u32 = 2;
+const TRUSTED: u64 = 1;
+const GENERATED: u64 = 2;
 const GIVEN_SHIFT: u32 = 2;
+const START_SHIFT: u32 = 32;
+/// The start of text whose characters are not one by one those of its origin.
+const NOWHERE: u64 = (1 << 31) - 1;
 
-/// A segment that the caller gave.
+/// A value that the caller gave.
 struct Given<'py> {
+    origin: Bound<'py, PyAny>,
     role: Bound<'py, PyAny>,
     source: Bound<'py, PyAny>,
     /// The name and the names of a special token.
     special: Option<[Bound<'py, PyAny>; 2]>,
-    is_labelled: bool,
+    is_labeled: bool,
 }
 
 fn read_given<'py>(given: &Bound<'py, PyList>) -> PyResult<Vec<Given<'py>>> {
     let mut result = Vec::new();
-    for segment in given {
+    for pair in given {
+        let (segment, origin) = pair.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
+        let none = given.py().None().into_bound(given.py());
+        if segment.is_none() {
+            let (role, source) = (none.clone(), none);
+            let given_value = Given { origin, role, source, special: None, is_labeled: false };
+            push(given.py(), &mut result, given_value)?;
+            continue;
+        }
         let segment = segment.cast_into::<PyTuple>()?;
         let item = |place| segment.get_item(place);
         let (role, source) = (item(2)?, item(3)?);
-        let is_labelled = !role.is_none() || !source.is_none();
+        let is_labeled = !role.is_none() || !source.is_none();
         let is_special = item(4)?.eq(interned!(segment.py(), "special"))?;
         let special = if is_special { Some([item(0)?, item(1)?]) } else { None };
-        push(given.py(), &mut result, Given { role, source, special, is_labelled })?;
+        push(given.py(), &mut result, Given { origin, role, source, special, is_labeled })?;
     }
     Ok(result)
 }
@@ -176,17 +196,21 @@ struct Collector<'a, 'py> {
     segment: &'a Bound<'py, PyType>,
     segments: Bound<'py, PyList>,
     given: Vec<Given<'py>>,
-    /// The flags and the text, in parts, of the segment that is being put together.
-    flags: u32,
+    /// The flags of the first text of the open segment, those of a text that continues it, and its
+    /// texts.
+    flags: u64,
+    next: u64,
     texts: Bound<'py, PyList>,
-    /// What all segments have.
+    /// Values for all segments.
     kind: Bound<'py, PyAny>,
     special: Bound<'py, PyAny>,
     ids: Bound<'py, PyAny>,
-    /// What some segments have.
+    /// Values for some segments.
     none: Bound<'py, PyAny>,
     template: Bound<'py, PyAny>,
     assistant: Bound<'py, PyAny>,
+    /// The origin of the text of the template.
+    turn: Bound<'py, PyAny>,
     characters: usize,
 }
 
@@ -195,6 +219,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         traced: &'a Bound<'py, PyType>,
         segment: &'a Bound<'py, PyType>,
         given: Vec<Given<'py>>,
+        turns: &Bound<'py, PyList>,
     ) -> PyResult<Self> {
         if !segment.is_subclass_of::<PyTuple>()? {
             return Err(PyTypeError::new_err("segments must be tuples"));
@@ -206,6 +231,7 @@ impl<'a, 'py> Collector<'a, 'py> {
             segments: PyList::empty(py),
             given,
             flags: 0,
+            next: 0,
             texts: PyList::empty(py),
             kind: interned!(py, "text").clone().into_any(),
             special: interned!(py, "special").clone().into_any(),
@@ -213,6 +239,7 @@ impl<'a, 'py> Collector<'a, 'py> {
             none: py.None().into_bound(py),
             template: interned!(py, "template").clone().into_any(),
             assistant: interned!(py, "assistant").clone().into_any(),
+            turn: turns.get_item(0)?,
             characters: 0,
         })
     }
@@ -228,58 +255,76 @@ impl<'a, 'py> Collector<'a, 'py> {
         }
         let runs = part.getattr(interned!(part.py(), "_runs"))?.cast_into::<PyTuple>()?;
         if runs.len() == 1 {
-            let (_, flags) = runs.get_borrowed_item(0)?.extract::<(usize, u32)>()?;
+            let (_, flags) = runs.get_borrowed_item(0)?.extract::<(usize, u64)>()?;
             return self.push(flags, part);
         }
         let mut start = 0;
         for run in runs.iter_borrowed() {
-            let (length, flags) = run.extract::<(usize, u32)>()?;
+            let (length, flags) = run.extract::<(usize, u64)>()?;
             self.push(flags, &substring(part, start, start + length)?)?;
             start += length;
         }
         Ok(())
     }
 
-    fn push(&mut self, flags: u32, text: &Bound<'py, PyAny>) -> PyResult<()> {
+    /// Text of the template belongs to this turn from here on.
+    fn enter(&mut self, turn: Bound<'py, PyAny>) -> PyResult<()> {
+        if !turn.is(&self.turn) {
+            self.close()?;
+            self.turn = turn;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, flags: u64, text: &Bound<'py, PyAny>) -> PyResult<()> {
         if flags >> GIVEN_SHIFT != 0 {
             return self.push_given(flags, text);
         }
-        if flags != self.flags {
+        self.extend(flags, text)
+    }
+
+    /// Adds text to the open segment if it continues that, and to a new one if it does not.
+    fn extend(&mut self, flags: u64, text: &Bound<'py, PyAny>) -> PyResult<()> {
+        if flags != self.next {
             self.close()?;
             self.flags = flags;
+        }
+        self.next = flags;
+        if flags >> GIVEN_SHIFT != 0 && flags >> START_SHIFT != NOWHERE {
+            self.next += u64::try_from(length(text)?)? << START_SHIFT;
         }
         self.texts.append(text)
     }
 
-    /// The same for text that comes from a segment.
-    fn push_given(&mut self, mut flags: u32, text: &Bound<'py, PyAny>) -> PyResult<()> {
+    /// Adds text that comes from a segment of the caller.
+    fn push_given(&mut self, mut flags: u64, text: &Bound<'py, PyAny>) -> PyResult<()> {
         let given = self.given(flags).ok_or_else(|| PyValueError::new_err("no such segment"))?;
         let mut special = None;
         if let Some([name, names]) = &given.special {
-            // Nothing but the text says whether something was taken away from it.
+            // Only the text shows whether something was removed from it.
             if text.eq(name)? {
                 special = Some([name.clone(), names.clone()]);
-            } else if !given.is_labelled {
+            } else if !given.is_labeled && given.origin.is_none() {
                 flags &= TRUSTED | GENERATED;
             }
         }
-        if flags != self.flags || special.is_some() {
-            self.close()?;
-            self.flags = flags;
-        }
-        let Some([name, names]) = special else { return self.texts.append(text) };
+        let Some([name, names]) = special else { return self.extend(flags, text) };
+        self.close()?;
+        self.flags = flags;
         self.append([name, names], &self.special)?;
-        // What follows is no part of it.
+        // The text after it is not part of it.
         self.flags = 0;
+        self.next = 0;
         Ok(())
     }
 
-    fn given(&self, flags: u32) -> Option<&Given<'py>> {
-        self.given.get(usize::try_from(flags >> GIVEN_SHIFT).ok()?.checked_sub(1)?)
+    fn given(&self, flags: u64) -> Option<&Given<'py>> {
+        let number = (flags >> GIVEN_SHIFT) & ((1 << (START_SHIFT - GIVEN_SHIFT)) - 1);
+        self.given.get(usize::try_from(number).ok()?.checked_sub(1)?)
     }
 
-    /// Adds the segment that was being put together. One without text has kept its neighbours
-    /// apart, and is not needed any more.
+    /// Closes the open segment. A segment without text only separated its neighbors, and is
+    /// dropped.
     fn close(&mut self) -> PyResult<()> {
         let py = self.segments.py();
         // SAFETY: attached; both objects are live. The call returns a new reference to a `str`, or
@@ -298,7 +343,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.append([text, trust], &self.kind)
     }
 
-    /// Adds a segment with this text, what is special in it, and the labels of the flags.
+    /// Adds a segment with this text, its trust, and the labels of the flags.
     fn append(
         &self,
         [text, trust]: [Bound<'py, PyAny>; 2],
@@ -313,12 +358,22 @@ impl<'a, 'py> Collector<'a, 'py> {
         if role.is_none() && self.flags & GENERATED != 0 {
             role = &self.assistant;
         }
-        let items = [text, trust, role.clone(), source.clone(), kind.clone(), self.ids.clone()];
+        let (role, source) = (role.clone(), source.clone());
+        let (kind, ids) = (kind.clone(), self.ids.clone());
+        let start = self.flags >> START_SHIFT;
+        let (origin, start) = match given {
+            Some(given) if !given.origin.is_none() && start != NOWHERE => {
+                (given.origin.clone(), start.into_pyobject(self.segments.py())?.into_any())
+            }
+            Some(given) if !given.origin.is_none() => (given.origin.clone(), self.none.clone()),
+            _ => (self.turn.clone(), self.none.clone()),
+        };
+        let items = [text, trust, role, source, kind, ids, origin, start];
         self.segments.append(new_tuple(self.segment, items)?)
     }
 }
 
-/// An instance of `kind`, a subclass of `tuple`, with these items.
+/// Makes an instance of `kind`, a subclass of `tuple`, with these items.
 fn new_tuple<'py, const N: usize>(
     kind: &Bound<'py, PyType>,
     items: [Bound<'py, PyAny>; N],
@@ -338,15 +393,15 @@ fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// How many characters a `str` has; a TypeError if it is none.
+/// Returns the number of characters of a `str`, or a TypeError for other values.
 fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
     // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
-    // it is no `str`.
+    // it is not a `str`.
     let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
     usize::try_from(length).map_err(|_| PyErr::fetch(text.py()))
 }
 
-/// A part of a `str`, which may be a subclass, as a plain `str`.
+/// Returns a part of a `str` or an instance of a subclass, as a plain `str`.
 fn substring<'py>(
     text: &Bound<'py, PyAny>,
     start: usize,

@@ -1,8 +1,9 @@
-//! A Python `str` as UTF-8. Every path that takes text comes through [`read`].
+//! Reads a Python `str` as UTF-8. All text that Python passes in goes through [`read`].
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use bpe_core::char_boundary;
 use bpe_core::code_points::CodePoints;
 use bpe_core::offsets::Characters;
 use pyo3::exceptions::PyTypeError;
@@ -13,28 +14,28 @@ use pyo3::types::string::PyStringData;
 
 use crate::buffer_pool;
 
-/// What a `str` holds. May be read on any thread, whoever holds the interpreter.
+/// The contents of a `str`. May be read on any thread, without the interpreter.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
-    /// There as UTF-8 already.
+    /// Stored as UTF-8.
     Utf8(&'a str),
-    /// Not there as UTF-8. The interpreter could make it, but holds on to it for as long as the
-    /// `str` lives, and takes fresh memory every time.
+    /// Not stored as UTF-8. The interpreter could convert it, but would keep the result for the
+    /// life of the `str`, and allocate new memory every time.
     CodePoints(CodePoints<'a>),
 }
 
-/// The text of a `str`.
+/// Returns the text of a `str`.
 pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Text<'a>> {
     let text = cast(text)?;
-    // SAFETY: attached, and `text` is a live `str`. Its memory stays as it is while somebody
-    // holds a reference: a `str` with more than one owner never changes. How it is stored is
-    // told by bit fields, which compilers lay out; tests read strings stored in every way.
+    // SAFETY: attached, and `text` is a live `str`, which does not change while it has more than
+    // one owner. Its kind is in bit fields, whose layout depends on the compiler; tests read strings
+    // of every kind.
     let stored = unsafe { text.data()? };
     if let PyStringData::Ucs1(units) = stored {
-        // SAFETY: a `str` begins with such a header, so the end of it is in or behind the object.
-        let behind = unsafe { text.as_ptr().byte_add(size_of::<ffi::PyASCIIObject>()) };
-        // Characters directly behind this header, which is the short one, are ASCII.
-        if units.as_ptr() == behind.cast_const().cast() {
+        // SAFETY: a `str` begins with this header, whose end is inside or at the end of the object.
+        let end = unsafe { text.as_ptr().byte_add(size_of::<ffi::PyASCIIObject>()) };
+        // Only ASCII characters directly follow this header, which is the short one.
+        if units.as_ptr() == end.cast_const().cast() {
             // SAFETY: ASCII is UTF-8.
             return Ok(Text::Utf8(unsafe { str::from_utf8_unchecked(units) }));
         }
@@ -49,13 +50,13 @@ pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Text<'a>> {
     })
 }
 
-/// The UTF-8 of a `str` that somebody asked the interpreter for before. Not for ASCII with the
-/// short header.
+/// Returns the UTF-8 that the interpreter has cached for a `str`. Not for ASCII with the short
+/// header.
 fn kept_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<&'a str> {
     let header: *mut ffi::PyCompactUnicodeObject = text.as_ptr().cast();
     // SAFETY: attached, and a live `str` that is not ASCII with the short header begins with
-    // this one. What `utf8` points to stays until the `str` is freed, and its length is written
-    // before it; another thread may be just doing that if there is no GIL.
+    // this one. The memory of `utf8` lives as long as the `str`, and its length is written before
+    // it; without the GIL, another thread may be writing them.
     unsafe {
         let utf8 = AtomicPtr::from_ptr(&raw mut (*header).utf8).load(Ordering::Acquire);
         if utf8.is_null() {
@@ -67,7 +68,7 @@ fn kept_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<&'a str> {
 }
 
 impl<'a> Text<'a> {
-    /// How many bytes or code points: a measure of the work.
+    /// Returns the number of bytes or code points, a measure of the work.
     pub fn size(self) -> usize {
         match self {
             Self::Utf8(text) => text.len(),
@@ -75,7 +76,28 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The first and the last code point, if one of the text's may be a surrogate.
+    /// Returns a part with the first `size` bytes or code points, or a few less.
+    pub fn first(self, size: usize) -> Self {
+        match self {
+            Self::Utf8(text) => Self::Utf8(&text[..char_boundary::floor(text, size)]),
+            Self::CodePoints(code_points) => {
+                Self::CodePoints(code_points.part(0..size.min(code_points.len())))
+            }
+        }
+    }
+
+    /// Returns a part with the last `size` bytes or code points, or a few less.
+    pub fn last(self, size: usize) -> Self {
+        let start = self.size().saturating_sub(size);
+        match self {
+            Self::Utf8(text) => Self::Utf8(&text[char_boundary::ceil(text, start)..]),
+            Self::CodePoints(code_points) => {
+                Self::CodePoints(code_points.part(start..code_points.len()))
+            }
+        }
+    }
+
+    /// Returns the first and the last code point, if the text may contain surrogates.
     pub fn ends(self) -> Option<(u32, u32)> {
         match self {
             Self::CodePoints(CodePoints::Ucs2(units)) => {
@@ -86,7 +108,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text as UTF-8. Surrogates, which UTF-8 cannot hold, are repaired as by
+    /// Returns the text as UTF-8. Surrogates, which UTF-8 cannot represent, are repaired as by
     /// `text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")`: valid pairs are
     /// joined, lone ones become U+FFFD.
     pub fn utf8(self) -> bpe_core::Result<Utf8<'a>> {
@@ -95,8 +117,8 @@ impl<'a> Text<'a> {
             Self::CodePoints(code_points) => {
                 let buffer = buffer_pool::TEXT.borrow(code_points.likely_utf8_length());
                 let mut text = String::from_utf8(buffer).unwrap_or_default();
-                let is_repaired = code_points.append_to(&mut text)?;
-                Utf8::Made { text, is_repaired }
+                let repaired = code_points.append_to(&mut text)?.then_some(code_points);
+                Utf8::Made { text, repaired }
             }
         })
     }
@@ -106,14 +128,11 @@ impl<'a> Text<'a> {
 #[derive(Debug)]
 pub enum Utf8<'a> {
     Borrowed(&'a str),
-    Made { text: String, is_repaired: bool },
-}
-
-impl Utf8<'_> {
-    /// Whether there were surrogates.
-    fn is_repaired(&self) -> bool {
-        matches!(self, Self::Made { is_repaired: true, .. })
-    }
+    Made {
+        text: String,
+        /// The code points, if they contain surrogates.
+        repaired: Option<CodePoints<'a>>,
+    },
 }
 
 impl Deref for Utf8<'_> {
@@ -135,19 +154,19 @@ impl Drop for Utf8<'_> {
     }
 }
 
-/// Turns byte spans of `utf8`, the UTF-8 of a `str`, into character spans of the `str`. Starts and
+/// Converts byte spans of `utf8`, the UTF-8 of a `str`, to character spans of the `str`. Starts and
 /// ends must each ascend.
 pub struct CharacterSpans<'a> {
     starts: Characters<'a>,
     ends: Characters<'a>,
-    /// The characters, by index, that are two surrogates in the `str`.
+    /// The indices of characters that are two surrogates in the `str`.
     pairs: Vec<usize>,
 }
 
 impl<'a> CharacterSpans<'a> {
-    pub fn new(text: &Bound<'_, PyAny>, utf8: &'a Utf8<'_>) -> PyResult<Self> {
-        let pairs = joined_pairs(text, utf8)?;
-        Ok(Self { starts: Characters::new(utf8), ends: Characters::new(utf8), pairs })
+    pub fn new(utf8: &'a Utf8<'_>) -> Self {
+        let pairs = joined_pairs(utf8);
+        Self { starts: Characters::new(utf8), ends: Characters::new(utf8), pairs }
     }
 
     pub fn next(&mut self, span: Range<usize>) -> (usize, usize) {
@@ -160,22 +179,18 @@ impl<'a> CharacterSpans<'a> {
     }
 }
 
-/// The characters of `utf8`, by index, that stand for two surrogates of `text`.
-fn joined_pairs(text: &Bound<'_, PyAny>, utf8: &Utf8<'_>) -> PyResult<Vec<usize>> {
-    if !utf8.is_repaired() {
-        return Ok(Vec::new());
-    }
-    // An astral character of the repaired text was either the same one before, or a pair.
+/// Returns the indices of characters of `utf8` that are two surrogates in the `str`.
+fn joined_pairs(utf8: &Utf8<'_>) -> Vec<usize> {
     let mut pairs = Vec::new();
-    let mut characters = cast(text)?.try_iter()?;
-    for (index, character) in utf8.chars().enumerate() {
-        let Some(original) = characters.next().transpose()? else { break };
-        if character.len_utf16() == 2 && original.cast::<PyString>()?.to_str().is_err() {
-            pairs.push(index);
-            characters.next();
+    if let Utf8::Made { text, repaired: Some(code_points) } = utf8 {
+        for (index, character) in text.chars().enumerate() {
+            let original = code_points.get(index + pairs.len());
+            if original != u32::from(character) && character != char::REPLACEMENT_CHARACTER {
+                pairs.push(index);
+            }
         }
     }
-    Ok(pairs)
+    pairs
 }
 
 fn cast<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {

@@ -1,4 +1,4 @@
-//! Counting the pieces of texts, and training on the counts.
+//! Counts the pieces of texts, and trains on the counts.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bpe_core::polling::poll;
 use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties, Trained};
+use bpe_core::train::count_files::{CountWriter, MergedCounts, write_table};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
-use bpe_core::train::runs::{self, MergedRuns, RunWriter};
 use bpe_core::{Normalization, SpecialTokens, Splitter};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,24 +21,24 @@ use crate::errors::OrRaise;
 use crate::gil;
 use crate::progress::ProgressReporter;
 
-/// How often each piece of some texts occurs.
+/// Counts of the pieces of texts.
 ///
 /// `pattern` cuts text into pieces; the names in `special_tokens` are cut out before, and are in
-/// no piece; `nfc` says that text is normalized first. Several threads may count at once, each
-/// into a table of its own.
+/// no piece; with `nfc`, text is normalized first. Several threads may count at once, each into a
+/// table of its own.
 #[pyclass(module = "bpe_engine._core", frozen)]
 pub struct PieceCounts {
     /// Boxed: Python gives objects less alignment than it may need.
     counter: Box<PieceCounter>,
-    /// Those that no thread works on.
+    /// The tables that no thread is using.
     tables: Mutex<Vec<PieceTable>>,
-    /// Bytes of the others, when they were taken.
+    /// The bytes of tables in use, when they were taken.
     taken: AtomicUsize,
 }
 
 impl PieceCounts {
-    /// Locked by threads that hold the interpreter only: none has it locked when a process forks.
-    /// A panic leaves a table in order, so its lock is never lost.
+    /// Only threads that hold the interpreter lock it, so it is never locked when a process forks.
+    /// A panic leaves tables valid: a poisoned lock is used as it is.
     fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<PieceTable>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,7 +61,7 @@ impl PieceCounts {
         result
     }
 
-    /// Runs `work` on all counts in one table, which stay, without the interpreter.
+    /// Runs `work` on all counts in one table, without the interpreter, and keeps them.
     fn with_whole<T: Send>(
         &self,
         py: Python<'_>,
@@ -74,19 +74,19 @@ impl PieceCounts {
             tables.push(whole);
             result
         });
-        // Whatever ended the work, nothing that was counted is lost.
+        // No counts are lost, however the work ended.
         self.lock(py).append(&mut tables);
         result?.or_raise(py)
     }
 
-    /// Takes all counts away, in one table.
+    /// Removes all counts, and returns them in one table.
     fn take(&self, py: Python<'_>) -> PyResult<PieceTable> {
         self.with_whole(py, |whole| Ok(std::mem::take(whole)))
     }
 }
 
-/// Takes tables away and adds them up. If that is interrupted, they hold what was counted; if there
-/// is no memory for the sum, nothing: no counts are better than a part of them.
+/// Adds up tables and removes them. If interrupted, they keep all counts; if memory runs out, they
+/// keep none: no counts are better than a part of them.
 fn add_up(tables: &mut Vec<PieceTable>) -> bpe_core::Result<PieceTable> {
     tables.sort_by_key(PieceTable::len);
     let mut whole = tables.pop().unwrap_or_default();
@@ -117,7 +117,7 @@ impl PieceCounts {
         Ok(Self { counter, tables: Mutex::default(), taken: AtomicUsize::new(0) })
     }
 
-    /// Counts the pieces of texts, each on its own: how many bytes the texts have as UTF-8.
+    /// Counts the pieces of texts, each on its own. Returns the bytes of the texts as UTF-8.
     fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<usize> {
         let counted = self.with_table(py, |table| {
             texts.iter().try_for_each(|text| self.counter.count(text, table))
@@ -130,7 +130,7 @@ impl PieceCounts {
     fn add(&self, py: Python<'_>, pieces: Vec<PyBackedBytes>, counts: Vec<u64>) -> PyResult<()> {
         if pieces.len() != counts.len() {
             return Err(PyValueError::new_err(format!(
-                "there are {} pieces and {} counts; give as many of both",
+                "got {} pieces and {} counts; give the same number of both",
                 pieces.len(),
                 counts.len()
             )));
@@ -142,20 +142,20 @@ impl PieceCounts {
         added.or_raise(py)
     }
 
-    /// Bytes of memory in use; of tables that a thread works on, what they had before.
+    /// Returns the bytes of memory in use; for tables that a thread is using, the bytes they had
+    /// before.
     fn memory(&self, py: Python<'_>) -> usize {
         let tables = self.lock(py);
         let taken = self.taken.load(Ordering::Relaxed);
         tables.iter().map(PieceTable::memory).sum::<usize>() + taken
     }
 
-    /// Bytes of memory that training on all counts takes, at most, but for pairs and tokens.
+    /// Returns the most bytes of memory for training on all counts, without pairs and tokens.
     fn training_memory(&self, py: Python<'_>) -> PyResult<usize> {
         self.with_whole(py, |table| Ok(bpe::memory(table)))
     }
 
-    /// `(distinct pieces, how often they occur together, their bytes together, their characters
-    /// together)`.
+    /// Returns `(distinct pieces, their occurrences, their bytes, their characters)`.
     fn totals(&self, py: Python<'_>) -> PyResult<(usize, u64, u64, u64)> {
         self.with_whole(py, |table| {
             let (mut occurrences, mut bytes, mut characters) = (0u64, 0u64, 0u64);
@@ -169,31 +169,26 @@ impl PieceCounts {
         })
     }
 
-    /// Forgets the pieces that occur less than `least` times: how many, and how often they
+    /// Removes pieces that occur less than `least` times. Returns their number, and how often they
     /// occurred together.
     fn drop_rare(&self, py: Python<'_>, least: u64) -> PyResult<(usize, u64)> {
         self.with_whole(py, |table| table.drop_rare(least))
     }
 
-    /// Writes all counts to a file; see `CountReader`.
-    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    /// Moves all counts to a sorted file, which `CountReader` reads.
+    fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let written = self.with_whole(py, |table| {
             let order = table.by_bytes()?;
-            Ok(runs::write_table(table, &order, &path))
+            Ok(write_table(table, &order, &path))
         })?;
-        Ok(written?)
-    }
-
-    /// Moves all counts to a file.
-    fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.write(py, path)?;
+        written?;
         self.lock(py).clear();
         Ok(())
     }
 
-    /// Adds the sums of files of counts, but for pieces whose sum is below `least`. Stops when
-    /// training on the counts needs more than `most_memory` bytes. How many pieces were left out,
-    /// how often they occurred together, and whether memory was enough.
+    /// Adds the merged counts of files. Leaves out pieces that occur less than `least` times, and
+    /// stops when training on the counts needs more than `most_memory` bytes. Returns the number
+    /// of pieces left out, how often they occurred together, and whether memory was enough.
     #[pyo3(signature = (paths, least=1, most_memory=None))]
     fn read(
         &self,
@@ -205,7 +200,7 @@ impl PieceCounts {
         let read = self.with_whole(py, |table| {
             let (mut pieces, mut occurrences) = (0, 0u64);
             let mut read = || -> io::Result<bpe_core::Result<bool>> {
-                let mut merged = MergedRuns::open(&paths)?;
+                let mut merged = MergedCounts::open(&paths)?;
                 while let Some((piece, count)) = merged.next_piece()? {
                     if count < least {
                         pieces += 1;
@@ -228,25 +223,25 @@ impl PieceCounts {
     }
 }
 
-/// Reads files of counts, adding up those of the same piece, in the order of bytes.
+/// Reads files of counts: each piece once, with the sum of its counts, in byte order.
 #[pyclass(module = "bpe_engine._core", frozen)]
 pub struct CountReader {
-    runs: Mutex<MergedRuns>,
+    merged: Mutex<MergedCounts>,
 }
 
 #[pymethods]
 impl CountReader {
     #[new]
     fn new(paths: Vec<PathBuf>) -> PyResult<Self> {
-        Ok(Self { runs: Mutex::new(MergedRuns::open(&paths)?) })
+        Ok(Self { merged: Mutex::new(MergedCounts::open(&paths)?) })
     }
 
-    /// The next pieces and their counts, `most` at most; none at the end.
+    /// Returns up to `most` pieces and their counts; empty lists at the end.
     fn read<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Bound<'py, PyList>, Vec<u64>)> {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut merged = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
         let (pieces, mut counts) = (PyList::empty(py), Vec::new());
         while counts.len() < most {
-            let Some((piece, count)) = runs.next_piece()? else { break };
+            let Some((piece, count)) = merged.next_piece()? else { break };
             pieces.append(PyBytes::new(py, piece))?;
             counts.push(count);
         }
@@ -254,13 +249,13 @@ impl CountReader {
     }
 }
 
-/// Adds up files of counts in one file.
+/// Merges files of counts into one.
 #[pyfunction]
 pub fn merge_counts(py: Python<'_>, paths: Vec<PathBuf>, output: PathBuf) -> PyResult<()> {
     let merged = gil::detached(py, || -> bpe_core::Result<io::Result<()>> {
         let merge = || -> io::Result<bpe_core::Result<()>> {
-            let mut merged = MergedRuns::open(&paths)?;
-            let mut writer = RunWriter::create(&output)?;
+            let mut merged = MergedCounts::open(&paths)?;
+            let mut writer = CountWriter::create(&output)?;
             while let Some((piece, count)) = merged.next_piece()? {
                 if let Err(interrupted) = poll(64) {
                     return Ok(Err(interrupted));
@@ -286,16 +281,16 @@ fn ties(name: &str) -> PyResult<Ties> {
         "lowest-ids" => Ok(Ties::LowestIds),
         "bytes" => Ok(Ties::Bytes),
         _ => Err(PyValueError::new_err(format!(
-            "there is no rule {name:?} for ties; choose first, lowest-ids or bytes"
+            "unknown rule for ties: {name:?}; choose first, lowest-ids or bytes"
         ))),
     }
 }
 
-/// Learns tokens behind those of `base`, which stand in the order of their ids.
+/// Learns tokens after those of `base`, which are in the order of their ids.
 ///
-/// `corpora` holds counts, which are used up, and what the compression of each is measured by.
-/// Answers with the new tokens; the merges, `(left, right, token, frequency, corpus)` with tokens
-/// by their places behind those of the base; and how many tokens each corpus has.
+/// `corpora` holds counts, which are used up, and the units that compression is measured by.
+/// Returns the new tokens; the merges, `(left, right, token, frequency, corpus)` with tokens by
+/// their places, first those of the base; and the number of tokens of each corpus.
 /// `progress(tokens, tokens wanted)` is called now and then.
 #[pyfunction]
 #[pyo3(signature = (base, corpora, *, tokens, min_frequency=2, tie_rule="lowest-ids", max_token_bytes=None, max_token_words=None, progress=None))]

@@ -1,8 +1,6 @@
-//! Texts cut to a number of tokens.
+//! Methods of `CoreBPE` that truncate and chunk text.
 
-use std::ops::Range;
-
-use bpe_core::Encoding;
+use bpe_core::request::Disallowed;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -11,26 +9,14 @@ use crate::errors::OrRaise;
 use crate::objects::list_of_spans;
 use crate::{gil, text};
 
-impl CoreBpe {
-    /// Spans of the text in characters, from those in bytes that `cut` finds.
-    fn spans(
-        &self,
-        text: &Bound<'_, PyAny>,
-        cut: impl FnOnce(&Encoding, &str) -> bpe_core::Result<Vec<Range<usize>>> + Send,
-    ) -> PyResult<Vec<(usize, usize)>> {
-        let py = text.py();
-        let stored = text::read(text)?;
-        let original = stored.utf8().or_raise(py)?;
-        let spans = gil::run(py, stored.size(), || cut(self.encoding(), &original))?;
-        let mut characters = text::CharacterSpans::new(text, &original)?;
-        Ok(spans.into_iter().map(|span| characters.next(span)).collect())
-    }
-}
+/// How many bytes or code points of a text are read first, beside four for each token.
+const FIRST: usize = 1024;
 
 #[pymethods]
 impl CoreBpe {
-    /// `(start, end)`, in characters, of the longest prefix or suffix of the text that has at most
-    /// `max_tokens` tokens.
+    /// Returns how many characters a prefix or suffix of at most `max_tokens` tokens has.
+    ///
+    /// Reads only as much of the text as is needed, unless it is searched for disallowed names.
     fn truncate(
         &self,
         text: &Bound<'_, PyAny>,
@@ -38,19 +24,36 @@ impl CoreBpe {
         from_left: bool,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
-    ) -> PyResult<(usize, usize)> {
+    ) -> PyResult<usize> {
         let request = self.request(allowed_special, disallowed_special)?;
-        let spans = self.spans(text, |encoding, text| {
-            Ok(vec![if from_left {
-                encoding.truncate_left(text, max_tokens, &request)?..text.len()
-            } else {
-                0..encoding.truncate(text, max_tokens, &request)?
-            }])
-        })?;
-        Ok(spans[0])
+        let (py, encoding) = (text.py(), self.encoding());
+        let all = text::read(text)?;
+        let mut size = match request.disallowed {
+            Disallowed::None => max_tokens.saturating_mul(4).saturating_add(FIRST),
+            _ => all.size(),
+        };
+        loop {
+            let part = if from_left { all.last(size) } else { all.first(size) };
+            let utf8 = part.utf8().or_raise(py)?;
+            let kept = gil::run(py, part.size(), || match from_left {
+                _ if size < all.size() => {
+                    encoding.truncate_part(&utf8, max_tokens, from_left, &request)
+                }
+                false => Ok(Some(0..encoding.truncate(&utf8, max_tokens, &request)?)),
+                true => {
+                    let start = encoding.truncate_left(&utf8, max_tokens, &request)?;
+                    Ok(Some(start..utf8.len()))
+                }
+            })?;
+            if let Some(kept) = kept {
+                let (start, end) = text::CharacterSpans::new(&utf8).next(kept);
+                return Ok(end - start);
+            }
+            size = size.saturating_mul(4);
+        }
     }
 
-    /// `(start, end)`, in characters, of each chunk of the text.
+    /// Returns `(start, end)`, in characters, of each chunk of the text.
     fn chunk<'py>(
         &self,
         text: &Bound<'py, PyAny>,
@@ -60,8 +63,12 @@ impl CoreBpe {
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let request = self.request(allowed_special, disallowed_special)?;
-        let spans =
-            self.spans(text, |encoding, text| encoding.chunk(text, max_tokens, overlap, &request))?;
-        list_of_spans(text.py(), spans.into_iter())
+        let (py, encoding) = (text.py(), self.encoding());
+        let stored = text::read(text)?;
+        let utf8 = stored.utf8().or_raise(py)?;
+        let chunks =
+            gil::run(py, stored.size(), || encoding.chunk(&utf8, max_tokens, overlap, &request))?;
+        let mut characters = text::CharacterSpans::new(&utf8);
+        list_of_spans(py, chunks.into_iter().map(|chunk| characters.next(chunk)))
     }
 }

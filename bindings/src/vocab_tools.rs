@@ -1,10 +1,9 @@
-//! What `vocab_tools` needs of the core: learning, auditing, and merging of bare bytes.
+//! Native functions for `vocab_tools`: learning, auditing, and merging bytes.
 
 use std::collections::HashMap;
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
 use bpe_core::memory::reserve;
-use bpe_core::split::{BATCH, Batch, Piece};
 use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{
     Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
@@ -26,7 +25,7 @@ type PathRow = (Vec<usize>, Vec<usize>, Vec<u32>, bool);
 
 /// Learns the merges that make words one token each; `vocab_tools.learn_merges` explains.
 ///
-/// `ranks` is the base, bytes to id; `words` holds (bytes, frequency). Answers with the merges,
+/// `ranks` is the base, bytes to id; `words` holds (bytes, frequency). Returns the merges,
 /// (left, right, "new" | "in base" | "repeated", frequency, words), and with one path for each
 /// word: (ends of the first pieces, ends of the last pieces, numbers of its merges, whether it
 /// was left out for a character that is cut twice). `progress(words done, words)` is called now
@@ -68,8 +67,8 @@ pub fn learn_merges<'py>(
     Ok((merges.collect(), paths.collect()))
 }
 
-/// The ids at which merging each of `pieces` stops: no splitting, and no look at whether a piece
-/// is a token as a whole. `None` where a byte that is no token is left.
+/// Returns the ids at which merging each of `pieces` stops, without splitting it or looking it up as
+/// a whole; `None` if a byte that is not a token is left.
 #[pyfunction]
 pub fn merge_bytes(
     py: Python<'_>,
@@ -80,8 +79,8 @@ pub fn merge_bytes(
     Ok(py.detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
 }
 
-/// For each token in the order of ids, the ids of the two tokens whose merge makes it last. `None`
-/// for single bytes, and where merging does not reach the token from bytes that are tokens.
+/// Returns, for each token in the order of ids, the ids of the two tokens whose merge makes it last;
+/// `None` for single bytes, and for tokens that merging does not reach from their bytes.
 #[pyfunction]
 pub fn token_splits(
     py: Python<'_>,
@@ -96,10 +95,10 @@ pub fn token_splits(
     Ok(py.detach(|| (0..vocabulary.len() as u32).map(split).collect()))
 }
 
-/// How many tokens each text has, and how often each id comes.
+/// The number of tokens of each text, and of each id.
 type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 
-/// How many tokens each of `texts` has, and how often each id comes: `(id, times)` by ascending id.
+/// Returns the number of tokens of each of `texts`, and of each id as `(id, times)` by ascending id.
 /// Nothing in the texts is special.
 #[pyfunction]
 pub fn count_tokens(py: Python<'_>, core: &CoreBpe, texts: Vec<String>) -> PyResult<TokenCounts> {
@@ -124,48 +123,10 @@ pub fn count_tokens(py: Python<'_>, core: &CoreBpe, texts: Vec<String>) -> PyRes
     counted.or_raise(py)
 }
 
-/// Counts the pieces of texts, each text on its own: `(piece, how often)` in no order. `nfc` says
-/// that text is normalised first.
-#[pyfunction]
-#[pyo3(signature = (pattern, texts, *, nfc=false))]
-pub fn count_pieces(
-    py: Python<'_>,
-    pattern: &str,
-    texts: Vec<String>,
-    nfc: bool,
-) -> PyResult<Vec<(String, u64)>> {
-    let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
-    let counts: bpe_core::Result<_> = gil::detached(py, || {
-        let splitter = Splitter::new(pattern)?;
-        let mut counts: HashMap<String, u64> = HashMap::new();
-        for text in &texts {
-            let text = normalization.apply(text)?;
-            bpe_core::polling::poll(text.len())?;
-            let mut batch: Batch = [Piece::default(); BATCH];
-            let mut pieces = splitter.pieces(&text);
-            loop {
-                let count = pieces.fill(&mut batch)?;
-                if count == 0 {
-                    break;
-                }
-                for piece in &batch[..count] {
-                    let piece = &text[piece.start..piece.end];
-                    match counts.get_mut(piece) {
-                        Some(count) => *count += 1,
-                        None => drop(counts.insert(piece.to_owned(), 1)),
-                    }
-                }
-            }
-        }
-        Ok(counts.into_iter().collect())
-    })?;
-    counts.or_raise(py)
-}
-
 type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
 
-/// The lines of a rank file, sound or not: `(token, id, line number)` of the sound ones, and
-/// `(line number, what is wrong)` of the others. Whether tokens or ids repeat is not looked at.
+/// Parses the lines of a rank file: `(token, id, line number)` of valid ones, and `(line number,
+/// problem)` of the others. Repeated tokens and ids are not checked.
 #[pyfunction]
 pub fn parse_rank_lines<'py>(
     py: Python<'py>,
@@ -185,10 +146,9 @@ pub fn parse_rank_lines<'py>(
 
 /// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.
 ///
-/// Answers with columns, one entry for each token in the order of ids: `ids`; `crosses`; and by
-/// their names `utf8`, `merging`, `whole`, `round_trip`. `nfc` says that text is normalised
-/// first. `merged` and `encoded` map an id to the
-/// ids that came in its place, for the tokens where they differ.
+/// Returns columns, with one entry for each token in the order of ids: `ids`; `crosses`; and by
+/// their names `utf8`, `merging`, `whole`, `round_trip`. With `nfc`, text is normalized first.
+/// `merged` and `encoded` map an id to the ids in its place, for tokens where they differ.
 #[pyfunction]
 #[pyo3(signature = (ranks, pattern, special_tokens, *, nfc=false, progress=None))]
 pub fn audit_tokens<'py>(

@@ -1,14 +1,15 @@
-//! The vocabulary.
+//! Methods of `CoreBPE` that describe its vocabulary.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::core_bpe::CoreBpe;
-use crate::ranks;
+use crate::fingerprint::with_sha256;
+use crate::{errors, ranks};
 
 #[pymethods]
 impl CoreBpe {
-    /// The bytes of every token that is no special token, sorted.
+    /// Returns the bytes of all tokens but the special ones, sorted.
     fn token_byte_values<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let vocabulary = self.encoding().vocabulary();
         let mut tokens: Vec<_> =
@@ -17,18 +18,24 @@ impl CoreBpe {
         tokens.into_iter().map(|token| PyBytes::new(py, token)).collect()
     }
 
-    /// The ranks as `{token bytes: id}`.
+    /// Returns the ranks as `{token bytes: id}`.
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         ranks::to_dict(py, self.encoding().vocabulary())
     }
 
-    /// The largest id of a token that is no special token.
+    /// Returns the fingerprint of the encoding, in hexadecimal.
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
+        let work = |sha256: &mut dyn FnMut(&[u8]) -> _| self.encoding().fingerprint(sha256);
+        with_sha256(py, work, |error| errors::to_python(py, error))
+    }
+
+    /// Returns the largest id, special tokens aside.
     #[getter]
     fn max_rank(&self) -> u32 {
         self.encoding().vocabulary().max_id()
     }
 
-    /// How many tokens there are beside the special tokens.
+    /// Returns the number of tokens, special tokens aside.
     #[getter]
     fn rank_count(&self) -> usize {
         self.encoding().vocabulary().len()

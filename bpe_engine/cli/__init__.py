@@ -1,7 +1,8 @@
-"""The command `bpe-engine`: text to tokens and back, and a look at both.
+"""The command `bpe-engine`: turns text into tokens and back, and shows both.
 
-`app` has the command group and how a run ends, `options` what commands share, `streams` input and
-output, `display` what is drawn on a terminal. Every other module is a command.
+`app` has the command group and the exit status, `options` the shared options, `streams` input and
+output, `printing` the encoding of output, `display` drawing on a terminal, and `tokens` and
+`visible` what it draws. Every other module is a command.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits.
 
-    The status is 0; 1 when the input will not do or the output cannot be written; 2 when the
-    command line will not do; 130 after Ctrl-C; 141 when the reader of the output has gone away.
+    The status is 0; 1 for bad input, or output that cannot be written; 2 for a bad command line;
+    130 after Ctrl-C; 141 when the reader of the output has closed it.
 
     Args:
         arguments: The words after the command's name; by default those of the process.

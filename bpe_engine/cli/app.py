@@ -1,4 +1,4 @@
-"""The group of commands, and how a run ends."""
+"""The group of commands, and the exit status of a run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,25 @@ from typing import NoReturn
 import click
 
 from .. import __version__
+from .group import SuggestingGroup, complete, error_line
+from .printing import escape_unencodable
 
-# Each is a module of this package with a function of that name, in the order of the help.
-_COMMANDS = ("encode", "decode", "count", "show", "split", "encodings")
+# In the order of the help. Each is a module of this package with a function of that name, with _ for -.
+_COMMANDS = (
+    "encode",
+    "decode",
+    "count",
+    "show",
+    "split",
+    "corpus",
+    "check-template",
+    "encodings",
+    "playground",
+)
 
 
-class _Group(click.Group):
-    """Imports a command when it is called for."""
+class _Group(SuggestingGroup):
+    """A group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -26,8 +38,9 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f".{cmd_name}", __package__)
-        command: click.Command = getattr(module, cmd_name)
+        name = cmd_name.replace("-", "_")
+        module = importlib.import_module(f".{name}", __package__)
+        command: click.Command = getattr(module, name)
         return command
 
 
@@ -43,9 +56,10 @@ def cli(ctx: click.Context) -> None:
 
     \b
     bpe-engine count -f report.txt             how many tokens a file has
-    bpe-engine show "Hello, world!"            each token in its own colour
+    bpe-engine show "Hello, world!"            each token in its own color
     bpe-engine encode "Hello, world!"          13225 11 2375 0
     bpe-engine decode 13225 11 2375 0          Hello, world!
+    bpe-engine check-template chat.jinja       whether it keeps earlier turns
     cat notes.md | bpe-engine count -m gpt-4   input from a pipe
 
     Text is taken from the arguments (joined by spaces), from --file, or else from standard
@@ -60,10 +74,13 @@ def cli(ctx: click.Context) -> None:
 
 
 def run(arguments: Sequence[str] | None) -> NoReturn:
-    """`bpe_engine.cli.main`."""
-    # Python has no object for a standard stream that was closed before it started.
+    """See `bpe_engine.cli.main`."""
+    # Python sets a standard stream to None if it was closed at the start.
     if sys.stdout is None:
         sys.exit(_complain("cannot write: standard output is closed", 1))
+    escape_unencodable()
+    if (completed := complete(cli, "bpe-engine")) is not None:
+        sys.exit(completed)
     try:
         # Not `cli.main`: it spreads messages over several lines and hides a closed pipe.
         words = sys.argv[1:] if arguments is None else arguments
@@ -73,16 +90,13 @@ def run(arguments: Sequence[str] | None) -> NoReturn:
         status = 0
     except click.exceptions.Exit as exit:
         status = exit.exit_code
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "bpe-engine"
-        message = error.format_message().rstrip(".")
-        status = _complain(f"{message} (`{where} --help` shows examples)", 2)
     except click.ClickException as error:
-        status = _complain(error.format_message(), error.exit_code)
+        line = error_line("bpe-engine", error).removeprefix("bpe-engine: ")
+        status = _complain(line, error.exit_code)
     except ValueError as error:
         status = _complain(str(error), 1)
     except MemoryError:
-        status = _complain("the input needs more memory than there is", 1)
+        status = _complain("the input needs more memory than is available", 1)
     except (KeyboardInterrupt, click.Abort):
         _drop_output()
         status = _complain("interrupted", 130)
@@ -90,7 +104,7 @@ def run(arguments: Sequence[str] | None) -> NoReturn:
         _drop_output()
         status = 141
     except OSError as error:
-        # What cannot be read is a ClickException already.
+        # Errors of reading are ClickExceptions already.
         _drop_output()
         status = _complain(f"cannot write: {error.strerror or error}", 1)
     sys.exit(status)
@@ -98,7 +112,7 @@ def run(arguments: Sequence[str] | None) -> NoReturn:
 
 def _complain(message: str, status: int) -> int:
     """Prints an error in one line."""
-    # With nowhere to print it, the status has to do. (None would be standard output.)
+    # Without standard error, the status has to do. (print to None goes to standard output.)
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print("bpe-engine:", " ".join(message.split()), file=sys.stderr)
@@ -106,5 +120,5 @@ def _complain(message: str, status: int) -> int:
 
 
 def _drop_output() -> None:
-    """Sends what is still in a buffer nowhere, so that closing it does not fail again."""
+    """Discards buffered output, so that closing the stream does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,7 +1,9 @@
-"""`bpe-engine count`."""
+"""The command `bpe-engine count`: counts tokens."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +23,7 @@ from . import options, streams
     metavar="PATH",
     type=click.Path(allow_dash=True),
     multiple=True,
-    help="Read the input from this file; - is standard input. May be repeated.",
+    help="Count the tokens of this file; - is standard input. More files may follow.",
 )
 @options.INPUT_ERRORS
 @click.option(
@@ -42,14 +44,22 @@ def count(
 ) -> None:
     """Print how many tokens a text has.
 
-    With several files: one line for each, and a last line for all.
+    With several files: one line for each, and a last line for all. After -f every argument is a
+    file.
 
     \b
     bpe-engine count "Hello, world!"
     bpe-engine count -m gpt-4o -f README.md
-    bpe-engine count -f a.txt -f b.txt
+    bpe-engine count -f docs/*.md
     bpe-engine count --limit 8000 -f prompt.txt || echo too long
     """
+    if paths:
+        paths, words = [*paths, *words], ()
+    elif files := [word for word in words if os.path.isfile(word)]:
+        streams.print_note(
+            f"{files[0]!r} is counted as text, but is the name of a file; to count files: "
+            f"bpe-engine count -f {shlex.join(files[:3])}{' ...' if len(files) > 3 else ''}"
+        )
     encoding = options.choose_encoding(**choice)
     allowed = options.choose_special(encoding, allow_special)
     inputs: Sequence[str | None] = paths or [None]
@@ -59,8 +69,8 @@ def count(
     ]
     total = sum(totals)
     if as_json and len(paths) > 1:
-        files = [{"file": path, "tokens": tokens} for path, tokens in zip(paths, totals)]
-        streams.print_json({"encoding": encoding.name, "files": files, "tokens": total})
+        listed = [{"file": path, "tokens": tokens} for path, tokens in zip(paths, totals)]
+        streams.print_json({"encoding": encoding.name, "files": listed, "tokens": total})
     elif as_json:
         streams.print_json({"encoding": encoding.name, "tokens": total})
     elif len(paths) > 1:

@@ -1,4 +1,4 @@
-"""`bpe-engine decode`."""
+"""The command `bpe-engine decode`: turns ids into text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def decode(
     if ids and path is not None:
         raise click.UsageError("Give ID or --file, not both.")
     encoding = options.choose_encoding(**choice)
-    # A byte order mark is no part of a number.
+    # utf-8-sig skips a byte order mark.
     source = (
         " ".join(ids) if ids else streams.read_bytes(path).decode("utf-8-sig", "backslashreplace")
     )
@@ -68,5 +68,5 @@ def _parse_ids(source: str) -> list[int]:
     words = source.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) <= 10):
-            raise click.UsageError(f"{word[:40]!r} is no id; ids are whole numbers from 0 on.")
+            raise click.UsageError(f"{word[:40]!r} is not an id; ids are whole numbers from 0 on.")
     return list(map(int, words))

@@ -1,4 +1,4 @@
-"""What the command line draws: tokens in colour, and the table of encodings."""
+"""Draws on a terminal: tokens in color, and the table of encodings."""
 
 from __future__ import annotations
 
@@ -18,26 +18,21 @@ from ..builtin import BUILTIN, RANK_FILE_SHA256
 from .tokens import Token, tokens_of
 from .visible import visible_bytes
 
-# Backgrounds that dark letters can be read on; neighbours differ.
-_COLOURS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
-_STYLES = [Style(color="#000000", bgcolor=colour) for colour in _COLOURS]
+# Light backgrounds for black letters; neighbors differ.
+_COLORS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
+_STYLES = [Style(color="#000000", bgcolor=color) for color in _COLORS]
 _SPECIAL = Style(bold=True, reverse=True)
 _ID = Style(dim=True)
 
 
 class _Console(Console):
-    """Leaves a closed pipe to the command, which ends quietly."""
+    """A console that leaves a closed pipe to the command, which ends quietly."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def _console(color: str, width: int | None) -> Console:
-    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
-        # Characters that the terminal does not know become escapes instead of errors.
-        reconfigure = getattr(sys.stdout, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
     if color == "never":
         return _Console(color_system=None, width=width, highlight=False)
     if color == "always":
@@ -46,7 +41,7 @@ def _console(color: str, width: int | None) -> Console:
 
 
 class _Size:
-    """Counts a text and its tokens as they pass by."""
+    """Counts the characters and bytes of a text and its tokens, as they are read."""
 
     def __init__(self) -> None:
         self.tokens = self.characters = self.bytes = 0
@@ -79,11 +74,11 @@ def show_tokens(
     """Draws the tokens of a text in rows as wide as the console: the text above, the ids below.
 
     Args:
-        encoding: That of the tokens.
-        chunks: The text, as it arrives.
-        allowed_special: The special tokens that the text may have; other names are text.
+        encoding: The encoding of the tokens.
+        chunks: The text, as it is read.
+        allowed_special: Special tokens to recognize; other names are text.
         color: ``"always"``, ``"never"`` or ``"auto"``.
-        width: That of the rows; None for the console's.
+        width: The width of the rows; None for the console's.
     """
     console = _console(color, width)
     size = _Size()
@@ -114,13 +109,13 @@ class _Cell:
 
 
 def _rows(tokens: Iterable[Token], width: int) -> Iterator[list[_Cell]]:
-    """Cells for each row. A row ends where it is full and after a token that ends a line."""
+    """Yields the cells of each row. A row ends when it is full and after a token with a newline."""
     row: list[_Cell] = []
     used = 0
     for place, token in enumerate(tokens):
         style = _SPECIAL if token.special else _STYLES[place % len(_STYLES)]
         number = f"{token.id}*" if token.special else str(token.id)
-        # A token wider than the console goes on in the next row.
+        # A token wider than the console continues in the next row.
         for shown in _chop(visible_bytes(token.token), width):
             cell = _Cell(shown, number, style)
             if row and used + cell.width > width:
@@ -137,7 +132,7 @@ def _rows(tokens: Iterable[Token], width: int) -> Iterator[list[_Cell]]:
 
 
 def _chop(shown: str, width: int) -> list[str]:
-    """`shown` in parts that are at most `width` cells wide."""
+    """Splits `shown` into parts that are at most `width` cells wide."""
     parts = [""]
     for character in shown:
         if cell_len(parts[-1] + character) > width:
@@ -147,7 +142,7 @@ def _chop(shown: str, width: int) -> list[str]:
 
 
 def describe(name: str) -> dict[str, object]:
-    """The row of an encoding in the table: sizes, and the sha256 of its rank file."""
+    """Returns the row of an encoding in the table: sizes, and the sha256 of its rank file."""
     encoding = get_encoding(name)
     built_in = BUILTIN.get(name)
     return {
@@ -161,14 +156,14 @@ def describe(name: str) -> dict[str, object]:
 
 def show_encodings(rows: Sequence[dict[str, object]]) -> None:
     """Draws the table of encodings."""
-    # A line is a row: in a pipe nothing is cut, on a narrow terminal the end of the hash is.
+    # One line per row: a pipe gets all of it, a narrow terminal cuts the hash.
     console = _console("auto", None if sys.stdout.isatty() else 200)
     table = Table(box=None, pad_edge=False, header_style="bold")
     headers = ("name", "tokens", "specials", "max id", "rank file sha256")
     cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
     for header, *column in zip(headers, *cells):
         justify: JustifyMethod = "right" if header in headers[1:4] else "left"
-        # Only the last column gives way.
+        # Only the last column shrinks.
         width = None if header == headers[-1] else max(map(cell_len, (header, *column)))
         table.add_column(header, justify=justify, width=width, overflow="ellipsis")
     for row_cells in cells:

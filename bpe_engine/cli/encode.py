@@ -1,4 +1,4 @@
-"""`bpe-engine encode`."""
+"""The command `bpe-engine encode`: turns text into ids."""
 
 from __future__ import annotations
 

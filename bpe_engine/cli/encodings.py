@@ -1,4 +1,4 @@
-"""`bpe-engine encodings`."""
+"""The command `bpe-engine encodings`: lists the built-in encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that commands share: which encoding, which special tokens, which input."""
+"""Options that commands share: the encoding, special tokens and the input."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from .. import (
     load_encoding,
 )
 from .._suggest import did_you_mean
+from ..load import open_encoding
+from .group import complete_vocabulary
 
 _DEFAULT = "o200k_base"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -45,20 +47,22 @@ _ENCODING = [
         "--encoding",
         "encoding_name",
         metavar="NAME",
-        help=f"An encoding by its name; {_DEFAULT} by default. See `bpe-engine encodings`.",
+        shell_complete=complete_vocabulary,
+        help=f"An encoding by its name (see `bpe-engine encodings`), or your own: a .tiktoken file, "
+        f"a tokenizer.json or tekken.json, or a folder of one. {_DEFAULT} by default.",
     ),
     click.option("-m", "--model", metavar="NAME", help="The encoding of a model, such as gpt-4o."),
     click.option(
         "--ranks",
         metavar="FILE",
-        type=click.Path(exists=True, dir_okay=False),
-        help="An encoding of your own: a .tiktoken file.",
+        type=click.Path(exists=True),
+        help="Your own encoding, as with -e; with --pattern and --special-token.",
     ),
     click.option(
         "--pattern",
         metavar="PATTERN",
-        help="With --ranks: the regular expression that cuts text into pieces, or the"
-        " name of an encoding to take its pattern; cl100k_base by default.",
+        help="With --ranks: the regular expression that splits text into pieces, or the name of"
+        " an encoding that has it; by default that of the file, else of cl100k_base.",
     ),
     click.option(
         "--special-token",
@@ -72,22 +76,22 @@ _ALLOW_SPECIAL = click.option(
     "--allow-special",
     metavar="NAME",
     multiple=True,
-    help='A special token to be read as one; "all" for every one. May be repeated.',
+    help='A special token to recognize in the text; "all" for every one. May be repeated.',
 )
 
 
 def takes_encoding(command: _Command) -> _Command:
-    """Gives a command the options that choose an encoding, for `choose_encoding`."""
+    """Adds the options for `choose_encoding` to a command."""
     return _with(_ENCODING, command)
 
 
 def allows_special(command: _Command) -> _Command:
-    """Gives a command the option --allow-special; it is called with `allow_special`."""
+    """Adds the option --allow-special to a command, which is called with `allow_special`."""
     return _with([_ALLOW_SPECIAL], command)
 
 
 def reads_text(command: _Command) -> _Command:
-    """Gives a command its text: arguments, --file or standard input."""
+    """Adds the text to a command: arguments, --file or standard input."""
     return _with([TEXT, FILE, INPUT_ERRORS], command)
 
 
@@ -104,7 +108,7 @@ def choose_encoding(
     pattern: str | None,
     special_tokens: Sequence[str],
 ) -> Encoding:
-    """The encoding that the options of `takes_encoding` ask for."""
+    """Returns the encoding that the options of `takes_encoding` choose."""
     if sum(choice is not None for choice in (encoding_name, model, ranks)) > 1:
         raise click.UsageError("--encoding, --model and --ranks exclude each other; give one.")
     if ranks is None and (pattern is not None or special_tokens):
@@ -112,12 +116,13 @@ def choose_encoding(
     try:
         if ranks is not None:
             specials = dict(map(_special_token, special_tokens))
-            return load_encoding(ranks, pattern or "cl100k_base", specials)
+            return load_encoding(ranks, pattern, specials or None)
         if model is not None:
             return get_encoding(encoding_name_for_model(model))
-        if encoding_name is not None and encoding_name not in list_encoding_names():
-            raise click.UsageError(_unknown_encoding(encoding_name))
-        return get_encoding(encoding_name or _DEFAULT)
+        name = encoding_name or _DEFAULT
+        if not (name in list_encoding_names() or os.path.exists(name)):
+            raise click.UsageError(_unknown_encoding(name))
+        return open_encoding(name)
     except KeyError as error:
         raise click.UsageError(error.args[0]) from None
     except (ValueError, OSError) as error:
@@ -125,10 +130,9 @@ def choose_encoding(
 
 
 def _unknown_encoding(name: str) -> str:
-    if name.endswith((".tiktoken", ".gz")) or os.sep in name or os.path.exists(name):
-        return f"--encoding takes the name of an encoding; for the file {name!r} pass --ranks."
     names = list_encoding_names()
-    return f"Unknown encoding {name!r}.{did_you_mean(name, names)} There are {', '.join(names)}."
+    hint = did_you_mean(name, names)
+    return f"Unknown encoding {name!r}, and no such file.{hint} There are {', '.join(names)}."
 
 
 def _special_token(option: str) -> tuple[str, int]:
@@ -139,7 +143,7 @@ def _special_token(option: str) -> tuple[str, int]:
 
 
 def choose_special(encoding: Encoding, names: Sequence[str]) -> set[str]:
-    """The special tokens that --allow-special names."""
+    """Returns the special tokens that --allow-special names."""
     if "all" in names:
         return set(encoding.special_tokens_set)
     for name in names:
@@ -147,8 +151,7 @@ def choose_special(encoding: Encoding, names: Sequence[str]) -> set[str]:
             known = sorted(encoding.special_tokens_set, key=encoding.encode_single_token)
             shown = ", ".join(known[:6]) + (", ..." if len(known) > 6 else "")
             raise click.UsageError(
-                f"--allow-special {name!r} is no special token of {encoding.name};"
-                f"{did_you_mean(name, known)} "
-                + (f"there are {shown}." if known else "it has none.")
+                f"--allow-special {name!r} is not a special token of {encoding.name};"
+                f"{did_you_mean(name, known)} " + (f"it has {shown}." if known else "it has none.")
             )
     return set(names)

@@ -1,4 +1,4 @@
-"""`bpe-engine show`."""
+"""The command `bpe-engine show`: prints tokens above their ids."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import click
 from . import options, streams
 from .tokens import Token, tokens_of
 
-# Tokens written in one go: few calls, and the first ones come soon.
+# Tokens written at once: few calls, and early first ones.
 _TOKENS_AT_ONCE = 1024
 
 
-@click.command(short_help="Show the tokens of a text in colour.")
+@click.command(short_help="Show the tokens of a text in color.")
 @options.takes_encoding
 @options.allows_special
 @options.reads_text
@@ -25,7 +25,7 @@ _TOKENS_AT_ONCE = 1024
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Whether to colour; auto: on a terminal.",
+    help="Whether to color; auto: on a terminal.",
 )
 @click.option(
     "--width",
@@ -44,10 +44,10 @@ def show(
     as_json: bool,
     **choice: Any,
 ) -> None:
-    """Show the tokens of a text, each in its own colour, with the ids under them.
+    """Show the tokens of a text, each in its own color, with the ids under them.
 
-    A space is shown as ·, other characters that cannot be seen as escapes such as \\n, bytes of
-    a character that a token cuts as \\xe6. Special tokens are inverse, their ids marked with *.
+    Spaces are shown as ·, other invisible characters as escapes such as \\n, bytes of a
+    character that a token splits as \\xe6. Special tokens are inverse, their ids marked with *.
     Long input is shown as it is read.
 
     \b
@@ -68,7 +68,7 @@ def show(
 
 
 def _print_json(tokens: Iterator[Token]) -> None:
-    """Prints a list of tokens in one line, as they come."""
+    """Prints tokens as a JSON list in one line, as they come."""
     before = "["
     while some := list(itertools.islice(tokens, _TOKENS_AT_ONCE)):
         items = ", ".join(json.dumps(token.as_dict(), ensure_ascii=False) for token in some)

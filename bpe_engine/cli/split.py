@@ -1,4 +1,4 @@
-"""`bpe-engine split`."""
+"""The command `bpe-engine split`: prints the pieces that a pattern cuts text into."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import click
 from . import options, streams
 from .visible import visible
 
-# Lines written in one go: few calls, and the first lines come soon.
+# Lines written at once: few calls, and early first lines.
 _LINES_AT_ONCE = 4096
 
 
-@click.command(short_help="Print the pieces that a text is cut into.")
+@click.command(short_help="Print the pieces of a text.")
 @options.takes_encoding
 @options.allows_special
 @options.reads_text
@@ -27,9 +27,9 @@ def split(
     as_json: bool,
     **choice: Any,
 ) -> None:
-    """Print the pieces that a text is cut into before tokens are looked for.
+    """Print the pieces of a text, into which it is split before tokens are merged.
 
-    One piece a line, with spaces as · and other characters that cannot be seen as escapes.
+    One piece per line, with spaces as · and other invisible characters as escapes.
 
     \b
     bpe-engine split "It's 10 o'clock."

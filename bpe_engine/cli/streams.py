@@ -1,4 +1,4 @@
-"""Input and output: bytes as they are, text in UTF-8, whole or as it arrives."""
+"""Reads input and writes output: raw bytes, or UTF-8 text, as a whole or in chunks."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _CHUNK = 1 << 16
 
 
 def read_bytes(path: str | None) -> bytes:
-    """The input: a file, or standard input for None and ``-``."""
+    """Reads a file, or standard input for None and ``-``."""
     return b"".join(_chunks(path))
 
 
 def read_text(words: Sequence[str], path: str | None, errors: str) -> str:
-    """The input of a command with `options.reads_text`."""
+    """Reads the text of a command with `options.reads_text`."""
     return "".join(read_text_chunks(words, path, errors))
 
 
 def read_text_chunks(words: Sequence[str], path: str | None, errors: str) -> Iterator[str]:
-    """`read_text` as the input arrives."""
+    """Yields the text of `read_text` in chunks, as the input arrives."""
     if words and path is not None:
         raise click.UsageError("Give TEXT or --file, not both.")
     if words:
-        # The system hands over bytes that are not UTF-8 as surrogates.
+        # Python decodes bytes in arguments that are not UTF-8 to surrogates.
         contents = " ".join(words).encode("utf-8", "surrogateescape")
         return _decoded(iter([contents]), "TEXT", errors)
     source = "standard input" if path in (None, "-") else repr(path)
@@ -67,12 +67,12 @@ def _not_utf8(error: UnicodeDecodeError, position: int, source: str) -> click.Cl
 
 
 def _notice_other_encodings(start: bytes, source: str) -> None:
-    """Says so where text that can be read as UTF-8 is in all likelihood not meant that way."""
+    """Prints a note about valid UTF-8 that is probably another encoding."""
     note = None
     if start.startswith(codecs.BOM_UTF8):
         note = (
-            "begins with a byte order mark, which counts as text; save it as UTF-8 without one "
-            "to be rid of it"
+            "begins with a byte order mark, which counts as text; to remove it, save the text as "
+            "UTF-8 without one"
         )
     elif encoding := _likely_utf16(start[:1024]):
         note = (
@@ -80,11 +80,11 @@ def _notice_other_encodings(start: bytes, source: str) -> None:
             f"UTF-16, convert it: iconv -f {encoding} -t utf-8"
         )
     if note is not None:
-        print(f"bpe-engine: {source} {note}", file=sys.stderr)
+        print_note(f"{source} {note}")
 
 
 def _likely_utf16(start: bytes) -> str | None:
-    """The form of UTF-16 that the start of a text without a byte order mark seems to be in."""
+    """Returns the form of UTF-16 that a text without a byte order mark seems to have."""
     first, second = start[::2], start[1::2]
     mostly_zero = [half.count(0) * 4 > 3 * len(half) for half in (first, second)]
     is_marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -98,7 +98,7 @@ def _chunks(path: str | None) -> Iterator[bytes]:
         if sys.stdin is None:
             raise click.ClickException("cannot read standard input: it is closed.")
         if sys.stdin.isatty():
-            print("bpe-engine: reading from the terminal; Ctrl-D ends the input", file=sys.stderr)
+            print_note("reading from the terminal; Ctrl-D ends the input")
         try:
             yield from _read(sys.stdin.buffer)
         except OSError as error:
@@ -114,14 +114,14 @@ def _chunks(path: str | None) -> Iterator[bytes]:
 
 
 def _read(file: BinaryIO) -> Iterator[bytes]:
-    # What there is, without waiting for a full chunk.
+    # Does not wait for a full chunk.
     read = getattr(file, "read1", file.read)
     while chunk := read(_CHUNK):
         yield chunk
 
 
 def write(contents: bytes) -> None:
-    """Writes bytes to standard output as they are."""
+    """Writes bytes to standard output."""
     sys.stdout.flush()
     rest = memoryview(contents)
     while rest:
@@ -130,8 +130,15 @@ def write(contents: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def print_note(message: str) -> None:
+    """Prints a remark to standard error, in one line."""
+    # print to None goes to standard output.
+    if sys.stderr is not None:
+        print("bpe-engine:", message, file=sys.stderr)
+
+
 def print_line(line: str) -> None:
-    """Writes a line; what UTF-8 cannot spell becomes an escape."""
+    """Writes a line in UTF-8, with surrogates as escapes."""
     write(line.encode("utf-8", "backslashreplace") + b"\n")
 
 

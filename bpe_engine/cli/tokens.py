@@ -1,4 +1,4 @@
-"""The tokens of a text, one after the other, while the text is still being read."""
+"""Yields the tokens of a text and their positions while the text is still being read."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from .. import Encoding
 from ..builtin import BUILTIN
 
-# Places at which every pattern of the package ends a piece, whatever is before and behind, so that
-# the two sides can be encoded apart: before a space between two words, and after a newline alone
-# between two characters that are no space. (After several, the pieces depend on what follows.)
+# Places where every built-in pattern ends a piece, whatever is before and after them, so that the
+# two sides can be encoded separately: before a space between two words, and after a single newline
+# between two characters that are not white space. (After several, the pieces depend on the text
+# that follows.)
 _CUT = re.compile(r"(?<=[A-Za-z])(?= [A-Za-z])|(?<=\S\n)(?=\S)")
 
-# Characters encoded at once: few calls, and the first tokens come soon.
+# Characters encoded at once: few calls, and early first tokens.
 _AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token of a text, and the characters that it stands for."""
+    """A token of a text, and the span of its characters."""
 
     id: int
     token: bytes
@@ -30,7 +31,7 @@ class Token:
     end: int
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON. `text` is None when the token is no UTF-8; `bytes` is hexadecimal."""
+        """Returns the token for JSON: `text` is None if it is not UTF-8, `bytes` hexadecimal."""
         try:
             text: str | None = self.token.decode()
         except UnicodeDecodeError:
@@ -48,7 +49,7 @@ class Token:
 def tokens_of(
     encoding: Encoding, chunks: Iterable[str], allowed_special: AbstractSet[str]
 ) -> Iterator[Token]:
-    """The tokens of the text that `chunks` are together, as they become certain.
+    """Yields the tokens of the joined `chunks`, as soon as they are certain.
 
     Names of special tokens that are not allowed are ordinary text.
     """
@@ -66,7 +67,7 @@ def tokens_of(
 def _parts(
     encoding: Encoding, chunks: Iterable[str], allowed_special: AbstractSet[str]
 ) -> Iterator[str]:
-    """The text in parts that can be encoded one by one."""
+    """Yields the text in parts that can be encoded separately."""
     if not _can_be_cut(encoding, allowed_special):
         yield "".join(chunks)
         return
@@ -76,7 +77,7 @@ def _parts(
         while len(text) >= needed:
             cut = _last_cut(text, needed)
             if cut is None:
-                # Twice as much next time: no text is searched more than twice.
+                # Doubling searches no text more than twice.
                 needed *= 2
                 continue
             yield text[:cut]
@@ -86,12 +87,12 @@ def _parts(
 
 
 def _can_be_cut(encoding: Encoding, allowed_special: AbstractSet[str]) -> bool:
-    known = any(encoding._pat_str == builtin.pattern for builtin in BUILTIN.values())
+    known = any(encoding.pattern == builtin.pattern for builtin in BUILTIN.values())
     return known and not any(re.search(r"\s", name) for name in allowed_special)
 
 
 def _last_cut(text: str, end: int) -> int | None:
-    """The last place before `end` to cut at; None if there is none."""
-    # The character after the cut must be there: what is behind it is not known yet.
+    """Returns the last place before `end` to cut at, or None."""
+    # The character after the cut must have been read.
     places = [match.start() for match in _CUT.finditer(text, 1, end)]
     return places[-1] if places else None

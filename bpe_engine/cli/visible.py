@@ -1,4 +1,4 @@
-"""Text made visible: spaces, control characters, bytes of characters that a token cuts."""
+"""Makes text visible: spaces, control characters, and bytes of characters that tokens split."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "·"
 
 
 def visible(text: str) -> str:
-    """`text` with everything made visible, and no two texts alike: a space is a middle dot, what
-    cannot be seen is an escape, and a mark at the start sits on a dotted circle.
+    """Makes all of `text` visible, and different texts different: spaces are middle dots, invisible
+    characters are escapes, and a combining mark at the start gets a dotted circle.
 
     >>> visible(" tab\\there")
     '·tab\\\\there'
@@ -23,13 +23,13 @@ def _visible_character(character: str) -> str:
         return _ESCAPES[character]
     if character.isprintable():
         return character
-    # Two hexadecimal digits are for the bytes of a character that a token cuts.
+    # Escapes with two hexadecimal digits are bytes of a character that a token splits.
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def visible_bytes(token: bytes) -> str:
-    """The bytes of a token made visible. Bytes of a character that is not whole are escapes.
+    """Makes the bytes of a token visible, with the bytes of incomplete characters as escapes.
 
     >>> visible_bytes("根".encode()[:2] + b" a")
     '\\\\xe6\\\\xa0·a'

@@ -1,4 +1,4 @@
-"""Any byte-level BPE ``tokenizer.json``, with exactly what Hugging Face's `tokenizers` gives.
+"""Any BPE ``tokenizer.json``, with exactly the results of Hugging Face's `tokenizers`.
 
 >>> from bpe_engine.hf import Tokenizer
 >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
@@ -6,7 +6,7 @@
 [15496, 995]
 
 Under transformers, with the extra ``bpe-engine[transformers]``: `as_transformers` makes one tokenizer, and
-`patch_transformers` makes ``AutoTokenizer.from_pretrained`` give such tokenizers.
+`patch_transformers` makes ``from_pretrained`` give such tokenizers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
 from .components import BPE, AddedToken, Component, Token
+from .import_hook import patch_transformers_on_import
 from .stream import DecodeStream
-from .tokenizer import Tokenizer
+from .tokenizer import Tokenizer, is_ours
 
 if TYPE_CHECKING:
     from .transformers import as_transformers, patch_transformers, unpatch_transformers
@@ -32,7 +33,9 @@ __all__ = [
     "Tokenizer",
     "UnsupportedTokenizer",
     "as_transformers",
+    "is_ours",
     "patch_transformers",
+    "patch_transformers_on_import",
     "unpatch_transformers",
 ]
 
@@ -44,3 +47,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(transformers, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Tokenizer files as an `Encoding` of this package."""
+"""Converts a loaded tokenizer file to an `Encoding`, or names what prevents it."""
 
 from __future__ import annotations
 

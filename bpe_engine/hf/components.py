@@ -1,25 +1,34 @@
-"""The components of a tokenizer, as objects."""
+"""Classes for the components of a tokenizer, with the names that `tokenizers` uses."""
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import sys
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import Any, Sequence
 
 from .._core import (
     HfEncoding,
+    HfTokenizer,
     hf_added_tokens,
     hf_decode,
     hf_normalize,
     hf_pre_tokenize,
     hf_process,
 )
+from ..gpt2_files import read_merges, read_vocab
 
-if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
-
-__all__ = ["BPE", "AddedToken", "Component", "Token", "component_json"]
+__all__ = [
+    "BPE",
+    "AddedToken",
+    "Component",
+    "Token",
+    "component_json",
+    "component_of_tokenizers",
+]
 
 
 @dataclass
@@ -58,7 +67,7 @@ class AddedToken:
 
 @dataclass(frozen=True)
 class Token:
-    """What a model makes of a part of a text.
+    """A token of a model, with its place in the text.
 
     Args:
         id: The id.
@@ -83,28 +92,39 @@ _PARTS = {
     "decoder": "decoders",
 }
 
-
-#: What the class of `tokenizers` that they derive from is called.
-_CLASSES = {
-    "normalizer": "Normalizer",
-    "pre_tokenizer": "PreTokenizer",
-    "post_processor": "PostProcessor",
-    "decoder": "Decoder",
+#: The base classes in `tokenizers`, and their modules.
+_BASES = {
+    "normalizer": ("Normalizer", "tokenizers.normalizers"),
+    "pre_tokenizer": ("PreTokenizer", "tokenizers.pre_tokenizers"),
+    "post_processor": ("PostProcessor", "tokenizers.processors"),
+    "decoder": ("Decoder", "tokenizers.decoders"),
 }
 
 
-class Component:
-    """A normalizer, pre-tokenizer, post-processor or decoder, as its JSON says.
+@functools.cache
+def _class_named(name: str) -> type[Component]:
+    """A subclass with the name of a class of `tokenizers`: programs compare these names."""
+    members = {"__module__": __name__, "__doc__": Component.__doc__, "__slots__": ()}
+    return type(name, (Component,), members)
 
-    A ``Sequence`` has a length, and its parts are components by their places. To change one of a
-    tokenizer, set the tokenizer's attribute to another component, to the component of the package
-    `tokenizers`, or to None.
+
+class Component:
+    """A normalizer, pre-tokenizer, post-processor or decoder, described by its JSON.
+
+    Its class has the name of the type, as in `tokenizers`: ``NFC``, ``ByteLevel``, ``Sequence``.
+    Where that package is imported, ``isinstance`` with its class of this name is true as well, but
+    its own methods take no such object. A ``Sequence`` has a length, and its parts are components.
+
+    A component cannot be changed. To change one of a tokenizer, set the tokenizer's attribute to
+    another component, to a component of the package `tokenizers`, or to None.
 
     Args:
         kind: ``"normalizer"``, ``"pre_tokenizer"``, ``"post_processor"`` or ``"decoder"``.
         spec: The JSON, as text.
 
     >>> lower = Component("normalizer", '{"type":"Lowercase"}')
+    >>> lower
+    Lowercase()
     >>> lower.normalize_str("Hello")
     'hello'
     >>> both = Component("normalizer", '{"type":"Sequence","normalizers":[{"type":"NFC"}]}')
@@ -112,27 +132,51 @@ class Component:
     (1, 'NFC')
     """
 
-    def __init__(self, kind: str, spec: str):
-        self._kind = kind
-        self._spec = spec
+    __slots__ = ("_kind", "_spec")
+    _kind: str
+    _spec: str
+
+    def __new__(cls, kind: str, spec: str) -> Component:
+        self = object.__new__(_class_named(str(json.loads(spec)["type"])))
+        object.__setattr__(self, "_kind", kind)
+        object.__setattr__(self, "_spec", spec)
+        return self
+
+    # Read by `isinstance`. The name is that of a plain attribute to the type checker.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        own = type(self)
+        module = sys.modules.get(_BASES[self._kind][1])
+        found: type = getattr(module, own.__name__, own)
+        return found
 
     @property
     def type(self) -> str:
-        """Its type, as in the file."""
-        return str(json.loads(self._spec)["type"])
+        """The type, as in the file."""
+        return type(self).__name__
 
     def normalize_str(self, sequence: str) -> str:
-        """The text that a normalizer makes of a text."""
+        """Normalizes a text."""
         self._expect("normalizer")
         return hf_normalize(self._spec, sequence)
 
+    def normalize(self, normalized: Any) -> None:
+        """Normalizes a `tokenizers.NormalizedString` in place."""
+        self._expect("normalizer")
+        component_of_tokenizers(self._kind, self._spec).normalize(normalized)
+
+    def pre_tokenize(self, pretok: Any) -> None:
+        """Cuts a `tokenizers.PreTokenizedString` into pieces, in place."""
+        self._expect("pre_tokenizer")
+        component_of_tokenizers(self._kind, self._spec).pre_tokenize(pretok)
+
     def pre_tokenize_str(self, sequence: str) -> list[tuple[str, tuple[int, int]]]:
-        """The pieces that a pre-tokenizer makes of a text, with their places in it."""
+        """Cuts a text into pieces, with their places in it."""
         self._expect("pre_tokenizer")
         return hf_pre_tokenize(self._spec, sequence)
 
     def decode(self, tokens: Sequence[str]) -> str:
-        """The text that a decoder makes of tokens."""
+        """Decodes tokens to text."""
         self._expect("decoder")
         if isinstance(tokens, (str, Set, Mapping)):
             raise TypeError(f"expected a list of tokens, not a {type(tokens).__name__}")
@@ -144,24 +188,23 @@ class Component:
         pair: HfEncoding | None = None,
         add_special_tokens: bool = True,
     ) -> HfEncoding:
-        """What a post-processor makes of the encoding of one sequence, or of two."""
+        """Post-processes the encoding of one sequence, or of two."""
         self._expect("post_processor")
         return hf_process(self._spec, encoding, pair, add_special_tokens)
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
-        """How many tokens a post-processor adds to one sequence, or to two."""
+        """Returns how many tokens a post-processor adds to one sequence, or to two."""
         self._expect("post_processor")
         return hf_added_tokens(self._spec, is_pair)
 
     def _expect(self, kind: str) -> None:
         if self._kind != kind:
-            raise AttributeError(f"a {self._kind} is no {kind}")
+            raise AttributeError(f"expected a {kind}, not a {self._kind}")
 
-    def _parts(self, what: str) -> list[Any]:
-        fields = json.loads(self._spec)
-        if fields["type"] != "Sequence":
-            raise TypeError(f"a {fields['type']} {what}")
-        return list(fields[_PARTS[self._kind]])
+    def _parts(self, problem: str) -> list[Any]:
+        if self.type != "Sequence":
+            raise TypeError(f"a {self.type} {problem}")
+        return list(json.loads(self._spec)[_PARTS[self._kind]])
 
     def __len__(self) -> int:
         return len(self._parts("has no len()"))
@@ -180,13 +223,15 @@ class Component:
         fields = json.loads(self._spec)
         if name in fields:
             return fields[name]
-        raise AttributeError(f"a {fields['type']} has no attribute {name!r}")
+        raise AttributeError(f"a {self.type} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"a {self.type} cannot be changed; set the tokenizer's {self._kind} to another one"
+        )
 
     def __getstate__(self) -> bytes:
         return self._spec.encode()
-
-    def __setstate__(self, state: bytes) -> None:
-        self._spec = state.decode()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Component, (self._kind, self._spec)
@@ -200,7 +245,44 @@ class Component:
         return hash((self._kind, self._spec))
 
     def __repr__(self) -> str:
-        return f"{self.type}({self._spec})"
+        return _repr("", json.loads(self._spec))
+
+
+def _repr(name: str, value: Any) -> str:
+    """Writes the value of a field of a component as `tokenizers` does."""
+    if isinstance(value, str):
+        return value if name in ("behavior", "Sequence.id") else f'"{value}"'
+    if isinstance(value, list):
+        items = ", ".join(_repr(name, item) for item in value)
+        return f"({items})" if name in ("sep", "cls") else f"[{items}]"
+    if not isinstance(value, dict):
+        return repr(value)
+    if name == "special_tokens":
+        items = ", ".join(f'"{key}":SpecialToken({_fields(value[key])})' for key in value)
+        return f"{{{items}}}"
+    if "type" in value:
+        return f"{value['type']}({_fields(value)})"
+    # One of several kinds, as in {"Regex": "a+"} and {"Sequence": {"id": "A", "type_id": 0}}.
+    [(kind, inner)] = value.items()
+    return f"{kind}({_fields(inner, kind) if isinstance(inner, dict) else _repr('', inner)})"
+
+
+def _fields(fields: dict[str, Any], kind: str = "") -> str:
+    shown = [
+        f"{name}={_repr('Sequence.id' if (kind, name) == ('Sequence', 'id') else name, value)}"
+        for name, value in fields.items()
+        if name != "type"
+    ]
+    return ", ".join(shown)
+
+
+def component_of_tokenizers(kind: str, spec: str) -> Any:
+    """Makes the component of `tokenizers`, which must be installed."""
+    import tokenizers
+
+    model = '{"type":"BPE","vocab":{},"merges":[]}'
+    contents = f'{{"version":"1.0","added_tokens":[],"{kind}":{spec},"model":{model}}}'
+    return getattr(tokenizers.Tokenizer.from_str(contents), kind)
 
 
 def component_json(value: Any, kind: str) -> str | None:
@@ -212,8 +294,8 @@ def component_json(value: Any, kind: str) -> str | None:
     if isinstance(value, Component):
         is_of_kind = value._kind == kind
     else:
-        # Of the classes of `tokenizers`, which may not be installed.
-        is_of_kind = any(base.__name__ == _CLASSES[kind] for base in type(value).__mro__)
+        # The classes of `tokenizers`, which may not be installed.
+        is_of_kind = any(base.__name__ == _BASES[kind][0] for base in type(value).__mro__)
     if not is_of_kind or not isinstance(state, bytes):
         raise TypeError(f"expected a {kind} or None, not {type(value).__name__}")
     return state.decode()
@@ -222,8 +304,70 @@ def component_json(value: Any, kind: str) -> str | None:
 class BPE:
     """The model of a tokenizer: its vocabulary and merges."""
 
-    def __init__(self, tokenizer: Tokenizer):
+    def __init__(self, tokenizer: HfTokenizer):
         self._tokenizer = tokenizer
+
+    @staticmethod
+    def read_file(
+        vocab: str | os.PathLike[str], merges: str | os.PathLike[str]
+    ) -> tuple[dict[str, int], list[tuple[str, str]]]:
+        """Reads the tokens and the merges of a ``vocab.json`` and a ``merges.txt``.
+
+        Raises:
+            OSError: A file cannot be read.
+            ValueError: A file is malformed.
+        """
+        return read_vocab(vocab), read_merges(merges)
+
+    @classmethod
+    def from_file(
+        cls, vocab: str | os.PathLike[str], merges: str | os.PathLike[str], **options: Any
+    ) -> BPE:
+        """Reads a ``vocab.json`` and a ``merges.txt``.
+
+        Args:
+            vocab, merges: The files.
+            options: The other fields of the model, such as ``unk_token`` and ``ignore_merges``.
+
+        Raises:
+            OSError: A file cannot be read.
+            ValueError: A file is malformed, or an option cannot be done exactly.
+        """
+        # The size of their cache.
+        options.pop("cache_capacity", None)
+        model = {
+            "type": "BPE",
+            **options,
+            "vocab": read_vocab(vocab),
+            "merges": read_merges(merges),
+        }
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+        return cls(HfTokenizer(json.dumps({"pre_tokenizer": level, "model": model})))
+
+    def save(self, folder: str | os.PathLike[str], prefix: str | None = None) -> list[str]:
+        """Writes ``vocab.json`` and ``merges.txt`` into a folder, and replaces files of these names.
+
+        Args:
+            folder: A folder that exists.
+            prefix: What the names begin with, before a hyphen.
+
+        Returns:
+            The paths of the two files.
+
+        Raises:
+            OSError: The folder does not exist, or a file cannot be written.
+        """
+        model = json.loads(self._tokenizer.to_str())["model"]
+        vocab = json.dumps(model["vocab"], ensure_ascii=False, separators=(",", ":"))
+        merges = [f"{left} {right}\n" for left, right in model["merges"]]
+        start = "" if prefix is None else f"{prefix}-"
+        contents = {"vocab.json": vocab, "merges.txt": "".join(["#version: 0.2\n", *merges])}
+        paths = []
+        for name, content in contents.items():
+            paths.append(os.path.join(folder, start + name))
+            with open(paths[-1], "w", encoding="utf-8", newline="") as file:
+                file.write(content)
+        return paths
 
     def tokenize(self, sequence: str) -> list[Token]:
         """The tokens of a piece whose characters stand for bytes."""

@@ -1,4 +1,4 @@
-"""Classes of transformers that build the object of `tokenizers` in their constructors.
+"""Makes our tokenizers from classes of transformers that build a tokenizer in their constructors.
 
 Such a class calls ``Tokenizer(BPE(vocab=..., merges=...))`` and sets the parts of what it gets,
 before the constructor of its base runs. The two names in the module of the class are replaced by
@@ -31,7 +31,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _LARGE = ("vocab", "merges")
 # Of these, ours does no other; such a model is built at once.
-_PLAIN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback")
+_PLAIN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 
 
 class _Model:
@@ -40,7 +40,7 @@ class _Model:
     __slots__ = ("options",)
 
     def __init__(self, options: dict[str, Any]):
-        self.options = options
+        self.options: dict[str, Any] = options
 
 
 def _model_json(options: dict[str, Any]) -> str:
@@ -74,7 +74,7 @@ class Deferred:
         """As `tokenizers.Tokenizer.to_str`, but for the order of tokens.
 
         Raises:
-            TypeError: A part is none of `tokenizers`.
+            TypeError: A part does not belong to `tokenizers`.
         """
         parts = {part: component_json(getattr(self, part), part) for part in _PARTS}
         fields = [f'"{part}":{spec or "null"}' for part, spec in parts.items()]

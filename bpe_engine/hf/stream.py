@@ -1,4 +1,4 @@
-"""Decoding ids that arrive one by one."""
+"""Decodes ids that arrive one by one, with a tokenizer from a file."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class DecodeStream:
             id: An id, or several. One of no token gives nothing.
 
         Returns:
-            The text that is certain now; None if there is none.
+            The text that is certain now, or None.
 
         Raises:
-            TypeError: It is no id.
+            TypeError: The argument is not an id.
             Exception: The text so far is no longer what it was.
         """
         ids = _of_step(id)

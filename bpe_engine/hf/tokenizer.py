@@ -1,19 +1,24 @@
-"""`Tokenizer`: the object that users of `tokenizers` know."""
+"""`Tokenizer`: a tokenizer file, with the interface that users of `tokenizers` know."""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any, Iterable
+import sys
+from typing import Any, Collection, Iterable, Literal, Sequence
 
-from .._core import HfTokenizer
+from .._core import CoreBPE, HfEncoding, HfTokenizer
+from .._tables import TableMethods
+from ..gpt2_files import read_merges, read_vocab
+from ..prompt.conversation import Conversation, stable
+from ..prompt.methods import PromptMethods
 from .components import BPE, AddedToken, Component, component_json
 
-__all__ = ["Tokenizer"]
+__all__ = ["Tokenizer", "is_ours"]
 
 
-class Tokenizer(HfTokenizer):
-    """A tokenizer out of a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
+class Tokenizer(PromptMethods, TableMethods, HfTokenizer):
+    """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
 
     Any number of threads may use one at once, and change it meanwhile: a call sees it as it was
     when the call began.
@@ -27,19 +32,25 @@ class Tokenizer(HfTokenizer):
         ValueError: The file is malformed.
     """
 
+    # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        found: type = getattr(sys.modules.get("tokenizers"), "Tokenizer", type(self))
+        return found
+
     @classmethod
     def from_str(cls, json: str) -> Tokenizer:
-        """Out of the contents of a file. Raises as the class does."""
+        """Reads the contents of a file. Raises as the class does."""
         return cls(json)
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
-        """Out of the contents of a file, as bytes. Raises as the class does."""
+        """Reads the contents of a file, as bytes. Raises as the class does."""
         return cls(bytes(memoryview(buffer)))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
-        """Out of a ``tokenizer.json``.
+        """Reads a ``tokenizer.json``.
 
         Raises:
             OSError: The file cannot be read.
@@ -66,7 +77,7 @@ class Tokenizer(HfTokenizer):
         add_prefix_space: bool = False,
         special_tokens: Iterable[str | AddedToken] = (),
     ) -> Tokenizer:
-        """Out of the two files of GPT-2, as `tokenizers.ByteLevelBPETokenizer` and transformers
+        """Reads the two files of GPT-2 as `tokenizers.ByteLevelBPETokenizer` and transformers
         read them: text is split by GPT-2's pattern, and nothing is added to it.
 
         Args:
@@ -81,12 +92,6 @@ class Tokenizer(HfTokenizer):
 
         >>> tokenizer = Tokenizer.from_files("vocab.json", "merges.txt")  # doctest: +SKIP
         """
-        with open(vocab, encoding="utf-8") as file:
-            tokens = json.load(file)
-        if not isinstance(tokens, dict):
-            raise ValueError(f"{os.fspath(vocab)!r} must map tokens to ids")
-        with open(merges, encoding="utf-8", newline="\n") as file:
-            lines = [line.rstrip("\r\n") for line in file]
         level = {"type": "ByteLevel", "trim_offsets": True, "add_prefix_space": add_prefix_space}
         contents = {
             "version": "1.0",
@@ -94,8 +99,8 @@ class Tokenizer(HfTokenizer):
             "decoder": level,
             "model": {
                 "type": "BPE",
-                "vocab": tokens,
-                "merges": [line for line in lines if line and not line.startswith("#version")],
+                "vocab": read_vocab(vocab),
+                "merges": read_merges(merges),
             },
         }
         tokenizer = cls(json.dumps(contents))
@@ -104,17 +109,17 @@ class Tokenizer(HfTokenizer):
 
     @classmethod
     def from_pretrained(cls, identifier: str | os.PathLike[str]) -> Tokenizer:
-        """Out of the ``tokenizer.json`` of a folder on this machine, or, where it has none, of its
-        ``vocab.json`` and ``merges.txt``.
+        """Reads the ``tokenizer.json`` of a folder on this machine, or else its ``vocab.json`` and
+        ``merges.txt``.
 
         Raises:
-            OSError: There is no such folder, or no such file in it. Nothing is downloaded.
+            OSError: The folder or its file does not exist. Nothing is downloaded.
             ValueError: As the class does.
         """
         folder = os.fspath(identifier)
         if not os.path.isdir(folder):
             raise FileNotFoundError(
-                f"{folder!r} is no folder on this machine; download the tokenizer "
+                f"{folder!r} is not a folder on this machine; download the tokenizer "
                 "first, as with huggingface_hub.snapshot_download"
             )
         path, vocab, merges = (
@@ -123,6 +128,40 @@ class Tokenizer(HfTokenizer):
         if not os.path.exists(path) and os.path.exists(vocab) and os.path.exists(merges):
             return cls.from_files(vocab, merges)
         return cls.from_file(path)
+
+    async def async_encode(
+        self,
+        sequence: Any,
+        pair: Any = None,
+        is_pretokenized: bool = False,
+        add_special_tokens: bool = True,
+    ) -> HfEncoding:
+        """Awaits `encode` on a thread of the running loop's executor."""
+        import asyncio
+
+        return await asyncio.to_thread(
+            self.encode, sequence, pair, is_pretokenized, add_special_tokens
+        )
+
+    async def async_encode_batch(
+        self, input: Iterable[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> list[HfEncoding]:
+        """Awaits `encode_batch`, as `async_encode` does."""
+        import asyncio
+
+        return await asyncio.to_thread(
+            self.encode_batch, input, is_pretokenized, add_special_tokens
+        )
+
+    async_encode_batch_fast = async_encode_batch
+
+    async def async_decode_batch(
+        self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
+    ) -> list[str]:
+        """Awaits `decode_batch`, as `async_encode` does."""
+        import asyncio
+
+        return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
 
     def save(self, path: str | os.PathLike[str], pretty: bool = True) -> None:
         """Writes a ``tokenizer.json`` that `tokenizers` reads as this tokenizer.
@@ -134,6 +173,42 @@ class Tokenizer(HfTokenizer):
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.to_str(pretty))
 
+    # ---- Prompts of trusted and untrusted parts ----
+
+    @property
+    def _native_engine(self) -> HfTokenizer:
+        return self
+
+    @property
+    def special_tokens_set(self) -> set[str]:
+        """The added tokens: what text from outside must not become."""
+        return {token.content for token in self.get_added_tokens_decoder().values()}
+
+    def conversation(
+        self,
+        *,
+        allowed_special: Literal["all"] | Collection[str] = "all",
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> Conversation:
+        """The ids of a prompt that grows and changes: see `bpe_engine.prompt.Conversation`.
+
+        The post-processor adds nothing. An update costs what changed where the pre-tokenizer is one
+        pattern that the core knows and the normalizer is missing, a Unicode form or Lowercase;
+        otherwise it costs the text after the last added token before the change.
+        """
+        return Conversation(self, allowed_special, disallowed_special)
+
+    def stable_prefix(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | Collection[str] = "all",
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> tuple[list[int], int]:
+        """The ids of a text that stay whatever follows it, as far as that is known, and how many
+        characters of the text they stand for. The post-processor adds nothing."""
+        return stable(self, text, allowed_special, disallowed_special)
+
     def get_added_tokens_decoder(self) -> dict[int, Any]:
         """The added tokens by id."""
         return {id: AddedToken(*flags) for id, flags in self._added_tokens()}
@@ -144,7 +219,7 @@ class Tokenizer(HfTokenizer):
 
     @property
     def normalizer(self) -> Component | None:
-        """What is done with a text first."""
+        """The first step: changes the text."""
         return self._get("normalizer")
 
     @normalizer.setter
@@ -153,7 +228,7 @@ class Tokenizer(HfTokenizer):
 
     @property
     def pre_tokenizer(self) -> Component | None:
-        """What cuts a text into pieces."""
+        """The step that cuts a text into pieces."""
         return self._get("pre_tokenizer")
 
     @pre_tokenizer.setter
@@ -162,7 +237,7 @@ class Tokenizer(HfTokenizer):
 
     @property
     def post_processor(self) -> Component | None:
-        """What adds special tokens."""
+        """The step that adds special tokens."""
         return self._get("post_processor")
 
     @post_processor.setter
@@ -171,7 +246,7 @@ class Tokenizer(HfTokenizer):
 
     @property
     def decoder(self) -> Component | None:
-        """What makes text of tokens."""
+        """The step that turns tokens into text."""
         return self._get("decoder")
 
     @decoder.setter
@@ -193,7 +268,22 @@ class Tokenizer(HfTokenizer):
         return type(self)(self)
 
     def __repr__(self) -> str:
-        return f"Tokenizer(BPE, {self.get_vocab_size()} tokens)"
+        return f"Tokenizer(BPE, {self.get_vocab_size()} tokens, {self.fingerprint[:12]})"
+
+
+def is_ours(tokenizer: object) -> bool:
+    """True if this package encodes for a tokenizer.
+
+    Args:
+        tokenizer: A tokenizer of transformers, of `tokenizers`, of this package or of another one.
+
+    >>> import bpe_engine
+    >>> is_ours(bpe_engine.get_encoding("gpt2")), is_ours(object())
+    (True, False)
+    """
+    engine = getattr(tokenizer, "_native_engine", None)
+    inner = getattr(tokenizer, "_tokenizer", None)
+    return issubclass(type(engine), (CoreBPE, HfTokenizer)) or issubclass(type(inner), HfTokenizer)
 
 
 def _restore(cls: type[Tokenizer], json: str, encode_special_tokens: bool) -> Tokenizer:

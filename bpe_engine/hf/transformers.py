@@ -1,4 +1,4 @@
-"""Tokenizers under transformers 5. Needs the extra ``bpe-engine[transformers]``."""
+"""Runs tokenizer files under transformers 5. Needs the extra ``bpe-engine[transformers]``."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ import os
 import sys
 import threading
 from contextvars import ContextVar
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from .._core import UnsupportedTokenizer
+from .components import component_of_tokenizers
 from .deferred import Deferred, StandIns
+from .masks import with_masks
 from .stream import DecodeStream
 from .tokenizer import Tokenizer
 
 try:
     import tokenizers
     import transformers
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         'this needs transformers; install it with: pip install "bpe-engine[transformers]"'
-    ) from error
+    ) from _error
 
 __all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
 
 # Their attributes are replaced, which the type checker would not have.
 _decoders: Any = tokenizers.decoders
-_auto_tokenizer: Any = transformers.AutoTokenizer
 _backend: Any = transformers.TokenizersBackend
 _backends: Any = sys.modules[_backend.__module__]
 
@@ -39,7 +40,42 @@ _replaced: dict[str, Any] = {}
 
 
 class _Backend(Tokenizer):
-    """A tokenizer whose added tokens are the objects that transformers knows."""
+    """A tokenizer for objects of transformers.
+
+    Its added tokens are objects of `tokenizers`, and `tokenizers.decoders.DecodeStream` takes it.
+    """
+
+    # Counts changes of what decoding depends on; the twin is as of the change with its number.
+    _changes = 0
+    _twin: tuple[int, Any] | None = None
+
+    def add_tokens(self, tokens: Iterable[Any]) -> int:
+        added = super().add_tokens(tokens)
+        self._changes += 1
+        return added
+
+    def add_special_tokens(self, tokens: Iterable[Any]) -> int:
+        added = super().add_special_tokens(tokens)
+        self._changes += 1
+        return added
+
+    def _set_component(self, name: str, json: str | None) -> None:
+        super()._set_component(name, json)
+        self._changes += 1
+
+    def decoding_twin(self) -> Any:
+        """Returns a `tokenizers.Tokenizer` that decodes as this one. It has no merges."""
+        changes = self._changes
+        if self._twin is None or self._twin[0] != changes:
+            twin = tokenizers.Tokenizer(
+                tokenizers.models.BPE(vocab=self.get_vocab(with_added_tokens=False), merges=[])
+            )
+            for kind in ("normalizer", "decoder"):
+                if (spec := self._component(kind)) is not None:
+                    setattr(twin, kind, component_of_tokenizers(kind, spec))
+            twin.add_tokens(list(self.get_added_tokens_decoder().values()))
+            self._twin = changes, twin
+        return self._twin[1]
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:
         return {
@@ -62,6 +98,30 @@ class _Backend(Tokenizer):
         }
 
 
+_step = _decoders.DecodeStream.step
+
+
+@functools.wraps(_step)
+def _step_of_both(self: Any, tokenizer: Any, id: Any) -> str | None:
+    if isinstance(tokenizer, _Backend):
+        tokenizer = tokenizer.decoding_twin()
+    step: str | None = _step(self, tokenizer, id)
+    return step
+
+
+# Stays when `unpatch_transformers` is called: tokenizers of this module may still be in use.
+_decoders.DecodeStream.step = _step_of_both
+
+
+# Stays for the same reason; it changes nothing for tokenizers that are not ours.
+_backend.apply_chat_template = with_masks(_backend.apply_chat_template, _Backend)
+
+
+def is_theirs(tokenizer: Any) -> bool:
+    """True for an object of `tokenizers`: ours are instances of its class as well."""
+    return issubclass(type(tokenizer), tokenizers.Tokenizer)
+
+
 def _swap(tokenizer: Any) -> Any:
     """Puts our object in the place of the `tokenizers.Tokenizer` of a transformers tokenizer.
 
@@ -69,7 +129,7 @@ def _swap(tokenizer: Any) -> Any:
         UnsupportedTokenizer: It asks for what cannot be done exactly.
     """
     inner = tokenizer._tokenizer
-    if isinstance(inner, tokenizers.Tokenizer):
+    if is_theirs(inner):
         own = _Backend.from_str(inner.to_str())
         own.encode_special_tokens = inner.encode_special_tokens
         tokenizer._tokenizer = own
@@ -96,8 +156,12 @@ def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
     if isinstance(tokenizer_or_folder, Tokenizer):
         return _backend(tokenizer_object=_Backend(tokenizer_or_folder), **kwargs)
     if isinstance(tokenizer_or_folder, (str, os.PathLike)):
-        original = _replaced.get("from_pretrained", _auto_tokenizer.from_pretrained)
-        tokenizer_or_folder = original(os.fspath(tokenizer_or_folder), **kwargs)
+        token = _is_patched_call.set(True)
+        try:
+            load: Any = transformers.AutoTokenizer.from_pretrained
+            tokenizer_or_folder = load(os.fspath(tokenizer_or_folder), **kwargs)
+        finally:
+            _is_patched_call.reset(token)
     if not hasattr(tokenizer_or_folder, "_tokenizer"):
         raise TypeError(
             "expected a Tokenizer, a transformers tokenizer with a tokenizer.json, or a folder, "
@@ -106,50 +170,72 @@ def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
     return _swap(tokenizer_or_folder)
 
 
-@functools.cache
+_logged: set[str] = set()
+
+
 def _log_once(name: str, reason: str) -> None:
-    _logger.warning("%s keeps the tokenizer of transformers: %s", name, reason)
+    if reason not in _logged:
+        _logged.add(reason)
+        _logger.warning("%s keeps the tokenizer of transformers: %s", name, reason)
 
 
 # While a patched `from_pretrained` runs: why ours does not read a file.
 _loading: ContextVar[list[str] | None] = ContextVar("_loading", default=None)
+# Whether a `from_pretrained` is running whose result is looked at: one inside it is not.
+_is_patched_call: ContextVar[bool] = ContextVar("_is_patched_call", default=False)
 
 
-def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of transformers' tokenizers, with our object out of the file that
-    `tokenizers` would read."""
+class _File:
+    """A ``tokenizer.json`` that transformers asked `tokenizers` to read.
 
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        if isinstance(self._tokenizer, Deferred):
-            try:
-                self._tokenizer = _Backend.from_str(self._tokenizer.to_str())
-            except ValueError:
-                self._tokenizer = self._tokenizer.build()
-        refused, path = _loading.get(), kwargs.get("tokenizer_file")
-        has_object = kwargs.get("tokenizer_object") is not None or self._tokenizer is not None
-        if refused is not None and not has_object and path is not None and os.path.isfile(path):
-            try:
-                kwargs["tokenizer_object"] = _Backend.from_file(path)
-            except ValueError as error:
-                refused.append(_reason(error))
-        # What is read from here on is read for all of it.
-        token = _loading.set(None)
-        try:
-            original(self, *args, **kwargs)
-        finally:
-            _loading.reset(token)
+    Which of its classes asked decides what is needed. Those that build the object out of tokens
+    and merges read only the smaller parts of the file, which takes no tokens. To all others it is
+    the tokenizer, and the constructor of their base replaces it by ours.
+    """
 
-    return init
+    def __init__(self, path: str, original: Any):
+        self.path = path
+        self._original = original
+
+    @functools.cached_property
+    def _without_tokens(self) -> Any:
+        with open(self.path, encoding="utf-8") as file:
+            contents = json.load(file)
+        model = contents.get("model")
+        if not isinstance(model, dict) or "merges" not in model:
+            return self.whole
+        empty = {"type": "BPE", "vocab": {}, "merges": []}
+        contents = {**contents, "model": empty, "added_tokens": []}
+        return self._original.from_str(json.dumps(contents))
+
+    @functools.cached_property
+    def whole(self) -> Any:
+        """The object of `tokenizers`."""
+        return self._original.from_file(self.path)
+
+    @property
+    def post_processor(self) -> Any:
+        return self._without_tokens.post_processor
+
+    @property
+    def padding(self) -> Any:
+        return self._without_tokens.padding
+
+    @property
+    def truncation(self) -> Any:
+        return self._without_tokens.truncation
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.whole, name)
+
+    def __deepcopy__(self, memo: object) -> _File:
+        return self
 
 
 class _Reader:
-    """`tokenizers.Tokenizer`, where transformers reads a file only for its smaller parts.
-
-    Classes that build the object out of tokens and merges themselves read the whole file first,
-    for its post-processor, padding and truncation, where its model does not say of which type it
-    is. What is read here has no tokens.
-    """
+    """`tokenizers.Tokenizer` as transformers sees it, whose files are read when they are needed."""
 
     def __init__(self, original: Any):
         self._original = original
@@ -162,18 +248,51 @@ class _Reader:
 
     def from_file(self, path: str) -> Any:
         if _loading.get() is not None:
-            with open(path, encoding="utf-8") as file:
-                contents = json.load(file)
-            model = contents.get("model")
-            if isinstance(model, dict) and "type" not in model and "merges" in model:
-                empty = {"type": "BPE", "vocab": {}, "merges": []}
-                contents = {**contents, "model": empty, "added_tokens": []}
-                return self._original.from_str(json.dumps(contents))
+            return _File(path, self._original)
         return self._original.from_file(path)
 
 
+def _read(path: str, refused: list[str]) -> Tokenizer | None:
+    """Reads a file into our object; the reason is kept where that cannot be."""
+    try:
+        return _Backend.from_file(path)
+    except ValueError as error:
+        refused.append(_reason(error))
+        return None
+
+
+def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
+    """Wraps the constructor of transformers' tokenizers, which then gets our object for the file
+    that `tokenizers` would read."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(self._tokenizer, Deferred):
+            try:
+                self._tokenizer = _Backend.from_str(self._tokenizer.to_str())
+            except ValueError:
+                self._tokenizer = self._tokenizer.build()
+        refused, path = _loading.get(), kwargs.get("tokenizer_file")
+        given = kwargs.get("tokenizer_object")
+        if isinstance(given, _File):
+            # Versions up to 5.20 have the file read before.
+            ours = None if refused is None else _read(given.path, refused)
+            kwargs["tokenizer_object"] = given.whole if ours is None else ours
+        elif refused is not None and given is None and self._tokenizer is None:
+            if path is not None and os.path.isfile(path):
+                kwargs["tokenizer_object"] = _read(path, refused)
+        # Other files that are read from here on are read by `tokenizers`.
+        token = _loading.set(None)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            _loading.reset(token)
+
+    return init
+
+
 def _patched_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Of a file to the arguments of a constructor: the class is known from here on."""
+    """Wraps `convert_to_native_format`, the first hook that knows the concrete class."""
 
     def convert_to_native_format(cls: type, *args: Any, **kwargs: Any) -> Any:
         if _loading.get() is not None:
@@ -195,47 +314,90 @@ def _reason(error: ValueError) -> str:
 
 
 def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps `from_pretrained` of the classes, which `AutoTokenizer` calls too."""
+
     @functools.wraps(original)
-    def from_pretrained(*args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if _is_patched_call.get():
+            return original(cls, *args, **kwargs)
+        inside = _is_patched_call.set(True)
         refused: list[str] = []
         token = _loading.set(refused)
         try:
-            tokenizer = original(*args, **kwargs)
-        except (AttributeError, NotImplementedError, TypeError):
-            # Transformers repairs some files by changing parts of the object in place.
+            cls = _class_for(cls, args, kwargs)
+            tokenizer = original(cls, *args, **kwargs)
+        except (AttributeError, ImportError, NotImplementedError, TypeError):
+            # Transformers repairs some files by changing parts of the object in place. The
+            # ImportError is what 5.0 makes of any other error where protobuf is not installed.
             _loading.set(None)
-            tokenizer = original(*args, **kwargs)
+            tokenizer = original(cls, *args, **kwargs)
         finally:
             _loading.reset(token)
-        if not isinstance(getattr(tokenizer, "_tokenizer", None), tokenizers.Tokenizer):
+            _is_patched_call.reset(inside)
+        if not is_theirs(getattr(tokenizer, "_tokenizer", None)):
             return tokenizer
         if not refused:
             try:
                 return _swap(tokenizer)
             except ValueError as error:
-                refused.append(_reason(error))
+                # Ours reads the file: this is in none.
+                refused.append(f"set by the class {type(tokenizer).__name__}: {_reason(error)}")
         _log_once(str(getattr(tokenizer, "name_or_path", "") or type(tokenizer)), refused[0])
         return tokenizer
 
     return from_pretrained
 
 
+def _class_for(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type:
+    """Returns the class for a folder that `AutoTokenizer` loads.
+
+    Up to 5.21, transformers takes `LlamaTokenizer`, which cuts at spaces only, for byte-level files
+    that name it, as those of DeepSeek; 5.22 and later take the class that reads the file as it is.
+    """
+    is_old = not hasattr(_backend, "_tokenizer_json_has_byte_level")
+    if not (is_old and kwargs.get("_from_auto") and cls.__name__ == "LlamaTokenizer" and args):
+        return cls
+    names = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token")
+    options = {name: kwargs[name] for name in names if kwargs.get(name) is not None}
+    hub: Any = transformers.utils.hub
+    path = hub.cached_file(
+        args[0],
+        "tokenizer.json",
+        _raise_exceptions_for_gated_repo=False,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+        **options,
+    )
+    if path is None:
+        return cls
+    with open(path, encoding="utf-8") as file:
+        if '"ByteLevel"' not in file.read():
+            return cls
+    _logger.warning(
+        "%s has a byte-level tokenizer.json and names LlamaTokenizer, which gives other ids; it is "
+        "read as it is, as transformers 5.22 and later do",
+        args[0],
+    )
+    chosen: type = _backend
+    return chosen
+
+
 def patch_transformers() -> None:
-    """Makes ``AutoTokenizer.from_pretrained`` give tokenizers around ours.
+    """Makes ``from_pretrained`` of transformers give tokenizers around ours: that of
+    ``AutoTokenizer``, and of the classes that have a ``tokenizer.json``.
 
     Where a file is not supported, the tokenizer is that of transformers, and the reason is logged
-    once. ``tokenizers.decoders.DecodeStream`` becomes one that takes both kinds. Does nothing when
-    it was done before. Code that imported the stream decoder by name keeps the old one, so call
-    this first.
+    once. ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which takes both
+    kinds; the class of `tokenizers` takes both, too, but needs a second vocabulary in memory for
+    ours. Does nothing when it was done before. `is_ours` tells which tokenizers are ours.
     """
     with _lock:
         if _replaced:
             return
-        _replaced["from_pretrained"] = _auto_tokenizer.from_pretrained
+        _replaced["from_pretrained"] = vars(_backend).get("from_pretrained")
         _replaced["DecodeStream"] = _decoders.DecodeStream
         _replaced["__init__"] = _backend.__init__
-        patched = _patched(_replaced["from_pretrained"])
-        _auto_tokenizer.from_pretrained = staticmethod(patched)
+        _backend.from_pretrained = classmethod(_patched(_backend.from_pretrained.__func__))
         _decoders.DecodeStream = DecodeStream
         _backend.__init__ = _patched_init(_replaced["__init__"])
         _replaced["conversion"] = vars(_backend)["convert_to_native_format"]
@@ -249,7 +411,11 @@ def unpatch_transformers() -> None:
     """Undoes `patch_transformers`. Tokenizers that it gave stay as they are."""
     with _lock:
         if _replaced:
-            _auto_tokenizer.from_pretrained = _replaced.pop("from_pretrained")
+            inherited = _replaced.pop("from_pretrained")
+            if inherited is None:
+                del _backend.from_pretrained
+            else:
+                _backend.from_pretrained = inherited
             _decoders.DecodeStream = _replaced.pop("DecodeStream")
             _backend.__init__ = _replaced.pop("__init__")
             _backend.convert_to_native_format = _replaced.pop("conversion")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .audit import Audit, ControlString, Unseen
 from .conversation import Change, Conversation
-from .encode import Audit, ControlString
-from .segments import Segment, special, tokens, trusted, untrusted
+from .segments import Origin, Segment, special, tokens, trusted, untrusted
 
 if TYPE_CHECKING:
     from .formats import FORMATS, ChatFormat, Turn, render_chat
+    from .lint import TemplateReport, stable_prefix_check
+    from .rollout import Drift, Rollout, TemplateNotStable
     from .template import ChatTemplate, TemplateLimitError, render_template
 
-# What `import bpe_engine` does not need: the modules of these are imported with their names. Those
-# of templates ask for jinja2.
+# Modules that `import bpe_engine` does not need are imported on demand; `template` needs jinja2.
 _MODULES = {
     **dict.fromkeys(("FORMATS", "ChatFormat", "Turn", "render_chat"), "formats"),
+    **dict.fromkeys(("TemplateReport", "stable_prefix_check"), "lint"),
+    **dict.fromkeys(("Drift", "Rollout", "TemplateNotStable"), "rollout"),
     **dict.fromkeys(("ChatTemplate", "TemplateLimitError", "render_template"), "template"),
 }
 
@@ -28,12 +31,19 @@ __all__ = [
     "ChatTemplate",
     "ControlString",
     "Conversation",
+    "Drift",
+    "Origin",
+    "Rollout",
     "Segment",
     "TemplateLimitError",
+    "TemplateNotStable",
+    "TemplateReport",
     "Turn",
+    "Unseen",
     "render_chat",
     "render_template",
     "special",
+    "stable_prefix_check",
     "tokens",
     "trusted",
     "untrusted",
@@ -45,3 +55,7 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f".{module}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

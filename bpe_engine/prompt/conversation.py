@@ -1,9 +1,9 @@
-"""`Conversation`: a prompt that grows and changes, encoded where it changed."""
+"""`Conversation`: encodes a growing prompt at the cost of its changes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, AbstractSet, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._core import ConversationState, stable_prefix
 from .segments import Segment
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ..core import Encoding
+    from .encode import Engine
 
 __all__ = ["Change", "Conversation", "stable"]
 
 
 class Change(NamedTuple):
-    """What an update did."""
+    """The change of the ids by an update."""
 
-    #: How many of the ids before stayed.
+    #: How many of the previous ids stayed.
     kept: int
-    #: All ids behind those.
+    #: All ids after those.
     ids: list[int]
 
 
 class Conversation:
     """The ids of a prompt that grows and changes. Made by `Encoding.conversation`.
 
-    An update costs what changed, and the comparison with the text before. It may be used from any
-    number of threads; of several updates at once, one is the last. It takes the memory of the
-    text, 4 bytes for each id, 32 bytes for each KB of text, and 56 bytes for each special token;
-    twice the text where the encoding normalizes. See `memory`.
+    An update costs the changes and a comparison with the previous text. Any number of threads may
+    use a conversation; the last of several updates counts. The memory (see `memory`) is that of the
+    text, twice if the encoding normalizes, and 4 bytes for each id, 32 bytes for each KB of text
+    and 56 bytes for each special token.
 
     >>> import bpe_engine
     >>> conversation = bpe_engine.get_encoding("gpt2").conversation()
@@ -44,26 +44,30 @@ class Conversation:
     [15496, 612]
     """
 
-    __slots__ = ("_encoding", "_state")
+    __slots__ = ("_engine", "_state")
 
     def __init__(
         self,
-        encoding: Encoding,
-        allowed_special: Literal["all"] | AbstractSet[str] = frozenset(),
+        engine: Engine,
+        allowed_special: Literal["all"] | Collection[str] = frozenset(),
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ):
-        self._encoding = encoding
-        self._state = ConversationState(encoding._core_bpe, allowed_special, disallowed_special)
+        self._engine = engine
+        self._state = ConversationState(engine._native_engine, allowed_special, disallowed_special)
 
     def update(self, prompt: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
-        """Makes this the prompt: a text, or segments.
+        """Replaces the prompt.
 
-        A text is encoded as by ``encode`` with the special tokens that were given to
-        `Encoding.conversation`, segments as by ``encode_segments``.
+        Args:
+            prompt: A text, encoded as by ``encode`` with the arguments of
+                `Encoding.conversation`; or segments, encoded as by ``encode_segments``.
+
+        Returns:
+            How many ids stayed, and the ids after those.
 
         Raises:
-            ValueError, TypeError: As `Encoding.encode` and `Encoding.encode_segments`. Then
-                everything is as before.
+            ValueError, TypeError: As in `Encoding.encode` and `Encoding.encode_segments`. The
+                prompt stays as it was.
         """
         if isinstance(prompt, str):
             return Change(*self._state.update_text(prompt))
@@ -76,29 +80,29 @@ class Conversation:
 
     @property
     def ids(self) -> list[int]:
-        """All ids: a new list."""
+        """All ids, as a new list."""
         return self._state.ids()
 
     @property
     def ids_numpy(self) -> npt.NDArray[np.uint32]:
-        """All ids: a new array."""
+        """All ids, as a new array of uint32."""
         import numpy as np
 
         return np.frombuffer(self._state.ids_buffer(), dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
 
     def __len__(self) -> int:
-        """How many ids there are."""
+        """Returns the number of ids."""
         return len(self._state)
 
     @property
     def memory(self) -> int:
-        """How many bytes of memory it takes; what forks share is counted for each."""
+        """The memory in bytes. Memory that forks share counts for each of them."""
         return self._state.memory()
 
     def fork(self) -> Conversation:
-        """A conversation that is the same until one of the two changes."""
+        """Returns a copy, which shares memory until one of the two changes."""
         fork = Conversation.__new__(Conversation)
-        fork._encoding = self._encoding
+        fork._engine = self._engine
         fork._state = self._state.fork()
         return fork
 
@@ -108,18 +112,18 @@ class Conversation:
         return self.fork()
 
     def __repr__(self) -> str:
-        return f"<Conversation of {len(self)} ids, {self._encoding.name!r}>"
+        name = getattr(self._engine, "name", self._engine)
+        return f"<Conversation of {len(self)} ids, {name!r}>"
 
 
 def stable(
-    encoding: Encoding,
+    engine: Engine,
     text: str,
-    allowed_special: Literal["all"] | AbstractSet[str],
+    allowed_special: Literal["all"] | Collection[str],
     disallowed_special: Literal["all"] | Collection[str],
 ) -> tuple[list[int], int]:
     """See `Encoding.stable_prefix`."""
-    core = encoding._core_bpe
     if text and isinstance(text, str) and "\ud800" <= text[-1] <= "\udbff":
         # It may turn out to be the first half of a character.
         text = text[:-1]
-    return stable_prefix(core, text, allowed_special, disallowed_special)
+    return stable_prefix(engine._native_engine, text, allowed_special, disallowed_special)

@@ -1,6 +1,6 @@
-"""Text that ``|safe`` and escaping make: Markup that knows its origin.
+"""`Escaped`: Markup that keeps its origin, as ``|safe`` and escaping return it.
 
-Markup escapes what it is put together with. What it does that is not written down here gives
+Markup escapes the text it is joined with. Operations that this module does not define return
 untrusted text, as with `Traced`.
 """
 
@@ -12,7 +12,6 @@ from typing import Any, SupportsIndex
 import markupsafe
 from markupsafe import Markup
 
-from .limits import check_size, listed
 from .origin import Runs, Traced, concat, runs_of, text_of, traced
 
 __all__ = ["Escaped", "escaped", "marked_safe"]
@@ -39,11 +38,11 @@ class Escaped(Markup):
         return iter(_plain(self))
 
     def __repr__(self) -> str:
-        # A list of them is printed as one of Markup is.
+        # As in a list of Markup.
         return f"Markup({str.__repr__(self)})"
 
     def join(self, parts: Iterable[Any], /) -> Escaped:
-        return _wrapped(_plain(self).join(text_of(escaped(part)) for part in listed(parts)))
+        return _wrapped(_plain(self).join(text_of(escaped(part)) for part in parts))
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Escaped:
         return _wrapped(_plain(self).replace(old, text_of(escaped(new)), count))
@@ -59,9 +58,14 @@ class Escaped(Markup):
 
 
 def _kept(name: str) -> Callable[..., Any]:
-    """The method of `Traced`, whose arguments are not escaped, on the escaped text."""
-    method = getattr(Traced, name)
-    return lambda self, *args, **kwargs: _all_wrapped(method(_plain(self), *args, **kwargs))
+    """Returns the method of `Traced`, whose arguments are not escaped, for escaped text."""
+    native = getattr(Traced, name)
+
+    def method(self: Escaped, *args: Any, **kwargs: Any) -> Any:
+        return _all_wrapped(native(_plain(self), *args, **kwargs))
+
+    method.__name__ = name
+    return method
 
 
 for _name in (
@@ -100,11 +104,10 @@ def marked_safe(value: Any) -> Escaped:
 
 
 def escaped(value: Any) -> Escaped:
-    """``value|e``: text that escapes what it is put together with."""
+    """``value|e``: text that escapes the text it is joined with."""
     if hasattr(value, "__html__"):
         return marked_safe(value)
     text = text_of(value)
-    check_size(len(text))
     if type(text) is not Traced:
         return Escaped(markupsafe.escape(text))
     pieces, at = [], 0

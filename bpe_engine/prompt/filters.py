@@ -1,53 +1,40 @@
-"""The filters of the template language that build strings, so that they keep origins; and bounds
-for those that could be asked for a lot. Every other filter is Jinja's own."""
+"""The filters and tests of the template language: those that build strings keep origins, and all
+count their cost. The rest is Jinja's own."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from jinja2 import pass_environment, pass_eval_context
 from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.nodes import EvalContext
-from jinja2.sandbox import MAX_RANGE
 from jinja2.tests import TESTS
 from markupsafe import Markup
 
 from .escaped import escaped, marked_safe
 from .formatting import percent
-from .language import COMPARISONS, add, modulo
-from .limits import (
-    TemplateLimitError,
-    charge,
-    check_expanded,
-    check_product,
-    check_size,
-    expanded,
-    listed,
-    sized,
-    ticking,
+from .language import COMPARISONS, OPERATORS, add
+from .limits import ITEM, STRING, TemplateLimitError, size_of, use
+from .origin import (
+    GENERATED,
+    TRUSTED,
+    Traced,
+    concat,
+    flagged,
+    found,
+    runs_of,
+    text_of,
+    traced,
+    trusted,
+    unplaced,
 )
-from .origin import LINES, Traced, check_split, concat, runs_of, text_of, traced, trusted
 
-__all__ = ["guarded_tests", "string_filters", "tojson"]
+__all__ = ["counted_tests", "string_filters", "tojson"]
 
-_QUICK = (str, list, dict, type(None))
-
-# For filters whose time is more than linear in the text, or many times that of copying it, and
-# which lose its origin anyway.
-_SLOW = ("filesizeformat", "pprint", "striptags", "urlize", "wordwrap", "xmlattr")
-_LONG = 1 << 16
-_LINEAR = ("urlencode",)
-_LONGER = 1 << 20
-# Those that look at no more of what they are given than its first level, or are here by themselves.
-_SHALLOW = frozenset(
-    ["abs", "count", "d", "default", "first", "items", "last", "length", "map", "random"]
-    + ["reject", "rejectattr", "select", "selectattr"]
-)
 _DIGITS = 4300
-_WORD = re.compile(r"\w+")
 
 
 def _as_traced(value: object) -> Traced:
@@ -62,22 +49,61 @@ def tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """JSON as transformers writes it, without HTML's escapes. All of it is untrusted."""
-    if isinstance(indent, str):
-        indent = _plain(indent)
-    elif indent is not None:
-        _at_most("indent", indent, 1000)
+    """Returns JSON as transformers writes it, without HTML's escapes. All of it is untrusted."""
     if separators is not None:
         separators = (_plain(separators[0]), _plain(separators[1]))
-    size, items, depth = expanded(x, {})
-    width = len(indent) if isinstance(indent, str) else indent or 0
-    check_size(size + items * depth * max(0, width))
-    charge(size * (8 if indent is None else 128))
-    text = json.dumps(
-        x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    encoder = partial(
+        json.JSONEncoder, ensure_ascii=ensure_ascii, separators=separators, sort_keys=sort_keys
     )
-    check_size(len(text))
-    return _plain(text)
+    if indent is None:
+        encode = encoder().encode
+        if type(x) in (dict, list) and not found(x)[0]:
+            return _composed(x, encode, separators or (", ", ": "), sort_keys)
+        return _written(x, encode)
+    flags, x = found(x)
+    if flags:
+        return flagged(tojson(x, ensure_ascii, indent, separators, sort_keys), flags)
+    if isinstance(indent, str):
+        indent = _plain(indent)
+    else:
+        use(indent)
+    parts = []
+    for part in encoder(indent=indent).iterencode(x):
+        # Each line repeats the indent as often as it is deep.
+        use(len(part))
+        parts.append(part)
+    return "".join(parts)
+
+
+def _written(x: Any, encode: Callable[[Any], str]) -> str:
+    """Returns the JSON of a value, with its origin if that is one place."""
+    if type(x) is Traced:
+        found_flags = {flags & ~(TRUSTED | GENERATED) for _, flags in unplaced(runs_of(x))}
+        return flagged(encode(x), found_flags.pop()) if len(found_flags) == 1 else encode(x)
+    flags, plain = found(x)
+    return flagged(encode(plain), flags) if flags else encode(plain)
+
+
+def _composed(
+    x: Any, encode: Callable[[Any], str], separators: tuple[str, str], sort_keys: bool
+) -> str:
+    """Returns the JSON of a value that the template made, whose parts keep their origin."""
+    if type(x) not in (dict, list) or found(x)[0]:
+        return _written(x, encode)
+    if not x:
+        return encode(x)
+    parts: list[str] = []
+    if type(x) is list:
+        for item in x:
+            parts += (separators[0], _composed(item, encode, separators, sort_keys))
+        return concat(["[", *parts[1:], "]"])
+    for key in sorted(x) if sort_keys else x:
+        if type(key) is Traced or type(key) is str:
+            parts += (separators[0], _written(key, encode), separators[1])
+        else:
+            return encode(x)  # JSON makes strings of such keys.
+        parts.append(_composed(x[key], encode, separators, sort_keys))
+    return concat(["{", *parts[1:], "}"])
 
 
 def _plain(text: str) -> str:
@@ -87,8 +113,8 @@ def _plain(text: str) -> str:
 @pass_eval_context
 def _join(context: EvalContext, value: Any, d: str = "", attribute: Any = None) -> str:
     if context.autoescape:
-        value = listed(value)
-        check_expanded([value, d])
+        value = list(value)
+        use(size_of(d) * len(value))
         return FILTERS["join"](context, value, d, attribute)  # type: ignore[no-any-return]
     if attribute is not None:
         value = map(make_attrgetter(context.environment, attribute), value)
@@ -98,21 +124,21 @@ def _join(context: EvalContext, value: Any, d: str = "", attribute: Any = None) 
 @pass_eval_context
 def _replace(context: EvalContext, s: Any, old: Any, new: Any, count: int | None = None) -> str:
     if context.autoescape:
-        check_expanded([s, old, new])
+        use(size_of(s) * size_of(new))
         return FILTERS["replace"](context, s, old, new, count)  # type: ignore[no-any-return]
     return _as_traced(s).replace(text_of(old), text_of(new), -1 if count is None else count)
 
 
 def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    indention = width if isinstance(width, str) else " " * _at_most("width", width, 10_000)
     if not isinstance(s, str):
         return FILTERS["indent"](s, width, first, blank)
-    if isinstance(s, Markup):
-        check_split(s, LINES)
-        check_size(len(s) + (1 + len(s.splitlines())) * len(indention))
-        return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
+    if not isinstance(width, str):
+        use(width)
+    indention = width if isinstance(width, str) else " " * width
     lines = (_as_traced(s) + trusted("\n")).splitlines()
-    check_size(len(s) + len(lines) * len(indention))
+    use(len(lines) * len(indention))
+    if isinstance(s, Markup):
+        return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
     rest = [indention + line if line or blank else line for line in lines[1:]]
     return concat([indention if first else "", _as_traced("\n").join([lines[0], *rest])])
 
@@ -121,13 +147,12 @@ def _format(value: Any, *args: Any, **kwargs: Any) -> str:
     if args and kwargs:
         raise TypeError("can't handle positional and keyword arguments at the same time")
     if hasattr(value, "__html__"):
-        return modulo(value, kwargs or args)  # type: ignore[no-any-return]
+        return OPERATORS["%"](value, kwargs or args)  # type: ignore[no-any-return]
     return percent(text_of(value), kwargs or args)
 
 
 def _title(s: Any) -> str:
     text = text_of(s)
-    _at_most("the length of a title", len(text), _LONGER)
     result = FILTERS["title"](text)
     if type(text) is not Traced or len(result) != len(text):
         return result  # type: ignore[no-any-return]
@@ -142,7 +167,6 @@ def _center(value: Any, width: int = 80) -> str:
 
 @pass_environment
 def _attr(environment: Any, obj: Any, name: str) -> Any:
-    check_expanded(name)
     if isinstance(obj, (str, bytes, int, float)):
         return environment.getattr(obj, name)
     return FILTERS["attr"](environment, obj, name)
@@ -153,7 +177,7 @@ def _sum(environment: Any, iterable: Any, attribute: Any = None, start: Any = 0)
     total = sum((), start)  # The TypeError for strings.
     if attribute is not None:
         iterable = map(make_attrgetter(environment, attribute), iterable)
-    for item in ticking(iterable):
+    for item in iterable:
         total = add((total, item))
     return total
 
@@ -164,14 +188,15 @@ def _int(value: Any, default: int = 0, base: int = 10) -> int:
     return FILTERS["int"](value, default, base)  # type: ignore[no-any-return]
 
 
-def _list(value: Any) -> list[Any]:
-    return sized(listed(value))  # type: ignore[no-any-return]
+def _round(value: float, precision: int = 0, method: Any = "common") -> float:
+    if isinstance(precision, int) and precision > 300:
+        raise TemplateLimitError(f"a template may round to 300 digits at most, not {precision}")
+    return FILTERS["round"](value, precision, method)  # type: ignore[no-any-return]
 
 
 def _trim(value: Any, chars: str | None = None) -> str:
     text = value if isinstance(value, Markup) else text_of(value)
-    charge(len(text))
-    check_product(len(text), len(chars or ""))
+    use(len(text) * (1 + size_of(chars) // STRING))
     return text.strip(chars)
 
 
@@ -179,78 +204,97 @@ def _forceescape(value: Any) -> Markup:
     return escaped(text_of(value.__html__() if hasattr(value, "__html__") else value))
 
 
-def _wordcount(s: Any) -> int:
-    return sum(1 for _ in ticking(_WORD.finditer(text_of(s))))
-
-
-def _reverse(value: Any) -> Any:
-    charge(len(value) if isinstance(value, str) else 0)
-    if isinstance(value, Iterator):
-        value = listed(value)
-    return FILTERS["reverse"](value)
-
-
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else text_of(value)
 
 
-def _at_most(name: str, value: Any, limit: int) -> Any:
-    if not isinstance(value, int) or value <= limit:
-        return value
-    raise TemplateLimitError(f"{name} is {value} in the template, but may be {limit} at most")
+# ---- Costs ----
 
 
-def _guarded(
-    native: Any, limit: int | None = None, characters: int | None = None
-) -> Callable[..., Any]:
-    """The filter or test with bounds: for what is in containers that it is given, and for its
-    result; for numbers and texts, too, where `limit` and `characters` say so."""
+def _deep(*values: Any) -> int:
+    return sum(map(size_of, values))
+
+
+def _slow(*values: Any) -> int:
+    return 16 * _deep(*values)
+
+
+def _quadratic(*values: Any) -> int:
+    """For filters whose time or result may be quadratic."""
+    return _deep(*values) ** 2 // 256
+
+
+def _listing(value: Any = None, *others: Any) -> int:
+    """For filters that make lists, as long as the value or as a number demands."""
+    size = STRING * len(value) if hasattr(value, "__len__") else 0
+    return size + ITEM * max((other for other in others if isinstance(other, int)), default=0)
+
+
+def _comparing(value: Any = None, *others: Any) -> int:
+    return _deep(value, *others) + _listing(value)
+
+
+def _lazy(value: Any = None, *others: Any) -> int:
+    """For filters that take items when they are asked for one."""
+    return _listing(value) + _deep(*others)
+
+
+def _counting(items: Iterator[Any]) -> Iterator[Any]:
+    for item in items:
+        use(STRING)
+        yield item
+
+
+# Filters that take no longer for a longer value, or count what they cost.
+_QUICK = frozenset(
+    ["abs", "count", "d", "default", "first", "last", "length", "random", "string", "trim"]
+)
+_COSTS: dict[str, Callable[..., int]] = {
+    **dict.fromkeys(["map", "reject", "rejectattr", "select", "selectattr"], _lazy),
+    **dict.fromkeys(["title", "urlencode", "wordcount"], _slow),
+    **dict.fromkeys(["filesizeformat", "float", "pprint", "striptags"], _quadratic),
+    **dict.fromkeys(["urlize", "wordwrap", "xmlattr"], _quadratic),
+    **dict.fromkeys(["batch", "items", "list", "reverse", "slice"], _listing),
+    **dict.fromkeys(["groupby", "max", "min", "sort", "unique"], _comparing),
+}
+# Iterators have no size before they end.
+_ITERATING: dict[Any, Callable[[Iterator[Any]], Any]] = {_comparing: list, _lazy: _counting}
+
+
+def _counted(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the filter or test of this name, which counts what it costs."""
     first = 1 if hasattr(native, "jinja_pass_arg") else 0
+    cost: Callable[..., int] = _COSTS.get(name, _deep)
+    iterating = _ITERATING.get(cost)
 
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        given = args[first:]
-        if given and not isinstance(given[0], _QUICK) and isinstance(given[0], Iterator):
-            given = (listed(given[0]), *given[1:])
-        for value in (*given, *kwargs.values()):
-            if isinstance(value, str):
-                charge(16 * len(value))
-                size = len(value)
-            else:
-                check_expanded(value)
-                size = 0 if characters is None else expanded(value, {})[0]
-            if limit is not None and isinstance(value, int):
-                _at_most("a number", value, limit)
-            if characters is not None and size > characters:
-                raise TemplateLimitError(
-                    f"the filter {native.__name__} is given {size} characters in the template, "
-                    f"but takes {characters} at most"
-                )
-        return sized(native(*args[:first], *given, **kwargs))
+    def filtered(*args: Any, **kwargs: Any) -> Any:
+        if iterating is not None and isinstance(args[first], Iterator):
+            args = (*args[:first], iterating(args[first]), *args[first + 1 :])
+        use(STRING + cost(*args[first:], *kwargs.values()))
+        return native(*args, **kwargs)
 
     if first:
-        guarded.jinja_pass_arg = native.jinja_pass_arg  # type: ignore[attr-defined]
-    return guarded
+        vars(filtered)["jinja_pass_arg"] = vars(native)["jinja_pass_arg"]
+    return filtered
 
 
-def guarded_tests() -> dict[str, Callable[..., Any]]:
-    """The tests that compare, hash or read what they are given, by name."""
+def counted_tests() -> dict[str, Callable[..., Any]]:
+    """Returns the tests that compare, hash or read what they are given, by name."""
     names = {"==": "eq", "equalto": "eq", "!=": "ne", ">": "gt", "greaterthan": "gt", "ge": "gteq"}
     names |= {">=": "gteq", "<": "lt", "lessthan": "lt", "le": "lteq", "<=": "lteq"}
     names |= {name: name for name in ("eq", "ne", "gt", "lt", "in")}
+    tests: dict[str, Any] = TESTS
     return {
         **{name: COMPARISONS[comparison] for name, comparison in names.items()},
-        **{name: _guarded(TESTS[name]) for name in ("filter", "lower", "test", "upper")},
+        **{name: _counted(name, tests[name]) for name in ("filter", "lower", "test", "upper")},
     }
 
 
 def string_filters() -> dict[str, Callable[..., Any]]:
-    """What stands in place of Jinja's filters, by name."""
-    return {
-        **{name: _guarded(native) for name, native in FILTERS.items() if name not in _SHALLOW},
-        **{name: _guarded(FILTERS[name], _LONG, _LONG) for name in _SLOW},
-        **{name: _guarded(FILTERS[name], _LONGER, _LONGER) for name in _LINEAR},
+    """Returns all filters by name."""
+    filters: dict[str, Any] = {
+        **FILTERS,
         "attr": _attr,
-        "batch": _guarded(FILTERS["batch"], MAX_RANGE),
         "center": _center,
         "e": escaped,
         "escape": escaped,
@@ -259,16 +303,16 @@ def string_filters() -> dict[str, Callable[..., Any]]:
         "indent": _indent,
         "int": _int,
         "join": _join,
-        "list": _list,
         "replace": _replace,
-        "reverse": _reverse,
-        "round": _guarded(FILTERS["round"], 300),
+        "round": _round,
         "safe": marked_safe,
-        "slice": _guarded(FILTERS["slice"], MAX_RANGE),
         "string": _string,
         "sum": _sum,
         "title": _title,
         "tojson": tojson,
         "trim": _trim,
-        "wordcount": _wordcount,
+    }
+    return {
+        name: filter if name in _QUICK else _counted(name, filter)
+        for name, filter in filters.items()
     }

@@ -1,4 +1,4 @@
-"""Chat formats as data, and conversations in them as segments."""
+"""Chat formats as data, and `render_chat`, which renders a conversation to segments."""
 
 from __future__ import annotations
 
@@ -9,25 +9,31 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from .fields import REASONING_KEYS
 from .segments import Segment
 
-__all__ = ["CHATML", "FORMATS", "HARMONY", "LLAMA3", "MISTRAL", "ChatFormat", "Turn", "render_chat"]
-
-
-# The names under which messages carry what the model thought.
-_THINKING = ("thinking", "reasoning_content", "reasoning")
+__all__ = [
+    "CHATML",
+    "FORMATS",
+    "HARMONY",
+    "LLAMA3",
+    "MISTRAL",
+    "ChatFormat",
+    "Turn",
+    "render_chat",
+]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a message looks like. ``{name}`` stands for what the message has under that name,
-    which is untrusted; everything else is trusted."""
+    """The layout of a message. ``{name}`` is replaced by the message's value of that key, which is
+    untrusted; everything else is trusted."""
 
-    #: What the program writes before the message.
+    #: The text that the program writes before the message.
     head: str
-    #: The message: what a model with this role writes, the token that ends it included.
+    #: The text that a model with this role writes, with the token that ends it.
     body: str
-    #: What stands behind it.
+    #: The text after the message.
     tail: str = ""
 
 
@@ -35,9 +41,10 @@ class Turn:
 class ChatFormat:
     """A chat format: text before the first message, and a `Turn` for each role.
 
-    A message may have a turn of its own: ``call`` for each of its tool calls, with ``{name}`` and
-    ``{arguments}``, ``thinking`` for its reasoning, and ``channel`` where it names a channel. A
-    ``thinking`` with both ``{thinking}`` and ``{content}`` is the turn of messages with reasoning.
+    Parts of a message may have their own turns: ``call`` for each tool call, with ``{name}`` and
+    ``{arguments}``, ``thinking`` for the reasoning, and ``channel`` for a message that names a
+    channel. A ``thinking`` with both ``{thinking}`` and ``{content}`` is the turn of messages with
+    reasoning.
 
     >>> import dataclasses
     >>> from bpe_engine.prompt import FORMATS, Turn, render_chat
@@ -51,12 +58,12 @@ class ChatFormat:
     name: str
     turns: Mapping[str, Turn]
     begin: str = ""
-    #: What asks a model for the next message.
+    #: The text that asks a model for the next message.
     generation: str = ""
     call: Turn | None = None
     thinking: Turn | None = None
     channel: Turn | None = None
-    #: What stands once behind the calls of a message.
+    #: The text after all calls of a message.
     after_calls: str = ""
     aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -144,25 +151,24 @@ def render_chat(
     *,
     add_generation_prompt: bool = False,
 ) -> list[Segment]:
-    """A conversation as segments: what the format says is trusted, what messages say is not.
+    """Renders a conversation to segments. The format's text is trusted, that of messages is not.
 
     Args:
         messages: Mappings with a ``role`` and a ``content`` that is a str, or a list of parts
             ``{"type": "text", "text": ...}``. An assistant's may have ``tool_calls`` as OpenAI's
             API has them, and for Harmony ``thinking`` (or ``reasoning_content``) and ``channel``;
-            a tool's has a ``name`` where the format asks for one. Ids and other keys, which no
-            format has a place for, are not looked at.
+            a tool's has a ``name`` where the format asks for one. Ids and other keys are ignored.
         format: ``"chatml"``, ``"harmony"`` (o200k_harmony), ``"llama3"``, ``"mistral"``
             (Tekken), or a `ChatFormat`.
-        add_generation_prompt: Whether it ends with the beginning of an assistant's message.
+        add_generation_prompt: Whether the prompt ends with the beginning of an assistant's message.
 
     Returns:
-        Segments. What a model with that role wrote, or should write, has the message's role as
-        its label, and ``messages[i]`` as its source; see `Audit.mask`.
+        Segments. The text that a model with that role wrote, or should write, is labeled with
+        the message's role and the source ``messages[i]``; see `Audit.mask`.
 
     Raises:
-        ValueError: A role, or reasoning, a channel or tool calls that the format does not have
-            or has only for an assistant; or something is missing.
+        ValueError: The format lacks a role, reasoning, a channel or tool calls, or has them only
+            for an assistant; or something is missing.
         TypeError: Something is not text.
 
     >>> import bpe_engine
@@ -175,7 +181,7 @@ def render_chat(
     """
     if isinstance(format, str):
         if format not in FORMATS:
-            raise ValueError(f"there is no chat format {format!r}; there are {', '.join(FORMATS)}")
+            raise ValueError(f"unknown chat format {format!r}; choose one of {', '.join(FORMATS)}")
         format = FORMATS[format]
     if not isinstance(format, ChatFormat):
         raise TypeError(
@@ -252,7 +258,7 @@ class _Message:
             _trusted(segments, format.after_calls, self.role, "format")
 
     def _own(self, what: str, value: Any, turn: Turn | None) -> Any:
-        """What only an assistant's message has, and only where the format has a turn for it."""
+        """Returns a value that only an assistant's message may have, if the format has a turn."""
         if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
             return None
         if turn is None:
@@ -268,8 +274,8 @@ class _Message:
         return value
 
     def _thinking(self) -> tuple[str, Any]:
-        """The name under which it stands what the model thought, and that."""
-        found = [name for name in _THINKING if self.message.get(name) not in (None, "")]
+        """Returns the message's reasoning: its key and its text."""
+        found = [name for name in REASONING_KEYS if self.message.get(name) not in (None, "")]
         values = [self.message[name] for name in found]
         if any(value != values[0] for value in values):
             raise ValueError(f"{self.source} has different texts as {' and '.join(found)}")
@@ -284,7 +290,7 @@ class _Message:
 
     def _turn(self, segments: list[Segment], turn: Turn, values: Mapping[str, str]) -> None:
         _trusted(segments, turn.head, None, "format")
-        # {name}s stand between literals.
+        # Literals and {name}s alternate.
         for place, part in enumerate(re.split(r"\{(\w+)\}", turn.body)):
             if place % 2 == 0:
                 _trusted(segments, part, self.role, "format")

@@ -1,4 +1,4 @@
-"""``%`` and ``format``: what stands in the place of a directive keeps its origin."""
+"""``%`` and ``format`` in templates: values that replace a directive keep their origin."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from .limits import PIECES, charge, check_size, expanded
-from .origin import Span, Traced, concat, cuts, is_trusted, runs_of, text_of, traced
+from .limits import size_of, use
+from .origin import PIECES, Span, Traced, concat, cuts, is_trusted, runs_of, text_of, traced
 
 __all__ = ["check_filled", "check_format", "formatted", "percent"]
 
-# %%, or the name, the layout and the kind of a value. What is neither has more to say.
+# %%, or the name, the layout and the kind of a value. The last alternative is any other directive.
 _DIRECTIVE = re.compile(
     r"%(?:(%)|(?:\((\w+)\))?([-+ #0]*\d*(?:\.\d+)?)([diouxXeEfFgGcrsa])|[^%]*?[a-zA-Z%])"
 )
 
 
 def percent(text: str, values: Any) -> str:
-    """``text % values`` for any string that does not escape: what stands for %s keeps its origin."""
+    """``text % values`` for any string that does not escape: what replaces %s keeps its origin."""
     check_filled(text, "%", values)
     text = text if type(text) is Traced else traced(text, runs_of(text))
     whole = str.__mod__(text, values)
-    check_size(len(whole))
     if str.count(text, "%") > PIECES:
         return whole
     rest = list(values) if isinstance(values, tuple) else [values]
@@ -43,7 +42,7 @@ def percent(text: str, values: Any) -> str:
 
 
 def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) -> str:
-    """The format with each value in the place of a span, if that is the text `whole`."""
+    """Returns the format with each span replaced by its value, if that is the text `whole`."""
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), len(format)]
     parts: list[str] = []
@@ -52,17 +51,16 @@ def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) ->
     for end, start, cut, value in zip_longest(ends, starts, literals, values):
         parts.append(traced(str.__getitem__(format, slice(end, start)), cut))
         if value is not None:
-            # Who wrote the directive did not write what stands beside it.
+            # An untrusted directive must not bring trusted neighbors together.
             parts += (value,) if is_trusted(next(directives)) else ("", value, "")
     result = concat(parts)
     return result if result == whole else whole
 
 
 def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
-    """``text.format(*args, **kwargs)``; `native` does it without origins."""
+    """``text.format(*args, **kwargs)``; `native` returns it without origins."""
     check_format(text, (*args, *kwargs.values()) if isinstance(kwargs, dict) else (kwargs,))
     whole = native()
-    check_size(len(whole))
     if type(text) is not Traced:
         text = traced(text, runs_of(text))
     spans: list[Span] = []
@@ -93,34 +91,31 @@ def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], 
 
 
 _NUMBER = re.compile(r"\d+")
-# A width of *, which values say. A name in brackets does not go with one.
+# A width of *, which is a value. It cannot follow a name in brackets.
 _STAR = re.compile(r"%[^a-zA-Z%(]*\*")
 
 
 def check_filled(format: str, sign: str, values: Any) -> None:
-    """The bound for a format with directives that begin with `sign`: each may ask for the longest
-    of the values, and widths and precisions ask for room, too."""
+    """Counts what a format may make, whose directives begin with `sign`: each may ask for the
+    longest of the values, and for room with a width or precision."""
     count = str.count(format, sign)
     if count == 0:
         return
-    charge(64 * len(format))
-    if isinstance(values, tuple) and sign == "%":
-        size = expanded(values, {})[0]
-    else:
-        # Any of them, any number of times; a dict as a whole once.
+    size = size_of(values)
+    if not (isinstance(values, tuple) and sign == "%"):
+        # Any of them, any number of times.
         items = (*values.values(), None) if isinstance(values, dict) else values
         items = items if isinstance(items, tuple) else (items,)
-        size = count * max((expanded(item, {})[0] for item in items), default=0)
-        size += expanded(values, {})[0]
-    widths = sum(int(number[0][:12]) for number in _NUMBER.finditer(format))
-    check_size(len(format) + size + widths)
+        size += count * max(map(size_of, items), default=0)
+    size += sum(int(number[0][:12]) for number in _NUMBER.finditer(format))
+    use(len(format) + size)
     if sign == "%" and _STAR.search(format):
         raise ValueError("a format with a width or precision of * is not allowed in a template")
 
 
 def check_format(format: str, values: tuple[Any, ...]) -> None:
-    """The bounds of ``format.format(*values)``."""
+    """Counts what ``format.format(*values)`` may make."""
     check_filled(format, "{", values)
     parsed = string.Formatter().parse(str.__str__(format))
     if any("{" in (spec or "") for _, _, spec, _ in parsed):
-        raise ValueError("a format with a width that a value says is not allowed in a template")
+        raise ValueError("a format whose width is a value is not allowed in a template")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 from jinja2 import nodes
@@ -14,44 +15,50 @@ from jinja2.parser import Parser
 from jinja2.utils import Namespace
 
 from .formatting import check_filled, percent
-from .limits import (
-    SMALL,
-    TemplateLimitError,
-    charge,
-    check_compared,
-    check_expanded,
-    check_size,
-    expanded,
-    listed,
-    sized,
-    ticking,
-)
+from .limits import ITEM, TemplateLimitError, guard, size_of, use
 from .origin import Traced, concat, generated, text_of
 
 __all__ = [
+    "COMPARISONS",
+    "OPERATORS",
     "GenerationBlocks",
     "TemplateDict",
     "TemplateNamespace",
-    "COMPARISONS",
     "add",
-    "bounded",
-    "compared",
-    "contains",
+    "counted",
+    "guarded",
     "join",
-    "key",
-    "modulo",
-    "multiply",
     "output",
-    "power",
     "raise_exception",
     "strftime_now",
-    "subtract",
 ]
 
-# Longer ones take long to compute with; no template needs them.
+# Larger numbers take long to compute with, and no template needs them.
 _INT_BITS = 4096
-_SEQUENCES = frozenset([list, tuple])
 _FORMAT = 1000
+# Comparing these takes no time, whatever the other side is.
+_SCALARS = frozenset([int, float, bool, type(None)])
+
+
+# ---- Sizes ----
+
+
+def guarded(value: Any) -> Any:
+    """Returns `value`, which something is about to print, compare or hash."""
+    guard(value)
+    return value
+
+
+def counted(value: Any) -> Any:
+    """Returns `value`, which an operation has made."""
+    if isinstance(value, (str, bytes)):
+        use(len(value))
+    elif isinstance(value, (list, tuple)):
+        use(ITEM * len(value))
+    return value
+
+
+# ---- Operators ----
 
 
 def add(values: tuple[Any, ...]) -> Any:
@@ -59,38 +66,31 @@ def add(values: tuple[Any, ...]) -> Any:
     for value in values:
         kind = type(value)
         if kind is not str and kind is not Traced:
-            return _sum(values)
+            return reduce(lambda left, right: counted(left + right), values)
     return concat(values)
 
 
 def output(values: tuple[Any, ...]) -> str:
-    """``a + b + c`` as it is output, where one of them is no string."""
+    """Returns the text of ``a + b + c``, which are not all strings."""
     return text_of(add(values))
 
 
-def _sum(values: tuple[Any, ...]) -> Any:
-    result = values[0]
-    for value in values[1:]:
-        result = result + value
-        sized(result)
-    return result
+def join(values: tuple[Any, ...]) -> str:
+    """``a ~ b``"""
+    return concat(map(text_of, values))
 
 
-def multiply(left: Any, right: Any) -> Any:
-    """``left * right``"""
+def _multiply(left: Any, right: Any) -> Any:
     if isinstance(left, int) and isinstance(right, int):
         _check_bits(left.bit_length() + right.bit_length())
     for some, times in ((left, right), (right, left)):
-        if isinstance(times, int):
-            if isinstance(some, (list, tuple)):
-                check_size(8 * len(some) * max(0, times))
-            elif isinstance(some, (str, bytes)):
-                check_size(len(some) * max(0, times))
+        if isinstance(times, int) and isinstance(some, (str, bytes, list, tuple)):
+            item = 1 if isinstance(some, (str, bytes)) else ITEM
+            use(item * len(some) * max(0, times))
     return left * right
 
 
-def modulo(left: Any, right: Any) -> Any:
-    """``left % right``"""
+def _modulo(left: Any, right: Any) -> Any:
     if type(left) in (str, Traced):
         return percent(left, right)
     if isinstance(left, bytes):
@@ -100,53 +100,52 @@ def modulo(left: Any, right: Any) -> Any:
     return left % right
 
 
-def subtract(left: Any, right: Any) -> Any:
-    """``left - right``, which may be the keys or items of dicts."""
-    check_expanded(left)
-    check_expanded(right)
+def _subtract(left: Any, right: Any) -> Any:
+    if type(left) not in _SCALARS:
+        # The keys or items of dicts can be subtracted.
+        use(size_of(left) + size_of(right))
     return left - right
 
 
-def bounded(value: Any) -> Any:
-    """A value that is about to be printed by Jinja itself."""
-    check_expanded(value)
-    return value
+def _power(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        _check_bits(left.bit_length() * abs(right))
+    return left**right
 
 
-# ---- Comparisons ----
+def _check_bits(bits: int) -> None:
+    if bits > _INT_BITS:
+        raise TemplateLimitError(
+            f"the template computes a number of some {bits} bits; {_INT_BITS} is the limit"
+        )
 
 
-def compared(value: Any) -> Any:
-    """A side of a comparison of more than two."""
-    if isinstance(value, Iterator):
-        value = listed(value)
-    charge(expanded(value, {})[0])
-    return value
+#: Those that Jinja's sandbox calls, by their signs.
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "*": _multiply,
+    "%": _modulo,
+    "-": _subtract,
+    "**": _power,
+}
 
 
-def contains(left: Any, right: Any) -> bool:
-    """``left in right``"""
-    kind = type(right)
-    if kind is dict:
-        return (key(left) if type(left) is tuple else left) in right
-    if kind is str or kind is Traced:
-        if len(right) > SMALL:
-            charge(len(right))
-        return left in right
-    if isinstance(left, str) and kind in _SEQUENCES and len(left) * len(right) <= SMALL:
-        return left in right
-    if isinstance(right, Iterator):
+def _contains(left: Any, right: Any) -> bool:
+    if type(right) is dict:
+        if type(left) is not str:
+            guard(left)
+    elif isinstance(right, Iterator):
         equal = COMPARISONS["eq"]
-        return any(item is left or equal(item, left) for item in ticking(right))
-    size = expanded(left, {})[0]
-    cost = size * (1 + len(right)) if hasattr(right, "__len__") else size
-    charge(cost if cost <= SMALL else min(cost, size + expanded(right, {})[0]))
+        return any(item is left or equal(item, left) for item in right)
+    else:
+        use(len(right) if isinstance(right, str) else size_of(left) + size_of(right))
     return left in right
 
 
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def checked(left: Any, right: Any) -> Any:
-        check_compared(left, right)
+        if type(left) not in _SCALARS and type(right) not in _SCALARS:
+            # Both are walked over at once, no farther than the smaller one goes.
+            use(min(size_of(left), size_of(right)))
         return compare(left, right)
 
     return checked
@@ -160,52 +159,21 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "gteq": _comparison(operator.ge),
     "lt": _comparison(operator.lt),
     "lteq": _comparison(operator.le),
-    "in": contains,
-    "notin": lambda left, right: not contains(left, right),
+    "in": _contains,
+    "notin": lambda left, right: not _contains(left, right),
 }
-
-
-# ---- Keys and numbers ----
-
-
-def key(value: Any) -> Any:
-    """A key of a dict. To hash a tuple walks over all that is in it, and to say that there is no
-    such key prints it."""
-    if type(value) is not Traced:
-        check_expanded(value)
-    return value
-
-
-def power(left: Any, right: Any) -> Any:
-    """``left ** right``"""
-    if isinstance(left, int) and isinstance(right, int):
-        _check_bits(left.bit_length() * abs(right))
-    return left**right
-
-
-def _check_bits(bits: int) -> None:
-    if bits > _INT_BITS:
-        raise TemplateLimitError(
-            f"the template computes a number of some {bits} bits; {_INT_BITS} is the limit"
-        )
-
-
-def join(values: tuple[Any, ...]) -> str:
-    """``a ~ b``"""
-    return concat(map(text_of, values))
 
 
 # ---- What templates can call ----
 
 
 def raise_exception(message: str) -> None:
-    """For templates that refuse a conversation."""
-    check_expanded(message)
+    """Refuses a conversation."""
     raise TemplateError(message)
 
 
 def strftime_now(format: str) -> str:
-    """The time of the day, which is nothing that the template says."""
+    """Returns the time of the day, which is untrusted: the template does not contain it."""
     if len(format) > _FORMAT:
         raise TemplateLimitError(f"a format of a date has {_FORMAT} characters at most")
     return datetime.now().strftime(str.__str__(format))
@@ -248,7 +216,7 @@ def _check_name(name: object) -> None:
 class GenerationBlocks(Extension):
     """``{% generation %}``: the text inside is what the assistant said."""
 
-    tags = {"generation"}
+    tags: set[str] = {"generation"}
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno

@@ -1,54 +1,57 @@
-"""`Traced`: strings that know which of their characters the template itself wrote.
+"""`Traced`: strings that record which of their characters the template itself wrote.
 
-Plain ``str`` is untrusted. Whatever Python does to a `Traced` that is not written down here gives
-a plain ``str`` as well, so that an unknown operation can lose trust but never gain it.
+Plain ``str`` is untrusted. Operations on a `Traced` that this module does not define return a plain
+``str`` as well: an unknown operation can lose trust but never gain it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat, tee
+from types import MappingProxyType
 from typing import Any, SupportsIndex
 
-from .limits import (
-    PIECES,
-    SMALL,
-    charge,
-    check_expanded,
-    check_made,
-    check_size,
-    listed,
-    spend,
-)
+from .limits import ITEM, STRING, guard, use
 
 __all__ = [
     "GENERATED",
     "GIVEN",
-    "LINES",
+    "MOST_LABELS",
+    "PIECES",
     "TRUSTED",
+    "Scalar",
     "Traced",
-    "check_split",
     "concat",
     "cuts",
     "flagged",
+    "finding",
+    "found",
     "generated",
     "is_trusted",
     "runs_of",
     "text_of",
     "traced",
     "trusted",
+    "turn",
+    "unplaced",
 ]
 
 # Flags of characters.
 TRUSTED = 1  # The template wrote it.
-GENERATED = 2  # It stands inside a {% generation %} block.
-GIVEN = 4  # Times the number of the segment that the caller gave, from 1 on.
+GENERATED = 2  # It is inside a {% generation %} block.
+GIVEN = 4  # Times the number of the caller's value, from 1 on.
+MOST_LABELS = (1 << 30) - 1
+_START = 1 << 32  # Times the first character in the caller's value.
+_NOWHERE = _START * ((1 << 31) - 1)  # The characters are not one by one those of the value.
 
-# Strings that may be joined between two checks of their total size.
-_FEW = 8
+# The parts of one text that may have origins of their own. A text with more is untrusted.
+PIECES = 1 << 16
+# Parts that may be joined before their size is counted.
+_FEW = 16
 
-# (length, flags), one after the other. A run of length 0 separates its neighbours: trusted text
-# on both sides of an empty untrusted text is not one text.
+# (length, flags) of consecutive characters. A run of length 0 separates its neighbors: trusted
+# text on both sides of an empty untrusted text is not one text.
 Runs = tuple[tuple[int, int], ...]
 _APART: Runs = ((0, 0),)
 # (first, last + 1) of characters.
@@ -56,7 +59,7 @@ Span = tuple[int, int]
 
 
 class Traced(str):
-    """A string with the flags of its characters. Made by `traced` alone."""
+    """A string with the flags of its characters. Only `traced` makes them."""
 
     __slots__ = ("_runs",)
     _runs: Runs
@@ -80,9 +83,9 @@ class Traced(str):
         text, runs, times = str.__mul__(self, count), self._runs, int(count)
         if not text:
             return traced(text, _APART)
-        if len(runs) == 1:
+        if len(runs) == 1 and runs[0][1] < GIVEN:
             return traced(text, ((len(text), runs[0][1]),))
-        return traced(text, runs * times) if len(runs) * times <= SMALL else text
+        return traced(text, runs * times) if len(runs) * times <= PIECES else text
 
     __rmul__ = __mul__
 
@@ -97,15 +100,14 @@ class Traced(str):
         if step == 1:
             return traced(text, _part(self, start, max(start, stop)))
         if step == -1:
-            return traced(text, _part(self, stop + 1, max(start, stop) + 1)[::-1])
-        flags = {flags for _, flags in self._runs}
+            return traced(text, unplaced(_part(self, stop + 1, max(start, stop) + 1)[::-1]))
+        flags = {flags for _, flags in unplaced(self._runs)}
         return traced(text, ((len(text), flags.pop()),)) if len(flags) == 1 and text else text
 
     def __iter__(self) -> Iterator[str]:
-        # What makes strings of characters makes many objects.
-        check_size(len(self) * 16)
+        use(STRING * len(self))
         runs = self._runs
-        if len(runs) == 1:
+        if len(runs) == 1 and runs[0][1] < GIVEN:
             one = ((1, runs[0][1]),)
             for character in str.__iter__(self):
                 yield traced(character, one)
@@ -115,10 +117,12 @@ class Traced(str):
             yield traced(character, cut)
 
     def join(self, parts: Iterable[str]) -> str:
-        parts = listed(parts)
+        if isinstance(parts, str):
+            use(STRING * len(parts))
+        parts = list(parts)
         if not all(isinstance(part, str) for part in parts):
             return str.join(self, parts)  # The TypeError of str.
-        check_size(sum(map(len, parts)) + len(self) * len(parts))
+        use(sum(map(len, parts)) + len(self) * len(parts))
         if len(parts) > PIECES:
             return str.join(self, parts)
         return concat([each for part in parts for each in (self, part)][1:])
@@ -129,8 +133,16 @@ class Traced(str):
         return traced(str.__getitem__(self, slice(start, end)), _part(self, start, end))
 
     def _all_parts(self, spans: Iterable[Span]) -> list[str]:
+        if len(self._runs) == 1:
+            text, flags = str.__str__(self), self._runs[0][1]
+            return [
+                traced(
+                    text[start:end],
+                    ((end - start, _from(flags, start)),) if start < end else _APART,
+                )
+                for start, end in spans
+            ]
         spans = list(spans)
-        spend(len(spans))
         cuts = _parts(self, spans)
         return [traced(str.__getitem__(self, slice(*span)), cut) for span, cut in zip(spans, cuts)]
 
@@ -161,30 +173,31 @@ class Traced(str):
         return self._part(0, start), self._part(start, end), self._part(end, len(self))
 
     def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
-        check_split(self, sep, maxsplit)
         parts = str.split(self, sep, maxsplit)
         return self._located(parts, sep, 0 if sep is None else len(sep))
 
     def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
-        check_split(self, sep, maxsplit)
         parts = str.rsplit(self, sep, maxsplit)
         return self._located(parts, sep, 0 if sep is None else len(sep))
 
     def splitlines(self, keepends: bool = False) -> list[str]:
-        check_split(self, LINES)
         starts = _starts(map(len, str.splitlines(self, True)))
         lines = str.splitlines(self, keepends)
+        use(STRING * len(lines))
         if len(lines) > PIECES:
             return lines
         return self._all_parts((at, at + len(line)) for at, line in zip(starts, lines))
 
     def _located(self, parts: Sequence[str], sep: str | None, gap: int) -> list[str]:
-        """The parts that `split` found, in their order, with their origins."""
+        """Returns the parts that `split` found, in their order, with their origins."""
+        use(STRING * len(parts))
         if len(parts) > PIECES:
             return list(parts)
+        if len(self._runs) == 1:
+            return list(_located(parts, str.__str__(self), self._runs[0][1], sep, gap))
         spans, at = [], 0
         for part in parts:
-            # Between words stands white space, which no word begins with.
+            # White space separates words, and no word begins with it.
             at = at if sep is not None else str.index(self, part, at)
             spans.append((at, at + len(part)))
             at += len(part) + gap
@@ -195,7 +208,7 @@ class Traced(str):
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
         found = str.count(self, old)
         times = found if int(count) < 0 else min(int(count), found)
-        check_size(len(self) + times * max(0, len(new) - len(old)))
+        use(len(self) + times * max(0, len(new) - len(old)))
         text = str.replace(self, old, new, count)
         if len(self._runs) == 1 and runs_of(new) == ((len(new), self._runs[0][1]),):
             return traced(text, ((len(text), self._runs[0][1]),)) if text else text
@@ -209,76 +222,32 @@ class Traced(str):
         for end, start, cut in zip(ends, starts, kept):
             parts += (traced(str.__getitem__(self, slice(end, start)), cut), new)
             if not is_trusted(next(gone)):
-                parts.append("")  # What went was untrusted: its neighbours stay apart.
+                parts.append("")  # Untrusted text went: its neighbors stay apart.
         parts.append(traced(str.__getitem__(self, slice(ends[-1], None)), next(kept)))
         result = concat(parts)
         return result if result == text else text
 
-    def upper(self) -> str:
-        return _by_character(self, str.upper)
-
-    def lower(self) -> str:
-        return _by_character(self, str.lower)
-
-    def title(self) -> str:
-        return _by_character(self, str.title)
-
-    def capitalize(self) -> str:
-        return _by_character(self, str.capitalize)
-
-    def swapcase(self) -> str:
-        return _by_character(self, str.swapcase)
-
-    def casefold(self) -> str:
-        return _by_character(self, str.casefold)
-
-    def center(self, width: SupportsIndex, fill: str = " ", /) -> str:
-        return _padded(self, str.center, width, fill)
-
-    def ljust(self, width: SupportsIndex, fill: str = " ", /) -> str:
-        return _padded(self, str.ljust, width, fill)
-
-    def rjust(self, width: SupportsIndex, fill: str = " ", /) -> str:
-        return _padded(self, str.rjust, width, fill)
-
     def zfill(self, width: SupportsIndex, /) -> str:
-        check_size(int(width))
+        use(int(width))
         return str.zfill(self, width)
 
     def expandtabs(self, tabsize: SupportsIndex = 8) -> str:
-        check_size(len(self) + str.count(self, "\t") * max(0, int(tabsize)))
+        use(len(self) + str.count(self, "\t") * max(0, int(tabsize)))
         return str.expandtabs(self, tabsize)
 
     def translate(self, table: Any, /) -> str:
         values = table.values() if isinstance(table, dict) else table
         longest = max((len(value) for value in values if isinstance(value, str)), default=1)
-        check_size(len(self) * max(1, longest))
+        use(len(self) * max(1, longest))
         return str.translate(self, table)
 
 
-#: The characters that end lines.
-LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_SPACES = "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
-
-
-def check_split(text: str, separators: str | None, most: SupportsIndex = -1) -> None:
-    """The bound for what `split` and `splitlines` make of a text. `LINES` stands for each of its
-    characters, and None for each character of white space."""
-    if len(text) <= SMALL:
-        return
-    charge(16 * len(text))
-    if separators is None or separators is LINES:
-        count = sum(str.count(text, c) for c in separators or _SPACES)
-        count = min(count, len(text) - count) if separators is None else count
-    else:
-        # Nothing is no separator, which split says itself.
-        count = str.count(text, separators) if separators else 0
-    most = most.__index__()
-    check_made(1 + (count if most < 0 else min(count, most)), len(text))
+# Errors of operators name the type of the caller's string.
+Traced.__name__ = "str"
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a string, and none that escapes what it is joined with, as Markup does."""
+    """Whether it is a string that joins others without escaping them, as Markup does not."""
     kind = type(value)
     if kind is str or kind is Traced:
         return True
@@ -286,29 +255,44 @@ def _is_text(value: object) -> bool:
 
 
 def traced(text: str, runs: Runs) -> Traced:
-    """`text` with the flags `runs`, whose lengths add up to its length."""
+    """Returns `text` with the flags `runs`, whose lengths add up to its length."""
     self = str.__new__(Traced, text)
     self._runs = runs
     return self
 
 
+_EMPTY = traced("", _APART)
+
+
 def flagged(text: str, flags: int) -> Traced:
-    """A text with the same flags everywhere."""
+    """Returns a text whose characters all have these flags."""
     return traced(text, ((len(text), flags),) if text else _APART)
 
 
 def trusted(text: str) -> Traced:
-    """A text that the template says."""
+    """Returns a text that the template wrote."""
     return flagged(text, TRUSTED)
 
 
+def _from(flags: int, offset: int) -> int:
+    """Returns the flags of a part that begins `offset` characters later."""
+    return flags + _START * offset if offset > 0 and GIVEN <= flags < _NOWHERE else flags
+
+
+def unplaced(runs: Runs) -> Runs:
+    """Returns the runs of characters that are not one by one those of the caller's values."""
+    return tuple(
+        (length, flags % _START + _NOWHERE if flags >= GIVEN else flags) for length, flags in runs
+    )
+
+
 def generated(text: str) -> Traced:
-    """The same text, all of it inside a {% generation %} block."""
+    """Returns the text as it is inside a {% generation %} block."""
     return traced(text, tuple((length, flags | GENERATED) for length, flags in runs_of(text)))
 
 
 def runs_of(text: str) -> Runs:
-    """The flags of any string."""
+    """Returns the flags of any string."""
     kind = type(text)
     if kind is str:
         return ((len(text), 0),)
@@ -317,26 +301,71 @@ def runs_of(text: str) -> Runs:
 
 
 def text_of(value: object) -> str:
-    """`str(value)` of the template language."""
+    """``str(value)``, which keeps the origin of a string."""
     kind = type(value)
     if kind is str or kind is Traced:
         return value  # type: ignore[return-value]
     if isinstance(value, str) and hasattr(value, "_runs"):
         return traced(str.__str__(value), value._runs)
-    check_expanded(value)
-    return str(value)
+    guard(value)
+    flags, _ = found(value)
+    return flagged(str(value), flags) if flags else str(value)
+
+
+class Scalar:
+    """A number, truth value or None of the caller whose text has flags."""
+
+    __slots__ = ()
+    text_flags: int
+    #: The value itself.
+    plain: Any
+
+
+class _Found(threading.local):
+    #: The flags of the caller's lists and dicts and the same as plain data, by id.
+    known: Mapping[int, tuple[int, Any]] = MappingProxyType({})
+    #: The numbers of the caller's messages, by id.
+    messages: Mapping[int, int] = MappingProxyType({})
+
+
+_found = _Found()
+
+
+class finding:  # noqa: N801 - used as a function is
+    """A context in which `found` and `turn` know the values of the caller."""
+
+    __slots__ = ("_before", "_values")
+
+    def __init__(self, known: Mapping[int, tuple[int, Any]], messages: Mapping[int, int]):
+        self._values = known, messages
+
+    def __enter__(self) -> None:
+        self._before = _found.known, _found.messages
+        _found.known, _found.messages = self._values
+
+    def __exit__(self, *error: object) -> None:
+        _found.known, _found.messages = self._before
+
+
+def found(value: object) -> tuple[int, Any]:
+    """Returns the flags of text that is made of a value other than a string, and plain data."""
+    if isinstance(value, Scalar):
+        return value.text_flags, value.plain
+    return _found.known.get(id(value), (0, value))
+
+
+def turn(value: object, outer: int) -> int:
+    """Returns the number of a message in a loop, or `outer` for another value."""
+    return _found.messages.get(id(value), outer)
 
 
 def concat(parts: Iterable[str]) -> str:
-    """The strings one after the other."""
+    """Joins strings."""
     if type(parts) is not tuple:
         parts = tuple(parts)
     if len(parts) > _FEW:
-        spend(len(parts) >> 4)
-        check_size(sum(map(len, parts)))
+        use(sum(len(part) + ITEM * len(runs_of(part)) for part in parts))
     text = "".join(parts)
-    if len(text) > SMALL:
-        check_size(len(text))
     runs: list[tuple[int, int]] = []
     is_traced = False
     for part in parts:
@@ -345,6 +374,7 @@ def concat(parts: Iterable[str]) -> str:
         else:
             runs += runs_of(part)
             is_traced = True
+    use(len(text) + ITEM * len(runs))
     if not is_traced:
         return text
     self = str.__new__(Traced, text)
@@ -363,7 +393,7 @@ def is_trusted(runs: Runs) -> bool:
 
 
 def cuts(runs: Runs, spans: Iterable[Span]) -> Iterator[Runs]:
-    """The runs of the characters in each of `spans`, which ascend."""
+    """Yields the runs of the characters in each of `spans`, which ascend."""
     place = at = 0
     for start, end in spans:
         while place < len(runs) and at + runs[place][0] < start:
@@ -376,16 +406,15 @@ def cuts(runs: Runs, spans: Iterable[Span]) -> Iterator[Runs]:
                 break
             inside = min(position + length, end) - max(position, start)
             if inside > 0 or (length == 0 and position >= start):
-                result.append((inside, flags))
+                result.append((inside, _from(flags, start - position)))
             position += length
         yield tuple(result) if end > start else _APART
 
 
 def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
-    """The same for parts that are taken out of `text`: where it had untrusted text before or
-    behind one, the part stays apart from whatever is put there instead."""
+    """Yields the runs of parts that are taken out of `text`. A part that had untrusted text before
+    or after it stays apart from whatever is put there instead."""
     runs = text._runs
-    spend(len(runs) >> 5)
     if is_trusted(runs):
         yield from cuts(runs, spans)
         return
@@ -402,13 +431,29 @@ def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
         yield (*cut, *_APART) if last > end and cut[-1][1] & TRUSTED else cut
 
 
+def _located(
+    parts: Iterable[str], text: str, flags: int, sep: str | None, gap: int
+) -> Iterator[Traced]:
+    """Yields the parts that `split` found in a text of one origin, with their origins."""
+    at = 0
+    for part in parts:
+        if not part:
+            yield _EMPTY
+        else:
+            at = at if sep is not None else text.index(part, at)
+            yield traced(part, ((len(part), _from(flags, at)),))
+        at += len(part) + gap
+
+
 def _part(text: Traced, start: int, end: int) -> Runs:
-    """The same for one part."""
+    """Returns the runs of one part that is taken out of `text`."""
+    if len(text._runs) == 1:
+        return ((end - start, _from(text._runs[0][1], start)),) if start < end else _APART
     return next(_parts(text, ((start, end),)))
 
 
 def _starts(lengths: Iterable[int]) -> Iterator[int]:
-    """Where each begins, of parts with these lengths."""
+    """Yields where each of consecutive parts with these lengths begins."""
     at = 0
     for length in lengths:
         yield at
@@ -416,7 +461,7 @@ def _starts(lengths: Iterable[int]) -> Iterator[int]:
 
 
 def _occurrences(text: str, old: str, times: int) -> Iterator[int]:
-    """Where `str.replace` finds `old`."""
+    """Yields where `str.replace` finds `old`."""
     at = 0
     for _ in repeat(None, times):
         at = str.find(text, old, at)
@@ -426,36 +471,50 @@ def _occurrences(text: str, old: str, times: int) -> Iterator[int]:
         at += max(1, len(old))
 
 
-def _by_character(text: Traced, change: Callable[[str], str]) -> str:
-    """For changes that make at least one character of each: if there are as many afterwards, each
-    stands where it stood."""
-    result = change(text)
-    if len(result) == len(text):
-        return traced(result, text._runs)
-    # Some became more. Nearly always they do so whatever stands beside them.
-    starts = _starts(length for length, _ in text._runs)
-    pieces = [
-        change(str.__getitem__(text, slice(start, start + length)))
-        for start, (length, _) in zip(starts, text._runs)
-    ]
-    if "".join(pieces) != result:
-        return result
-    return traced(
-        result, tuple((len(piece), flags) for piece, (_, flags) in zip(pieces, text._runs))
-    )
+def _by_character(change: Callable[[str], str]) -> Callable[[Traced], str]:
+    """Returns the method for a change that makes at least one character of each. If the length
+    stays, so does the place of each character."""
+
+    def method(self: Traced) -> str:
+        result = change(self)
+        if len(result) == len(self):
+            return traced(result, self._runs)
+        # Some became several, which rarely depends on their neighbors.
+        starts = _starts(length for length, _ in self._runs)
+        pieces = [
+            change(str.__getitem__(self, slice(start, start + length)))
+            for start, (length, _) in zip(starts, self._runs)
+        ]
+        if "".join(pieces) != result:
+            return result
+        flags_of = (flags for _, flags in unplaced(self._runs))
+        return traced(result, tuple(zip(map(len, pieces), flags_of)))
+
+    return method
 
 
-def _padded(text: Traced, pad: Callable[..., str], width: SupportsIndex, fill: str) -> str:
-    check_size(int(width))
-    result = pad(text, width, fill)
-    before = len(result) - len(text)
-    if pad is str.ljust:
-        before = 0
-    elif pad is str.center:
-        # Where the text stands in the middle is for str to say.
-        before = str.index(str.center("\0" * len(text), width, "\1"), "\0") if text else before
-    # The character that fills is trusted only where it came as such, and alone.
-    runs = runs_of(fill)
-    flags = runs[0][1] if len(runs) == 1 else 0
-    after = len(result) - len(text) - before
-    return traced(result, ((before, flags), *text._runs, (after, flags)))
+def _padding(pad: Callable[..., str]) -> Callable[..., str]:
+    """Returns the method for `str.center`, `str.ljust` or `str.rjust`."""
+
+    def method(self: Traced, width: SupportsIndex, fill: str = " ", /) -> str:
+        use(int(width))
+        result = pad(self, width, fill)
+        before = len(result) - len(self)
+        if pad is str.ljust:
+            before = 0
+        elif pad is str.center:
+            # str alone knows how it rounds the middle.
+            before = str.index(str.center("\0" * len(self), width, "\1"), "\0") if self else before
+        # The fill is trusted only if all of its text is.
+        runs = runs_of(fill)
+        flags = runs[0][1] if len(runs) == 1 else 0
+        after = len(result) - len(self) - before
+        return traced(result, ((before, flags), *self._runs, (after, flags)))
+
+    return method
+
+
+for _change in (str.upper, str.lower, str.title, str.capitalize, str.swapcase, str.casefold):
+    setattr(Traced, _change.__name__, _by_character(_change))
+for _pad in (str.center, str.ljust, str.rjust):
+    setattr(Traced, _pad.__name__, _padding(_pad))

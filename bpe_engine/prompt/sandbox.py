@@ -1,9 +1,9 @@
-"""Jinja's sandbox with strings that keep their origin: what templates are compiled with."""
+"""The Jinja environment of chat templates: a sandbox whose strings keep their origin."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -17,58 +17,40 @@ from markupsafe import Markup
 
 from .compiler import TracingGenerator
 from .escaped import marked_safe
-from .filters import guarded_tests, string_filters
+from .filters import counted_tests, string_filters
 from .formatting import check_format, formatted
+from .labels import label_tests
 from .language import (
     COMPARISONS,
+    OPERATORS,
     GenerationBlocks,
     TemplateDict,
     TemplateNamespace,
     add,
-    bounded,
-    compared,
+    counted,
+    guarded,
     join,
-    key,
-    modulo,
-    multiply,
-    power,
     raise_exception,
     strftime_now,
-    subtract,
 )
-from .limits import (
-    SMALL,
-    TemplateLimitError,
-    charge,
-    check_expanded,
-    check_product,
-    check_size,
-    expanded,
-    listed,
-    sized,
-    tick,
-    ticking,
-)
-from .origin import LINES, Traced, check_split, concat, runs_of, text_of, traced
+from .limits import ITEM, STRING, TemplateLimitError, guard, size_of, use
+from .origin import Traced, concat, runs_of, text_of, traced, turn
 
 __all__ = ["TracingEnvironment"]
 
-# Compiling takes long for more of Jinja's tokens. The longest published templates have some 5,000.
+# Jinja's tokens: more take long to compile. The longest published templates have some 5,000.
 _MOST_TOKENS = 20_000
-# Characters of source from which on the clock is looked at outside of loops as well.
-_LONG_SOURCE = 1 << 15
 
-# Methods of str that bring together, or take more room than, what they are called with.
+# Methods of str whose result holds an argument or may be longer: `Traced` defines them.
 _STRING_METHODS = frozenset(
     ["center", "expandtabs", "join", "ljust", "replace", "rjust", "translate", "zfill"]
 )
-_SPLITS = frozenset(["rsplit", "split", "splitlines"])
-# Those that strip look for each character among those that they are called with.
+# Methods of str that may compare each character with each one of an argument.
 _SEARCHES = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip"])
 _CODECS = frozenset(
     [codecs.lookup(name).name for name in ("utf-8", "ascii", "latin-1", "utf-16", "utf-32")]
 )
-# What a template may ask of values that are neither text nor containers.
+# Attributes of numbers that a template may read.
 _SCALAR_METHODS = frozenset(
     ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"]
     + ["real", "imag", "numerator", "denominator"]
@@ -80,9 +62,10 @@ _LOOP_ATTRIBUTES = frozenset(
 
 
 class TracingEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of transformers' chat templates, in which origins are kept."""
+    """The environment of transformers' chat templates, whose strings keep their origin."""
 
-    concat = staticmethod(concat)
+    concat: Any = staticmethod(concat)
+    intercepted_binops: frozenset[str] = frozenset(OPERATORS)
 
     def __init__(self) -> None:
         super().__init__(
@@ -92,21 +75,24 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             extensions=[GenerationBlocks, loopcontrols],
         )
         self.filters.update(string_filters())
-        self.tests.update(guarded_tests())
+        self.tests.update(counted_tests())
+        self.tests.update(label_tests())
+        self.binop_table.update(OPERATORS)
         self.globals.update(
             raise_exception=raise_exception,
             strftime_now=strftime_now,
             dict=TemplateDict(),
             namespace=TemplateNamespace,
         )
-        # Random text of any length is of no use in a prompt.
+        # It makes random text of any length.
         del self.globals["lipsum"]
 
     def compiled(self, source: str) -> jinja2.Template:
-        """A template whose literal strings are trusted.
+        """Compiles a template, whose literal strings are trusted.
 
         Raises:
-            TemplateLimitError: Python cannot compile it, or it has too much to compile.
+            TemplateLimitError: It has too much to compile.
+            SyntaxError: It nests too deeply for Python.
         """
         if next(islice(self.lex(source), _MOST_TOKENS, None), None) is not None:
             raise TemplateLimitError(
@@ -115,43 +101,33 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             )
         tree = self.parse(source)
         generator = TracingGenerator(self, None, None, optimized=False)
-        generator.has_many_statements = len(source) > _LONG_SOURCE
         generator.splits_output = tree.find(nodes.Block) is None
         generator.visit(tree)
-        try:
-            code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
-        except SyntaxError as error:
-            raise TemplateLimitError(
-                f"the template nests too deeply for Python, which says: {error.msg}; move inner "
-                "loops, conditions or lists into macros or variables"
-            ) from None
+        code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
         namespace = {
             "environment": self,
             "__file__": "<template>",
-            "traced_add": add,
-            "traced_bounded": bounded,
-            "traced_compared": compared,
             **{f"traced_{name}": compare for name, compare in COMPARISONS.items()},
-            "traced_sub": subtract,
-            "traced_key": key,
-            "traced_sized": sized,
-            "traced_mul": multiply,
-            "traced_mod": modulo,
-            "traced_pow": power,
+            "traced_add": add,
+            "traced_counted": counted,
+            "traced_guarded": guarded,
             "traced_join": join,
             "traced_text": text_of,
-            "traced_loop": ticking,
-            "traced_tick": tick,
+            "traced_turn": turn,
+            "traced_use": use,
             **generator.constants,
         }
         exec(code, namespace)
-        return self.template_class._from_namespace(self, namespace, dict(self.globals))
+        template = self.template_class._from_namespace(self, namespace, dict(self.globals))
+        tags = (node.identifier for node in tree.find_all(nodes.ExtensionAttribute))
+        vars(template)["has_tags"] = GenerationBlocks.identifier in tags
+        return template
 
     # ---- What the sandbox allows ----
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute not in _DICT_METHODS:
-            # The way that nearly every look-up goes; the answer is the one of the sandbox.
+            # Nearly every look-up. The sandbox would return the same.
             try:
                 return obj[attribute]
             except KeyError:
@@ -161,7 +137,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if (type(obj) is LoopContext and attribute in _LOOP_ATTRIBUTES) or (
             type(obj) is TemplateNamespace and not attribute.startswith("_")
         ):
-            # The answer is the one of the sandbox, again.
+            # The sandbox would return the same here, too.
             try:
                 return getattr(obj, attribute)
             except AttributeError:
@@ -173,23 +149,23 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
+        if type(argument) is not str and not isinstance(argument, (str, int)):
+            # It is hashed, and printed if it is missing.
+            guard(argument)
         if type(obj) is dict:
             try:
-                return obj[key(argument)]
-            except KeyError:
+                return obj[argument]
+            except (KeyError, TypeError):
                 if isinstance(argument, str) and argument not in _DICT_METHODS:
                     return self.undefined(obj=obj, name=argument)
-                return super().getitem(obj, argument)
-            except TypeError:
-                return super().getitem(obj, argument)
-        if isinstance(argument, str):
-            if type(obj) in (str, Traced):
-                return self._string_attribute(obj, str.__str__(argument))
-            if isinstance(obj, Markup):
-                return self._markup_attribute(obj, str.__str__(argument))
-            if argument == "decode" and isinstance(obj, bytes):
-                return _closed(_coded, obj.decode)
-        return super().getitem(obj, key(argument))
+        elif isinstance(argument, str) and isinstance(obj, (str, bytes)):
+            return self.getattr(obj, str.__str__(argument))
+        elif type(obj) is Traced and isinstance(argument, int):
+            try:
+                return obj[argument]
+            except IndexError:
+                return self.undefined(obj=str.__str__(obj), name=argument)  # type: ignore[arg-type]
+        return super().getitem(obj, argument)
 
     def _string_attribute(self, text: str, name: str) -> Any:
         if name.startswith("_"):
@@ -198,24 +174,22 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             return getattr(traced(text, runs_of(text)), name)
         if name in ("format", "format_map"):
             return _closed(self._format, text, name == "format_map")
-        if name in _SEARCHES:
-            return _closed(_search, getattr(text, name))
-        if name in _SPLITS and type(text) is str and len(text) > SMALL:
-            return _closed(_split, getattr(text, name))
         if name == "encode":
             return _closed(_coded, text.encode)
-        return super().getattr(text, name)
+        # The sandbox would return the same here, too.
+        try:
+            return getattr(text, name)
+        except AttributeError:
+            # Errors name the type of the caller's string.
+            return self.undefined(obj=str.__str__(text), name=name)
 
     def _markup_attribute(self, text: Markup, name: str) -> Any:
-        """The methods of escaped text, which escape what they are given and then have the bounds of
-        those of plain text."""
+        """Returns a method of escaped text, which escapes what it is given."""
         method = super().getattr(marked_safe(text), name)
         if name in ("format", "format_map"):
             return _closed(_markup_format, text, method)
-        if name == "join":
-            return _closed(_markup_join, text)
-        if name == "encode" or name in _SEARCHES:
-            return _closed(_bounded, self._string_attribute(str(text), name), method)
+        if name == "encode":
+            return _closed(_coded, str(text).encode)
         return method
 
     def _format(self, text: str, is_map: bool, *args: Any, **kwargs: Any) -> str:
@@ -230,80 +204,42 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
-        tick()
-        if not isinstance(__obj, Macro):
-            _charge_call(__obj, (*args, *kwargs.values()) if kwargs else args)
-        return sized(super().call(__context, __obj, *args, **kwargs))
+        # For macros and methods of str and dict, the sandbox would do the same.
+        if isinstance(__obj, Macro):
+            use(ITEM * len(args))
+            return __obj(__context.eval_ctx, *args, **kwargs)
+        own = getattr(__obj, "__self__", None)
+        use(_cost(__obj, own, (*args, *kwargs.values())))
+        if not isinstance(own, (str, dict)):
+            return super().call(__context, __obj, *args, **kwargs)
+        result = __obj(*args, **kwargs)
+        if isinstance(result, list):
+            use(STRING * len(result))
+        return result
 
-    def call_filter(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        tick()
-        return sized(super().call_filter(key(name), *args, **kwargs))
 
-    def call_test(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return super().call_test(key(name), *args, **kwargs)
-
-
-def _charge_call(function: Any, values: Sequence[Any]) -> None:
-    """Bounds for a call: what it is given, and what it is a method of, it may have to walk over."""
-    size = 0
-    for value in values:
-        if isinstance(value, str):
-            size += len(value)
-        else:
-            check_expanded(value)
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, str):
-        size += len(owner)
-    elif isinstance(owner, (list, tuple)) and values:
+def _cost(function: Any, own: Any, values: tuple[Any, ...]) -> int:
+    """Returns the cost of a call: of its arguments, and of the value that it is a method of."""
+    given = STRING + sum(map(size_of, values))
+    if isinstance(own, str):
+        if function.__name__ in _SEARCHES:
+            given += len(own) * given // STRING
+        elif function.__name__ == "striptags":
+            given += len(own) * len(own) // 256
+        return given + len(own)
+    if values and isinstance(own, (list, tuple)):
         # `count` and `index` compare with each item.
-        size += min(len(owner) * expanded(values[0], {})[0], expanded(owner, {})[0])
-    if size > SMALL:
-        charge(size)
+        return given + size_of(own)
+    return given + ITEM * len(own) if isinstance(own, (list, tuple, dict)) else given
 
 
 def _closed(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
-    """`functools.partial`, which would show a template what it calls."""
+    """Binds arguments as `functools.partial` does, which would show a template the function."""
     return lambda *args, **kwargs: function(*first, *args, **kwargs)
-
-
-def _bounded(checked: Callable[..., Any], method: Callable[..., Any], *args: Any) -> Any:
-    """`method`, if `checked` does the same without an error of a bound."""
-    checked(*args)
-    return method(*args)
-
-
-def _markup_join(text: Markup, parts: Any) -> Markup:
-    parts = listed(parts)
-    check_expanded(parts)
-    check_size(len(text) * len(parts))
-    return text.join(parts)
 
 
 def _markup_format(text: Markup, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     check_format(text, (*args, *kwargs.values()))
-    return method(*args, **kwargs)
-
-
-def _split(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`split`, `rsplit` and `splitlines` of long texts."""
-    own: str = method.__self__  # type: ignore[attr-defined]
-    if method.__name__ == "splitlines":
-        check_split(own, LINES)
-    else:
-        separator = kwargs.get("sep", args[0] if args else None)
-        most = kwargs.get("maxsplit", args[1] if len(args) > 1 else -1)
-        if isinstance(most, int) and isinstance(separator, (str, type(None))):
-            check_split(own, separator, most)
-    return method(*args, **kwargs)
-
-
-def _search(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A method of str whose worst time is the product of the lengths."""
-    own: str = method.__self__  # type: ignore[attr-defined]
-    charge(len(own))
-    for text in (*args, *kwargs.values()):
-        if isinstance(text, str):
-            check_product(len(own), len(text))
     return method(*args, **kwargs)
 
 

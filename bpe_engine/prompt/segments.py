@@ -1,4 +1,4 @@
-"""Segments: text that says for itself whether special tokens are looked for in it."""
+"""`Segment`: text and the special tokens that it may hold."""
 
 from __future__ import annotations
 
@@ -6,29 +6,57 @@ import operator
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, SupportsIndex
 
-__all__ = ["Segment", "special", "tokens", "trusted", "untrusted"]
+__all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted"]
+
+
+class Origin(NamedTuple):
+    """The place that text of a rendered template comes from."""
+
+    #: The index of the message; for text of the template, that of the message it is written around.
+    message: int | None
+    #: The role of the message. None for text of the template, tools and documents.
+    role: str | None
+    #: "content", "reasoning", "tool_calls", "name", "role", or another key of the message; "tools",
+    #: "documents", or "template".
+    field: str
+    #: The keys and indices that lead from the message, the tools or the documents to the text.
+    path: tuple[str | int, ...] = ()
+    #: Whether the template has ``{% generation %}`` tags.
+    has_tags: bool = False
+
+    def __str__(self) -> str:
+        """Returns the place for people: ``messages[2].content``."""
+        if self.field == "template":
+            return "the template"
+        name = self.field if self.message is None else f"messages[{self.message}]"
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return name + "".join(parts)
 
 
 class Segment(NamedTuple):
     """A part of a prompt. Made by `special`, `trusted`, `untrusted` and `tokens`.
 
-    Wherever segments are taken, a plain tuple of the first two items, or of more, will do.
+    A plain tuple of the first two items, or of more, can replace it.
     """
 
     text: str
-    #: Which special tokens are looked for in `text`: none, all, or these.
-    allow_special: bool | frozenset[str]
-    #: Whose words these are, for `Audit.mask`.
+    #: The special tokens to look for in `text`: False for none, True for all, or names.
+    allowed_special: bool | frozenset[str]
+    #: The speaker, for `Audit.mask`.
     role: str | None = None
-    #: Where they came from, for people.
+    #: The origin, shown to people.
     source: str | None = None
     kind: Literal["text", "special", "tokens"] = "text"
     #: The ids of the kind "tokens".
     ids: tuple[int, ...] = ()
+    #: Where a template found the text.
+    origin: Origin | None = None
+    #: The first character of the text there. None where the template rewrote it.
+    start: int | None = None
 
 
 def special(name: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """One special token, by its name. To encode it is an error if there is no such token.
+    """Returns a special token by its name. Encoding it raises if the token does not exist.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import special
@@ -39,7 +67,7 @@ def special(name: str, *, role: str | None = None, source: str | None = None) ->
 
 
 def trusted(text: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """Text of the program's own: the names of special tokens in it are special tokens.
+    """Returns text of the program itself: names of special tokens in it are special tokens.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import trusted
@@ -50,7 +78,7 @@ def trusted(text: str, *, role: str | None = None, source: str | None = None) ->
 
 
 def untrusted(text: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """Text from outside: nothing in it is ever a special token.
+    """Returns text from outside: nothing in it is ever a special token.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import untrusted
@@ -63,7 +91,7 @@ def untrusted(text: str, *, role: str | None = None, source: str | None = None) 
 def tokens(
     ids: Iterable[SupportsIndex], *, role: str | None = None, source: str | None = None
 ) -> Segment:
-    """Token ids as they are, such as those that a model generated. Nothing merges with them.
+    """Returns token ids, such as those that a model generated. Text never merges with them.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import tokens, trusted

@@ -8,25 +8,31 @@ from functools import lru_cache
 from typing import Any
 
 from .._core import collect_segments, copy_plain
-from .limits import Limits, TemplateLimitError, limited
-from .segments import Segment
+from .encode import Engine
+from .fields import REASONING_KEYS
+from .segments import Segment, special
 
 try:
+    import jinja2
+
+    from .labels import Labels
     from .language import output as add_output
-    from .origin import GIVEN, TRUSTED, Traced, flagged
+    from .limits import Limits, TemplateLimitError, limited
+    from .origin import TRUSTED, Traced, finding, flagged
     from .sandbox import TracingEnvironment
-except ImportError as error:  # pragma: no cover - only where jinja2 is missing
+except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
         "chat templates need jinja2 3.1.6 or newer; install it with: pip install 'bpe-engine[chat]'"
-    ) from error
+    ) from _error
 
 __all__ = ["ChatTemplate", "TemplateLimitError", "render_template"]
 
-# Nobody's template is longer.
+# Longer than any published template.
 _MAX_SOURCE = 1 << 18
-# The names under which messages carry what the model thought.
-_REASONING = ("reasoning_content", "thinking", "reasoning")
-_REASONING_NAMES = frozenset(_REASONING)
+# Variables whose values are names of special tokens.
+_TOKEN_NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+_TOKEN_VARIABLES = frozenset(f"{name}_token" for name in _TOKEN_NAMES)
+_REASONING_KEYS = frozenset(REASONING_KEYS)
 
 
 def render_template(
@@ -37,19 +43,22 @@ def render_template(
     tools: Sequence[Mapping[str, Any]] | None = None,
     documents: Sequence[Mapping[str, Any]] | None = None,
     add_generation_prompt: bool = False,
+    tokenizer: Engine | None = None,
     **variables: Any,
 ) -> list[Segment]:
     """Renders a chat template of Hugging Face to segments.
 
-    Their texts together are what transformers renders. What the template itself says is trusted.
-    Every string that comes with a call is untrusted, whatever the template does with it: names
-    and roles, the keys of tool schemas, and `variables`, too. A value that is yours, such as
-    `bos_token`, is handed over as ``special("<s>")`` or ``trusted("...")``; these are understood
-    everywhere in messages, tools, documents and variables. A special token stays one segment,
-    which is an error to encode where there is no such token, unless the template takes it apart.
+    Their joined texts are what transformers renders. The template's own text is trusted. Every
+    string that comes with a call is untrusted, whatever the template does with it: names and
+    roles, the keys of tool schemas, and `variables`, too. Pass your own values, such as
+    `bos_token`, as ``special("<s>")`` or ``trusted("...")``, which may be anywhere in messages,
+    tools, documents and variables. A special token stays one segment, unless the template takes
+    it apart; encoding it raises an error if the encoding lacks it. As text, a `bos_token` would be
+    no token: a plain string is refused there, unless `tokenizer` knows it.
 
-    Text inside ``{% generation %}`` blocks has the role "assistant"; see `Audit.mask`. What comes
-    from ``untrusted(text, role=..., source=...)`` and its like keeps these labels.
+    Each segment has an `Origin`: the message, role and field that its text comes from. Text inside
+    ``{% generation %}`` blocks has the role "assistant"; see `Audit.mask`. Segments with labels,
+    such as ``untrusted(text, role=..., source=...)``, keep them.
 
     Args:
         template: The text of the template, in Jinja's language.
@@ -57,14 +66,18 @@ def render_template(
         tools: JSON schemas of functions.
         documents: Mappings with the keys that the template reads.
         add_generation_prompt: Whether the prompt ends with the beginning of an answer.
-        variables: More for the template, by name. All names but ``self`` will do, which is the
-            template's own word for itself.
+        tokenizer: An encoding or a tokenizer. A plain string in `bos_token`, `eos_token` and their
+            kin that is one of its special tokens is taken as ``special(...)``.
+        variables: Other variables of the template. Only ``self``, which names the template
+            itself, cannot be one.
 
     Raises:
         TypeError: `messages`, `tools` or `documents` are not sequences of mappings, or something
             in them is bytes.
-        ValueError: A variable is named ``self``, or data is nested too deeply.
-        TemplateLimitError: The template takes more time, depth or room than it may.
+        ValueError: A variable is named ``self``; `bos_token`, `eos_token`, `unk_token`,
+            `sep_token`, `pad_token`, `cls_token` or `mask_token` is a plain string that `tokenizer`
+            does not know; or data is nested too deeply.
+        TemplateLimitError: The template needs more time, depth or room than it may have.
         jinja2.TemplateError: The template has errors, or refuses the conversation.
         ImportError: jinja2 is missing (the extra ``chat``).
 
@@ -81,6 +94,7 @@ def render_template(
         tools=tools,
         documents=documents,
         add_generation_prompt=add_generation_prompt,
+        tokenizer=tokenizer,
         **variables,
     )
 
@@ -89,10 +103,11 @@ class ChatTemplate:
     """A compiled chat template. Any number of threads may render it at once.
 
     Args:
-        source: The text of the template, at most 256 KiB of it.
-        max_seconds: How long a rendering may take.
-        max_characters: How many characters the result, and how many characters or items any
-            other value may have. None for 16 million and four times what the caller gives.
+        source: The text of the template, at most 256 KiB.
+        max_seconds: The longest time for a rendering.
+        max_characters: The most characters of the result, and of what one operation may read and
+            make. All operations together have 32 times as much, and more for long messages.
+            None for 16 million and four times the characters of the messages.
     """
 
     def __init__(
@@ -107,13 +122,22 @@ class ChatTemplate:
         self.source = source
         self.max_seconds = max_seconds
         self.max_characters = max_characters
-        try:
-            self._template = _environment().compiled(str.__str__(source))
-        except (RecursionError, MemoryError):
-            raise _too_deep() from None
+        self._template = _compiled(source)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_template": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._template = _compiled(self.source)
 
     def __repr__(self) -> str:
         return f"<ChatTemplate of {len(self.source)} characters>"
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether the template has ``{% generation %}`` tags."""
+        return bool(vars(self._template)["has_tags"])
 
     def render(
         self,
@@ -123,19 +147,23 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = False,
+        tokenizer: Engine | None = None,
         **variables: Any,
     ) -> list[Segment]:
-        """As `render_template`."""
-        given = _Plain()
+        """See `render_template`."""
+        labels = Labels(self.has_tags)
+        given = _Plain(labels)
         if "self" in variables:
             raise ValueError(
                 "a variable cannot be named 'self', which in a template is the template itself; "
                 "give it another name"
             )
+        for name in _TOKEN_VARIABLES & variables.keys():
+            variables[name] = _as_special(name, variables[name], tokenizer)
         try:
             values = {
                 **{name: given.named(name, value) for name, value in variables.items()},
-                "messages": [_with_reasoning(m) for m in given.mappings("messages", messages)],
+                "messages": given.mappings("messages", messages),
                 "tools": None if tools is None else given.mappings("tools", tools),
                 "documents": (
                     None if documents is None else given.mappings("documents", documents)
@@ -144,6 +172,12 @@ class ChatTemplate:
                     "add_generation_prompt", add_generation_prompt
                 ),
             }
+            labels.label_messages(values["messages"])
+            values["messages"] = [_with_reasoning(message) for message in values["messages"]]
+            labels.note_messages(values["messages"])
+            for name in ("tools", "documents"):
+                if values[name] is not None:
+                    labels.label_data(name, values[name])
         except RecursionError:
             raise ValueError(
                 "the messages, tools, documents or variables are nested too deeply, or hold "
@@ -153,11 +187,11 @@ class ChatTemplate:
         if characters is None:
             characters = (1 << 24) + 4 * given.characters
         limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given.characters)
-        with limited(limits):
+        with limited(limits), finding(labels.known, labels.messages):
             try:
                 parts = self._template.root_render_func(self._template.new_context(values))
                 segments = collect_segments(
-                    parts, Traced, add_output, Segment, given.segments, characters
+                    parts, Traced, add_output, Segment, labels.given, labels.turns, characters
                 )
             except RecursionError:
                 raise _too_deep() from None
@@ -169,10 +203,25 @@ class ChatTemplate:
         return segments
 
 
+def _as_special(name: str, value: Any, tokenizer: Engine | None) -> Any:
+    """Returns a variable that names a special token. Raises ValueError for a plain string that the
+    tokenizer does not know."""
+    if not isinstance(value, str) or not value:
+        return value
+    if tokenizer is not None and value in tokenizer.special_tokens_set:
+        return special(value)
+    known = "" if tokenizer is None else ", and is not a special token of the tokenizer"
+    raise ValueError(
+        f"{name} is the plain string {value!r}{known}: it would be text, not a token; pass "
+        f"{name}=special({value!r}), with special from bpe_engine.prompt, or give the tokenizer "
+        f"that knows it"
+    )
+
+
 def _too_deep() -> TemplateLimitError:
     return TemplateLimitError(
-        "the template nests its expressions, loops or macros too deeply; move inner ones into macros or "
-        "variables"
+        "the template nests its expressions, conditions, loops or macros too deeply; move inner "
+        "ones into macros or variables"
     )
 
 
@@ -181,29 +230,33 @@ def _environment() -> TracingEnvironment:
     return TracingEnvironment()
 
 
-@lru_cache(32)
-def _compiled(source: str) -> ChatTemplate:
-    return ChatTemplate(source)
+def _compiled(source: str) -> jinja2.Template:
+    try:
+        return _environment().compiled(str.__str__(source))
+    except (RecursionError, MemoryError, SyntaxError):
+        raise _too_deep() from None
+
+
+_cached = lru_cache(32)(ChatTemplate)
 
 
 def _template(source: str) -> ChatTemplate:
     if isinstance(source, ChatTemplate):
         return source
-    return _compiled(source) if isinstance(source, str) else ChatTemplate(source)
+    return _cached(source) if isinstance(source, str) else ChatTemplate(source)
 
 
 class _Plain:
-    """Copies what a caller gives into plain data, so that a template cannot call into objects."""
+    """Copies the caller's values into plain data, so that a template cannot call into objects."""
 
-    def __init__(self) -> None:
-        #: How many characters the caller gave.
+    def __init__(self, labels: Labels) -> None:
+        #: Counts the characters of the caller's strings.
         self.characters = 0
-        #: The segments among them whose names or labels the output keeps, by their numbers - 1.
-        self.segments: list[Segment] = []
+        self._labels = labels
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def mappings(self, name: str, values: Iterable[Any]) -> list[dict[Any, Any]]:
-        """A sequence of mappings."""
+        """Copies a sequence of mappings."""
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"{name} must be a list of dicts, not {type(values).__name__}")
         values = values if type(values) is list else list(values)
@@ -221,14 +274,14 @@ class _Plain:
         return plain
 
     def named(self, name: str, value: Any) -> Any:
-        """`data` of what the caller calls `name`."""
+        """Copies a value, which errors call `name`."""
         try:
             return self.data(value)
         except _NoText as error:
             raise TypeError(f"{_path(name, value, error.value)} {error}") from None
 
     def data(self, value: Any) -> Any:
-        """A copy of plain data; of anything else, a placeholder."""
+        """Copies plain data. Anything else becomes a placeholder."""
         copy, characters = copy_plain(value, self._other)
         self.characters += characters
         return copy
@@ -254,7 +307,7 @@ class _Plain:
         elif isinstance(value, (bytes, bytearray, memoryview)):
             kind = type(value).__name__
             raise _NoText(value, f'is {kind}; decode it first, as in text.decode("utf-8")')
-        # What a template asks of an image is only whether it is there.
+        # Templates only ask whether there is an image.
         return f"<{type(value).__name__}>"
 
     def _segment(self, segment: Segment) -> str:
@@ -262,26 +315,25 @@ class _Plain:
         if segment.kind == "tokens":
             raise _NoText(segment, "is tokens([...]), but a chat template renders text")
         if segment.kind not in ("text", "special"):
-            raise _NoText(segment, f"is a segment of the kind {segment.kind!r}, which there is not")
+            raise _NoText(segment, f"is a segment of the unknown kind {segment.kind!r}")
         for what, item in zip(("text", "role", "source"), (text, role or "", source or "")):
             if not isinstance(item, str):
                 kind = type(item).__name__
                 raise _NoText(segment, f"is a segment whose {what} must be a str, not {kind}")
         self.characters += len(text)
         is_special = segment.kind == "special"
-        # A set of names would be all of them: trust is by character, and not by name.
-        flags = TRUSTED if is_special or segment.allow_special is True else 0
+        # Trust is by character: a set of names would become trust in all of them.
+        flags = TRUSTED if is_special or segment.allowed_special is True else 0
         if is_special or role is not None or source is not None:
             key = (text if is_special else None, role, source)
             if key not in self._numbers:
-                self.segments.append(segment)
-                self._numbers[key] = len(self.segments)
-            flags += GIVEN * self._numbers[key]
+                self._numbers[key] = self._labels.flags(segment, None)
+            flags += self._numbers[key]
         return flagged(str.__str__(text), flags) if flags else str.__str__(text)
 
 
 class _NoText(TypeError):
-    """A value among what the caller gives that is none for a template."""
+    """A value that a template cannot take."""
 
     def __init__(self, value: Any, message: str):
         super().__init__(message)
@@ -289,7 +341,7 @@ class _NoText(TypeError):
 
 
 def _path(name: str, value: Any, wanted: Any) -> str:
-    """Where `wanted` stands in what the caller calls `name`, such as ``messages[0]['content']``."""
+    """Returns the path to `wanted` in the value called `name`: ``messages[0]['content']``."""
     found: list[tuple[str, Any]] = [(name, value)]
     known = set()
     for path, inner in found:
@@ -308,10 +360,11 @@ def _path(name: str, value: Any, wanted: Any) -> str:
 
 
 def _with_reasoning(message: dict[Any, Any]) -> dict[Any, Any]:
-    """The message with its reasoning under the names that templates read."""
-    if _REASONING_NAMES.isdisjoint(message):
+    """Returns the message with its reasoning under the keys that templates read."""
+    if _REASONING_KEYS.isdisjoint(message):
         return message
-    reasoning = next((message[key] for key in _REASONING if message.get(key) is not None), None)
+    found = (message[key] for key in REASONING_KEYS if message.get(key) is not None)
+    reasoning = next(found, None)
     if reasoning is None:
         return message
     return {"thinking": reasoning, **message, "reasoning_content": reasoning}

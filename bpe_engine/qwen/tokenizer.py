@@ -1,21 +1,19 @@
-"""`QwenTokenizer`: in the place of the tokenizer class that comes with Qwen-7B."""
+"""`QwenTokenizer`: replaces the tokenizer class that comes with Qwen-7B."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import _core
+from .. import _core, byte_level
 from ..builtin import RANK_FILE_SHA256
 from ..core import Encoding
 from ..load import dump_tiktoken_bpe, load_tiktoken_bpe, read_file
 from ..registry import get_encoding
-from ..tokenizer.backend import Backend, Token
-from ..tokenizer.encoding_backend import EncodingBackend
 from ..tokenizer.files import (
     check_stale_files,
     located,
@@ -24,34 +22,35 @@ from ..tokenizer.files import (
     write_config,
 )
 from ..tokenizer.tokenizer import Tokenizer
-from .names import NORMALIZATION, PATTERN, SPECIAL_TOKENS
 
 __all__ = ["QwenTokenizer"]
 
+_QWEN = get_encoding("qwen")
 _VOCAB_FILE = "qwen.tiktoken"
 
 _Path = str | os.PathLike[str]
 
 
 class QwenTokenizer(Tokenizer):
-    """The tokenizer of Qwen-7B and its kin: ranks are ``bytes``, special tokens ``str``.
+    """The tokenizer of Qwen-7B. Special tokens are ``str``, all other tokens are ``bytes``.
 
-    Text is brought into Unicode normalization form C, then special tokens are looked for. The names
-    of all special tokens in a text are special tokens unless a call says otherwise: text from
-    outside wants ``allowed_special=set()``.
+    Text is normalized to NFC before special tokens are looked for. Names of special tokens in a
+    text are special tokens unless a call forbids it: pass ``allowed_special=set()`` for text from
+    outside.
 
     Args:
-        vocab_file: A ``qwen.tiktoken``. By default the vocabulary inside the package.
-        errors: What decoding does with bytes that are not UTF-8, as ``bytes.decode``.
-        extra_vocab_file: A rank file with more tokens, as ``vocab-tools learn`` writes it. Lines
-            whose token exists are left out with a warning. Ids may leave gaps, which count in
+        vocab_file: A ``qwen.tiktoken``; by default the vocabulary inside the package.
+        errors: How to decode bytes that are not UTF-8, as in ``bytes.decode``.
+        extra_vocab_file: A rank file with more tokens, as ``vocab-tools learn`` writes it. Tokens
+            that exist already are skipped with a warning. Gaps between ids count in
             ``len(tokenizer)``.
-        pad_token, bos_token, eos_token, unk_token, sep_token, cls_token, mask_token,
-            extra_special_tokens: Special tokens by the part they play: names of `special_tokens`.
+        pad_token, bos_token, eos_token, unk_token, sep_token, cls_token, mask_token: Special
+            tokens by their roles: names of `special_tokens`.
+        extra_special_tokens: More of Qwen's special tokens.
         kwargs: As in `bpe_engine.Tokenizer`.
 
     Raises:
-        ValueError: A file is malformed, an id of the extra file is taken or comes twice, or a
+        ValueError: A file is malformed, an id of the extra file is taken or occurs twice, or a
             special token is not one of Qwen's.
         OSError: A file cannot be read.
 
@@ -88,22 +87,19 @@ class QwenTokenizer(Tokenizer):
             **kwargs,
         )
 
-    def _backend_of(self, source: Any) -> Backend:
-        return _QwenBackend(source)
-
     @classmethod
     def from_pretrained(cls, folder: _Path, **kwargs: Any) -> QwenTokenizer:
-        """Out of a folder on this machine with ``qwen.tiktoken`` and ``tokenizer_config.json``,
-        each of which may be missing.
+        """Reads ``qwen.tiktoken`` and ``tokenizer_config.json`` from a local folder. Each file may
+        be missing.
 
         Args:
             folder: The folder. Nothing is downloaded.
-            kwargs: Arguments of the class, before those of the files; those of
-                `bpe_engine.Tokenizer.from_pretrained` besides.
+            kwargs: Arguments of the class, which override the files, and those of
+                `bpe_engine.Tokenizer.from_pretrained`.
 
         Raises:
-            OSError: There is no such folder.
-            ValueError: As the class does.
+            OSError: The folder does not exist.
+            ValueError: A file is malformed, or an argument is wrong, as in the class.
         """
         path, arguments = located(folder, kwargs)
         settings = settings_of(path, read_config(path))
@@ -112,25 +108,22 @@ class QwenTokenizer(Tokenizer):
         return cls(**{**settings, "name_or_path": os.fspath(folder), **arguments})
 
     def save_vocabulary(self, save_directory: _Path, **kwargs: Any) -> tuple[str]:
-        """Writes ``qwen.tiktoken``, extra tokens among the others. Returns its path."""
+        """Writes ``qwen.tiktoken``, including extra tokens. Returns its path."""
         path = os.path.join(save_directory, _VOCAB_FILE)
         dump_tiktoken_bpe(self.mergeable_ranks, path)
         return (path,)
 
     def save_pretrained(self, folder: _Path) -> tuple[str, ...]:
-        """Writes a folder that `from_pretrained` reads as this tokenizer. Returns its files.
+        """Writes a folder from which `from_pretrained` reads this tokenizer. Returns its files.
 
         Raises:
-            FileExistsError: The folder holds a file that would be read in their place, or along with
-                them.
+            FileExistsError: The folder holds a file of another tokenizer, which would be read too.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        check_stale_files(self, path, has_tokenizer_file=False)
-        return (
-            *write_config(self, path, {"tokenizer_class": "QWenTokenizer"}),
-            *self.save_vocabulary(path),
-        )
+        check_stale_files(path, self.chat_template, has_tokenizer_file=False)
+        config = {"tokenizer_class": "QWenTokenizer", **self._config()}
+        return (*write_config(path, config, self.chat_template), *self.save_vocabulary(path))
 
     def tokenize(  # type: ignore[override]
         self,
@@ -139,7 +132,7 @@ class QwenTokenizer(Tokenizer):
         disallowed_special: Any = (),
         **kwargs: Any,
     ) -> list[Any]:
-        """The tokens of a text. The other arguments are those of a call."""
+        """Returns the tokens of a text. The other arguments are those of a call."""
         names = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
         return super().tokenize(text, **names, **kwargs)
 
@@ -151,18 +144,18 @@ class QwenTokenizer(Tokenizer):
         return self.backend  # type: ignore[return-value]
 
     @property
-    def mergeable_ranks(self) -> dict[bytes, int]:
-        """The tokens that are not special, and their ids."""
-        return self.tokenizer._mergeable_ranks
+    def mergeable_ranks(self) -> Mapping[bytes, int]:
+        """The bytes and ids of all tokens but the special ones, read-only."""
+        return self.tokenizer.mergeable_ranks
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """The special tokens and their ids."""
-        return dict(self.tokenizer._special_tokens)
+        return dict(self.tokenizer.special_tokens)
 
     @property
     def decoder(self) -> dict[int, bytes | str]:
-        """The tokens by their ids, special ones among them."""
+        """The tokens by their ids, including special ones."""
         ranks: dict[int, bytes | str] = {id: token for token, id in self.mergeable_ranks.items()}
         return {**ranks, **{id: name for name, id in self.special_tokens.items()}}
 
@@ -190,12 +183,15 @@ class QwenTokenizer(Tokenizer):
         return self.tokenizer.n_vocab
 
     def get_vocab(self) -> dict[Any, int]:
-        """The same as `mergeable_ranks`, as a copy."""
+        """Returns a copy of `mergeable_ranks`."""
         return dict(self.mergeable_ranks)
 
     def add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
-        """Nothing can be added: ValueError, unless the tokens are special ones that there are.
-        (New words: ``extra_vocab_file``.)"""
+        """Accepts only special tokens that exist. To add others, pass ``extra_vocab_file``.
+
+        Raises:
+            ValueError: A token is not one of Qwen's special tokens.
+        """
         if not special_tokens and new_tokens:
             raise ValueError(
                 "Adding regular tokens is not supported; learn them with vocab-tools, and pass the "
@@ -204,41 +200,38 @@ class QwenTokenizer(Tokenizer):
         return super().add_tokens(new_tokens, special_tokens)
 
     def _check_token(self, name: str, token: str) -> None:
-        if token not in SPECIAL_TOKENS:
+        if token not in _QWEN.special_tokens:
             raise ValueError(
                 f"Adding unknown special tokens is not supported: {name} cannot be {token!r}; take "
                 "one of Qwen's special tokens, such as '<|endoftext|>' or '<|extra_0|>'"
             )
 
+    # ---- Tokens: ``str`` if special, else ``bytes`` ----
 
-class _QwenBackend(EncodingBackend):
-    """Tokens are ``bytes``, special ones ``str``."""
-
-    def token_to_id(self, token: Any) -> int | None:
-        if isinstance(token, bytes):
-            return self._rank(token)
-        return self.encoding._special_tokens.get(token)
-
-    def id_to_token(self, id: int) -> Token | None:
-        token = super().id_to_token(id)
-        if token is None:
-            raise ValueError(f"unknown ids: {id} is the id of no token")
-        return token
-
-    def to_string(self, tokens: Sequence[Any], errors: str) -> str:
+    def convert_tokens_to_string(self, tokens: Sequence[Any]) -> str:
+        """Returns the text of tokens."""
         text, pending = "", b""
         for token in tokens:
             if isinstance(token, bytes):
                 pending += token
             elif isinstance(token, str):
-                text += pending.decode("utf-8", errors) + token
+                text += pending.decode("utf-8", self.errors) + token
                 pending = b""
             else:
                 raise TypeError(f"a token is bytes or str, not {type(token).__name__}")
-        return text + pending.decode("utf-8", errors)
+        return text + pending.decode("utf-8", self.errors)
 
-    def _written(self, token: bytes) -> Token:
-        return token
+    def _token_to_id(self, token: Any) -> int | None:
+        if not isinstance(token, bytes):
+            return self.tokenizer.special_tokens.get(token)
+        return self._engine.model.token_to_id(byte_level.text_of(token))
+
+    def _id_to_token(self, id: int) -> str | bytes | None:
+        token = super()._id_to_token(id)
+        if not isinstance(token, str):
+            raise ValueError(f"unknown ids: {id} is not the id of a token")
+        is_special = self.tokenizer.is_special_token(id)
+        return token if is_special else byte_level.bytes_of(token)
 
 
 def _encoding(vocab_file: _Path | None) -> Encoding:
@@ -251,26 +244,26 @@ def _encoding(vocab_file: _Path | None) -> Encoding:
 
 
 def _of_ranks(ranks: dict[bytes, int]) -> Encoding:
-    core = _core.CoreBPE(ranks, SPECIAL_TOKENS, PATTERN, NORMALIZATION)
+    core = _core.CoreBPE(ranks, dict(_QWEN.special_tokens), _QWEN.pattern, _QWEN.normalization)
     return Encoding._from_core(
         "qwen, extended",
         core,
-        pat_str=PATTERN,
-        special_tokens=dict(SPECIAL_TOKENS),
-        normalization=NORMALIZATION,
+        pat_str=_QWEN.pattern,
+        special_tokens=dict(_QWEN.special_tokens),
+        normalization=_QWEN.normalization,
     )
 
 
 def _extended(encoding: Encoding, extra_vocab_file: _Path) -> Encoding:
-    """The encoding with the tokens of another file."""
+    """Returns the encoding with the tokens of another file."""
     path = os.fspath(extra_vocab_file)
     entries, problems = _core.parse_rank_lines(read_file(path))
     if problems:
         line, problem = problems[0]
         raise ValueError(f"{path}, line {line}: {problem}")
-    ranks = dict(encoding._mergeable_ranks)
+    ranks = dict(encoding.mergeable_ranks)
     owners: dict[int, object] = {id: token for token, id in ranks.items()}
-    owners.update({id: name for name, id in SPECIAL_TOKENS.items()})
+    owners.update({id: name for name, id in _QWEN.special_tokens.items()})
     known = []
     for token, id, line in entries:
         if token in ranks:

@@ -1,27 +1,26 @@
-"""Conversations for `Tokenizer.apply_chat_template`."""
+"""Chooses and renders the template for `Tokenizer.apply_chat_template`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..prompt.fields import REASONING_KEYS
 from ..prompt.segments import Segment
 
 __all__ = ["choose", "named_templates", "render"]
 
-# Put behind a message that is to be left open: the prompt ends where it stands.
+# Marks the end of a message that is left open: the prompt ends there.
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
-# The names under which messages carry what the model thought; templates read any of them.
-_REASONING = ("reasoning_content", "thinking", "reasoning")
 
 _Templates = dict[str, str]
 
 
 def named_templates(chat_template: Any) -> str | _Templates | None:
-    """The templates of a tokenizer: one, or several by name.
+    """Returns the templates of a tokenizer: one, or several by name.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The argument is neither.
     """
     if chat_template is None or isinstance(chat_template, str):
         return chat_template
@@ -35,10 +34,10 @@ def named_templates(chat_template: Any) -> str | _Templates | None:
 
 
 def choose(templates: str | _Templates | None, asked_for: str | None, tools: Any) -> str:
-    """The template for a conversation.
+    """Returns the template for a conversation.
 
     Raises:
-        ValueError: There is none, or there are several and none was asked for.
+        ValueError: Templates are missing, or there are several and no default.
     """
     if isinstance(templates, Mapping):
         if asked_for is not None:
@@ -71,7 +70,7 @@ def render(
     continue_final_message: bool | str,
     variables: Mapping[str, Any],
 ) -> tuple[list[list[Segment]], bool]:
-    """The segments of each conversation, and whether there were several.
+    """Returns the segments of each conversation, and whether there were several.
 
     Raises:
         ValueError: A conversation is empty, or its last message cannot be continued.
@@ -111,7 +110,7 @@ def render(
 
 
 def _without_none(messages: Sequence[Any]) -> list[Any]:
-    """Copies of messages, in which what is None is missing: templates would write it down."""
+    """Copies messages without fields that are None, which templates would print."""
     return [
         {key: value for key, value in message.items() if value is not None}
         if isinstance(message, Mapping)
@@ -121,15 +120,15 @@ def _without_none(messages: Sequence[Any]) -> list[Any]:
 
 
 def _left_open(messages: list[Any], part: str, template: str) -> str:
-    """Marks where the last message ends. Returns its text."""
+    """Marks the end of the last message, and returns its text."""
     final = messages[-1].get(part) if messages else None
     if final is None:
         raise ValueError(
             f'continue_final_message is set but the final message has no "{part}" to continue!'
         )
     parts = [part]
-    if part in _REASONING:
-        parts = [name for name in _REASONING if messages[-1].get(name) == final]
+    if part in REASONING_KEYS:
+        parts = [name for name in REASONING_KEYS if messages[-1].get(name) == final]
     if not any(name in template for name in parts):
         raise ValueError(
             f'continue_final_message is set to "{part}" but this is not an accepted field in the '
@@ -153,7 +152,7 @@ def _left_open(messages: list[Any], part: str, template: str) -> str:
 
 
 def _cut(segments: list[Segment], final: str) -> list[Segment]:
-    """The segments before the mark."""
+    """Returns the segments before the mark."""
     text = "".join(segment.text for segment in segments)
     if final.strip() not in text or _TAG.strip() not in text:
         raise ValueError(

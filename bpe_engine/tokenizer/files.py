@@ -1,4 +1,4 @@
-"""The files of a folder that say how a tokenizer is used: configuration, special tokens, templates."""
+"""Reads and writes the configuration, special tokens and templates in a tokenizer's folder."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..hf.components import AddedToken
-from .options import NO_LIMIT
-
-if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
 
 __all__ = [
     "CONFIG",
     "FLAGS",
+    "SETTINGS",
     "TOKENIZER",
     "check_stale_files",
     "existing_folder",
@@ -29,15 +26,15 @@ __all__ = [
 
 CONFIG = "tokenizer_config.json"
 TOKENIZER = "tokenizer.json"
-#: The flags of an added token, as files name them.
+#: The flags of an added token in files.
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 _SPECIAL_TOKENS = "special_tokens_map.json"
 _TEMPLATE = "chat_template.jinja"
 _MORE_TEMPLATES = "additional_chat_templates"
 
-# What a constructor takes as it stands in a configuration.
-_SETTINGS = (
+#: Fields of a configuration that a constructor takes unchanged.
+SETTINGS = (
     "padding_side",
     "truncation_side",
     "model_max_length",
@@ -48,18 +45,18 @@ _SETTINGS = (
 
 
 def existing_folder(folder: str | os.PathLike[str]) -> Path:
-    """The path of a folder. FileNotFoundError if it is none."""
+    """Returns the path of a folder. Raises FileNotFoundError if it does not exist."""
     path = Path(folder)
     if not path.is_dir():
         raise FileNotFoundError(
-            f"{os.fspath(folder)!r} is no folder on this machine; download the tokenizer first, as "
+            f"{os.fspath(folder)!r} is not a folder on this machine; download the tokenizer first, as "
             "with huggingface_hub.snapshot_download"
         )
     return path
 
 
-# Arguments of transformers' `from_pretrained` that say how files are fetched, or which class is made.
-_OF_NO_EFFECT = frozenset(
+# Arguments of transformers' `from_pretrained` that control downloads or the class.
+_IGNORED = frozenset(
     """cache_dir force_download local_files_only proxies resume_download revision token
     trust_remote_code use_auth_token use_fast user_agent""".split()
 )
@@ -68,49 +65,55 @@ _OF_NO_EFFECT = frozenset(
 def located(
     folder: str | os.PathLike[str], arguments: Mapping[str, Any]
 ) -> tuple[Path, dict[str, Any]]:
-    """The folder that the arguments of `from_pretrained` mean, and those that are left for a
-    constructor.
+    """Returns the path of the folder for `from_pretrained`, and the arguments of the constructor.
 
     Raises:
-        FileNotFoundError: There is no such folder.
+        FileNotFoundError: The folder does not exist.
     """
-    left = {name: value for name, value in arguments.items() if name not in _OF_NO_EFFECT}
+    left = {name: value for name, value in arguments.items() if name not in _IGNORED}
     return existing_folder(Path(folder, left.pop("subfolder", None) or "")), left
 
 
-def check_stale_files(tokenizer: Tokenizer, path: Path, has_tokenizer_file: bool) -> None:
-    """Raises FileExistsError if the folder holds a file that would be read along with those that
-    are to be written, or in their place."""
-    template = tokenizer.chat_template
-    names = {"default"} if isinstance(template, str) else set(template or ())
+def check_stale_files(path: Path, chat_template: Any, has_tokenizer_file: bool) -> None:
+    """Checks that a folder can be written.
+
+    Args:
+        path: The folder.
+        chat_template: The template that is going to be written, or several by name.
+        has_tokenizer_file: Whether a ``tokenizer.json`` is going to be written.
+
+    Raises:
+        FileExistsError: The folder holds a file of another tokenizer, which would be read as well.
+    """
+    names = {"default"} if isinstance(chat_template, str) else set(chat_template or ())
     stale = [file for file in _template_files(path) if _name_of_template(file) not in names]
     if not has_tokenizer_file and (path / TOKENIZER).is_file():
         stale.insert(0, path / TOKENIZER)
     if stale:
         raise FileExistsError(
-            f"{stale[0]} is of another tokenizer, and would be read as a part of this one; remove "
-            "it, or save into another folder"
+            f"{stale[0]} belongs to another tokenizer, and would be read with this one; remove it, "
+            "or save into another folder"
         )
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; an empty one if there is no such file.
+    """Returns the JSON object in a file, or an empty one if the file does not exist.
 
     Raises:
-        ValueError: It is no JSON object.
+        ValueError: The file does not hold a JSON object.
     """
     if not path.is_file():
         return {}
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
+        raise ValueError(f"{path} is not JSON: {error}") from None
     if not isinstance(contents, dict):
         raise ValueError(f"{path} must hold a JSON object, not a {type(contents).__name__}")
     return contents
 
 
-# What a configuration holds under a name, where it holds it.
+# The types of fields of a configuration.
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("padding_side", "truncation_side", "errors", "tokenizer_class"), (str,)),
     "model_max_length": (int, float),
@@ -124,10 +127,10 @@ _TOKEN_LISTS = ("extra_special_tokens", "additional_special_tokens")
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The configuration of a folder; an empty one if it has none.
+    """Returns the configuration of a folder, or an empty one if the file does not exist.
 
     Raises:
-        ValueError: It is no JSON object, or something in it is not of its kind.
+        ValueError: The file does not hold a JSON object, or a field has the wrong type.
     """
     file = path / CONFIG
     config = read_json(file)
@@ -159,11 +162,11 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a constructor that the files of a folder give."""
+    """Returns the constructor's arguments from the files of a folder."""
     given = dict(config)
     if "added_tokens_decoder" not in config:
         given.update(read_json(path / _SPECIAL_TOKENS))
-    settings = {name: given[name] for name in _SETTINGS if given.get(name) is not None}
+    settings = {name: given[name] for name in SETTINGS if given.get(name) is not None}
     for name in ("add_bos_token", "add_eos_token"):
         if name in given:
             settings[name] = given[name]
@@ -181,7 +184,7 @@ def settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _token(value: Any) -> Any:
-    """A token, which files write as a text or as an object with flags."""
+    """Returns a token, which files write as a string or as an object with flags."""
     if not isinstance(value, dict):
         return value
     flags = ("single_word", "lstrip", "rstrip", "normalized")
@@ -190,7 +193,7 @@ def _token(value: Any) -> Any:
 
 
 def _chat_templates(path: Path, config: Mapping[str, Any]) -> Any:
-    """The template, or several by name; files come before the configuration."""
+    """Returns the template, or several by name. Files override the configuration."""
     files = _template_files(path)
     found = {_name_of_template(file): file.read_text(encoding="utf-8") for file in files}
     if list(found) == ["default"]:
@@ -207,31 +210,12 @@ def _name_of_template(file: Path) -> str:
     return "default" if file.name == _TEMPLATE else file.stem
 
 
-def write_config(tokenizer: Tokenizer, path: Path, more: Mapping[str, Any]) -> list[str]:
-    """Writes the configuration of a tokenizer, with `more` in it, and its templates. Returns their
-    paths."""
-    config: dict[str, Any] = {
-        **more,
-        "added_tokens_decoder": {
-            str(id): {"content": token.content, **{flag: getattr(token, flag) for flag in FLAGS}}
-            for id, token in tokenizer.added_tokens_decoder.items()
-        },
-        **{name: getattr(tokenizer, name) for name in _SETTINGS},
-        **tokenizer.special_tokens_map,
-        "extra_special_tokens": tokenizer.extra_special_tokens,
-        "add_bos_token": tokenizer.add_bos_token,
-        "add_eos_token": tokenizer.add_eos_token,
-    }
-    if config["model_max_length"] >= NO_LIMIT:
-        del config["model_max_length"]
+def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> list[str]:
+    """Writes a configuration, and a template or several by name. Returns the paths of the files."""
     text = json.dumps(config, ensure_ascii=False, indent=2) + "\n"
     (path / CONFIG).write_text(text, encoding="utf-8")
-    return [os.fspath(path / CONFIG), *_save_templates(tokenizer.chat_template, path)]
-
-
-def _save_templates(templates: Any, path: Path) -> list[str]:
-    named = {"default": templates} if isinstance(templates, str) else dict(templates or {})
-    written = []
+    named = {"default": chat_template} if isinstance(chat_template, str) else chat_template or {}
+    written = [os.fspath(path / CONFIG)]
     for name, template in named.items():
         file = path / _TEMPLATE
         if name != "default":

@@ -1,84 +1,92 @@
-"""Folders of pretrained tokenizers: what is in them, and how they are written."""
+"""Reads and writes the folders of pretrained tokenizers."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from .._core import CoreBPE
+from ..core import Encoding
 from ..hf.components import AddedToken
 from ..hf.tokenizer import Tokenizer as FileTokenizer
-from ..load import dump_tiktoken_bpe
-from .file_backend import FileBackend
+from ..load import dump_tiktoken_bpe, load_tiktoken_bpe
 from .files import (
     CONFIG,
     FLAGS,
     TOKENIZER,
     check_stale_files,
-    located,
-    read_config,
     settings_of,
     write_config,
 )
 from .vocabularies import of_merges, of_ranks
 
-if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
+__all__ = ["Loaded", "class_of", "load", "save"]
 
-__all__ = ["load", "save"]
-
-#: The key under which a configuration says what only this package knows.
+#: The key of this package in a configuration.
 _OWN = "bpe_engine"
 _RANKS = "tokenizer.tiktoken"
+_QWEN = "QWenTokenizer"
 
 
-def load(
-    cls: type[Tokenizer], folder: str | os.PathLike[str], arguments: dict[str, Any]
-) -> Tokenizer:
-    """See `Tokenizer.from_pretrained`."""
-    path, arguments = located(folder, arguments)
-    config = read_config(path)
-    if _is_qwen(path, config):
-        from ..qwen.tokenizer import QwenTokenizer
+class Loaded(NamedTuple):
+    """The vocabulary and the configuration of a folder."""
 
-        return QwenTokenizer.from_pretrained(path, **arguments)
+    source: Encoding | FileTokenizer
+    #: The arguments of `Tokenizer`.
+    settings: dict[str, Any]
+    #: Tokens to add to the tokenizer. Those that are not special stay in decoded text.
+    added: list[AddedToken]
+
+
+def class_of(path: Path, config: Mapping[str, Any]) -> str | None:
+    """Returns the class that reads a folder in a format of its own, or None."""
+    if (path / TOKENIZER).is_file():
+        return None
+    name = config.get("tokenizer_class")
+    is_qwen = name == _QWEN if config else (path / "qwen.tiktoken").is_file()
+    return _QWEN if is_qwen else None
+
+
+def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) -> Loaded:
+    """Reads a folder: see `Tokenizer.from_pretrained`.
+
+    Args:
+        path: The folder.
+        config: Its configuration.
+        arguments: The caller's, which come before those of the files.
+
+    Raises:
+        FileNotFoundError: The folder holds no vocabulary.
+        ValueError: A file is malformed.
+    """
     added = _added_tokens(config)
-    settings = {**settings_of(path, config), "name_or_path": os.fspath(folder), **arguments}
+    settings = {**settings_of(path, config), **arguments}
     pattern = settings.pop("pattern", None)
     if (path / TOKENIZER).is_file():
-        # What is added to a text is the post-processor's business.
+        # The post-processor of the file adds tokens around a text.
         for name in ("add_bos_token", "add_eos_token"):
             if name not in arguments:
                 settings.pop(name, None)
-        backend = FileBackend(_tokenizer_file(path / TOKENIZER))
-        backend.add_tokens(list(added.values()))
-        return cls(backend.tokenizer, **settings)
+        file = _tokenizer_file(path / TOKENIZER)
+        file.add_tokens(list(added.values()))
+        return Loaded(file, settings, [])
     if _OWN in config:
-        return _with_flags(cls(_own_encoding(path, config[_OWN]), **settings), added)
+        return Loaded(_own_encoding(path, config[_OWN]), settings, list(added.values()))
     if ranks := _rank_file(path):
         encoding = of_ranks(ranks, pattern, added, settings.get("extra_special_tokens"))
-        return _with_flags(cls(encoding, **settings), added)
+        return Loaded(encoding, settings, list(added.values()))
     if (path / "vocab.json").is_file() and (path / "merges.txt").is_file():
-        return cls(*of_merges(path, config, added, settings), **settings)
+        return Loaded(of_merges(path, config, added, settings), settings, [])
     raise FileNotFoundError(
         f"{path} has no tokenizer.json, no *.tiktoken or tokenizer.model, and no vocab.json with "
         f"merges.txt; it has {', '.join(sorted(entry.name for entry in path.iterdir())) or 'nothing'}"
     )
 
 
-def _with_flags(tokenizer: Tokenizer, added: Mapping[int, AddedToken]) -> Tokenizer:
-    """The same; added tokens that are not special stay in decoded text."""
-    for token in added.values():
-        tokenizer._backend.check_token(token)
-    ordinary = [token for token in added.values() if not token.special]
-    if ordinary:
-        tokenizer._backend.add_tokens(ordinary)
-    return tokenizer
-
-
 def _added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:
-    """The added tokens of a configuration, by ascending id."""
+    """Returns the added tokens of a configuration, by ascending id."""
     tokens = {}
     for id, value in (config.get("added_tokens_decoder") or {}).items():
         flags = {name: bool(flag) for name, flag in value.items() if name in FLAGS}
@@ -94,58 +102,45 @@ def _tokenizer_file(path: Path) -> FileTokenizer:
 
 
 def _rank_file(path: Path) -> Path | None:
-    """The only rank file of a folder."""
+    """Returns the only rank file of a folder, or None."""
     files = sorted(path.glob("*.tiktoken"))
     if len(files) > 1:
         raise ValueError(
             f"{path} has several rank files, {', '.join(file.name for file in files)}; read the "
-            "right one with bpe_engine.load_encoding, and make a Tokenizer of it"
+            "right one with bpe_engine.load_encoding, and pass it to Tokenizer"
         )
     model = path / "tokenizer.model"
     return files[0] if files else model if model.is_file() else None
 
 
-def _is_qwen(path: Path, config: Mapping[str, Any]) -> bool:
-    if (path / TOKENIZER).is_file():
-        return False
-    return config.get("tokenizer_class") == "QWenTokenizer" or (
-        not config and (path / "qwen.tiktoken").is_file()
-    )
-
-
 # ---- Folders of this package ----
 
 
-def save(tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> tuple[str, ...]:
-    """See `Tokenizer.save_pretrained`."""
-    path = Path(folder)
+def save(
+    path: Path, source: Encoding | FileTokenizer, config: Mapping[str, Any], chat_template: Any
+) -> tuple[str, ...]:
+    """Writes a folder: see `Tokenizer.save_pretrained`."""
     path.mkdir(parents=True, exist_ok=True)
-    more: dict[str, Any] = {}
-    backend = tokenizer._backend
-    check_stale_files(tokenizer, path, isinstance(backend, FileBackend))
-    if isinstance(backend, FileBackend):
-        more["tokenizer_class"] = "PreTrainedTokenizerFast"
+    check_stale_files(path, chat_template, isinstance(source, FileTokenizer))
+    if isinstance(source, FileTokenizer):
+        more: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
         vocabulary = path / TOKENIZER
-        backend.tokenizer.save(vocabulary)
+        source.save(vocabulary)
     else:
-        encoding = backend.source
-        more[_OWN] = {
-            "name": encoding.name,
-            "pattern": encoding._pat_str,
-            "normalization": encoding._normalization,
-            "special_tokens": encoding._special_tokens,
+        own = {
+            "name": source.name,
+            "pattern": source.pattern,
+            "normalization": source.normalization,
+            "special_tokens": dict(source.special_tokens),
         }
+        more = {_OWN: own}
         vocabulary = path / _RANKS
-        dump_tiktoken_bpe(encoding._mergeable_ranks, os.fspath(vocabulary))
-    return (*write_config(tokenizer, path, more), os.fspath(vocabulary))
+        dump_tiktoken_bpe(source.mergeable_ranks, os.fspath(vocabulary))
+    return (*write_config(path, {**more, **config}, chat_template), os.fspath(vocabulary))
 
 
-def _own_encoding(path: Path, own: Mapping[str, Any]) -> Any:
-    """The encoding of a folder that `save` wrote."""
-    from .._core import CoreBPE
-    from ..core import Encoding
-    from ..load import load_tiktoken_bpe
-
+def _own_encoding(path: Path, own: Mapping[str, Any]) -> Encoding:
+    """Reads the encoding of a folder that `save` wrote."""
     try:
         name, pattern, special = own["name"], own["pattern"], dict(own["special_tokens"])
         normalization = own["normalization"]

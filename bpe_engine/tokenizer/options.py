@@ -1,4 +1,4 @@
-"""What `padding`, `truncation` and `max_length` of a call mean together."""
+"""Computes how a call truncates and pads, from `padding`, `truncation`, `max_length` and others."""
 
 from __future__ import annotations
 
@@ -6,21 +6,60 @@ import operator
 import warnings
 from typing import Any, NamedTuple
 
-__all__ = ["LARGEST", "NO_LIMIT", "Strategies", "resolve"]
+__all__ = [
+    "LARGEST",
+    "NO_LIMIT",
+    "Layout",
+    "RowPadding",
+    "RowTruncation",
+    "Strategies",
+    "checked_side",
+    "resolve",
+]
 
-#: The `model_max_length` of a tokenizer that has none.
+#: The `model_max_length` of a tokenizer without a limit.
 NO_LIMIT = int(1e30)
-#: What native code takes as a length. No row is longer.
+#: The largest length for native code. No row is longer.
 LARGEST = 2**63 - 1
-# Above this, a length is none.
+# A larger `model_max_length` means no limit.
 _LARGE = int(1e20)
 
 _PADDINGS = ("longest", "max_length", "do_not_pad")
 _TRUNCATIONS = ("longest_first", "only_first", "only_second", "do_not_truncate")
 
 
+class RowTruncation(NamedTuple):
+    """How native code truncates rows."""
+
+    max_length: int
+    stride: int
+    strategy: str
+    direction: str
+
+
+class RowPadding(NamedTuple):
+    """How native code pads rows."""
+
+    #: None for the length of the longest row.
+    length: int | None
+    direction: str
+    pad_to_multiple_of: int | None
+    pad_id: int
+    pad_type_id: int
+    pad_token: str
+
+
+class Layout(NamedTuple):
+    """How the rows of a call are truncated and padded."""
+
+    truncation: RowTruncation | None = None
+    padding: RowPadding | None = None
+    overflow: bool = False
+    num_threads: int | None = None
+
+
 class Strategies(NamedTuple):
-    """What is filled up and cut, and to which length."""
+    """Which rows are padded and truncated, and to which length."""
 
     padding: str
     truncation: str
@@ -36,12 +75,12 @@ def resolve(
     pad_token: str | None,
     verbose: bool = True,
 ) -> Strategies:
-    """The strategies that a call asks for, by the rules of transformers.
+    """Returns the strategies that a call asks for, by the rules of transformers.
 
     Raises:
-        ValueError: A strategy is unknown, there is no token to fill up with, or the length to cut
-            to is not the multiple that is asked for.
-        TypeError: A length is no int.
+        ValueError: A strategy is unknown, the pad token is missing, or `max_length` is not a
+            multiple of `pad_to_multiple_of`.
+        TypeError: A length is not an int.
     """
     padding, truncation = _plain(padding), _plain(truncation)
     max_length = _length("max_length", max_length)
@@ -84,7 +123,7 @@ def resolve(
 
 
 def _plain(value: Any) -> Any:
-    """The name of a strategy, which may come as a member of an enumeration."""
+    """Returns the name of a strategy, which may be a member of an enumeration."""
     return getattr(value, "value", value)
 
 
@@ -103,3 +142,14 @@ def _length(name: str, value: Any) -> int | None:
     if length < 0:
         raise ValueError(f"{name} must be at least 0, but is {length}")
     return min(length, LARGEST)
+
+
+def checked_side(name: str, side: str) -> str:
+    """Returns a side after checking it.
+
+    Raises:
+        ValueError: The side is neither ``"right"`` nor ``"left"``.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f'{name} must be "right" or "left", not {side!r}')
+    return side

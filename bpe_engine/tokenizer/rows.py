@@ -1,4 +1,4 @@
-"""Between the rows of native code and what a `Tokenizer` takes and gives."""
+"""Converts a `Tokenizer`'s inputs for native code, and native rows to results."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from .._core import EncodedRows, HfEncoding, arrange_rows
 from ..ragged import TokenBatch
-from .backend import Layout
 from .batch_encoding import BatchEncoding
+from .options import Layout
 from .tensors import framework, matrix_as_tensor
 
 __all__ = ["arranged", "inputs_of", "padded", "plain_ids", "result"]
 
-# The fields that have a number for each id.
+# The fields with a number for each id.
 _PER_ID = ("input_ids", "token_type_ids", "attention_mask", "special_tokens_mask")
 _NO_TEXT = (
     "text input must be of type `str` (single example), `list[str]` (batch or single pretokenized "
@@ -24,11 +24,11 @@ _NO_TEXT = (
 
 
 def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[Any], bool]:
-    """The inputs that the arguments of a call mean, and whether they are a batch.
+    """Returns the inputs of a call, and whether they are a batch.
 
     Raises:
-        ValueError: They are no texts, or the two are batches of different lengths.
-        TypeError: One is a batch, the other is not.
+        ValueError: An argument is not text, or the two are batches of different lengths.
+        TypeError: One argument is a batch, the other is not.
     """
     for value in (text, text_pair):
         if value is not None and not _is_text(value):
@@ -54,7 +54,7 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it may be a text, a batch of them, words, or a batch of words or pairs of them."""
+    """True if a value looks like a text, words, or a batch of texts, words or pairs."""
     for _ in range(4):
         if isinstance(value, str):
             return True
@@ -73,7 +73,7 @@ def result(
     tensor_type: str | None,
     is_batch: bool,
 ) -> BatchEncoding:
-    """The fields of rows, as lists or tensors; of the only row, where it was no batch."""
+    """Returns the fields of rows as lists or tensors; without a batch, those of the only row."""
     module = None if tensor_type is None else framework(tensor_type)
     data: dict[str, Any] = {}
     for name in names:
@@ -100,7 +100,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def arranged(fields: Mapping[str, Sequence[Any]], layout: Layout) -> EncodedRows:
-    """Rows that were made before, cut and filled up.
+    """Truncates and pads rows of ids.
 
     Raises:
         ValueError: The fields of a row are of different lengths.
@@ -144,7 +144,7 @@ def padded(
     if return_attention_mask and "attention_mask" not in data:
         names.append("attention_mask")
     if not return_attention_mask and "attention_mask" in names:
-        # As it is: nothing is filled up that was not asked for.
+        # Stays unpadded, as in transformers.
         names.remove("attention_mask")
         fields.pop("attention_mask")
     made = result(arranged(fields, layout), None, names, None, is_batch)
@@ -158,7 +158,7 @@ def _field(row: Mapping[str, Any], number: int, name: str) -> Any:
 
 
 def _framework_of(ids: Any) -> str | None:
-    """The kind of tensors that ids are, or rows of them."""
+    """Returns the tensor type of ids or rows of ids, or None."""
     if isinstance(ids, (list, tuple)):
         ids = ids[0] if ids else None
     module = type(ids).__module__.split(".")[0]
@@ -166,7 +166,7 @@ def _framework_of(ids: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Tensors and arrays as lists."""
+    """Converts tensors and arrays to lists."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value] if value and not _is_number(value[0]) else value
     if hasattr(value, "numpy") and not hasattr(value, "tolist"):
@@ -179,7 +179,7 @@ def _is_number(value: Any) -> bool:
 
 
 def plain_ids(ids: Any) -> list[Any]:
-    """The ids that `Tokenizer.decode` takes, as a list of int, or of lists of int."""
+    """Converts the ids that `Tokenizer.decode` takes to a list of int, or of lists of int."""
     if isinstance(ids, Mapping):
         ids = ids["input_ids"]
     if isinstance(ids, int):

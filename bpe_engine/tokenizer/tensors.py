@@ -1,4 +1,4 @@
-"""Lists and matrices as tensors of numpy, torch or tensorflow, imported when they are asked for."""
+"""Converts lists and matrices to tensors of numpy, torch or tensorflow, imported on demand."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ __all__ = ["as_tensor", "framework", "matrix_as_tensor"]
 
 _MODULES = {"np": "numpy", "pt": "torch", "tf": "tensorflow"}
 _INSTALL = {
-    "numpy": "pip install 'bpe-engine[numpy]'",
+    "numpy": "pip install 'bpe-engine[arrays]'",
     "torch": "see https://pytorch.org",
     "tensorflow": "pip install tensorflow",
 }
 
 
 def framework(tensor_type: Any) -> Any:
-    """The package of ``"np"``, ``"pt"`` or ``"tf"``.
+    """Returns the package of ``"np"``, ``"pt"`` or ``"tf"``.
 
     Raises:
-        ValueError: It is none of them.
+        ValueError: The name is another one.
         ImportError: The package is missing.
     """
     name = getattr(tensor_type, "value", tensor_type)
@@ -35,7 +35,7 @@ def framework(tensor_type: Any) -> Any:
 
 
 def matrix_as_tensor(module: Any, data: bytearray, shape: tuple[int, ...]) -> Any:
-    """The bytes of 64-bit numbers as a tensor."""
+    """Returns a tensor of the 64-bit integers in `data`."""
     if module.__name__ == "torch":
         if not data:
             return module.empty(shape, dtype=module.int64)
@@ -46,7 +46,7 @@ def matrix_as_tensor(module: Any, data: bytearray, shape: tuple[int, ...]) -> An
 
 
 def as_tensor(module: Any, name: str, value: Any) -> Any:
-    """The lists of a field as a tensor; what is one already stays as it is."""
+    """Converts the lists of a field to a tensor; returns tensors as they are."""
     if not isinstance(value, (list, tuple)):
         return value
     try:
@@ -67,7 +67,7 @@ def _has_items(value: Any) -> bool:
 
 
 def _as_array(numpy: Any, value: Any) -> Any:
-    """An array; of rows of different lengths, an array of arrays."""
+    """Converts lists to an array, or rows of different lengths to an array of arrays."""
     if value and isinstance(value[0], (list, tuple)) and len({len(row) for row in value}) > 1:
         rows = numpy.empty(len(value), dtype=object)
         for place, row in enumerate(value):

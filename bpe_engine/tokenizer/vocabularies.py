@@ -1,4 +1,4 @@
-"""Vocabularies of folders without a ``tokenizer.json``: rank files, and vocab.json with merges.txt."""
+"""Reads vocabularies without a ``tokenizer.json``: rank files, and vocab.json with merges.txt."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from .. import patterns
+from .._core import CoreBPE
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..core import Encoding
+from ..gpt2_files import read_merges, read_vocab
 from ..hf.components import AddedToken
 from ..hf.tokenizer import Tokenizer as FileTokenizer
 from ..load import load_encoding
-from .encoding_backend import with_special_tokens
-from .files import read_json
 from .special import ROLES, content_of, plain_token
 
 __all__ = ["of_merges", "of_ranks"]
 
-# The pattern that transformers takes for every ``tokenizer.model`` in tiktoken's format.
+# The pattern of transformers for every ``tokenizer.model`` in tiktoken's format.
 _TIKTOKEN_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -30,19 +30,19 @@ _TIKTOKEN_PATTERN = (
 def of_ranks(
     path: Path, pattern: str | None, added: Mapping[int, AddedToken], extra: Any
 ) -> Encoding:
-    """The encoding of a rank file.
+    """Reads the encoding of a rank file.
 
-    Its special tokens are those of the configuration, by their ids; what is missing between them is
-    reserved, as in transformers. Then come extra tokens.
+    Ids between the special tokens of the configuration are reserved, as in transformers. Extra
+    tokens come after them.
 
     Raises:
-        ValueError: The file is no rank file, or its pattern is not known.
+        ValueError: The file is not a rank file, or its pattern is not known.
     """
     contents = path.read_bytes()
     if contents[:1] == b"\n" or b"\0" in contents[:100]:
         raise ValueError(
-            f"{path} is a model of SentencePiece, which is not byte-level BPE; use a tokenizer.json "
-            "where there is one"
+            f"{path} is a model of SentencePiece, which is not byte-level BPE; use a "
+            "tokenizer.json instead"
         )
     digest = hashlib.sha256(contents).hexdigest()
     published = {sha: name for name, sha in RANK_FILE_SHA256.items()}.get(digest)
@@ -61,8 +61,15 @@ def of_ranks(
     special = _special_tokens(encoding, added, extra)
     if normalization is None:
         return load_encoding(path, pattern, special)
-    encoding._normalization = normalization
-    return with_special_tokens(encoding, special)
+    pattern = encoding.pattern
+    core = CoreBPE(dict(encoding.mergeable_ranks), special, pattern, normalization)
+    return Encoding._from_core(
+        f"{encoding.name}+",
+        core,
+        pat_str=pattern,
+        special_tokens=special,
+        normalization=normalization,
+    )
 
 
 def _special_tokens(
@@ -84,9 +91,15 @@ def of_merges(
     config: Mapping[str, Any],
     added: Mapping[int, AddedToken],
     settings: dict[str, Any],
-) -> tuple[FileTokenizer]:
-    """The tokenizer of vocab.json and merges.txt, by the class that the configuration names.
-    Special tokens that the class sets by default are put into `settings`.
+) -> FileTokenizer:
+    """Reads vocab.json and merges.txt, for the class that the configuration names.
+
+    Args:
+        path: The folder.
+        config: Its configuration.
+        added: Its added tokens by id.
+        settings: The arguments of `Tokenizer`. The default special tokens of the class are put
+            into it.
 
     Raises:
         ValueError: The class is not known, or a file is malformed.
@@ -94,8 +107,8 @@ def of_merges(
     name = str(config.get("tokenizer_class") or "GPT2Tokenizer").removesuffix("Fast")
     if name not in _CLASSES:
         raise ValueError(
-            f"how {name} splits text is not known; a folder with vocab.json and merges.txt must be "
-            f"of {', '.join(_CLASSES)}. Have transformers save a tokenizer.json of it"
+            f"the pattern of {name} is unknown; a folder with vocab.json and merges.txt must be of "
+            f"the class {', '.join(_CLASSES)}. Let transformers save a tokenizer.json instead"
         )
     parts, defaults = _CLASSES[name]
     for role, token in defaults.items():
@@ -115,14 +128,10 @@ def of_merges(
     tokenizer.add_tokens(list(added.values()))
     if name == "RobertaTokenizer":
         _add_roberta(tokenizer, config, settings)
-    return (tokenizer,)
+    return tokenizer
 
 
 def _model(path: Path) -> dict[str, Any]:
-    vocab = read_json(path / "vocab.json")
-    lines = (path / "merges.txt").read_text(encoding="utf-8").split("\n")
-    if lines and lines[0].startswith("#version"):
-        lines = lines[1:]
     return {
         "type": "BPE",
         "dropout": None,
@@ -132,8 +141,8 @@ def _model(path: Path) -> dict[str, Any]:
         "fuse_unk": False,
         "byte_fallback": False,
         "ignore_merges": False,
-        "vocab": vocab,
-        "merges": [line for line in lines if line],
+        "vocab": read_vocab(path / "vocab.json"),
+        "merges": read_merges(path / "merges.txt"),
     }
 
 
@@ -166,7 +175,7 @@ def _qwen2(add_prefix_space: bool) -> dict[str, Any]:
 
 _END = "<|endoftext|>"
 
-# Of each class, what it is made of, and its special tokens by default.
+# For each class, its components and default special tokens.
 _CLASSES: dict[str, tuple[Any, dict[str, str]]] = {
     "GPT2Tokenizer": (_gpt2, {"unk_token": _END, "bos_token": _END, "eos_token": _END}),
     "RobertaTokenizer": (
@@ -188,7 +197,7 @@ _CLASSES: dict[str, tuple[Any, dict[str, str]]] = {
 def _add_roberta(
     tokenizer: FileTokenizer, config: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> None:
-    """The post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
+    """Adds the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
     from ..hf.components import Component
 
     names = {role: content_of(settings[role]) for role in ROLES if settings.get(role) is not None}

@@ -4,9 +4,9 @@
 //! ablation MECHANISM RANKS PATTERN
 //! ```
 //!
-//! MECHANISM is left out, nothing if it is empty. Each line of the standard input, `ROW FILE`, is
-//! answered by one line: the CPU time of the row on the text of the file, in microseconds. The
-//! process stays, so that the vocabulary is built once.
+//! Disables MECHANISM unless it is empty. Answers each line of standard input, `ROW FILE`, by one
+//! line: the CPU time of the row on the text of the file, in microseconds. The process keeps
+//! running, so that the vocabulary is built once.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -14,6 +14,7 @@ use std::io::{BufRead, Write};
 use std::time::Duration;
 
 use bpe_core::ablation::leave_out;
+use bpe_core::char_boundary;
 use bpe_core::threads::in_order;
 use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 
@@ -47,9 +48,9 @@ fn documents(text: &str, size: usize) -> Vec<&str> {
     let mut documents = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (document, behind) = rest.split_at(rest.ceil_char_boundary(size));
+        let (document, after) = rest.split_at(char_boundary::ceil(rest, size));
         documents.push(document);
-        rest = behind;
+        rest = after;
     }
     documents
 }
@@ -114,7 +115,7 @@ fn time(
             let documents = documents(odd, size);
             timed(|| encode(encoding, &documents, 1))
         }
-        // What stands between spaces, one call each.
+        // Each word between spaces is one call.
         "words" => {
             let words: Vec<&str> = odd.split_whitespace().collect();
             timed(|| encode(encoding, &words, 1))
@@ -125,7 +126,7 @@ fn time(
             let documents = documents(odd, DOCUMENT);
             timed(|| encode(encoding, &documents, 2))
         }
-        // The same documents once more, each as likely as not on the other thread.
+        // The documents again, each as likely as not on the other thread.
         "threads-again" => {
             encode(encoding, &documents(even, DOCUMENT), 2);
             let documents = documents(odd, DOCUMENT);

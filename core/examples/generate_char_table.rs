@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use regex::Regex;
 
-/// Bit k of a class stands for entry k: the order of the constants in `src/split/chars.rs`.
+/// Entry k is the class of bit k, in the order of the constants in `src/split/chars.rs`.
 const CLASSES: [&str; 8] = [
     r"[\p{Lu}\p{Lt}]",
     r"\p{Ll}",
@@ -25,7 +25,7 @@ const CLASSES: [&str; 8] = [
     r"\p{Han}",
 ];
 
-/// What characters of no class are, but for controls, format characters and unassigned ones.
+/// The class of characters without another, except controls, format characters and unassigned ones.
 const PUNCTUATION: &str = r"[\p{P}\p{S}]";
 
 /// Code points in one row: those that share all bytes of their UTF-8 form but the last.

@@ -1,4 +1,4 @@
-//! How fast text is split, in nanoseconds a piece and MB/s, for each family and tier.
+//! Measures splitting, in nanoseconds per piece and MB/s, for each family and tier.
 //!
 //! ```text
 //! cargo run --release -p bpe-core --example split_speed -- FILE...
@@ -55,7 +55,7 @@ fn time(splitter: &Splitter, text: &str) -> (usize, Duration) {
         while !rest.is_char_boundary(end) {
             end -= 1;
         }
-        let (stretch, behind) = rest.split_at(end);
+        let (stretch, after) = rest.split_at(end);
         // A short text is split often enough for the clock.
         let repeats = 1 + STRETCH / 2 / stretch.len();
         let mut best = Duration::MAX;
@@ -69,7 +69,7 @@ fn time(splitter: &Splitter, text: &str) -> (usize, Duration) {
         }
         pieces += count;
         total += best / repeats as u32;
-        rest = behind;
+        rest = after;
     }
     (pieces, total)
 }

@@ -1,51 +1,51 @@
-//! Mechanisms that can be left out one at a time, to measure what each is worth.
+//! Mechanisms that can be disabled one at a time to measure the value of each.
 //!
-//! `python -m benchmarks.ablation` builds this crate with the feature `ablation` and runs it once
-//! as it is and once without each [`Mechanism`]; `docs/design.md` has the figures. Without the
-//! feature every mechanism is in use, and the compiler sees that: nothing of this is in what is
-//! shipped. To leave one out changes how long encoding takes, never the ids.
+//! `python -m benchmarks.ablation` builds this crate with the feature `ablation` and runs it with
+//! all mechanisms and once without each [`Mechanism`]; `docs/design.md` has the figures. Without
+//! the feature every mechanism is enabled at compile time, so releases contain no checks. Disabling
+//! a mechanism changes how long encoding takes, never the ids.
 
-/// What can be left out.
+/// A mechanism that can be disabled. Each variant documents the behavior without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
-    /// Without: nothing is remembered.
+    /// Without: no ids are cached.
     Cache,
-    /// Without: nothing is remembered of pieces of more than 15 bytes that are no runs.
+    /// Without: only pieces of up to 15 bytes and runs are cached.
     LongTables,
-    /// Without: ids are kept in 32 bits each, never in 20.
+    /// Without: cached ids take 32 bits each, never 20.
     PackedIds,
-    /// Without: an entry that is evicted is lost.
+    /// Without: an evicted entry is lost.
     Relocation,
-    /// Without: misses are resolved one after the other.
+    /// Without: misses are resolved one by one.
     MissBatches,
-    /// Without: a miss waits for others among few pieces too.
+    /// Without: a miss waits for others even among few pieces.
     FewMisses,
-    /// Without: memory is first asked for when it is needed.
+    /// Without: memory is not prefetched.
     Prefetch,
-    /// Without: memory lies on pages of the usual size.
+    /// Without: memory is on pages of the usual size.
     HugePages,
-    /// Without: one workspace, so that of two calls at once one has no cache.
+    /// Without: one workspace, so that only one of two concurrent calls has a cache.
     Pool,
     /// Without: each id becomes a new Python `int`.
     IntCache,
-    /// Without: each long text gets new memory for its ids.
+    /// Without: new memory for the ids of each long text.
     BufferPool,
-    /// Without: short pieces are merged one after the other.
+    /// Without: short pieces are merged one by one.
     Lanes,
-    /// Without: pieces in Chinese and the like are not cut apart before they are merged.
+    /// Without: Chinese and similar pieces are not split at boundaries before merging.
     Boundaries,
     /// Without: merging starts with single bytes.
     FirstParts,
-    /// Without: short pieces are merged with a heap, as long ones are.
+    /// Without: short pieces are merged with a heap, like long ones.
     Scan,
-    /// Without: portable code in place of vector instructions.
+    /// Without: portable code instead of vector instructions.
     Vectors,
-    /// Without: added tokens of a `tokenizer.json` are looked for with an automaton alone.
+    /// Without: added tokens of a `tokenizer.json` are searched for with an automaton alone.
     Beginnings,
 }
 
 impl Mechanism {
-    /// All of them, by name.
+    /// All mechanisms, by name.
     pub const ALL: &[(&str, Mechanism)] = &[
         ("cache", Mechanism::Cache),
         ("long-tables", Mechanism::LongTables),
@@ -66,7 +66,7 @@ impl Mechanism {
         ("beginnings", Mechanism::Beginnings),
     ];
 
-    /// Whether it is in use.
+    /// Returns true if the mechanism is enabled.
     #[inline(always)]
     pub fn is_used(self) -> bool {
         #[cfg(feature = "ablation")]
@@ -79,7 +79,7 @@ impl Mechanism {
 #[cfg(feature = "ablation")]
 static LEFT_OUT: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(u8::MAX);
 
-/// Leaves the mechanism of this name out from now on; none if it is empty.
+/// Disables the mechanism of this name from now on; an empty name disables nothing.
 #[cfg(feature = "ablation")]
 pub fn leave_out(name: &str) -> Result<(), String> {
     let left_out = match Mechanism::ALL.iter().find(|(known, _)| *known == name) {

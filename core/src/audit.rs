@@ -1,77 +1,76 @@
-//! What becomes of each token of an encoding: is it text, does merging reach it, does the
-//! pre-tokeniser ever hand it over whole, and does its text give the token back?
+//! Audits each token of an encoding: whether it is text, whether merging reaches it, whether the
+//! splitter ever yields it as one piece, and whether its text encodes back to it.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::mpsc;
-use std::thread;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
+use crate::memory::append;
 use crate::merge;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece, Splitter};
+use crate::threads::{cores, in_order};
 use crate::vocabulary::Vocabulary;
 
-/// How a token's bytes stand to UTF-8.
+/// The relation of a token's bytes to UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Utf8 {
     /// Whole characters.
     Valid,
-    /// Ends inside a character, and begins at one: text that goes on in the next token.
+    /// Begins at a character boundary and ends inside a character: the text continues in the next
+    /// token.
     Prefix,
-    /// Begins inside a character, and ends at the end of one.
+    /// Begins inside a character and ends at a character boundary.
     Suffix,
-    /// Begins and ends inside a character, or two.
+    /// Begins and ends inside a character, or inside two.
     Middle,
-    /// Part of no valid text.
+    /// Not part of any valid text.
     Nonsense,
 }
 
-/// Why merging does not give a token back from its own bytes.
+/// Whether merging a token's bytes gives the token, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merging {
-    /// It does.
+    /// Merging gives the token.
     Reached,
-    /// No two tokens of the vocabulary make it.
+    /// No two tokens of the vocabulary form it.
     NoParts,
-    /// Two tokens make it, but in each such pair one is out of reach itself.
+    /// Two tokens form it, but in each such pair one is unreachable itself.
     PartsUnreached,
-    /// Merges with lower ranks take its bytes apart in another way.
+    /// Merges with lower ranks combine its bytes in another way.
     Blocked,
-    /// Merging stops with a byte that is no token.
+    /// Merging leaves a byte that is not a token.
     MissingByte,
 }
 
-/// Whether the pre-tokeniser hands a token over as one piece.
+/// Whether the splitter yields a token as one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whole {
-    /// It is no valid UTF-8, and pieces are.
+    /// Never: it is not valid UTF-8, and pieces are.
     NotText,
-    /// Alone, or between other text.
+    /// Yes: alone, or between other text.
     Yes,
-    /// Never as a piece of its own, but a longer piece holds it and is encoded with it.
+    /// Never as a piece of its own, but a longer piece contains it and is encoded with it.
     OnlyInside,
     /// Neither as a piece nor inside one.
     Never,
 }
 
-/// Round-trip class: what encoding the text of a token gives.
+/// The result of encoding the text of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoundTrip {
     /// The token.
     Ok,
-    /// The token, a special one.
+    /// The token, which is special.
     OkSpecial,
     /// Another token.
     UnreachableSingleToken,
     /// Several tokens.
     UnreachableMultiToken,
-    /// Not the token, whose text looks like that of a special: `<...>` or `[...]`.
+    /// Not the token; its text looks like a special token: `<...>` or `[...]`.
     UnreachableSpecial,
-    /// Not the token, whose bytes are no valid UTF-8.
+    /// Not the token; its bytes are not valid UTF-8.
     Undecodeable,
 }
 
@@ -80,30 +79,21 @@ pub enum RoundTrip {
 pub struct TokenAudit {
     /// Whether its bytes are text.
     pub utf8: Utf8,
-    /// Touches two characters or more, at least one of them cut.
+    /// True if it touches two characters or more and cuts at least one of them.
     pub crosses: bool,
-    /// What merging makes of its bytes.
+    /// The result of merging its bytes.
     pub merging: Merging,
-    /// The ids at which merging stops, when it does not reach the token.
+    /// The ids that merging ends with, if not the token.
     pub merged: Vec<u32>,
     /// Whether text can have it as one piece.
     pub whole: Whole,
-    /// What its text is encoded to.
+    /// The result of encoding its text.
     pub round_trip: RoundTrip,
-    /// The ids that its text gives, when they are not the token; empty when it has no text.
+    /// The ids that its text is encoded to, if not the token; empty for a token without text.
     pub encoded: Vec<u32>,
 }
 
-/// The classes of `bytes`, and whether they cross a character boundary.
-///
-/// ```
-/// use bpe_core::audit::{Utf8, utf8};
-///
-/// assert_eq!(utf8("é".as_bytes()), (Utf8::Valid, false));
-/// assert_eq!(utf8(b" \xc3"), (Utf8::Prefix, true));
-/// assert_eq!(utf8(b"\xa9"), (Utf8::Suffix, false));
-/// assert_eq!(utf8(b"\xff"), (Utf8::Nonsense, false));
-/// ```
+/// Returns the class of `bytes`, and whether they cross a character boundary.
 pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
     let is_inner = |byte: &u8| (0x80..0xc0).contains(byte);
     let inner = bytes.iter().take_while(|byte| is_inner(byte)).count();
@@ -118,69 +108,48 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
         (0, false) => (Utf8::Valid, false),
         (0, true) => (Utf8::Prefix, several),
         (4.., _) => (Utf8::Nonsense, false),
-        // Inner bytes alone may be the end or the middle of a character: three are the end.
+        // Continuation bytes alone may be the end or the middle of a character; three are the end.
         (_, false) => (Utf8::Suffix, several),
         (_, true) => (Utf8::Middle, several),
     }
 }
 
-/// How many tokens a thread takes at a time.
-const BLOCK: usize = 2048;
+/// The number of tokens that a thread audits at a time.
+const TOKENS_PER_SHARE: usize = 2048;
 
-/// Looks at every token of `encoding`, on all processors; the answer is in the order of ranks.
-/// `progress` is called with how many are done, and ends the work by `Break`: then the answer is
-/// `None`.
+/// Audits every token of `encoding`, on all processors. Returns the findings in the order of ranks.
+/// `progress` is called with the number of audited tokens; `Break` ends the work, with `None`.
 pub fn audit(
     encoding: &Encoding,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Vec<TokenAudit>>> {
     let total = encoding.vocabulary().len();
-    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (sender, receiver) = mpsc::channel();
-    let work = |sender: mpsc::Sender<(usize, Result<Vec<TokenAudit>>)>| {
-        while !stopped.load(Relaxed) {
-            let start = next.fetch_add(BLOCK, Relaxed);
-            if start >= total {
-                return;
-            }
-            let ranks = start..(start + BLOCK).min(total);
-            let block = ranks.map(|rank| audit_token(encoding, rank as u32));
-            if sender.send((start, block.collect())).is_err() {
-                return;
-            }
-        }
+    let work = |share: usize, audits: &mut Option<Result<Vec<TokenAudit>>>| {
+        let ranks = share * TOKENS_PER_SHARE..total.min((share + 1) * TOKENS_PER_SHARE);
+        *audits = Some(ranks.map(|rank| audit_token(encoding, rank as u32)).collect());
     };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(total / BLOCK + 1);
-    let blocks = thread::scope(|scope| {
-        let spawned = (0..threads).filter(|_| {
-            let sender = sender.clone();
-            thread::Builder::new().spawn_scoped(scope, || work(sender)).is_ok()
-        });
-        if spawned.count() == 0 {
-            work(sender);
-        } else {
-            drop(sender);
+    let mut all = Vec::new();
+    // The error is `None` if `progress` ends the work.
+    let take = |audits: &Option<Result<Vec<TokenAudit>>>| {
+        if let Some(audits) = audits {
+            let audits = audits.as_ref().map_err(|error| Some(error.clone()))?;
+            append(&mut all, audits).map_err(Some)?;
         }
-        let (mut blocks, mut done) = (Vec::new(), 0);
-        for (start, block) in &receiver {
-            let block = block.inspect_err(|_| stopped.store(true, Relaxed))?;
-            done += block.len();
-            blocks.push((start, block));
-            if progress(done).is_break() {
-                stopped.store(true, Relaxed);
-                return Ok(None);
-            }
-        }
-        Ok(Some(blocks))
-    })?;
-    Ok(blocks.map(|mut blocks| {
-        blocks.sort_unstable_by_key(|&(start, _)| start);
-        blocks.into_iter().flat_map(|(_, block)| block).collect()
-    }))
+        if progress(all.len()).is_break() { Err(None) } else { Ok(()) }
+    };
+    let aside = |job: &mut (dyn FnMut() + Send)| {
+        job();
+        Ok(())
+    };
+    match in_order(total.div_ceil(TOKENS_PER_SHARE), cores(), work, aside, take) {
+        Ok(()) => Ok(Some(all)),
+        Err(None) => Ok(None),
+        Err(Some(error)) => Err(error),
+    }
 }
 
-/// The ids at which merging `bytes` stops: no splitting, and no look at whether they are a token
-/// as a whole. `None` when a byte that is no token is left.
+/// Returns the ids that merging `bytes` ends with, without splitting them or looking them up as a
+/// whole; `None` if a byte that is not a token is left.
 ///
 /// ```
 /// use bpe_core::{Vocabulary, audit::merge_alone};
@@ -208,7 +177,7 @@ fn audit_token(encoding: &Encoding, rank: u32) -> Result<TokenAudit> {
         Ok(text) => {
             let whole = whole(encoding, text, id)?;
             let mut encoded = Vec::new();
-            // A missing byte leaves no ids: the text does not give the token back either way.
+            // A missing byte leaves no ids: the text does not encode back to the token either way.
             let request = Request::allowing(Selection::All);
             if encoding.encode(text, &request, &mut encoded).is_err() {
                 encoded.clear();
@@ -232,7 +201,7 @@ fn audit_token(encoding: &Encoding, rank: u32) -> Result<TokenAudit> {
     Ok(TokenAudit { utf8, crosses, merging, merged, whole, round_trip, encoded })
 }
 
-/// How merging ends, and the ids at which it stops when that is not the token.
+/// Merges the bytes of a token. Returns the ids that merging ends with, if not the token.
 fn merging(vocabulary: &Vocabulary, rank: u32) -> (Merging, Vec<u32>) {
     if vocabulary.is_reachable(rank) {
         return (Merging::Reached, Vec::new());
@@ -268,7 +237,7 @@ fn round_trip(text: &str, id: u32, encoded: &[u32]) -> RoundTrip {
     }
 }
 
-/// `<name>` or `[name]`.
+/// Returns true for `<name>` and `[name]`.
 fn looks_special(text: &str) -> bool {
     text.chars().count() >= 3
         && text.starts_with(['<', '['])
@@ -276,20 +245,21 @@ fn looks_special(text: &str) -> bool {
         && text.chars().any(char::is_alphabetic)
 }
 
-/// What may stand before and behind a token that is cut when it stands alone: one of each kind of
-/// character that patterns tell apart. The letters are those of a contraction; of the two marks,
-/// one is often merged with what follows, and one seldom.
-const NEIGHBOURS: [&str; 9] = ["", "s", "S", "1", " ", "\n", ".", "$", "\u{4e2d}"];
+/// The neighbors that are tried around a token that is split when alone: one character of each
+/// kind that patterns distinguish. The letters are those of a contraction; of the two marks, one is
+/// often merged with the text after it, the other seldom.
+const NEIGHBORS: [&str; 9] = ["", "s", "S", "1", " ", "\n", ".", "$", "\u{4e2d}"];
 
-/// Whether a piece is ever exactly `text`, or else, whether a longer one is encoded with its token.
+/// Finds out whether a piece is ever exactly `text`, or else whether a longer piece is encoded with
+/// its token.
 fn whole(encoding: &Encoding, text: &str, id: u32) -> Result<Whole> {
     if is_piece(encoding.splitter(), text, 0, text.len())? {
         return Ok(Whole::Yes);
     }
     let mut answer = Whole::Never;
-    for before in NEIGHBOURS {
-        for behind in NEIGHBOURS {
-            let context = [before, text, behind].concat();
+    for before in NEIGHBORS {
+        for after in NEIGHBORS {
+            let context = [before, text, after].concat();
             let (start, end) = (before.len(), before.len() + text.len());
             if is_piece(encoding.splitter(), &context, start, end)? {
                 return Ok(Whole::Yes);
@@ -302,7 +272,7 @@ fn whole(encoding: &Encoding, text: &str, id: u32) -> Result<Whole> {
     Ok(answer)
 }
 
-/// Whether `start..end` is one piece of `text`.
+/// Returns true if `start..end` is one piece of `text`.
 fn is_piece(splitter: &Splitter, text: &str, start: usize, end: usize) -> Result<bool> {
     let mut batch: Batch = [Piece::default(); BATCH];
     let mut pieces = splitter.pieces(text);
@@ -319,7 +289,7 @@ fn is_piece(splitter: &Splitter, text: &str, start: usize, end: usize) -> Result
     }
 }
 
-/// Whether `text` is encoded with the token `id` at byte `start`.
+/// Returns true if `text` is encoded with the token `id` at byte `start`.
 fn is_token(encoding: &Encoding, text: &str, start: usize, id: u32) -> bool {
     let mut ids = Vec::new();
     if encoding.encode_normal(text, &Selection::None, &mut ids).is_err() {

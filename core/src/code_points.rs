@@ -1,30 +1,51 @@
-//! Code points, as interpreters store text, into UTF-8.
+//! Converts text as interpreters store it, in code points, to UTF-8.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use std::convert::Infallible;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
-use crate::once::LockFreeOnce;
-use crate::tier::{Kind, Tier};
+use crate::memory::write_copy;
+use crate::once::OnceBox;
+#[cfg(target_arch = "x86_64")]
+use crate::tier::Kind;
+use crate::tier::Tier;
 
-/// Text as code points of one, two or four bytes each, surrogates perhaps among them.
+/// Text as code points of one, two or four bytes each, possibly with surrogates.
 #[derive(Debug, Clone, Copy)]
 pub enum CodePoints<'a> {
-    /// None above U+00FF.
+    /// Up to U+00FF.
     Latin1(&'a [u8]),
-    /// None above U+FFFF.
+    /// Up to U+FFFF.
     Ucs2(&'a [u16]),
-    /// Any.
+    /// Any code points.
     Ucs4(&'a [u32]),
 }
 
 impl CodePoints<'_> {
-    /// How many code points there are.
+    /// Returns the code points at the indices in `range`.
+    pub fn part(self, range: Range<usize>) -> Self {
+        match self {
+            Self::Latin1(units) => Self::Latin1(&units[range]),
+            Self::Ucs2(units) => Self::Ucs2(&units[range]),
+            Self::Ucs4(units) => Self::Ucs4(&units[range]),
+        }
+    }
+
+    /// Returns the code point at `index`.
+    pub fn get(self, index: usize) -> u32 {
+        match self {
+            Self::Latin1(units) => units[index].into(),
+            Self::Ucs2(units) => units[index].into(),
+            Self::Ucs4(units) => units[index],
+        }
+    }
+
+    /// Returns the number of code points.
     pub fn len(self) -> usize {
         match self {
             Self::Latin1(units) => units.len(),
@@ -33,13 +54,12 @@ impl CodePoints<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true for an empty text.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// About how many bytes they take as UTF-8: exactly, where there are few of them, else judged
-    /// by a sample.
+    /// Estimates the length as UTF-8: the maximum for short texts, from a sample for long ones.
     pub fn likely_utf8_length(self) -> usize {
         match self {
             Self::Latin1(units) => likely_utf8_length(units, [0x80]),
@@ -48,28 +68,15 @@ impl CodePoints<'_> {
         }
     }
 
-    /// Appends them to `text` as UTF-8. Surrogates, which UTF-8 cannot hold, are repaired: valid
-    /// pairs are joined, lone ones become U+FFFD. True when that was necessary.
-    ///
-    /// ```
-    /// use bpe_core::code_points::CodePoints;
-    ///
-    /// let mut text = String::new();
-    /// assert!(!CodePoints::Ucs2(&[0x41, 0x4e00]).append_to(&mut text)?);
-    /// assert!(CodePoints::Ucs2(&[0xd83d, 0xde00, 0xd83d]).append_to(&mut text)?);
-    /// assert_eq!(text, "A一😀\u{fffd}");
-    /// # Ok::<(), bpe_core::Error>(())
-    /// ```
+    /// Appends them to `text` as UTF-8. Surrogates, which UTF-8 cannot represent, are repaired:
+    /// valid pairs are joined, lone ones become U+FFFD. Returns true if there were any.
     pub fn append_to(self, text: &mut String) -> Result<bool> {
-        static TIER: LockFreeOnce<Tier> = LockFreeOnce::new();
-        let make = || Ok::<_, Infallible>(Tier::from_environment());
-        match TIER.get_or_try_init(make) {
-            Ok(&tier) => self.append_on(tier, text),
-            Err(never) => match never {},
-        }
+        static TIER: OnceBox<Tier> = OnceBox::new();
+        let tier = TIER.get_or_init(|| Box::new(Tier::from_environment()));
+        self.append_on(*tier, text)
     }
 
-    /// [`CodePoints::append_to`] on a tier of choice.
+    /// Like [`CodePoints::append_to`], on the given tier.
     fn append_on(self, tier: Tier, text: &mut String) -> Result<bool> {
         let from = text.len();
         let is_sound = match self {
@@ -97,23 +104,23 @@ impl<T: Pod + Into<u32>> Unit for T {}
 /// How many units are written at once, and how many that are all ASCII.
 const BLOCK: usize = 16;
 const STRETCH: usize = 64;
-/// No character takes more bytes.
+/// The most bytes of a character.
 const WIDEST: usize = 4;
 /// Room for a block as UTF-8.
 type Room = [MaybeUninit<u8>; WIDEST * BLOCK];
 
-/// One byte for each unit, and one more for each of `steps` that it reaches; for short texts as many
-/// as there can be, for long ones, of which only some units are looked at, a little more.
+/// Returns one byte for each unit, and one more for each of `steps` that it reaches: the maximum
+/// for short texts, slightly above an estimate from samples for long ones.
 fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
     const SAMPLES: usize = 64;
     const SAMPLE: usize = 64;
-    /// So few that room for the widest characters is little.
-    const SHORT: usize = 2 * SAMPLES * SAMPLE;
+    /// So few units that room for the widest characters is little.
+    const SHORT_TEXT: usize = 2 * SAMPLES * SAMPLE;
     let more = |unit: &U| -> usize {
         let unit: u32 = (*unit).into();
         steps.iter().map(|&step| usize::from(unit >= step)).sum()
     };
-    if units.len() <= SHORT {
+    if units.len() <= SHORT_TEXT {
         return units.len() * (1 + N);
     }
     let distance = units.len() / SAMPLES;
@@ -123,12 +130,12 @@ fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> 
     likely + likely / 16
 }
 
-/// Appends units as UTF-8. False at one that is no character; those before it may have been
-/// appended then.
+/// Appends units as UTF-8. Returns false at a unit that is not a character; those before it may
+/// have been appended.
 fn append<U: Unit>(tier: Tier, units: &[U], text: &mut String) -> Result<bool> {
     match tier.kind() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has what the kind of a tier asks for.
+        // SAFETY: the tier guarantees the instructions.
         Kind::Avx512 => unsafe { x86::append(units, text) },
         // SAFETY: `write` writes whole characters.
         _ => unsafe { append_blocks(units, text, write) },
@@ -138,7 +145,7 @@ fn append<U: Unit>(tier: Tier, units: &[U], text: &mut String) -> Result<bool> {
 /// Appends units block by block.
 ///
 /// # Safety
-/// `write` writes UTF-8 to the beginning of the room, and returns how many bytes. (Or `None`.)
+/// `write` writes UTF-8 to the beginning of the room, and returns the number of bytes, or `None`.
 #[inline(always)]
 unsafe fn append_blocks<U: Unit>(
     units: &[U],
@@ -178,7 +185,7 @@ unsafe fn append_blocks<U: Unit>(
     Ok(rest.is_empty() || append(text, &last, BLOCK - rest.len())?)
 }
 
-/// Appends units that are all ASCII. False if they are not.
+/// Appends units that are all ASCII. Returns false if they are not.
 #[inline(always)]
 fn append_ascii<U: Unit>(units: &[U; STRETCH], text: &mut String) -> Result<bool> {
     if units.iter().fold(0, |all, &unit| all | unit.into()) >= 0x80 {
@@ -196,7 +203,7 @@ fn reserve(text: &mut String, bytes: usize) -> Result<()> {
     text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// Writes units as UTF-8. Returns how many bytes, or `None` if one of them is no character.
+/// Writes units as UTF-8. Returns the number of bytes, or `None` if a unit is not a character.
 #[inline(always)]
 fn write<U: Unit>(units: &[U; BLOCK], room: &mut Room) -> Option<usize> {
     if units.iter().fold(0, |all, &unit| all | unit.into()) < 0x80 {
@@ -210,14 +217,14 @@ fn write<U: Unit>(units: &[U; BLOCK], room: &mut Room) -> Option<usize> {
         let unit = unit.into();
         char::from_u32(unit)?;
         let (code, width) = utf8(unit);
-        room[length..length + WIDEST].write_copy_of_slice(&code.to_le_bytes());
+        write_copy(&mut room[length..length + WIDEST], &code.to_le_bytes());
         length += width;
     }
     Some(length)
 }
 
-/// The bytes of a character, the first one lowest, and how many they are. Without branches, which
-/// would be mispredicted wherever letters and spaces differ in width.
+/// Returns the bytes of a character, the first one lowest, and their number. Without branches,
+/// which would be mispredicted in text that mixes widths.
 #[inline(always)]
 fn utf8(character: u32) -> (u32, usize) {
     let group = |shift: u32| character >> shift & 0x3f | 0x80;
@@ -226,7 +233,7 @@ fn utf8(character: u32) -> (u32, usize) {
         + usize::from(character >= 0x80)
         + usize::from(character >= 0x800)
         + usize::from(character >= 0x1_0000);
-    // What marks the first byte, beside the 0x80 that it has like every other one.
+    // The mark of the first byte, beside the 0x80 that every byte has.
     let mark = [0, 0, 0x40, 0x60, 0][width];
     let code = four >> (8 * (WIDEST - width)) | mark;
     (if width == 1 { character } else { code }, width)
@@ -256,7 +263,7 @@ mod tests {
     use super::CodePoints;
     use crate::tier::Tier;
 
-    /// The text, and whether it was repaired, on every tier.
+    /// Checks the text, and whether it was repaired, on every tier.
     fn check(code_points: CodePoints<'_>, expected: &str, repaired: bool) {
         for tier in ["portable", "avx2", "avx512"] {
             let mut text = "before".to_owned();
@@ -302,7 +309,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_support::config(256))]
 
-        /// Surrogates alone, in pairs, and astral characters among them.
+        /// Lone surrogates, pairs, and astral characters among them.
         #[test]
         fn surrogates_are_repaired(
             units in vec(select(&[0x41u16, 0xe9, 0x4e00, 0xd83d, 0xdbff, 0xdc00, 0xdfff][..]), 0..50)

@@ -1,21 +1,21 @@
-//! Texts that grow and change a little at a time, encoded at the cost of what changed.
+//! Encodes texts that grow or change a little at a time, at the cost of the changes.
 //!
-//! The ids of a text are kept together with *checkpoints*: places at which it can be cut without
-//! changing an id, as long as the text before a second place, a little behind the first, stays as
-//! it is. When another text comes, the last checkpoint that the text in common decides is where
-//! encoding goes on.
+//! The ids of a text are kept together with *checkpoints*: positions where it can be cut without
+//! changing an id, as long as the text up to a second position, shortly after the first, stays the
+//! same. When another text comes, encoding resumes at the last checkpoint within the beginning that
+//! both texts share.
 
 use std::borrow::Cow;
 
-use crate::encoding::Encoding;
+use crate::char_boundary::floor;
 use crate::error::Result;
 use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::request::Request;
-use crate::segments::{Fixed, FixedIds};
-use crate::special_tokens::{Selection, SpecialTokens};
+use crate::segments::{Engine, Fixed, Prompt};
+use crate::special_tokens::Selection;
 
-/// Bytes of text between two checkpoints, at least.
+/// The minimum number of bytes between two checkpoints.
 const SPACING: usize = 1024;
 
 /// A text and its ids.
@@ -27,24 +27,24 @@ pub struct Conversation {
     checkpoints: Vec<Checkpoint>,
     /// The text before normalization, if that changed it.
     raw: Option<Raw>,
-    /// Whether `fixed` was found in the text, as opposed to given with segments.
+    /// True if `fixed` was found in the text, false if it was given with segments.
     is_searched: bool,
 }
 
-/// A place to go on from.
+/// A position at which encoding can resume.
 #[derive(Debug, Clone, Copy, Default)]
 struct Checkpoint {
-    /// The byte of the text.
+    /// Its byte in the text.
     at: usize,
-    /// It holds as long as the text before this byte stays as it is.
+    /// It is valid as long as the text before this byte stays the same.
     decided: usize,
-    /// How many ids there are before it, and how many of the fixed places.
+    /// The number of ids before it, and of fixed positions.
     ids: usize,
     fixed: usize,
 }
 
-/// A text as it was given, with places `(in it, in the normalized text)` before which the texts
-/// are each other's normalization, and where a character stands that starts a stretch.
+/// A text before normalization, with `(position in it, position in the normalized text)` where both
+/// can be cut: the parts normalize to each other, and a character starts a stretch there.
 #[derive(Debug, Clone, Default)]
 struct Raw {
     text: String,
@@ -52,17 +52,17 @@ struct Raw {
 }
 
 impl Conversation {
-    /// All ids.
+    /// Returns all ids.
     pub fn ids(&self) -> &[u32] {
         &self.ids
     }
 
-    /// How many bytes of text there are.
+    /// Returns the length of the text in bytes.
     pub fn size(&self) -> usize {
         self.text.len()
     }
 
-    /// How many bytes of memory it takes.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         let raw = self.raw.as_ref();
         self.text.capacity()
@@ -72,17 +72,17 @@ impl Conversation {
             + raw.map_or(0, |raw| raw.text.capacity() + raw.places.capacity() * 16)
     }
 
-    /// Makes `text` the text, as `request` says.
+    /// Replaces the text by `text`, with the special tokens of `request`.
     ///
-    /// Returns how many of the ids stayed. After an error everything is as before.
-    pub fn update_text(
+    /// Returns how many of the ids stayed. After an error nothing has changed.
+    pub fn update_text<E: Engine>(
         &mut self,
-        encoding: &Encoding,
+        engine: &E,
         text: &str,
         request: &Request,
-    ) -> Result<usize> {
+    ) -> Result<usize, E::Error> {
         let known = if self.is_searched { common_prefix(&self.text, text) } else { 0 };
-        let (normal, raw, known) = match encoding.normalization() {
+        let (normal, raw, known) = match engine.normalization() {
             Normalization::None => (Cow::Borrowed(text), None, known),
             form if self.stays_normal(text, known, form)? => (Cow::Borrowed(text), None, known),
             form => {
@@ -92,30 +92,24 @@ impl Conversation {
             }
         };
         let normal = &*normal;
-        let special = encoding.special_tokens();
-        // A name that was not there before ends behind what is known.
+        let special = engine.special_tokens()?;
+        // A name that was not there before ends after the known bytes.
         let from = known.saturating_sub(request.longest_disallowed(special));
-        request.check(special, &normal[floor_boundary(normal, from)..])?;
-        let allowed = &request.allowed;
-        let longest = special.all().longest();
-        let mut fixed: Vec<Fixed> = match allowed {
+        request.check(special, &normal[floor(normal, from)..])?;
+        let mut fixed = match request.allowed {
             Selection::None => Vec::new(),
-            _ => {
-                // A name that ends so early is not the beginning of a longer one.
-                let decided = |fixed: &Fixed| fixed.end + longest <= known;
-                collected(self.fixed.iter().take_while(|fixed| decided(fixed)).cloned())?
-            }
+            _ => collected(self.fixed.iter().take_while(|fixed| fixed.end <= known).cloned())?,
         };
-        search(special, normal, allowed, &mut fixed)?;
+        engine.find_in_text(normal, &request.allowed, known, &mut fixed)?;
         let same = if self.is_searched { known } else { common_prefix(&self.text, normal) };
-        let kept = self.apply(encoding, normal, fixed, same)?;
+        let kept = self.apply(engine, normal, fixed, same)?;
         self.raw = raw;
         self.is_searched = true;
         Ok(kept)
     }
 
-    /// Whether the text before and `text`, which begin with the same `known` bytes, both are their
-    /// own normalization.
+    /// Returns true if the text so far and `text`, which share their first `known` bytes, are both
+    /// normalized already.
     fn stays_normal(&self, text: &str, known: usize, form: Normalization) -> Result<bool> {
         if self.raw.is_some() {
             return Ok(false);
@@ -125,31 +119,39 @@ impl Conversation {
         Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
     }
 
-    /// Makes the text of a prompt the text. Runs of text between the fixed places are normalized.
-    pub fn update_prompt(
+    /// Replaces the text by that of a prompt. Runs of text between the fixed positions are
+    /// normalized.
+    pub fn update_prompt<E: Engine>(
         &mut self,
-        encoding: &Encoding,
-        text: String,
-        fixed: Vec<Fixed>,
-    ) -> Result<usize> {
-        let (text, fixed) = match encoding.normalization() {
+        engine: &E,
+        prompt: Prompt,
+    ) -> Result<usize, E::Error> {
+        if !engine.ignores_segments() {
+            let mut ids = Vec::new();
+            prompt.encode(engine, true, &mut ids)?;
+            let kept = self.ids.iter().zip(&ids).take_while(|(old, new)| old == new).count();
+            *self = Self { ids, ..Self::default() };
+            return Ok(kept);
+        }
+        let (text, fixed) = prompt.into_parts();
+        let (text, fixed) = match engine.normalization() {
             Normalization::None => (text, fixed),
             normalization => normalize_runs(normalization, &text, fixed)?,
         };
         let same = common_prefix(&self.text, &text);
-        let kept = self.apply(encoding, &text, fixed, same)?;
+        let kept = self.apply(engine, &text, fixed, same)?;
         (self.raw, self.is_searched) = (None, false);
         Ok(kept)
     }
 
-    /// Encodes `text`, which begins with the `same` first bytes of the text before.
-    fn apply(
+    /// Encodes `text`, whose first `same` bytes are those of the text so far.
+    fn apply<E: Engine>(
         &mut self,
-        encoding: &Encoding,
+        engine: &E,
         text: &str,
         fixed: Vec<Fixed>,
         same: usize,
-    ) -> Result<usize> {
+    ) -> Result<usize, E::Error> {
         let alike = self.fixed.iter().zip(&fixed).take_while(|(old, new)| old == new).count();
         let differs = [self.fixed.get(alike), fixed.get(alike)];
         let same = differs.iter().flatten().map(|fixed| fixed.start).fold(same, usize::min);
@@ -159,7 +161,7 @@ impl Conversation {
         let from = valid.checked_sub(1).map(|last| self.checkpoints[last]).unwrap_or_default();
 
         let (mut ids, mut checkpoints) = (Vec::new(), Vec::new());
-        encode_from(encoding, text, &fixed, from, &mut ids, &mut checkpoints)?;
+        encode_from(engine, text, &fixed, from, &mut ids, &mut checkpoints)?;
 
         let stay =
             self.ids[from.ids..].iter().zip(&ids).take_while(|(old, new)| old == new).count();
@@ -178,27 +180,27 @@ impl Conversation {
     }
 }
 
-/// Appends the ids behind a checkpoint, and new checkpoints.
-fn encode_from(
-    encoding: &Encoding,
+/// Appends the ids after a checkpoint, and new checkpoints.
+fn encode_from<E: Engine>(
+    engine: &E,
     text: &str,
     fixed: &[Fixed],
     from: Checkpoint,
     ids: &mut Vec<u32>,
     checkpoints: &mut Vec<Checkpoint>,
-) -> Result<()> {
+) -> Result<(), E::Error> {
     let mut position = from.at;
     for index in from.fixed..=fixed.len() {
         let next = fixed.get(index);
         let end = next.map_or(text.len(), |fixed| fixed.start);
         while position < end {
             let stretch = &text[position..end];
-            let cut = encoding.splitter().safe_cut(stretch, SPACING);
+            let cut = engine.safe_cut(stretch, SPACING);
             let length = cut.unwrap_or(stretch.len());
-            encoding.encode_normal(&stretch[..length], &Selection::None, ids)?;
+            engine.encode_run(&stretch[..length], position == 0 && index == 0, ids)?;
             position += length;
             let Some(cut) = cut else { break };
-            // The cut depends on the characters on both sides of it, and on nothing behind them.
+            // The cut depends on the characters on both sides of it only.
             let width = stretch[cut..].chars().next().map_or(0, char::len_utf8);
             let (decided, ids) = (position + width, from.ids + ids.len());
             push(checkpoints, Checkpoint { at: position, decided, ids, fixed: index })?;
@@ -213,24 +215,8 @@ fn encode_from(
     Ok(())
 }
 
-/// Appends the special tokens in `text` behind those that are known.
-fn search(
-    special: &SpecialTokens,
-    text: &str,
-    allowed: &Selection,
-    fixed: &mut Vec<Fixed>,
-) -> Result<()> {
-    let mut from = fixed.last().map_or(0, |last| last.end);
-    while let Some((found, id)) = special.find_allowed(text, from, allowed) {
-        let ids = FixedIds::Special(id);
-        push(fixed, Fixed { start: found.start, end: found.end, ids })?;
-        from = found.end;
-    }
-    Ok(())
-}
-
-/// Normalizes the runs of text between the fixed places, and moves these.
-fn normalize_runs(
+/// Normalizes the runs of text between the fixed positions, and moves these.
+pub(crate) fn normalize_runs(
     normalization: Normalization,
     text: &str,
     mut fixed: Vec<Fixed>,
@@ -250,8 +236,8 @@ fn normalize_runs(
 }
 
 impl Raw {
-    /// A text and its normalization, of which what `before` and its normalization `normal_before`
-    /// tell is not computed again.
+    /// Normalizes a text. Reuses the normalization `normal_before` of `before` as far as the texts
+    /// agree.
     fn of(
         text: &str,
         normalization: Normalization,
@@ -263,7 +249,7 @@ impl Raw {
         let mut from = 0;
         if let Some(before) = before {
             let same = common_prefix(&before.text, text);
-            // The character at the place must be the same one, so that it starts a stretch.
+            // The character at the position must be the same, so that it starts a stretch.
             let valid = before.places.partition_point(|&(raw, _)| raw < same);
             if let Some(&(raw, place)) = valid.checked_sub(1).map(|last| &before.places[last]) {
                 append(&mut places, &before.places[..valid])?;
@@ -273,7 +259,7 @@ impl Raw {
         }
         while from < text.len() {
             let rest = &text[from..];
-            let near = floor_boundary(rest, SPACING.min(rest.len()));
+            let near = floor(rest, SPACING.min(rest.len()));
             let end = rest[near..]
                 .char_indices()
                 .find(|&(offset, character)| near + offset > 0 && starts_stretch(character))
@@ -290,51 +276,80 @@ impl Raw {
     }
 }
 
-/// The ids of a text that stay whatever follows it, and how many bytes of the text they stand for.
-pub fn stable_prefix(
-    encoding: &Encoding,
+/// Returns the ids of a text that stay the same whatever follows it, and the number of bytes of
+/// text that they cover.
+pub fn stable_prefix<E: Engine>(
+    engine: &E,
     text: &str,
     request: &Request,
-) -> Result<(Vec<u32>, usize)> {
-    let normalization = encoding.normalization();
-    // What follows may combine with the last character that starts a stretch.
-    let settled = match normalization {
-        Normalization::None => text.len(),
-        _ => text.char_indices().rev().find(|&(_, c)| starts_stretch(c)).map_or(0, |(at, _)| at),
-    };
-    let special = encoding.special_tokens();
-    request.check(special, &normalization.apply(text)?)?;
-    let (normal, alignment) = normalization.align(&text[..settled])?;
-    // Whichever names are allowed: so a caller may change its mind before more text comes.
-    let open = special.all().open_from(&normal);
-    let mut fixed = Vec::new();
-    search(special, &normal, &request.allowed, &mut fixed)?;
-    fixed.retain(|fixed| fixed.start < open);
+) -> Result<(Vec<u32>, usize), E::Error> {
+    request.check(engine.special_tokens()?, &engine.normalization().apply(text)?)?;
+    let Stable { normal, end, fixed, original } = Stable::of(engine, text, &request.allowed)?;
     let mut ids = Vec::new();
-    let after_special = fixed.last().map_or(0, |last| last.end);
-    let cuts = [last_cut(encoding, &normal, after_special, open), Some(after_special), Some(0)];
-    let places = cuts.into_iter().flatten();
-    let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
-    let Some((end, original)) = found else { return Ok((ids, 0)) };
-    fixed.retain(|fixed| fixed.end <= end);
     let start = Checkpoint::default();
-    encode_from(encoding, &normal[..end], &fixed, start, &mut ids, &mut Vec::new())?;
+    encode_from(engine, &normal[..end], &fixed, start, &mut ids, &mut Vec::new())?;
     Ok((ids, original))
+}
+
+/// Returns the number of bytes at the start of a text whose tokens, when they are encoded on their
+/// own, are the first tokens of the text, whatever follows it.
+pub fn stable_length<E: Engine>(
+    engine: &E,
+    text: &str,
+    allowed: &Selection,
+) -> Result<usize, E::Error> {
+    Ok(Stable::of(engine, text, allowed)?.original)
+}
+
+/// The beginning of a text that stays as it is whatever follows.
+struct Stable<'a> {
+    /// The text, normalized, and the end of the beginning in it.
+    normal: Cow<'a, str>,
+    end: usize,
+    /// The special tokens up to there.
+    fixed: Vec<Fixed>,
+    /// The end before normalization.
+    original: usize,
+}
+
+impl<'a> Stable<'a> {
+    fn of<E: Engine>(engine: &E, text: &'a str, allowed: &Selection) -> Result<Self, E::Error> {
+        let normalization = engine.normalization();
+        // Text that follows may combine with the last character that starts a stretch.
+        let settled = match normalization {
+            Normalization::None => text.len(),
+            _ => {
+                let last = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
+                last.map_or(0, |(at, _)| at)
+            }
+        };
+        let (normal, alignment) = normalization.align(&text[..settled])?;
+        let mut fixed = Vec::new();
+        let open = engine.find_settled(&normal, allowed, &mut fixed)?;
+        let after_special = fixed.last().map_or(0, |last| last.end);
+        let cuts = [last_cut(engine, &normal, after_special, open), Some(after_special)];
+        let places = cuts.into_iter().flatten();
+        let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
+        let (end, original) = found.unwrap_or_default();
+        fixed.retain(|fixed| fixed.end <= end);
+        Ok(Self { normal, end, fixed, original })
+    }
 }
 
 fn original(alignment: &Alignment, position: usize) -> Option<usize> {
     if position == 0 { Some(0) } else { alignment.boundary(position) }
 }
 
-/// The last place after `start` at which `text` can be cut whatever stands behind byte `open`.
-fn last_cut(encoding: &Encoding, text: &str, start: usize, open: usize) -> Option<usize> {
+/// Returns the last position after `start` at which `text` can be cut, whatever comes after byte
+/// `open`.
+fn last_cut<E: Engine>(engine: &E, text: &str, start: usize, open: usize) -> Option<usize> {
     let stretch = &text[start..open.max(start)];
     let mut back = 64;
     loop {
-        let from = floor_boundary(stretch, stretch.len().saturating_sub(back));
+        let from = floor(stretch, stretch.len().saturating_sub(back));
         let mut found = None;
         let mut near = from.max(1);
-        while let Some(cut) = encoding.splitter().safe_cut(stretch, near) {
+        while let Some(cut) = engine.safe_cut(stretch, near) {
             found = Some(start + cut);
             near = cut + 1;
         }
@@ -345,7 +360,7 @@ fn last_cut(encoding: &Encoding, text: &str, start: usize, open: usize) -> Optio
     }
 }
 
-/// How many bytes two texts have in common, up to a character boundary of both.
+/// Returns how many bytes two texts have in common, up to a character boundary of both.
 fn common_prefix(one: &str, other: &str) -> usize {
     const BLOCK: usize = 256;
     let (a, b) = (one.as_bytes(), other.as_bytes());
@@ -355,14 +370,5 @@ fn common_prefix(one: &str, other: &str) -> usize {
         same += BLOCK;
     }
     same += a[same..length].iter().zip(&b[same..length]).take_while(|(a, b)| a == b).count();
-    floor_boundary(other, floor_boundary(one, same))
-}
-
-/// The last character boundary at or before byte `at`.
-pub(crate) fn floor_boundary(text: &str, mut at: usize) -> usize {
-    at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+    floor(other, floor(one, same))
 }

@@ -1,26 +1,26 @@
-//! Runs the stages: one walk, many sinks.
+//! An encoding: its parts, and the walk that turns text into ids.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::longest_tokens::LongestTokens;
 use crate::lookup::PieceEncoder;
 use crate::memory::reserve;
 use crate::normalize::{Alignment, Normalization};
-use crate::once::LockFreeOnce;
+use crate::once::OnceBox;
 use crate::polling::poll;
 use crate::pool::Pool;
 use crate::request::Request;
-use crate::rule::is_valid_pair;
-use crate::sink::{Count, Sink};
+use crate::sink::{Count, Places, Sink};
 use crate::sorted_tokens::SortedTokens;
 use crate::special_tokens::{Selection, SpecialTokens};
 use crate::split::{Batch, Piece, Splitter};
+use crate::token_table::{Kind, TokenTable};
 use crate::vocabulary::Vocabulary;
 
-/// A normalization, special tokens, a pattern and a vocabulary: everything that text needs to
-/// become ids. Immutable, and shared freely between threads.
+/// A normalization, special tokens, a pattern and a vocabulary: everything needed to turn text into
+/// ids. Immutable, and freely shared between threads.
 #[derive(Debug)]
 pub struct Encoding {
     normalization: Normalization,
@@ -28,13 +28,15 @@ pub struct Encoding {
     splitter: Splitter,
     special_tokens: SpecialTokens,
     workspaces: Pool,
-    sorted_tokens: LockFreeOnce<SortedTokens>,
-    longest_tokens: LockFreeOnce<LongestTokens>,
+    sorted_tokens: OnceBox<SortedTokens>,
+    /// The fingerprint, once computed.
+    digest: OnceBox<[u8; 32]>,
+    token_table: OnceBox<Arc<TokenTable>>,
 }
 
 impl Encoding {
-    /// Puts the parts together, without normalization. A special token may not take the id of
-    /// another token.
+    /// Creates an encoding without normalization. A special token may not have the id of another
+    /// token.
     pub fn new(
         vocabulary: Vocabulary,
         splitter: Splitter,
@@ -55,40 +57,45 @@ impl Encoding {
             splitter,
             special_tokens,
             workspaces: Pool::default(),
-            sorted_tokens: LockFreeOnce::new(),
-            longest_tokens: LockFreeOnce::new(),
+            sorted_tokens: OnceBox::new(),
+            digest: OnceBox::new(),
+            token_table: OnceBox::new(),
         })
     }
 
-    /// The same with text normalized before anything else looks at it.
+    /// Returns the encoding with this normalization, which text goes through first.
     pub fn with_normalization(self, normalization: Normalization) -> Self {
-        Self { normalization, ..self }
+        Self { normalization, digest: OnceBox::new(), ..self }
     }
 
-    /// What is done to text first.
+    /// Returns the normalization of text.
     pub fn normalization(&self) -> Normalization {
         self.normalization
     }
 
-    /// Its mergeable tokens.
+    pub(crate) fn digest(&self) -> &OnceBox<[u8; 32]> {
+        &self.digest
+    }
+
+    /// Returns the mergeable tokens.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    /// What cuts its text into pieces.
+    /// Returns the splitter, which cuts text into pieces.
     pub fn splitter(&self) -> &Splitter {
         &self.splitter
     }
 
-    /// Its special tokens.
+    /// Returns the special tokens.
     pub fn special_tokens(&self) -> &SpecialTokens {
         &self.special_tokens
     }
 
-    /// Walks `text` into `sink`, as `request` says. Positions that the sink is given are those of
+    /// Walks `text` into `sink` according to `request`. Positions passed to the sink are those in
     /// the normalized text.
     ///
-    /// Fails with [`Error::DisallowedSpecial`] if the text holds a name that it must not hold.
+    /// Fails with [`Error::DisallowedSpecial`] if the text contains a disallowed name.
     ///
     /// ```
     /// use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary};
@@ -106,14 +113,15 @@ impl Encoding {
         self.encode_normal(&text, &request.allowed, sink)
     }
 
-    /// How many tokens `text` has; some number above `limit` if there are more than that.
+    /// Returns the number of tokens of `text`, or some number above `limit` if there are more than
+    /// `limit`.
     pub fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
         let mut count = Count::till(limit);
         self.encode(text, request, &mut count)?;
         Ok(count.total)
     }
 
-    /// The text that is encoded in place of `text`, which has been checked.
+    /// Checks `text` and returns its normalization.
     #[inline]
     pub(crate) fn prepare<'a>(&self, text: &'a str, request: &Request) -> Result<Cow<'a, str>> {
         let text = self.normalization.apply(text)?;
@@ -121,7 +129,7 @@ impl Encoding {
         Ok(text)
     }
 
-    /// [`Encoding::prepare`], with the way back to `text`.
+    /// Like [`Encoding::prepare`], but also returns the alignment with `text`.
     pub(crate) fn prepare_aligned<'a>(
         &self,
         text: &'a str,
@@ -140,17 +148,7 @@ impl Encoding {
         allowed: &Selection,
         sink: &mut S,
     ) -> Result<()> {
-        self.encode_normal_from(text, 0, allowed, sink)
-    }
-
-    /// The same from byte `position` of the text on, where a piece begins.
-    pub(crate) fn encode_normal_from<S: Sink>(
-        &self,
-        text: &str,
-        mut position: usize,
-        allowed: &Selection,
-        sink: &mut S,
-    ) -> Result<()> {
+        let mut position = 0;
         let mut lease = self.workspaces.borrow();
         let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
         loop {
@@ -163,7 +161,7 @@ impl Encoding {
             let Some((found, id)) = special else { return Ok(()) };
             poll(found.end - found.start)?;
             sink.reserve(1, 1)?;
-            if S::WANTS_PIECES {
+            if S::PLACES != Places::Unwanted {
                 sink.special(found.start..found.end);
             }
             sink.ids().push(id);
@@ -174,8 +172,8 @@ impl Encoding {
         }
     }
 
-    /// Calls `work` with what appends the ids of a normalized text without special tokens: one
-    /// workspace serves all the texts.
+    /// Calls `work` with a function that appends the ids of a normalized text without special
+    /// tokens: one workspace serves all the texts.
     pub(crate) fn encode_stretches(
         &self,
         work: impl FnOnce(&mut dyn FnMut(&str, &mut Vec<u32>) -> Result<()>) -> Result<()>,
@@ -206,13 +204,15 @@ impl Encoding {
             let size = batch[count - 1].end - batch[0].start;
             poll(size)?;
             sink.reserve(count, size)?;
-            if S::WANTS_PIECES {
-                for piece in &batch[..count] {
-                    sink.piece(base + piece.start..base + piece.end);
-                    merger.append(bytes, std::slice::from_ref(piece), sink.ids())?;
-                }
-            } else {
+            if S::PLACES == Places::Unwanted {
                 merger.append(bytes, &batch[..count], sink.ids())?;
+            } else {
+                let are_joined =
+                    |a: &Piece, b: &Piece| S::PLACES == Places::Joined && a.end == b.start;
+                for pieces in batch[..count].chunk_by(are_joined) {
+                    sink.piece(base + pieces[0].start..base + pieces[pieces.len() - 1].end);
+                    merger.append(bytes, pieces, sink.ids())?;
+                }
             }
             if sink.batch_done().is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -220,7 +220,8 @@ impl Encoding {
         }
     }
 
-    /// Appends the ids of one piece, given as bytes: no splitting, no special tokens.
+    /// Appends the ids of one piece, given as bytes, without splitting it or searching it for
+    /// special tokens.
     pub fn encode_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         if piece.is_empty() {
             return Ok(());
@@ -231,26 +232,8 @@ impl Encoding {
         merger.append_one(piece, Piece { start: 0, end: piece.len() }, ids)
     }
 
-    /// How many tokens one piece has. `ids` is overwritten with them.
-    pub(crate) fn count_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<usize> {
-        ids.clear();
-        self.encode_piece(piece, ids)?;
-        Ok(ids.len())
-    }
-
-    /// Whether these two ids, next to each other in a piece, are certain to be what merging their
-    /// bytes ends in. False where that is not known: for vocabularies that are not ordered or have
-    /// tokens out of reach.
-    pub(crate) fn stay_apart(&self, left: u32, right: u32) -> bool {
-        let vocabulary = &self.vocabulary;
-        let ranks = (vocabulary.rank_of_id(left), vocabulary.rank_of_id(right));
-        let (Some(left), Some(right)) = ranks else { return false };
-        vocabulary.is_ordered()
-            && vocabulary.all_reachable()
-            && is_valid_pair(vocabulary.pairs(), left, right)
-    }
-
-    /// Appends the ids of pieces of `text`, none of them empty: no splitting, no special tokens.
+    /// Appends the ids of pieces of `text`, none of them empty, without splitting them or searching
+    /// them for special tokens.
     pub fn encode_pieces(&self, text: &str, pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
         // A piece has at most as many ids as bytes.
         reserve(ids, pieces.iter().map(|piece| piece.end - piece.start).sum())?;
@@ -259,22 +242,34 @@ impl Encoding {
         merger.append(text.as_bytes(), pieces, ids)
     }
 
-    /// What calls borrow, caches among it: to clear them, or to do without.
+    /// Returns the workspaces that calls borrow, with their caches: to clear or disable them.
     pub fn workspaces(&self) -> &Pool {
         &self.workspaces
     }
 
-    /// The tokens in the order of their bytes, sorted when they are first needed.
+    /// Returns the tokens in the order of their bytes, sorted when they are first needed.
     pub fn sorted_tokens(&self) -> Result<&SortedTokens> {
-        self.sorted_tokens.get_or_try_init(|| SortedTokens::new(&self.vocabulary))
+        self.sorted_tokens.get_or_try_init(|| SortedTokens::new(&self.vocabulary).map(Box::new))
     }
 
-    /// How long tokens may be, found when it is first needed.
-    pub(crate) fn longest_tokens(&self) -> Result<&LongestTokens> {
-        self.longest_tokens.get_or_try_init(|| LongestTokens::new(&self.vocabulary))
+    /// Returns the table of all ids, made when it is first needed.
+    pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
+        self.token_table.get_or_try_init(|| {
+            let special = self.special_tokens.iter().map(|(_, id)| id).max();
+            let largest = self.vocabulary.max_id().max(special.unwrap_or(0));
+            let mut table = TokenTable::with_largest_id(Some(largest))?;
+            for id in 0..=largest {
+                match (self.vocabulary.rank_of_id(id), self.special_tokens.name(id)) {
+                    (Some(rank), _) => table.push(self.vocabulary.token(rank), Kind::Ordinary)?,
+                    (None, Some(name)) => table.push(name.as_bytes(), Kind::Special)?,
+                    (None, None) => table.push(&[], Kind::Absent)?,
+                }
+            }
+            Ok(Box::new(Arc::new(table)))
+        })
     }
 
-    /// The bytes of an id, special tokens included.
+    /// Returns the bytes of an id, special tokens included.
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         match self.vocabulary.rank_of_id(id) {
             Some(rank) => Some(self.vocabulary.token(rank)),
@@ -282,14 +277,14 @@ impl Encoding {
         }
     }
 
-    /// The bytes that `ids` stand for.
+    /// Decodes `ids` to bytes.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.append_bytes(ids, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Appends the bytes that `ids` stand for.
+    /// Appends the bytes of `ids`.
     pub fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         for ids in ids.chunks(DECODED_AT_ONCE) {
             poll(ids.len())?;
@@ -311,11 +306,11 @@ impl Encoding {
     }
 }
 
-/// How many ids are decoded between two polls.
+/// The number of ids decoded between two polls.
 const DECODED_AT_ONCE: usize = 1 << 16;
 
-/// Texts of up to this many bytes are copied to where more can be read behind their end: pieces
-/// are read 16 bytes at a time, and in a short text all of them are near the end.
+/// Texts of up to this many bytes are copied into a larger buffer: pieces are read 16 bytes at a
+/// time, and in a short text all of them are near the end.
 const PADDED: usize = 32;
 
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, in one enum. Each message names the value and the way out.
+//! The error type. Each message names the value and the remedy.
 
 use std::fmt;
 
@@ -13,32 +13,42 @@ pub enum Error {
     Pattern { pattern: String, reason: String },
     /// The pattern compiled, but matching this text ran into the regex engine's limits.
     PatternLimit { position: usize, reason: String },
-    /// The text holds the name of a special token that the request does not want to see.
+    /// The text contains the name of a special token that the request disallows.
     DisallowedSpecial { name: String },
-    /// A special token's name or id is not usable.
+    /// A special token's name or id cannot be used.
     SpecialToken(String),
-    /// The text holds a byte that is no token of the vocabulary.
+    /// The text contains a byte that is not a token of the vocabulary.
     MissingByte { byte: u8 },
-    /// The bytes are no token.
+    /// The bytes are not a token.
     UnknownToken(Vec<u8>),
     /// A text that was given as bytes is not UTF-8. Rows count from 0.
     NotUtf8 { row: usize, position: usize },
     /// A chunk of this many tokens cannot hold the character.
     ChunkTooSmall { character: String, max_tokens: usize },
-    /// A cache cannot have this size, in the words of whoever asked for it.
+    /// A cache cannot have this size, written as the caller wrote it.
     CacheSize(String),
-    /// The id stands for no token.
+    /// A stop string cannot be searched for.
+    StopString(String),
+    /// A pool has no open stream with this number.
+    UnknownStream(u32),
+    /// The vocabulary does not have this id.
     UnknownId(u64),
     /// The system has no memory for this many more bytes.
     OutOfMemory { bytes: usize },
-    /// The caller asked for the work to be ended; see [`crate::polling`].
+    /// The caller interrupted the work; see [`crate::polling`].
     Interrupted,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Vocabulary(reason) | Error::SpecialToken(reason) => f.write_str(reason),
+            Error::Vocabulary(reason) | Error::SpecialToken(reason) | Error::StopString(reason) => {
+                f.write_str(reason)
+            }
+            Error::UnknownStream(slot) => write!(
+                f,
+                "the pool has no open stream {slot}; it was closed, or `open` never returned it"
+            ),
             Error::RankFile { line, reason } => write!(f, "line {line}: {reason}"),
             Error::Pattern { pattern, reason } => {
                 write!(f, "pattern {pattern:?} does not compile: {reason}")
@@ -50,8 +60,8 @@ impl fmt::Display for Error {
             ),
             Error::DisallowedSpecial { name } => write!(
                 f,
-                "the text holds {name:?}, a special token that the request disallows; allow it, \
-                 or take it off the disallowed names to have it encoded as ordinary text"
+                "the text contains {name:?}, a special token that the request disallows; allow it, \
+                 or remove it from the disallowed names to encode it as ordinary text"
             ),
             Error::MissingByte { byte } => write!(
                 f,
@@ -63,7 +73,7 @@ impl fmt::Display for Error {
             }
             Error::NotUtf8 { row, position } => write!(
                 f,
-                "row {row} is not UTF-8 at byte {position}; decode it first from what it is, or with \
+                "row {row} is not UTF-8 at byte {position}; decode it from its own encoding, or with \
                  replacement characters"
             ),
             Error::ChunkTooSmall { character, max_tokens } => write!(
@@ -73,7 +83,7 @@ impl fmt::Display for Error {
             ),
             Error::CacheSize(size) => write!(
                 f,
-                "a cache of {size} bytes cannot be had; choose 65536 (64 KiB) to 1073741824 (1 GiB) \
+                "a cache of {size} bytes is not possible; choose 65536 (64 KiB) to 1073741824 (1 GiB) \
                  bytes, or turn caching off"
             ),
             Error::UnknownId(id) => write!(f, "Invalid token for decoding: {id}"),
@@ -89,5 +99,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The result of whatever can fail in this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of every fallible function of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

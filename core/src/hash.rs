@@ -19,7 +19,7 @@ pub fn hash16(key: [u64; 2], seeds: [u64; 2]) -> u64 {
 /// The seeds of tables whose keys are all known when they are built.
 pub const FIXED_SEEDS: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345];
 
-/// Seeds that nobody can know beforehand, for tables whose keys come from outside.
+/// Returns unpredictable seeds, for tables whose keys come from outside.
 pub fn random_seeds() -> [u64; 2] {
     let random = || RandomState::new().build_hasher().finish();
     [random(), random()]

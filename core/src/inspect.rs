@@ -1,4 +1,4 @@
-//! Questions about a text or its ids that take no walk into a sink.
+//! Inspects text and ids: pieces, and whether ids are canonical.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,9 +12,9 @@ use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece};
 
 impl Encoding {
-    /// The pieces of `text`, allowed special tokens as pieces of their own. `take` is given the
-    /// normalized text and some of its pieces at a time. Text that the pattern does not match is
-    /// in no piece.
+    /// Splits `text` into pieces; allowed special tokens are pieces of their own. Passes the
+    /// normalized text and some of its pieces at a time to `take`. Text that the pattern does not
+    /// match is in no piece.
     pub fn split(
         &self,
         text: &str,
@@ -43,8 +43,8 @@ impl Encoding {
         }
     }
 
-    /// The special tokens in `text`, leftmost-longest: their names, and their bytes in the text as
-    /// it was given.
+    /// Returns the special tokens in `text`, leftmost-longest: their names, and their bytes in the
+    /// given text.
     pub fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         let (normal, alignment) = self.normalization().align(text)?;
         let all = self.special_tokens().all();
@@ -58,8 +58,8 @@ impl Encoding {
         Ok(spans)
     }
 
-    /// Whether encoding the text of `ids` gives `ids`: the ids of special tokens stand for special
-    /// tokens, and the text between them is ordinary.
+    /// Returns true if encoding the text of `ids` gives `ids`, with the ids of special tokens as
+    /// special tokens and the text between them as ordinary text.
     pub fn is_canonical(&self, ids: &[u32]) -> Result<bool> {
         let bytes = self.decode_bytes(ids)?;
         let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(false) };

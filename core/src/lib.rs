@@ -1,4 +1,26 @@
-//! Byte-level BPE. Text flows one way:
+//! Byte-level BPE with exactly tiktoken's ids. An [`Encoding`] is a vocabulary, a pattern and special
+//! tokens; the crate `bpe-hf` has a tokenizer on top of it, for servers:
+//!
+//! ```
+//! use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
+//!
+//! let ranks = rank_file::parse(b"YQ== 0\nYg== 1\nYWI= 2\n")?; // a, b, ab
+//! let special = SpecialTokens::new([("<end>".to_owned(), 3)])?;
+//! let encoding = Encoding::new(Vocabulary::from_ranks(ranks)?, Splitter::new(r"\w+")?, special)?;
+//!
+//! let mut ids = Vec::new();
+//! encoding.encode("aba", &Request::ORDINARY, &mut ids)?;
+//! assert_eq!(ids, [2, 0]);
+//! assert_eq!(encoding.decode_bytes(&ids)?, b"aba");
+//! # Ok::<(), bpe_core::Error>(())
+//! ```
+//!
+//! The documented modules are the public face. The others are public for the crates of this
+//! repository only, and change without notice.
+//!
+//! # Inside
+//!
+//! Text flows one way:
 //!
 //! ```text
 //! text ──> normalize ──> special_tokens ──> split ──> lookup ──> sink
@@ -6,39 +28,45 @@
 //!                                           cache / vocabulary / merge
 //! ```
 //!
-//! | room | what it does |
+//! | module | purpose |
 //! |---|---|
-//! | [`encoding`] | owns the parts, and runs the stages |
-//! | [`request`] | what a caller asks for beside the text: special tokens allowed and disallowed |
-//! | [`code_points`] | text as interpreters store it, into UTF-8 |
-//! | [`normalize`] | rewrites the text first, for encodings that ask for it |
+//! | [`encoding`] | owns the components, and runs the stages |
+//! | [`request`] | the special tokens that a caller allows and disallows |
+//! | `char_boundary` | rounds positions to characters |
+//! | `code_points` | converts text as interpreters store it to UTF-8 |
+//! | [`normalize`] | normalizes the text first, for encodings that require it |
 //! | [`special_tokens`] | finds the spans of the text that are special tokens |
 //! | [`split`] | cuts the text between them into pieces |
-//! | `lookup` | finds the ids of pieces, of many at once |
-//! | [`vocabulary`] | bytes of a token <-> its id |
-//! | [`cache`] | remembers the ids of pieces |
-//! | `merge` | the tokens of a piece that is no token itself |
-//! | [`sink`] | what a walk leaves behind: ids, a count, positions |
-//! | [`pool`] | workspaces, caches among them, that calls borrow |
-//! | [`threads`] | one text on several threads |
-//! | [`offsets`] | where in the text each token stands |
-//! | `longest_tokens` | how long tokens may be that begin, or end, with some bytes |
-//! | [`truncate`] | how much of a text fits into a number of tokens |
-//! | [`inspect`] | pieces of a text; whether ids are canonical |
-//! | [`segments`] | prompts of trusted and untrusted parts |
-//! | [`conversation`] | texts that grow and change, encoded where they changed |
-//! | [`strip`] | takes names out of texts |
-//! | [`unstable`] | what a text that is still being typed may become |
-//! | [`sorted_tokens`] | tokens in the order of their bytes |
+//! | `lookup` | finds the ids of many pieces at once |
+//! | [`vocabulary`] | maps the bytes of tokens to ids and back |
+//! | `cache` | keeps the ids of pieces seen before |
+//! | `rule` | the merge rule, implemented literally |
+//! | `merge` | finds the tokens of a piece that is not a token itself |
+//! | [`sink`] | collects the results of a walk: ids, a count, positions |
+//! | `pool` | workspaces, caches among them, that calls borrow |
+//! | `threads` | encodes one text on several threads |
+//! | [`offsets`] | finds the bytes of the text that each token covers |
+//! | [`truncate`] | truncates text to a number of tokens, and cuts it into chunks |
+//! | [`fingerprint`] | names an encoding by what decides its ids |
+//! | [`inspect`] | pieces and special tokens of a text; canonical ids |
+//! | [`segments`] | prompts of trusted and untrusted segments |
+//! | `conversation` | encodes texts that grow and change, at the cost of the change |
+//! | `prefix_cache` | encodes the beginnings that prompts share once |
+//! | `unstable` | the tokens that a text may become as it is still being typed |
+//! | `sorted_tokens` | tokens sorted by their bytes |
+//! | `token_table` | the bytes of every id in one buffer |
+//! | [`stream_pool`] | decodes the ids of many requests as they arrive |
+//! | `stops` | finds stop strings in text that arrives in parts |
 //! | [`rank_file`] | the `.tiktoken` format |
-//! | [`train`] | vocabularies learned from text, and the merges that make given words one token |
-//! | [`audit`] | what is wrong with a vocabulary, token by token |
-//! | [`ablation`] | leaves mechanisms out, to measure them |
-//! | [`polling`] | lets a caller end long work |
-//! | [`once`] | values made when first needed, without a lock |
-//! | [`memory`] | huge pages, prefetching, allocations that may fail |
-//! | [`tier`] | which vector instructions are used |
-//! | [`error`] | everything that can go wrong |
+//! | [`train`] | learns vocabularies from text, and the merges that make given words one token |
+//! | `audit` | audits a vocabulary token by token |
+//! | `ablation` | disables mechanisms, to measure them |
+//! | `polling` | lets a caller end long work |
+//! | `once` | `OnceBox`: values made when first needed, without a lock |
+//! | `memory` | huge pages, prefetching, allocations that may fail |
+//! | `hash` | hashes of short keys |
+//! | `tier` | chooses the vector instructions |
+//! | [`error`] | the error type |
 //!
 //! # Glossary
 //!
@@ -47,47 +75,74 @@
 //! | text | a UTF-8 string, normalized if the encoding asks for it |
 //! | span | a range of bytes of a text |
 //! | piece | a span that the pattern matches; merges never cross its ends |
-//! | segment | the part of a piece between two boundaries, which no token crosses; in [`segments`], a part of a prompt |
+//! | boundary | a position inside a piece that no token crosses |
+//! | segment | a part of a prompt (see [`segments`]); in `lookup`, the part of a piece between two boundaries |
 //! | token | a string of bytes that has an id; a special token has a name instead |
 //! | id | the number that a token has for the caller, any `u32` |
-//! | rank | the place of a token in the order of ids: dense, and the priority of its merge |
-//! | merge | the step that replaces two neighbouring tokens by the one they make up |
-//! | batch | pieces that are split off, or looked up, before the next stage runs |
-//! | cache set | the two entries of a cache table in which a key may stand |
-//! | eviction | what happens to the older entry when a set takes in a new one |
-//! | prefetch | a hint to the processor to load memory that is read a little later |
+//! | rank | the index of a token in the order of ids, and the priority of its merge |
+//! | part | a rank, or a number for a single byte that is not a token: what merging works on |
+//! | pair | two neighboring parts |
+//! | merge | the step that replaces a pair by one part |
+//! | split | of a token, the pair that is merged into it last; of a text, its pieces |
+//! | run | repetitions of one character or part; in [`segments`], the text between two special tokens |
+//! | cut | a position at which text can be encoded in two parts without changing an id |
+//! | batch | pieces that go through one stage before the next one runs |
+//! | cache set | the two entries of a cache table that may hold a key |
+//! | eviction | the removal of the older entry of a set when a new one is inserted |
+//! | prefetch | a hint to the processor to load memory that is read soon |
 
+#[doc(hidden)]
 pub mod ablation;
+#[doc(hidden)]
 pub mod audit;
+#[doc(hidden)]
 pub mod cache;
+#[doc(hidden)]
+pub mod char_boundary;
+#[doc(hidden)]
 pub mod code_points;
+#[doc(hidden)]
 pub mod conversation;
 pub mod encoding;
 pub mod error;
+pub mod fingerprint;
 pub(crate) mod hash;
 pub mod inspect;
-pub(crate) mod longest_tokens;
 pub(crate) mod lookup;
+#[doc(hidden)]
 pub mod memory;
 pub(crate) mod merge;
 pub mod normalize;
 pub mod offsets;
+#[doc(hidden)]
 pub mod once;
+#[doc(hidden)]
 pub mod polling;
+#[doc(hidden)]
 pub mod pool;
+#[doc(hidden)]
+pub mod prefix_cache;
 pub mod rank_file;
 pub mod request;
 pub(crate) mod rule;
 pub mod segments;
 pub mod sink;
+#[doc(hidden)]
 pub mod sorted_tokens;
 pub mod special_tokens;
 pub mod split;
-pub mod strip;
+#[doc(hidden)]
+pub mod stops;
+pub mod stream_pool;
+#[doc(hidden)]
 pub mod threads;
+#[doc(hidden)]
 pub mod tier;
+#[doc(hidden)]
+pub mod token_table;
 pub mod train;
 pub mod truncate;
+#[doc(hidden)]
 pub mod unstable;
 pub mod vocabulary;
 

@@ -1,4 +1,4 @@
-//! Rewrites text before anything else looks at it, and remembers where it came from.
+//! Normalizes text, and maps positions back to the original.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::memory::reserve;
 use crate::polling::poll;
 
-/// After how many bytes of a long text it is asked whether to go on.
+/// The bytes of a long text between two polls.
 const POLLED: usize = 4096;
 
-/// What an encoding does to text before it looks for special tokens.
+/// The normalization of text before the search for special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalization {
-    /// Text is taken as it is.
+    /// Text stays as it is.
     #[default]
     None,
     /// Unicode normalization form C.
@@ -24,7 +24,7 @@ pub enum Normalization {
 }
 
 impl Normalization {
-    /// The text that is encoded in place of `text`.
+    /// Normalizes `text`.
     #[inline]
     pub fn apply<'a>(self, text: &'a str) -> Result<Cow<'a, str>> {
         match self {
@@ -37,7 +37,15 @@ impl Normalization {
         }
     }
 
-    /// The same, with the way back to `text`. Borrowed if and only if nothing changes.
+    /// Returns true if normalization is certain not to change `text`.
+    pub(crate) fn keeps(self, text: &str) -> bool {
+        match self {
+            Normalization::None => true,
+            Normalization::Nfc => is_nfc(text),
+        }
+    }
+
+    /// Normalizes `text`, and aligns the result with it. Borrowed if and only if nothing changes.
     pub fn align<'a>(self, text: &'a str) -> Result<(Cow<'a, str>, Alignment)> {
         match self {
             Normalization::Nfc if !is_nfc(text) => {
@@ -53,37 +61,26 @@ impl Normalization {
     }
 }
 
-/// Where normalized text came from: the stretches that were rewritten. Outside them the two texts
-/// are the same.
+/// The origin of normalized text: the stretches that were rewritten. The rest is the same in both
+/// texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Alignment {
-    /// Ascending and disjoint, as byte ranges `(of the normalized text, of the original)`.
+    /// Ascending and disjoint byte ranges `(of the normalized text, of the original)`.
     rewritten: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Alignment {
-    /// The original's bytes that the bytes `span` of the normalized text came from. A rewritten
-    /// stretch counts as a whole: any part of it came from all of its original.
+    /// Returns the bytes of the original that the bytes `span` of the normalized text came from. A
+    /// rewritten stretch counts as a whole: any part of it came from all of its original.
     pub fn original(&self, span: Range<usize>) -> Range<usize> {
         self.position(span.start, false)..self.position(span.end, true)
     }
 
-    /// The place in the original of byte `position` of the normalized text, if the texts before
-    /// it (and so the texts after it) normalize on their own.
+    /// Returns the position in the original of byte `position` of the normalized text, if the texts
+    /// before it (and so the texts after it) normalize independently.
     pub fn boundary(&self, position: usize) -> Option<usize> {
         let (low, high) = (self.position(position, false), self.position(position, true));
         (low == high).then_some(low)
-    }
-
-    /// The place in the normalized text of byte `position` of the original, if the texts before and
-    /// after it normalize on their own: [`Alignment::boundary`] leads back.
-    pub fn normal(&self, position: usize) -> Option<usize> {
-        let after = self.rewritten.partition_point(|(_, original)| original.start < position);
-        let Some((normal, original)) = after.checked_sub(1).map(|last| &self.rewritten[last])
-        else {
-            return Some(position);
-        };
-        (original.end <= position).then(|| normal.end + (position - original.end))
     }
 
     fn position(&self, position: usize, end: bool) -> usize {
@@ -100,19 +97,19 @@ impl Alignment {
     }
 }
 
-/// Whether `text` is certainly in form C. Text that may be is treated as if it were not, which
-/// gives the same result.
+/// Returns true if `text` is certainly in form C. Uncertain text is treated as if it were not, with
+/// the same result.
 fn is_nfc(text: &str) -> bool {
     text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes
 }
 
-/// Whether text can be cut before `character` and the parts normalized on their own.
+/// Returns true if text can be cut before `character` and the parts normalized independently.
 pub(crate) fn starts_stretch(character: char) -> bool {
-    // Below U+0300 no character combines with what stands before it.
+    // Characters below U+0300 do not combine with the one before.
     if character < '\u{300}' {
         return true;
     }
-    // What counts is the first of the characters that it is taken apart into.
+    // The first character of its decomposition decides.
     let mut first = None;
     decompose_canonical(character, |part| {
         first.get_or_insert(part);
@@ -161,9 +158,9 @@ fn align_nfc(text: &str) -> Result<(String, Alignment)> {
     Ok((normal, Alignment { rewritten }))
 }
 
-/// The lengths in bytes of the beginning and of the end that a stretch and its normalized form
-/// share. The parts between are each other's normalization on their own: canonical equivalence
-/// allows for cancelling, and every part of a text in form C is in form C.
+/// Returns the lengths in bytes of the beginning and of the end that a stretch and its normalized
+/// form share. The parts between normalize to each other on their own: canonical equivalence allows
+/// cancelling, and every part of a text in form C is in form C.
 fn unchanged(before: &str, after: &str) -> (usize, usize) {
     let same = |(a, b): &(char, char)| a == b;
     let prefix: usize = before
@@ -214,7 +211,6 @@ mod tests {
                 if let Some(original) = alignment.boundary(position) {
                     assert_eq!(nfc(&text[..original]), normal[..position]);
                     assert_eq!(nfc(&text[original..]), normal[position..]);
-                    assert_eq!(alignment.normal(original), Some(position));
                 }
             }
         }
@@ -230,10 +226,9 @@ mod tests {
         assert_eq!(alignment.original(3..4), 4..5);
         assert_eq!(alignment.boundary(2), None);
         assert_eq!(alignment.boundary(3), Some(4));
-        assert_eq!([1, 2, 4].map(|at| alignment.normal(at)), [Some(1), None, Some(3)]);
     }
 
-    /// Each stretch that was rewritten leads back to its own original, without what it shares with it.
+    /// Each rewritten stretch maps to its own original, without the parts that both share.
     #[test]
     fn only_what_was_rewritten_is_taken_as_a_whole() {
         let (normal, alignment) = Normalization::Nfc.align("ae\u{301}bce\u{301}d").unwrap();
@@ -243,7 +238,7 @@ mod tests {
         assert_eq!(alignment.original(5..7), 6..9);
         assert_eq!(alignment.original(7..8), 9..10);
         assert_eq!([3, 4, 5].map(|at| alignment.boundary(at)), [Some(4), Some(5), Some(6)]);
-        // Marks that change places: the letter before them and the mark behind them stay.
+        // Marks that change places; the letter before them and the mark after them stay.
         let text = "xq\u{301}\u{323}\u{5ae}y";
         let (normal, alignment) = Normalization::Nfc.align(text).unwrap();
         assert_eq!(normal, "xq\u{323}\u{5ae}\u{301}y");
@@ -256,11 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_only_before_characters_that_combine_with_nothing_before() {
+    fn stretches_start_at_characters_that_never_combine() {
         for character in ['a', 'é', '\u{4e2d}', '\u{ac00}', '\u{1100}', '🦀', '\u{212b}'] {
             assert!(starts_stretch(character), "{character:?}");
         }
-        // A mark, a vowel and a final consonant of Hangul, and what is taken apart into marks.
+        // A mark, a vowel and a final consonant of Hangul, and characters that decompose into
+        // marks.
         for character in ['\u{301}', '\u{1161}', '\u{11a8}', '\u{344}', '\u{9be}'] {
             assert!(!starts_stretch(character), "{character:?}");
         }

@@ -1,58 +1,101 @@
-//! Where in the text each token stands.
+//! Finds which bytes of a text each token covers.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
+use crate::char_boundary::{ceil, floor};
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 use crate::memory::{reserve, with_capacity};
 use crate::normalize::Alignment;
 use crate::request::Request;
-use crate::sink::Sink;
+use crate::sink::{Places, Sink};
+use crate::special_tokens::Selection;
 
-/// The ids of a text, and what it takes to find where in it each stands.
+/// The ids of a text, and what is needed to find the position of each.
 #[derive(Debug)]
 pub struct Aligned<'a> {
-    /// The ids.
+    /// The ids, without those that were skipped.
     pub ids: Vec<u32>,
+    /// The number of ids that were skipped before them.
+    skipped: usize,
     normal: Cow<'a, str>,
     alignment: Alignment,
     jumps: Vec<Jump>,
 }
 
-/// An id that does not start where the bytes of the id before it end: text between them is in no
-/// piece, or one of them is a special token, whose id may stand for several names.
+/// An id that does not start where the bytes of the id before it end, because the pattern skips the
+/// text between them or because one of them is a special token, whose id may have several names.
 #[derive(Debug)]
 struct Jump {
     /// The index of the id.
     index: usize,
     start: usize,
-    /// Of special tokens.
+    /// The end of a special token.
     end: Option<usize>,
 }
 
-/// Keeps every id, and the jumps.
-#[derive(Debug, Default)]
+/// Keeps the ids around a range of them, and the jumps.
 struct JumpSink {
     ids: Vec<u32>,
     jumps: Vec<Jump>,
-    /// Where the next id starts unless it is a jump; `None` after a special token.
+    /// The start of the next id unless it is a jump; `None` if it is one anyway.
     expected: Option<usize>,
+    /// Token numbers: ids before the range are skipped, and the walk ends after it.
+    wanted: Range<usize>,
+    skipped: usize,
+    /// The index of an id that is a jump: those before it can be skipped.
+    mark: usize,
+}
+
+/// The minimum number of ids that are skipped at once.
+const SKIPPED_AT_ONCE: usize = 1024;
+
+impl JumpSink {
+    fn new(wanted: Range<usize>) -> Self {
+        Self { ids: Vec::new(), jumps: Vec::new(), expected: None, wanted, skipped: 0, mark: 0 }
+    }
+
+    /// Skips the ids before the mark.
+    fn skip(&mut self) {
+        let mark = std::mem::take(&mut self.mark);
+        self.ids.drain(..mark);
+        self.jumps.retain_mut(|jump| {
+            let is_kept = jump.index >= mark;
+            jump.index = jump.index.saturating_sub(mark);
+            is_kept
+        });
+        self.skipped += mark;
+    }
 }
 
 impl Sink for JumpSink {
-    const WANTS_PIECES: bool = true;
+    const PLACES: Places = Places::Joined;
 
     fn ids(&mut self) -> &mut Vec<u32> {
         &mut self.ids
     }
 
     fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
-        // Most texts have no jump beside the first.
+        // Most texts have no jump except the first.
         if self.jumps.len() > 1 {
             reserve(&mut self.jumps, pieces)?;
         }
         reserve(&mut self.ids, ids)
+    }
+
+    fn batch_done(&mut self) -> ControlFlow<()> {
+        if self.skipped + self.ids.len() > self.wanted.end {
+            return ControlFlow::Break(());
+        }
+        if self.ids.len() - self.mark >= SKIPPED_AT_ONCE && self.wanted.start > 0 {
+            if self.skipped + self.mark < self.wanted.start {
+                self.skip();
+            }
+            self.mark = self.ids.len();
+            self.expected = None;
+        }
+        ControlFlow::Continue(())
     }
 
     fn piece(&mut self, bytes: Range<usize>) {
@@ -70,42 +113,98 @@ impl Sink for JumpSink {
 }
 
 impl Encoding {
-    /// The ids of `text`, with the way to their places.
+    /// Encodes `text` so that the place of each token can be found.
     pub fn encode_aligned<'a>(&self, text: &'a str, request: &Request) -> Result<Aligned<'a>> {
         let (normal, alignment) = self.prepare_aligned(text, request)?;
-        let mut sink = JumpSink::default();
-        self.encode_normal(&normal, &request.allowed, &mut sink)?;
-        Ok(Aligned { ids: sink.ids, normal, alignment, jumps: sink.jumps })
+        self.align(normal, alignment, &request.allowed, 0..usize::MAX)
+    }
+
+    /// Encodes `text` without looking for disallowed names. Keeps the ids around the tokens with
+    /// numbers in `wanted`: enough of those before it are skipped, and of those after it not
+    /// produced, that memory and time do not grow with them.
+    pub(crate) fn encode_aligned_around<'a>(
+        &self,
+        text: &'a str,
+        allowed: &Selection,
+        wanted: Range<usize>,
+    ) -> Result<Aligned<'a>> {
+        let (normal, alignment) = self.normalization().align(text)?;
+        self.align(normal, alignment, allowed, wanted)
+    }
+
+    fn align<'a>(
+        &self,
+        normal: Cow<'a, str>,
+        alignment: Alignment,
+        allowed: &Selection,
+        wanted: Range<usize>,
+    ) -> Result<Aligned<'a>> {
+        let mut sink = JumpSink::new(wanted);
+        self.encode_normal(&normal, allowed, &mut sink)?;
+        let JumpSink { ids, jumps, skipped, .. } = sink;
+        Ok(Aligned { ids, skipped, normal, alignment, jumps })
     }
 }
 
+/// The end of a token in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TokenEnd {
+    /// The number of tokens up to here.
+    pub(crate) tokens: usize,
+    /// The end in bytes of the text, rounded down if the token ends inside a character or inside a
+    /// stretch that normalization rewrote.
+    pub(crate) low: usize,
+    /// The end rounded up.
+    pub(crate) high: usize,
+}
+
 impl Aligned<'_> {
-    /// The bytes of the text that each id stands for, widened to whole characters: tokens that
-    /// share a character overlap. `encoding` is the one that made the ids.
+    /// Returns the bytes of the text that each id covers, widened to whole characters: tokens that
+    /// share a character overlap. `encoding` must be the one that made the ids.
     pub fn spans(&self, encoding: &Encoding) -> impl Iterator<Item = Result<Range<usize>>> {
+        self.normal_spans(encoding).map(|span| {
+            let Range { start, end } = span?;
+            let span = floor(&self.normal, start)..ceil(&self.normal, end);
+            Ok(self.alignment.original(span))
+        })
+    }
+
+    /// Returns where each token ends.
+    pub(crate) fn ends(&self, encoding: &Encoding) -> impl Iterator<Item = Result<TokenEnd>> {
+        self.normal_spans(encoding).zip(self.skipped + 1..).map(|(span, tokens)| {
+            let end = span?.end;
+            let characters = floor(&self.normal, end)..ceil(&self.normal, end);
+            let Range { start: low, end: high } = self.alignment.original(characters);
+            Ok(TokenEnd { tokens, low, high })
+        })
+    }
+
+    /// Returns the number of tokens that were found, skipped ones included.
+    pub(crate) fn total(&self) -> usize {
+        self.skipped + self.ids.len()
+    }
+
+    /// Returns the bytes of the normalized text that each id covers.
+    fn normal_spans(&self, encoding: &Encoding) -> impl Iterator<Item = Result<Range<usize>>> {
         let mut jumps = self.jumps.iter().peekable();
         let mut position = 0;
         self.ids.iter().enumerate().map(move |(index, &id)| {
             let jump = jumps.next_if(|jump| jump.index == index);
-            if let Some(jump) = jump {
-                position = jump.start;
-            }
-            let end = match jump.and_then(|jump| jump.end) {
+            let start = jump.map_or(position, |jump| jump.start);
+            position = match jump.and_then(|jump| jump.end) {
                 Some(end) => end,
                 None => {
                     let token = encoding.token_bytes(id).ok_or(Error::UnknownId(id.into()))?;
-                    position + token.len()
+                    start + token.len()
                 }
             };
-            let span = floor(&self.normal, position)..ceil(&self.normal, end);
-            position = end;
-            Ok(self.alignment.original(span))
+            Ok(start..position)
         })
     }
 }
 
-/// The character of `String::from_utf8_lossy(bytes)` that each byte position in `starts`, given in
-/// ascending order, lies in.
+/// Returns, for each of the ascending byte positions `starts`, the index of the character of
+/// `String::from_utf8_lossy(bytes)` that contains it.
 pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
     let mut indices = with_capacity(starts.len())?;
     let mut starts = starts.iter().copied().peekable();
@@ -126,20 +225,6 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
     Ok(indices)
 }
 
-fn floor(text: &str, mut position: usize) -> usize {
-    while !text.is_char_boundary(position) {
-        position -= 1;
-    }
-    position
-}
-
-fn ceil(text: &str, mut position: usize) -> usize {
-    while !text.is_char_boundary(position) {
-        position += 1;
-    }
-    position
-}
-
 /// Turns byte positions, given in ascending order, into character positions.
 #[derive(Debug)]
 pub struct Characters<'a> {
@@ -149,13 +234,13 @@ pub struct Characters<'a> {
 }
 
 impl<'a> Characters<'a> {
-    /// Starts at the beginning of `text`.
+    /// Creates an index that starts at the beginning of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, byte: 0, character: 0 }
     }
 
-    /// The index of the character that starts at byte `position`, which must not lie before the
-    /// position asked for last. Panics if no character starts there.
+    /// Returns the index of the character that starts at byte `position`, which must not be before
+    /// the previous position. Panics if no character starts there.
     pub fn index(&mut self, position: usize) -> usize {
         self.character += self.text[self.byte..position].chars().count();
         self.byte = position;

@@ -1,42 +1,45 @@
-//! Lets a caller end long work.
+//! Lets a caller stop long work, and counts the work done.
 //!
-//! Work reports what it has done to [`poll`], wherever it may take long; every now and then that
-//! asks the check that [`with_check`] has set for this thread. A thread without a check pays for
-//! one comparison.
+//! Work reports itself to [`poll`] wherever it may take long. After every [`INTERVAL`], `poll` asks
+//! the check that [`with_check`] has set for this thread. A thread without a check pays for one
+//! comparison. Nothing here reads a clock, so tests can count what a call does.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 
 use crate::error::{Error, Result};
 
-/// Whether work may go on.
+/// Returns whether work may go on; once `false`, always `false`.
 pub type Check<'a> = &'a dyn Fn() -> bool;
 
-/// How much work is done between two checks: bytes of text or anything that takes as long.
-/// Ordinary text of this size takes less than a millisecond, the worst some ten.
-const INTERVAL: u64 = 1 << 17;
+/// The work between two checks, in bytes of text or the equivalent. Ordinary text of this size
+/// takes some 20 milliseconds, the worst some 300.
+pub const INTERVAL: u64 = 1 << 22;
 
 thread_local! {
-    /// The work that may still be done before the check is asked.
+    /// The work that may still be reported before the check is asked.
     static BUDGET: Cell<u64> = const { Cell::new(u64::MAX) };
+    /// The initial value of the budget.
+    static GRANTED: Cell<u64> = const { Cell::new(u64::MAX) };
+    /// The work reported before the current budget.
+    static BEFORE: Cell<u64> = const { Cell::new(0) };
     static CHECK: Cell<Option<NonNull<dyn Fn() -> bool>>> = const { Cell::new(None) };
 }
 
-/// Runs `work`; when `check` answers `false` meanwhile, [`poll`] in it is
-/// [`Error::Interrupted`].
+/// Runs `work`; once `check` returns `false`, [`poll`] in it returns [`Error::Interrupted`].
 pub fn with_check<T>(check: Check<'_>, work: impl FnOnce() -> T) -> T {
     let pointer = NonNull::from(check);
     // SAFETY: only the lifetime changes. The pointer is read in `ask` on this thread alone, and
-    // `Restore` takes it away before this function returns or unwinds, while `check` is borrowed.
+    // `Restore` removes it before this function returns or unwinds, while `check` is borrowed.
     let pointer = unsafe {
         std::mem::transmute::<NonNull<dyn Fn() -> bool + '_>, NonNull<dyn Fn() -> bool>>(pointer)
     };
-    let _restore =
-        Restore { budget: BUDGET.replace(INTERVAL), check: CHECK.replace(Some(pointer)) };
+    let _restore = Restore { budget: BUDGET.get(), check: CHECK.replace(Some(pointer)) };
+    grant(INTERVAL);
     work()
 }
 
-/// Puts back what was set before.
+/// Puts back the outer check and its budget.
 struct Restore {
     budget: u64,
     check: Option<NonNull<dyn Fn() -> bool>>,
@@ -44,12 +47,12 @@ struct Restore {
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        BUDGET.set(self.budget);
+        grant(self.budget);
         CHECK.set(self.check);
     }
 }
 
-/// Reports that `work` bytes of text, or what takes as long, are about to be worked on.
+/// Reports that `work` bytes of text, or the equivalent, are about to be processed.
 #[inline(always)]
 pub fn poll(work: usize) -> Result<()> {
     match BUDGET.get().checked_sub(work as u64) {
@@ -57,20 +60,39 @@ pub fn poll(work: usize) -> Result<()> {
             BUDGET.set(budget);
             Ok(())
         }
-        None => ask(),
+        None => ask(work as u64),
     }
 }
 
-/// Asks the check now.
+/// Makes the next [`poll`] ask the check: for a thread that has waited instead of working.
+pub fn ask_next() {
+    if CHECK.get().is_some() {
+        grant(0);
+    }
+}
+
+/// Returns the work that this thread has reported so far.
+pub fn work_done() -> u64 {
+    BEFORE.get() + (GRANTED.get() - BUDGET.get())
+}
+
+fn grant(budget: u64) {
+    BEFORE.set(work_done());
+    GRANTED.set(budget);
+    BUDGET.set(budget);
+}
+
 #[cold]
-pub fn ask() -> Result<()> {
+fn ask(work: u64) -> Result<()> {
+    BEFORE.set(BEFORE.get() + work);
     let Some(check) = CHECK.get() else {
-        BUDGET.set(u64::MAX);
+        grant(u64::MAX);
         return Ok(());
     };
-    BUDGET.set(INTERVAL);
     // SAFETY: set by `with_check`, which has not returned: it borrows the check until then.
-    if unsafe { check.as_ref() }() { Ok(()) } else { Err(Error::Interrupted) }
+    let may_go_on = unsafe { check.as_ref() }();
+    grant(if may_go_on { INTERVAL } else { 0 });
+    if may_go_on { Ok(()) } else { Err(Error::Interrupted) }
 }
 
 #[cfg(test)]
@@ -84,13 +106,16 @@ mod tests {
             asked.set(asked.get() + 1);
             asked.get() < 3
         };
-        let done = with_check(&check, || (0..).take_while(|_| poll(1000).is_ok()).count());
-        assert_eq!(asked.get(), 3);
-        assert!(done >= 2 * INTERVAL as usize / 1000, "{done}");
+        let polls = with_check(&check, || {
+            let polls = (0..).take_while(|_| poll(1000).is_ok()).count();
+            assert_eq!(poll(1), Err(Error::Interrupted));
+            polls
+        });
+        assert_eq!((asked.get(), polls), (4, 3 * (INTERVAL as usize / 1000) + 2));
         for _ in 0..10_000 {
             assert_eq!(poll(1 << 20), Ok(()));
         }
-        assert_eq!(asked.get(), 3);
+        assert_eq!(asked.get(), 4);
     }
 
     #[test]
@@ -100,5 +125,39 @@ mod tests {
             with_check(&|| true, || assert_eq!(poll(1 << 30), Ok(())));
             assert_eq!(poll(1 << 30), Err(Error::Interrupted));
         });
+    }
+
+    #[test]
+    fn after_a_wait_the_check_is_asked_at_once() {
+        with_check(&|| false, || {
+            assert_eq!(poll(1), Ok(()));
+            ask_next();
+            assert_eq!(poll(1), Err(Error::Interrupted));
+        });
+        ask_next();
+        assert_eq!(poll(1), Ok(()));
+    }
+
+    #[test]
+    fn all_work_is_counted() {
+        let work = |done: usize| {
+            let before = work_done();
+            let mut left = done;
+            while left > 0 {
+                let some = left.min(1 << 21 | 5);
+                poll(some).unwrap();
+                left -= some;
+            }
+            assert_eq!(work_done() - before, done as u64);
+        };
+        let before = work_done();
+        work(10);
+        with_check(&|| true, || {
+            work(1 << 25);
+            ask_next();
+            with_check(&|| true, || work(7));
+            work(3);
+        });
+        assert_eq!(work_done() - before, (1 << 25) + 20);
     }
 }

@@ -10,15 +10,14 @@ use crate::lookup::{PieceEncoder, ProbeBatch};
 use crate::split::{BATCH, Batch, Piece};
 use crate::vocabulary::Vocabulary;
 
-/// How many calls at once find a workspace with a cache. More calls than that go without, and
-/// lose nothing but time.
+/// The number of concurrent calls that find a workspace with a cache. Further calls run without a
+/// cache, only slower.
 pub const WORKSPACES: usize = 16;
 
-/// What one call needs to work with.
+/// The buffers and the cache that one call works with.
 #[derive(Debug)]
 pub struct Workspace {
-    /// `None` when caching is off, where there is no memory for it, and in a workspace that is
-    /// not of the pool.
+    /// `None` if caching is off, if memory runs out, and in a workspace outside the pool.
     cache: Option<Cache>,
     /// The pool's generation that the cache belongs to.
     generation: usize,
@@ -37,7 +36,7 @@ impl Workspace {
         })
     }
 
-    /// The batch, and what turns pieces into ids.
+    /// Returns the batch, and the encoder of its pieces.
     #[inline(always)]
     pub(crate) fn parts<'a>(
         &'a mut self,
@@ -47,8 +46,8 @@ impl Workspace {
     }
 }
 
-/// A workspace, once it was needed. Two cache lines apart from the next one, since processors fetch
-/// lines in pairs: threads that lock neighbours do not share a line.
+/// A workspace, once it was needed. Slots are two cache lines apart, since processors fetch lines
+/// in pairs: threads that lock neighboring slots do not share a line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Slot(Mutex<Option<Box<Workspace>>>);
@@ -57,10 +56,11 @@ struct Slot(Mutex<Option<Box<Workspace>>>);
 #[derive(Debug)]
 pub struct Pool {
     slots: [Slot; WORKSPACES],
-    /// Counts how often everything was forgotten. Caches of an earlier generation are not used.
+    /// The number of times that all caches were cleared. Caches of an earlier generation are not
+    /// used.
     generation: AtomicUsize,
     caching: AtomicBool,
-    /// A [`CacheSize`].
+    /// The [`CacheSize`] in bytes.
     cache_bytes: AtomicUsize,
 }
 
@@ -84,7 +84,7 @@ impl Lease<'_> {
 }
 
 impl Drop for Lease<'_> {
-    /// If everything was forgotten while the call was under way, so is this workspace.
+    /// If the caches were cleared during the call, drops this one too.
     #[inline(always)]
     fn drop(&mut self) {
         if let Lease::Pooled { workspace: slot, generation } = self
@@ -108,8 +108,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// A workspace that nobody uses at the moment, or a new one without a cache when all are in
-    /// use. Never waits.
+    /// Returns a free workspace, or a new one without a cache if all are in use. Never waits.
     pub(crate) fn borrow(&self) -> Lease<'_> {
         let home = HOME.get();
         let count = if Mechanism::Pool.is_used() { WORKSPACES } else { 1 };
@@ -148,8 +147,8 @@ impl Pool {
         if self.is_caching() { Cache::new(self.cache_size()) } else { None }
     }
 
-    /// Forgets everything. A call under way keeps its cache to its end, and nobody uses it after.
-    /// Never waits: a lock may be held by a thread that a fork left behind.
+    /// Clears the caches. A running call keeps its cache to its end; it is not used afterwards.
+    /// Never waits: a lock may be held by a thread that does not exist after a fork.
     pub fn clear(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         for slot in &self.slots {
@@ -159,33 +158,33 @@ impl Pool {
         }
     }
 
-    /// Turns caching on or off, and forgets everything.
+    /// Turns caching on or off, and clears the caches.
     pub fn set_caching(&self, caching: bool) {
         self.caching.store(caching, Ordering::Relaxed);
         self.clear();
     }
 
-    /// Whether caching is on.
+    /// Returns whether caching is on.
     pub fn is_caching(&self) -> bool {
         self.caching.load(Ordering::Relaxed)
     }
 
-    /// Sets the size of each cache, and forgets everything.
+    /// Sets the size of each cache, and clears the caches.
     pub fn set_cache_size(&self, size: CacheSize) {
         self.cache_bytes.store(size.bytes(), Ordering::Relaxed);
         self.clear();
     }
 
-    /// The size of each cache, whether or not caching is on.
+    /// Returns the size of each cache, whether or not caching is on.
     pub fn cache_size(&self) -> CacheSize {
         CacheSize::new(self.cache_bytes.load(Ordering::Relaxed)).unwrap_or(CacheSize::DEFAULT)
     }
 }
 
 thread_local! {
-    /// Where this thread looks first: the workspace it had last, so that threads seldom meet. New
-    /// threads all begin at the same end, so that a short-lived one finds the cache that another
-    /// one filled, and there are no more workspaces than calls at once.
+    /// The slot where this thread looks first: the one it used last, so that threads seldom
+    /// compete. New threads all start with the first slot, so that a short-lived thread finds a
+    /// filled cache, and no more workspaces are made than calls run at once.
     static HOME: Cell<usize> = const { Cell::new(0) };
 }
 

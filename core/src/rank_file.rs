@@ -1,4 +1,4 @@
-//! The `.tiktoken` format: `base64(token bytes) SPACE rank`, one token a line.
+//! Reads the `.tiktoken` format: `base64(token bytes) SPACE rank`, one token per line.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,13 @@ use crate::vocabulary::{MAX_ID, RankList};
 
 /// Parses a rank file into tokens and ranks, in the order of its lines.
 ///
-/// Lines are read as tiktoken reads them: they end with `\n`, `\r` or both, the two fields stand
-/// apart by any white space, a rank may have a plus sign, leading zeros and underscores between
-/// digits, and empty lines are skipped. Where tiktoken is lenient about base64 (characters of no
-/// alphabet, bits after the last byte) the line is refused. Whether tokens or ranks repeat is for
-/// [`crate::Vocabulary::from_ranks`] to say.
+/// Reads lines as tiktoken does: they end with `\n`, `\r` or both, any white space separates the
+/// two fields, a rank may have a plus sign, leading zeros and underscores between digits, and empty
+/// lines are skipped. Stricter than tiktoken about base64: characters outside the alphabet and bits
+/// after the last byte are refused. Repeated tokens and ranks are left to
+/// [`crate::Vocabulary::from_ranks`].
 pub fn parse(contents: &[u8]) -> Result<RankList> {
-    // Most lines have more bytes.
+    // Most lines are longer.
     let mut list = RankList::with_capacity(contents.len() / 16, contents.len() / 2)?;
     for (number, line) in lines(contents) {
         poll(line.len())?;
@@ -30,7 +30,7 @@ pub fn parse(contents: &[u8]) -> Result<RankList> {
     Ok(list)
 }
 
-/// The lines that are not empty, each with its number from 1.
+/// Returns the lines that are not empty, each with its number from 1.
 pub fn lines(contents: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut rest = contents;
     let numbered = (1..).map_while(move |number| {
@@ -46,7 +46,7 @@ pub fn lines(contents: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     numbered.filter(|(_, line)| !line.is_empty())
 }
 
-/// Why a line is not read.
+/// The reason why a line cannot be read.
 enum Problem {
     Line(String),
     Other(Error),
@@ -78,12 +78,12 @@ fn parse_line(line: &[u8], list: &mut RankList) -> std::result::Result<(), Probl
     })
 }
 
-/// What fields stand apart by, as Python's `bytes.split` has it.
+/// Returns true for the whitespace between fields, as in Python's `bytes.split`.
 fn is_space(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c)
 }
 
-/// A whole number as Python's `int` reads it, if it is one that an id can be.
+/// Parses a whole number as Python's `int` does; `None` if it cannot be an id.
 fn parse_rank(field: &[u8]) -> Option<u32> {
     let digits = field.strip_prefix(b"+").unwrap_or(field);
     let is_number = digits
@@ -97,7 +97,7 @@ fn parse_rank(field: &[u8]) -> Option<u32> {
     u32::try_from(value).ok()
 }
 
-/// A line for messages, not more than its first bytes.
+/// Quotes a line for messages, at most its first bytes.
 fn quoted(line: &[u8]) -> String {
     const LONGEST: usize = 80;
     match line.get(..LONGEST) {

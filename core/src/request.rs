@@ -1,4 +1,4 @@
-//! What a caller asks for, beside the text: what the names of special tokens in it are to be.
+//! The caller's choice of which special tokens in a text are allowed, disallowed or ordinary text.
 
 use crate::error::{Error, Result};
 use crate::special_tokens::{Names, Selection, SpecialTokens};
@@ -7,7 +7,7 @@ use crate::special_tokens::{Names, Selection, SpecialTokens};
 /// disallowed is ordinary text.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The special tokens that text may stand for.
+    /// The special tokens that text may become.
     pub allowed: Selection,
     /// The names that make the text an error.
     pub disallowed: Disallowed,
@@ -16,13 +16,13 @@ pub struct Request {
 /// Names that must not occur in a text.
 #[derive(Debug, Clone)]
 pub enum Disallowed {
-    /// None: the text is not searched.
+    /// No names: the text is not searched.
     None,
     /// Every special token that is not allowed.
     AllOthers,
     /// These, special tokens or not, allowed or not.
     Names(Box<Names>),
-    /// The empty name, which is in every text.
+    /// The empty name, which every text contains.
     Everything,
 }
 
@@ -31,12 +31,12 @@ impl Request {
     pub const ORDINARY: Request =
         Request { allowed: Selection::None, disallowed: Disallowed::None };
 
-    /// The special tokens in `allowed`; other names are ordinary text.
+    /// Allows the special tokens in `allowed`; other names are ordinary text.
     pub fn allowing(allowed: Selection) -> Self {
         Self { allowed, disallowed: Disallowed::None }
     }
 
-    /// How many bytes the longest name that may be disallowed has.
+    /// Returns the length in bytes of the longest name that may be disallowed.
     pub(crate) fn longest_disallowed(&self, special: &SpecialTokens) -> usize {
         match &self.disallowed {
             Disallowed::Names(names) => names.longest(),
@@ -44,8 +44,8 @@ impl Request {
         }
     }
 
-    /// Fails with [`Error::DisallowedSpecial`] if a disallowed name is in `text`; of several it
-    /// names the first.
+    /// Fails with [`Error::DisallowedSpecial`] if `text` contains a disallowed name; of several,
+    /// the error names the first.
     #[inline]
     pub fn check(&self, special: &SpecialTokens, text: &str) -> Result<()> {
         let found = match &self.disallowed {

@@ -1,9 +1,9 @@
-//! The rule of merging, to the letter.
+//! The merge rule, implemented literally.
 //!
-//! Starting from single bytes, the two neighbouring parts whose concatenation has the lowest rank
-//! merge, leftmost on ties, until no two neighbours make a token.
+//! Starting from single bytes, the two neighboring parts whose concatenation has the lowest rank
+//! merge, leftmost on ties, until no two neighbors make a token.
 //!
-//! A part is the rank of a token, or what stands for a single byte that is none. Building a
+//! A part is the rank of a token, or a number for a single byte that is not a token. Building a
 //! vocabulary and merging a piece both follow the rule, with tables of their own.
 
 use std::cmp::Reverse;
@@ -15,30 +15,30 @@ use crate::memory::reserve;
 /// No rank.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Which two parts merge.
+/// A table of the pairs of parts that merge.
 pub(crate) trait MergeTable {
-    /// The rank of the token that two neighbours merge into, or [`NONE`].
+    /// Returns the rank of the token that two neighbors merge into, or [`NONE`].
     fn merged(&self, left: u32, right: u32) -> u32;
 
-    /// The two parts that a part is merged from, or [`NONE`] twice for a byte.
+    /// Returns the two parts that a part is merged from, or [`NONE`] twice for a byte.
     fn split(&self, part: u32) -> [u32; 2];
 }
 
-/// Merges with a heap of candidates, in O(n log n), for any vocabulary. Keeps its memory from one
-/// piece to the next.
+/// Merges with a heap of candidates, in O(n log n), for any vocabulary. Reuses its memory from
+/// piece to piece.
 #[derive(Debug, Default)]
 pub(crate) struct HeapMerger {
     parts: Vec<u32>,
     /// The rank of the merge of each part with the next one, or [`NONE`].
     ranks: Vec<u32>,
-    /// Where the part before and the part after each part start.
+    /// The starts of the part before and of the part after each part.
     previous: Vec<usize>,
     next: Vec<usize>,
     candidates: BinaryHeap<Reverse<(u32, usize)>>,
 }
 
 impl HeapMerger {
-    /// The parts that `parts`, one for each byte, merge into.
+    /// Merges `parts`, one for each byte, and returns the resulting parts.
     pub(crate) fn merge(
         &mut self,
         table: &impl MergeTable,
@@ -47,7 +47,7 @@ impl HeapMerger {
         let end = parts.len();
         self.start(table, parts)?;
         while let Some(Reverse((rank, left))) = self.candidates.pop() {
-            // A candidate is stale when its part is gone or has another neighbour by now.
+            // A candidate is stale when its part is gone or has another neighbor by now.
             if self.ranks[left] != rank {
                 continue;
             }
@@ -89,10 +89,9 @@ impl HeapMerger {
         self.previous.extend((0..count).map(|position| position.wrapping_sub(1)));
         self.ranks.clear();
         reserve(&mut self.ranks, count)?;
-        self.ranks
-            .extend(self.parts.array_windows().map(|&[left, right]| table.merged(left, right)));
+        self.ranks.extend(self.parts.windows(2).map(|pair| table.merged(pair[0], pair[1])));
         self.ranks.resize(count, NONE);
-        // Each merge takes one candidate away and adds two at most.
+        // Each merge removes one candidate and adds two at most.
         let mut candidates = std::mem::take(&mut self.candidates).into_vec();
         candidates.clear();
         reserve(&mut candidates, count)?;
@@ -121,9 +120,10 @@ impl HeapMerger {
     }
 }
 
-/// Whether merging leaves these two tokens side by side: whether no part at the end of the first
-/// merges with a part at the start of the second before both tokens are complete, nor the two
-/// themselves after it. For tables in which every token ranks after the two that it is merged from.
+/// Returns true if merging leaves these two tokens side by side: no part at the end of the first
+/// merges with a part at the start of the second before both tokens are complete, nor do the two
+/// themselves afterwards. For tables in which every token ranks after the two that it is merged
+/// from.
 ///
 /// Source: `is_valid_token_pair` of the crate `bpe`, <https://github.com/github/rust-gems>.
 #[inline]
@@ -131,7 +131,7 @@ pub(crate) fn is_valid_pair(table: &impl MergeTable, first: u32, second: u32) ->
     table.merged(first, second) == NONE && complete_side_by_side(table, first, second)
 }
 
-/// Whether both tokens are complete before a part of the one merges with a part of the other.
+/// Returns true if both tokens are complete before a part of one merges with a part of the other.
 ///
 /// Undoes the merges of both at their border, the latest first.
 #[inline]
@@ -145,8 +145,8 @@ pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second:
     true
 }
 
-/// Undoes the latest merge of the two parts at a border. A merge across the border that ranks
-/// before what is returned comes first. `None` for two bytes.
+/// Undoes the latest merge of the two parts at a border, and returns its rank: a merge across the
+/// border with a lower rank comes first. `None` for two bytes.
 #[inline(always)]
 pub(crate) fn undo_at_border(table: &impl MergeTable, border: &mut [u32; 2]) -> Option<u32> {
     let [left, right] = *border;

@@ -1,16 +1,29 @@
-//! What a walk leaves behind. The walk is one; the sinks at its end differ.
+//! Sinks: they receive the pieces and ids of a walk over text.
 
 use std::ops::{ControlFlow, Range};
 
 use crate::error::Result;
 use crate::memory::reserve;
 
+/// The positions in the text that a sink is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Places {
+    /// No positions.
+    Unwanted,
+    /// Positions of special tokens, and of pieces that follow each other without a gap.
+    Joined,
+    /// Positions of special tokens and of each piece. Slower, since pieces are looked up one by
+    /// one.
+    Each,
+}
+
 /// Takes the ids of a walk, batch by batch.
 pub trait Sink {
-    /// Whether [`Sink::piece`] and [`Sink::special`] are to be called. A constant, so that it costs nothing when false.
-    const WANTS_PIECES: bool = false;
+    /// The calls of [`Sink::piece`] and [`Sink::special`] that the sink needs. A constant, so that
+    /// positions cost nothing where they are unwanted.
+    const PLACES: Places = Places::Unwanted;
 
-    /// Where the walk appends ids.
+    /// Returns the vector that the walk appends ids to.
     fn ids(&mut self) -> &mut Vec<u32>;
 
     /// Called before a batch of `pieces` pieces, which have at most `ids` ids together, to make
@@ -25,12 +38,13 @@ pub trait Sink {
         ControlFlow::Continue(())
     }
 
-    /// A piece is these bytes of the text; its ids follow.
+    /// Takes the bytes of the text that a piece covers, or pieces without a gap between them; their
+    /// ids follow.
     fn piece(&mut self, bytes: Range<usize>) {
         let _ = bytes;
     }
 
-    /// A special token is these bytes of the text; its id follows.
+    /// Takes the bytes of the text that a special token covers; its id follows.
     fn special(&mut self, bytes: Range<usize>) {
         self.piece(bytes);
     }
@@ -47,7 +61,7 @@ impl Sink for Vec<u32> {
 #[derive(Debug)]
 pub struct Count {
     batch: Vec<u32>,
-    /// How many ids were counted; above `limit` the walk has ended early.
+    /// The number of ids counted; above `limit`, the walk has ended early.
     pub total: usize,
     limit: usize,
 }
@@ -81,7 +95,7 @@ pub struct Pieces {
 }
 
 impl Sink for Pieces {
-    const WANTS_PIECES: bool = true;
+    const PLACES: Places = Places::Each;
 
     fn ids(&mut self) -> &mut Vec<u32> {
         &mut self.ids

@@ -1,13 +1,13 @@
-//! The tokens of a vocabulary in the order of their bytes.
+//! Sorts the tokens of a vocabulary by their bytes.
 
 use crate::error::Result;
 use crate::memory::collected;
 use crate::vocabulary::Vocabulary;
 
-/// Tokens sorted by their bytes: those that start alike stand together.
+/// Tokens sorted by their bytes: those with a common prefix are next to each other.
 #[derive(Debug)]
 pub struct SortedTokens {
-    /// Ranks.
+    /// Ranks in the order of their tokens.
     order: Vec<u32>,
     longest: usize,
 }
@@ -21,12 +21,12 @@ impl SortedTokens {
         Ok(Self { order, longest })
     }
 
-    /// The length of the longest token in bytes.
+    /// Returns the length of the longest token in bytes.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// The tokens, as ranks, that start with `prefix`.
+    /// Returns the tokens, as ranks, that start with `prefix`.
     pub fn starting_with(&self, vocabulary: &Vocabulary, prefix: &[u8]) -> &[u32] {
         let token = |&rank: &u32| vocabulary.token(rank);
         let from = self.order.partition_point(|rank| token(rank) < prefix);

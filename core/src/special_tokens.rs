@@ -1,13 +1,14 @@
-//! Which spans of a text are special tokens.
+//! Finds special tokens in text.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, StartKind};
 use memchr::memmem::Finder;
 
 use crate::error::{Error, Result};
 
-/// The special tokens of an encoding: names, ids, and a searcher over all of the names.
+/// The special tokens of an encoding: names, ids, and a searcher for all names.
 #[derive(Debug, Clone)]
 pub struct SpecialTokens {
     by_name: HashMap<String, u32>,
@@ -18,16 +19,16 @@ pub struct SpecialTokens {
 /// Some of the special tokens of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// None of them.
+    /// No special tokens.
     None,
-    /// Every one.
+    /// All special tokens.
     All,
     /// One flag for each of [`SpecialTokens::all`]'s names.
     Some(Vec<bool>),
 }
 
 impl Selection {
-    /// Whether the name with this place is selected.
+    /// Returns true if the name at this index is selected.
     pub fn contains(&self, name: usize) -> bool {
         match self {
             Selection::None => false,
@@ -44,11 +45,11 @@ pub struct Match {
     pub start: usize,
     /// The byte after its last one.
     pub end: usize,
-    /// The name's place in [`Names::names`].
+    /// The index of the name in [`Names::names`].
     pub name: usize,
 }
 
-/// A set of names that a text can be searched for, leftmost-longest.
+/// A set of names to search texts for, leftmost-longest.
 #[derive(Debug, Clone)]
 pub struct Names {
     names: Vec<String>,
@@ -56,38 +57,72 @@ pub struct Names {
     searcher: Option<Searcher>,
 }
 
-/// Finds names in a text, of those that begin at one place the longest.
-pub fn automaton(names: &[impl AsRef<[u8]>]) -> Result<AhoCorasick> {
-    // Making the transitions of a DFA takes time with the square of a name such as "aaaa...".
-    let is_long = names.iter().any(|name| name.as_ref().len() > 1024);
-    AhoCorasick::builder()
-        .match_kind(MatchKind::LeftmostLongest)
-        .kind(is_long.then_some(AhoCorasickKind::ContiguousNFA))
-        .build(names)
-        .map_err(|error| Error::SpecialToken(error.to_string()))
+/// Finds names in a text: the leftmost, and of those with the same start the longest.
+#[derive(Debug, Clone)]
+pub struct Automaton {
+    automaton: AhoCorasick,
+    /// The number of patterns before the first name: 1 with a [`ballast`].
+    first: usize,
 }
 
-/// Looks for the bytes that all names begin with, nearly always `<|`, before it looks for names:
-/// most texts do not hold them, and then one fast scan is all.
+impl Automaton {
+    /// Builds an automaton for `names`. With `anchored`, it can also search at a single position.
+    pub fn new(names: &[impl AsRef<[u8]>], anchored: bool) -> Result<Self> {
+        // Building the transitions of a DFA takes quadratic time for a name such as "aaaa...".
+        let is_long = names.iter().any(|name| name.as_ref().len() > 1024);
+        let ballast = ballast(names.len());
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .start_kind(if anchored { StartKind::Both } else { StartKind::Unanchored })
+            .kind((is_long || anchored).then_some(AhoCorasickKind::ContiguousNFA))
+            .build(ballast.iter().map(Vec::as_slice).chain(names.iter().map(AsRef::as_ref)))
+            .map_err(|error| Error::SpecialToken(error.to_string()))?;
+        Ok(Self { automaton, first: ballast.iter().len() })
+    }
+
+    /// Returns the first match in UTF-8: the index of its name, and the span.
+    pub fn find<'a>(&self, text: impl Into<Input<'a>>) -> Option<(usize, Range<usize>)> {
+        let found = self.automaton.find(text.into())?;
+        Some((found.pattern().as_usize() - self.first, found.range()))
+    }
+}
+
+/// Returns a pattern that no text contains, to come before `names` names.
+///
+/// The crate moves all states that end a pattern before the others by swaps, and then follows each
+/// cycle of swaps once for every state in it. If nearly all states end a name (`t1`, `t10`,
+/// `t100`), the swaps form one cycle, which takes quadratic time. The states of this pattern come
+/// first, take part in the swaps, and keep the cycles short.
+fn ballast(names: usize) -> Option<Vec<u8>> {
+    /// States in a cycle.
+    const CYCLE: usize = 16;
+    /// With fewer names one cycle takes hardly any time.
+    const MANY: usize = 512;
+    // 0xff does not occur in UTF-8.
+    (names >= MANY).then(|| vec![0xff; names / CYCLE])
+}
+
+/// Searches for the common prefix of all names, nearly always `<|`, before it searches for names:
+/// most texts do not contain it, and need only one fast scan.
 #[derive(Debug, Clone)]
 struct Searcher {
-    /// `None` where names do not begin alike.
+    /// `None` if names have no common prefix.
     beginning: Option<Finder<'static>>,
-    names: AhoCorasick,
+    names: Automaton,
 }
 
 impl Searcher {
-    /// A searcher for `names`, which are sorted and not empty.
+    /// Creates a searcher for `names`, which are sorted and not empty.
     fn new(names: &[String]) -> Result<Self> {
-        // What the first and the last begin with, those between them begin with too.
+        // A common prefix of the first and the last name is one of all.
         let (first, last) = (names[0].as_bytes(), names[names.len() - 1].as_bytes());
         let alike = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let beginning = (alike > 0).then(|| Finder::new(&first[..alike]).into_owned());
-        Ok(Self { beginning, names: automaton(names)? })
+        Ok(Self { beginning, names: Automaton::new(names, false)? })
     }
 
-    /// The first match at or after byte `from`.
-    fn find(&self, bytes: &[u8], from: usize) -> Option<aho_corasick::Match> {
+    /// Returns the first match at or after byte `from`.
+    fn find(&self, bytes: &[u8], from: usize) -> Option<(usize, Range<usize>)> {
         let rest = &bytes[from..];
         let skipped = match &self.beginning {
             Some(beginning) => beginning.find(rest)?,
@@ -98,7 +133,7 @@ impl Searcher {
 }
 
 impl Names {
-    /// A searcher for `names`. Empty names match nothing.
+    /// Creates a searcher for `names`. Empty names match nothing.
     pub fn new(names: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
         names.sort_unstable();
@@ -108,18 +143,18 @@ impl Names {
         Ok(Self { names, longest, searcher })
     }
 
-    /// The names, sorted.
+    /// Returns the names, sorted.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// How many bytes the longest name has.
+    /// Returns the length of the longest name in bytes.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// The first byte of `text` from which on it may turn out to hold a name, or a longer one than
-    /// it does, once more text follows.
+    /// Returns the first byte of `text` from which it may turn out to contain a name, or a longer
+    /// one, once more text follows.
     pub fn open_from(&self, text: &str) -> usize {
         let begins_a_name = |rest: &str| {
             let at = self.names.partition_point(|name| name.as_str() <= rest);
@@ -131,16 +166,16 @@ impl Names {
             .unwrap_or(text.len())
     }
 
-    /// The first match at or after byte `from`.
+    /// Returns the first match at or after byte `from`.
     pub fn find(&self, text: &str, from: usize) -> Option<Match> {
-        let found = self.searcher.as_ref()?.find(text.as_bytes(), from)?;
-        Some(Match { start: found.start(), end: found.end(), name: found.pattern().as_usize() })
+        let (name, Range { start, end }) = self.searcher.as_ref()?.find(text.as_bytes(), from)?;
+        Some(Match { start, end, name })
     }
 }
 
 impl SpecialTokens {
-    /// Special tokens by name. Names must not be empty. Where two share an id (o200k_harmony has
-    /// such a pair), the id stands for the one that comes first.
+    /// Creates special tokens from names and ids. Names must not be empty. If two share an id (as
+    /// in o200k_harmony), the id is decoded to the first.
     pub fn new(tokens: impl IntoIterator<Item = (String, u32)>) -> Result<Self> {
         let mut by_name = HashMap::new();
         let mut by_id = HashMap::new();
@@ -157,12 +192,12 @@ impl SpecialTokens {
         Ok(Self { by_name, by_id, all })
     }
 
-    /// All names, as a searcher.
+    /// Returns a searcher for all names.
     pub fn all(&self) -> &Names {
         &self.all
     }
 
-    /// The special tokens among `names`; other names are ignored.
+    /// Selects the special tokens among `names`; other names are ignored.
     pub fn select<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Selection {
         let mut flags = vec![false; self.all.names.len()];
         for name in names {
@@ -173,10 +208,10 @@ impl SpecialTokens {
         Selection::Some(flags)
     }
 
-    /// The next special token at or after byte `from` that is in `allowed`, with its id.
+    /// Returns the next special token at or after byte `from` that is in `allowed`, with its id.
     ///
-    /// The text is read as special names, leftmost-longest; where a name that is not allowed
-    /// stands, the search goes on one byte later.
+    /// Names are found leftmost-longest; after a name that is not allowed, the search continues one
+    /// byte later.
     pub fn find_allowed(
         &self,
         text: &str,
@@ -196,7 +231,7 @@ impl SpecialTokens {
         }
     }
 
-    /// The leftmost special name in `text` that is not in `allowed`: tiktoken's
+    /// Returns the leftmost special name in `text` that is not in `allowed`: tiktoken's
     /// `disallowed_special="all"`.
     pub fn find_disallowed(&self, text: &str, allowed: &Selection) -> Option<&str> {
         let rest = match allowed {
@@ -208,7 +243,7 @@ impl SpecialTokens {
                 self.all.names.iter().zip(flags).filter(|&(_, &taken)| !taken).map(|(name, _)| name)
             }
         };
-        // Making a searcher takes longer than finding out that there is nothing to find.
+        // Building a searcher takes longer than this search, which mostly finds nothing.
         self.all.find(text, 0)?;
         let rest = Names::new(rest.cloned()).ok()?;
         let found = rest.find(text, 0)?;
@@ -216,17 +251,17 @@ impl SpecialTokens {
         self.by_name.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
-    /// The id of a name.
+    /// Returns the id of a name.
     pub fn id(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()
     }
 
-    /// The name of an id.
+    /// Returns the name of an id.
     pub fn name(&self, id: u32) -> Option<&str> {
         self.by_id.get(&id).map(String::as_str)
     }
 
-    /// `(name, id)` of every special token, in no particular order.
+    /// Returns `(name, id)` of every special token, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
         self.by_name.iter().map(|(name, &id)| (name.as_str(), id))
     }
@@ -238,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Names that begin alike, names that do not, one name, and names within names.
+    /// Names with and without a common prefix, one name, and names within names.
     const SETS: [&[&str]; 6] = [
         &["<|a|>", "<|ab|>", "<|a|>b", "<||>"],
         &["<|a|>"],
@@ -256,7 +291,7 @@ mod tests {
             ("text", 4),
             ("text <", 5),
             ("text <|a|", 5),
-            // Done, or the beginning of a longer one.
+            // Complete, or the beginning of a longer one.
             ("text <|ab|>", 11),
             ("text <|a|>", 5),
             ("text <|a|>b", 11),
@@ -283,12 +318,30 @@ mod tests {
             [Some(7), Some(7), Some(9)]
         );
         assert_eq!(special.id("<|d|>"), None);
-        // Of two with one id, the first.
+        // The first of two with one id.
         assert_eq!([7, 9, 8].map(|id| special.name(id)), [Some("<|b|>"), Some("<|c|>"), None]);
         let mut all: Vec<_> = special.iter().collect();
         all.sort_unstable();
         assert_eq!(all, [("<|a|>", 7), ("<|b|>", 7), ("<|c|>", 9)]);
         assert!(SpecialTokens::new([(String::new(), 1)]).is_err());
+    }
+
+    #[test]
+    fn of_many_names_each_is_found() {
+        for count in [511, 512, 5000] {
+            let name = |number: usize| format!("t{number}");
+            let names = Names::new((0..count).map(name)).unwrap();
+            for number in (0..count).step_by(7) {
+                let text = format!("t {} t", name(number));
+                let found = names.find(&text, 0).unwrap();
+                assert_eq!(
+                    (&text[found.start..found.end], found.end),
+                    (&*name(number), text.len() - 2)
+                );
+                assert_eq!(names.names()[found.name], name(number));
+                assert_eq!(names.find(&text, found.start + 1), None);
+            }
+        }
     }
 
     #[test]
@@ -304,7 +357,7 @@ mod tests {
                 .map(|(found, id)| (found.start, found.end, id))
         };
         assert_eq!(found(&["<|a|>", "<|b|>"]), Some((1, 6, 1)));
-        // Behind a name that is not allowed the search goes on one byte later.
+        // After a name that is not allowed, the search continues one byte later.
         assert_eq!(found(&["|><|b", "<|b|>"]), Some((4, 9, 2)));
         assert_eq!(found(&["<|b|>", "no name"]), Some((6, 11, 3)));
         assert_eq!(found(&["no name"]), None);

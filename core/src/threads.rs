@@ -1,7 +1,7 @@
-//! Work in shares on several threads, the results taken in order.
+//! Divides work among threads, and takes the results in order.
 //!
-//! The threads live as long as the call: none is left to hang after a fork, and none waits for
-//! another call.
+//! The threads live as long as the call, so that none survives into a fork or waits for another
+//! call.
 
 use std::any::Any;
 use std::ops::Range;
@@ -17,18 +17,18 @@ use crate::polling;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 
-/// Bytes of text that are worth a thread of their own; starting one takes some 20 microseconds.
+/// The bytes of text that are worth a thread of their own; starting one takes some 20 microseconds.
 const WORTH_A_THREAD: usize = 64 * 1024;
 
-/// How many shares each thread has on average: enough that none is long without work at the end.
+/// The average number of shares per thread: enough that no thread is idle for long at the end.
 const SHARES_PER_THREAD: usize = 6;
 
-/// How long the first thread waits for another one before it looks around.
+/// How long the calling thread waits for another one before it calls `aside` again.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How many threads this machine runs at once.
+/// Returns the number of threads that this machine runs at once.
 pub fn cores() -> usize {
-    /// 0 until it has been asked for.
+    /// 0 until first asked for.
     static CORES: AtomicUsize = AtomicUsize::new(0);
     match CORES.load(Ordering::Relaxed) {
         0 => {
@@ -42,12 +42,12 @@ pub fn cores() -> usize {
 
 /// Does `shares` shares of work on this thread and up to `threads - 1` others.
 ///
-/// `work` fills a result for the share it is given; results are used again, so it has to clear
-/// what is in there. `take` gets the results on this thread, in the order of the shares, while
-/// others are still being worked on; its first error ends everything. This thread works or waits
-/// inside `aside`, which has to call what it is given, is called at least every [`PATIENCE`] while
-/// this thread waits, and ends everything by an error, too. Work on the other threads then fails
-/// at its next [`polling::poll`].
+/// `work` fills the result of the share it is given; results are reused, so it must clear the old
+/// contents. `take` gets the results on this thread, in the order of the shares, while others are
+/// still being worked on; its first error ends the call. This thread works and waits inside
+/// `aside`, which must call the function it is given. While this thread waits, `aside` is called at
+/// least every `PATIENCE`; its error ends the call, too. Work on the other threads then fails at
+/// its next check ([`polling::poll`]).
 ///
 /// ```
 /// use bpe_core::threads::in_order;
@@ -76,13 +76,13 @@ pub fn in_order<R: Default + Send, E>(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // A thread that cannot be started is one helper less; this thread does its share.
+            // If a thread cannot be started, this thread does its share.
             let helper = || {
                 polling::with_check(&|| !queue.is_stopped(), || while queue.work_on_one(&work) {});
             };
             let _ = std::thread::Builder::new().spawn_scoped(scope, helper);
         }
-        // Whatever way this thread leaves, the others stop after their shares.
+        // However this thread returns, the others stop after their current shares.
         let _stop = StopOnDrop(&queue);
         for share in 0..shares {
             let mut result = None;
@@ -109,10 +109,10 @@ pub fn in_order<R: Default + Send, E>(
     })
 }
 
-/// What a share came to: a result, or the panic of the work.
+/// The outcome of a share: a result, or the panic of the work.
 type Outcome<R> = std::result::Result<R, Box<dyn Any + Send>>;
 
-/// Shares to do, and results that nobody took yet.
+/// Shares to do, and results that are not taken yet.
 struct Queue<R> {
     shares: usize,
     state: Mutex<State<R>>,
@@ -123,15 +123,14 @@ struct State<R> {
     /// The next share to work on.
     next: usize,
     is_stopped: bool,
-    /// By the number of the share.
+    /// Indexed by share.
     done: Vec<Option<Outcome<R>>>,
-    /// Results that were taken, to be filled again; no more than there is room for.
+    /// Results that were taken, for reuse; never more than there is capacity for.
     spare: Vec<R>,
 }
 
 impl<R: Default + Send> Queue<R> {
-    /// Takes all the memory that it ever will: where a result goes, nobody could be told that there
-    /// is none.
+    /// Allocates all its memory now: an error could not be reported later, when a result is stored.
     fn new(shares: usize, threads: usize) -> Result<Self> {
         let done = collected((0..shares).map(|_| None))?;
         let spare = with_capacity(2 * threads)?;
@@ -139,12 +138,12 @@ impl<R: Default + Send> Queue<R> {
         Ok(Self { shares, state: Mutex::new(state), changed: Condvar::new() })
     }
 
-    /// Nothing that runs with the lock held can panic half-way.
+    /// No code that runs with the lock held can panic half-way.
     fn lock(&self) -> MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works on the next share; `false` when there is none.
+    /// Works on the next share; returns false if none is left.
     fn work_on_one(&self, work: &(impl Fn(usize, &mut R) + Sync)) -> bool {
         let mut state = self.lock();
         let share = state.next;
@@ -171,13 +170,14 @@ impl<R: Default + Send> Queue<R> {
         }
     }
 
-    /// Returns once the share is done, which another thread is working on, or after a while.
+    /// Waits until the share, which another thread is working on, is done, or for a while.
     fn wait_for(&self, share: usize) {
         let waiting = |state: &mut State<R>| state.done[share].is_none();
         drop(self.changed.wait_timeout_while(self.lock(), PATIENCE, waiting));
+        polling::ask_next();
     }
 
-    /// Whether no results are wanted any more.
+    /// Returns true once no more results are wanted.
     fn is_stopped(&self) -> bool {
         self.lock().is_stopped
     }
@@ -196,20 +196,9 @@ impl<R: Default + Send> Drop for StopOnDrop<'_, R> {
 impl Encoding {
     /// Appends the ids of `text`, as [`Encoding::encode`] does, on up to `threads` threads.
     ///
-    /// The text is cut where it makes no difference: at special tokens, and at the places of
-    /// [`Splitter::safe_cut`](crate::Splitter::safe_cut). Short texts, texts without such a place
-    /// and patterns that are not known are encoded on this thread alone.
-    ///
-    /// ```
-    /// use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary};
-    ///
-    /// let vocabulary = Vocabulary::build((0..=255).map(|byte| (vec![byte], byte.into())).collect())?;
-    /// let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
-    /// let mut ids = Vec::new();
-    /// encoding.encode_on_threads("hi", &Request::ORDINARY, 4, &mut ids)?;
-    /// assert_eq!(ids, [104, 105]);
-    /// # Ok::<(), bpe_core::Error>(())
-    /// ```
+    /// The text is cut where that changes no id: at special tokens, and at the positions of
+    /// [`Splitter::safe_cut`](crate::Splitter::safe_cut). Short texts, texts without such a
+    /// position and texts split by unknown patterns are encoded on this thread alone.
     pub fn encode_on_threads(
         &self,
         text: &str,
@@ -252,7 +241,7 @@ impl Encoding {
             work,
             |job| {
                 job();
-                polling::ask()
+                polling::poll(1)
             },
             |part: &Part| {
                 append(ids, &part.ids)?;
@@ -261,8 +250,8 @@ impl Encoding {
         )
     }
 
-    /// The text as stretches that can each be encoded on their own, and those of each share,
-    /// which have `share` bytes or more.
+    /// Cuts the text into stretches that can each be encoded on their own. Returns them, and those
+    /// of each share, which has at least `share` bytes.
     fn shares(
         &self,
         text: &str,
@@ -270,7 +259,7 @@ impl Encoding {
         share: usize,
     ) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
         let (mut stretches, mut shares) = (Vec::new(), Vec::new());
-        // Where the share under way begins: its first stretch, and its first byte.
+        // The first stretch and the first byte of the current share.
         let (mut first, mut begin) = (0, 0);
         let mut position = 0;
         loop {
@@ -297,14 +286,14 @@ impl Encoding {
     }
 }
 
-/// Ordinary text that can be encoded on its own, and the special token behind it.
+/// Ordinary text that can be encoded on its own, and the special token after it.
 #[derive(Debug)]
 struct Stretch {
     text: Range<usize>,
     special: Option<u32>,
 }
 
-/// What a share of a text came to.
+/// The ids of a share of a text.
 #[derive(Debug, Default)]
 struct Part {
     ids: Vec<u32>,
@@ -382,7 +371,8 @@ mod tests {
         ),
     ];
 
-    /// Bytes, and tokens that reach across every place where a cut could be wrong.
+    /// Returns an encoding of bytes, and of tokens across every position where a cut could be
+    /// wrong.
     fn encoding(pattern: &str) -> Encoding {
         let words =
             [" a", "a ", "  ", "'s", "a'", ", ", "的。", "。的", "的的", "|>", "<|", "\n\n", "11"];

@@ -1,50 +1,43 @@
-//! Which vector instructions are used: AVX-512 with VBMI2, AVX2, or none.
+//! Chooses the vector instructions: AVX-512 with VBMI2, AVX2, or portable code.
 
 use crate::ablation::Mechanism;
 
 /// The name of the environment variable that lowers the tier.
 const TIER_VARIABLE: &str = "BPE_ENGINE_TIER";
 
-/// A tier that this processor has.
+/// A set of vector instructions that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier(Kind);
 
-/// Which instructions a tier is made of.
+/// The instructions of a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Portable,
-    /// [`has_avx2`].
+    /// Requires [`has_avx2`].
     Avx2,
-    /// [`has_avx512`].
+    /// Requires [`has_avx512`].
     Avx512,
 }
 
 impl Tier {
-    /// The best tier of this processor, or a lower one if the environment variable
+    /// Returns the best tier of this processor, or a lower one if the environment variable
     /// `BPE_ENGINE_TIER` names it: `portable`, `avx2` or `avx512`. Other values change nothing.
     pub fn from_environment() -> Self {
         Self::chosen(std::env::var(TIER_VARIABLE).ok().as_deref())
     }
 
-    /// The tier for a value of the environment variable.
+    /// Returns the tier for a value of the environment variable.
     pub(crate) fn chosen(name: Option<&str>) -> Self {
         name.and_then(Self::named).unwrap_or_else(Self::best)
     }
 
-    /// The best tier of this processor.
+    /// Returns the best tier of this processor.
     pub fn best() -> Self {
         Self(if Mechanism::Vectors.is_used() { best() } else { Kind::Portable })
     }
 
-    /// The tier `name`, or the best one below it that this processor has; `None` if there is no
-    /// such name.
-    ///
-    /// ```
-    /// use bpe_core::tier::Tier;
-    ///
-    /// assert_eq!(Tier::named("portable").unwrap().name(), "portable");
-    /// assert_eq!(Tier::named("avx1024"), None);
-    /// ```
+    /// Returns the tier `name`, or the best one below it that this processor has; `None` for other
+    /// names.
     pub fn named(name: &str) -> Option<Self> {
         let kind = match name {
             "portable" => Kind::Portable,
@@ -64,7 +57,7 @@ impl Tier {
         tiers
     }
 
-    /// Its name.
+    /// Returns the name of the tier.
     pub fn name(self) -> &'static str {
         match self.0 {
             Kind::Portable => "portable",
@@ -73,7 +66,7 @@ impl Tier {
         }
     }
 
-    /// Which instructions: those of its kind are there.
+    /// Returns the kind of the tier; the processor has its instructions.
     #[inline(always)]
     pub(crate) fn kind(self) -> Kind {
         self.0

@@ -1,4 +1,4 @@
-//! What a text that is still being typed may become.
+//! Finds the tokens that the end of a text may become as more is typed.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,10 @@ use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece};
 
 impl Encoding {
-    /// The tokens of `text` that stay whatever is written after it, and the ways in which the rest
-    /// of it may come out: each a sequence of ids that covers the rest and ends with a token that
-    /// reaches its end or beyond. Text that ends with an allowed special token has no rest.
+    /// Returns the tokens of `text` that stay the same whatever is written after it, and the
+    /// possible ids of the rest: sequences of ids that cover the rest and end with a token that
+    /// reaches its end or extends beyond it. Text that ends with an allowed special token has no
+    /// rest.
     pub fn encode_with_unstable(
         &self,
         text: &str,
@@ -36,7 +37,7 @@ impl Encoding {
         Ok((stable, completions))
     }
 
-    /// The ids of bytes that need not be UTF-8. Text up to the first invalid byte is encoded as
+    /// Returns the ids of bytes that need not be UTF-8. Text up to the first invalid byte is encoded as
     /// ordinary text, without normalization; the rest, and the last piece before it, as one piece.
     pub fn encode_bytes(&self, bytes: &[u8]) -> Result<Vec<u32>> {
         let error = match std::str::from_utf8(bytes) {
@@ -64,8 +65,8 @@ impl Encoding {
     }
 }
 
-/// The first of `ids` that may change when text is added: the first of the last piece, or of the
-/// white space before it, since pieces of white space may grow together.
+/// Returns the index of the first of `ids` that may change when text is added: the first of the
+/// last piece, or of the white space before it, since pieces of white space may grow together.
 fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
     let is_space = |id: u32| {
         encoding
@@ -78,14 +79,14 @@ fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
     ids[..last_piece].iter().rposition(|&id| !is_space(id)).map_or(0, |place| place + 1)
 }
 
-/// The sequences of ids that `rest` may become a prefix of.
+/// Returns the sequences of ids that `rest` may become a prefix of.
 fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens()?);
     let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
 
     // A token may straddle the end of `rest` from every position in it. No token is longer than
-    // the longest, so positions further back have none.
+    // the longest, so positions further back cannot.
     let first = rest.len().saturating_sub(tokens.longest()).max(1);
     let mut endings = Endings::new(encoding, rest)?;
     let mut text = Vec::new();
@@ -114,12 +115,12 @@ fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     Ok(found)
 }
 
-/// Encodes texts that begin like one text and end differently, the long beginning only once.
+/// Encodes texts with a common beginning and different ends; the long beginning is encoded once.
 struct Endings<'a> {
     encoding: &'a Encoding,
     /// The ids of the common text, where it is valid UTF-8.
     as_text: Option<Beginning>,
-    /// Its ids as one piece, which is how text that is not valid UTF-8 is encoded.
+    /// Its ids as one piece: text that is not valid UTF-8 is encoded this way.
     as_piece: Option<Beginning>,
     batch: Box<Batch>,
 }
@@ -127,23 +128,23 @@ struct Endings<'a> {
 /// Ids of a text.
 struct Beginning {
     ids: Vec<u32>,
-    /// Where each of its ids starts.
+    /// The start of each id.
     positions: Vec<usize>,
-    /// Where each of its pieces starts.
+    /// The start of each piece.
     pieces: Vec<usize>,
 }
 
 impl<'a> Endings<'a> {
     /// Texts shorter than this are encoded as a whole each time.
-    const LONG: usize = 128;
+    const REUSED_FROM: usize = 128;
 
-    /// Ids that start this many bytes before the place where texts part, or earlier, seldom depend
-    /// on what follows; whether they do is checked, and then the next distance is tried.
+    /// Ids that start this many bytes or more before the position where texts part seldom depend on
+    /// the text after it; that is checked, and the next distance is tried if they do.
     const CONTEXTS: [usize; 3] = [48, 160, 480];
 
     fn new(encoding: &'a Encoding, common: &[u8]) -> Result<Self> {
         let (mut as_text, mut as_piece) = (None, None);
-        if common.len() >= Self::LONG && encoding.vocabulary().is_ordered() {
+        if common.len() >= Self::REUSED_FROM && encoding.vocabulary().is_ordered() {
             if let Ok(text) = std::str::from_utf8(common) {
                 let mut walk = Pieces::default();
                 encoding.encode_normal(text, &Selection::None, &mut walk)?;
@@ -157,7 +158,7 @@ impl<'a> Endings<'a> {
         Ok(Self { encoding, as_text, as_piece, batch: Box::new([Piece::default(); BATCH]) })
     }
 
-    /// The ids of `text`, which is the same as the common text up to byte `cut`.
+    /// Returns the ids of `text`, which is the same as the common text up to byte `cut`.
     fn encode(&mut self, text: &[u8], cut: usize) -> Result<Vec<u32>> {
         if let Some(ids) = self.encode_end(text, cut)? {
             return Ok(ids);
@@ -170,10 +171,10 @@ impl<'a> Endings<'a> {
         Ok(ids)
     }
 
-    /// The same, from an id of the common text on; `None` where that is not certain to be right.
+    /// Encodes only from some id of the common text on. `None` if that is not certain to be right.
     ///
     /// Two sequences of ids, each the encoding of its bytes, are together the encoding of all of
-    /// the bytes if the last id of the one and the first of the other are neighbours in some
+    /// the bytes if the last id of the first and the first id of the second are neighbors in some
     /// encoding (in ordered vocabularies, and within a piece): here, in that of the common text.
     fn encode_end(&mut self, text: &[u8], cut: usize) -> Result<Option<Vec<u32>>> {
         let whole = [Piece { start: 0, end: text.len() }];
@@ -195,7 +196,7 @@ impl<'a> Endings<'a> {
         if !starts.eq(beginning.pieces.iter().copied()) {
             return Ok(None);
         }
-        let (last, behind) =
+        let (last, following) =
             (pieces[beginning.pieces.len() - 1], &pieces[beginning.pieces.len()..]);
         for context in Self::CONTEXTS {
             let Some(anchor) = beginning.anchor(cut.saturating_sub(context)) else { break };
@@ -209,7 +210,7 @@ impl<'a> Endings<'a> {
             if ids[anchor] != beginning.ids[anchor] {
                 continue;
             }
-            for piece in behind {
+            for piece in following {
                 self.encoding.encode_piece(&text[piece.start..piece.end], &mut ids)?;
             }
             return Ok(Some(ids));
@@ -219,7 +220,8 @@ impl<'a> Endings<'a> {
 }
 
 impl Beginning {
-    /// `None` if the ids do not cover the `length` bytes of the text: a pattern may skip some.
+    /// Creates a beginning; `None` if the ids do not cover the `length` bytes of the text: a
+    /// pattern may skip some.
     fn new(
         encoding: &Encoding,
         ids: Vec<u32>,
@@ -236,7 +238,8 @@ impl Beginning {
         Ok((position == length).then_some(Self { ids, positions, pieces }))
     }
 
-    /// The index of the last id that starts at or before byte `position`, inside the last piece.
+    /// Returns the index of the last id that starts at or before byte `position`, inside the last
+    /// piece.
     fn anchor(&self, position: usize) -> Option<usize> {
         let index = self.positions.partition_point(|&start| start <= position).checked_sub(1)?;
         (self.positions[index] > *self.pieces.last()?).then_some(index)
@@ -247,7 +250,7 @@ fn token_length(encoding: &Encoding, id: u32) -> Result<usize> {
     encoding.token_bytes(id).map(<[u8]>::len).ok_or(Error::UnknownId(id.into()))
 }
 
-/// The first of `ids` that together have at least `length` bytes.
+/// Returns the first of `ids` that together have at least `length` bytes.
 fn covering(encoding: &Encoding, mut ids: Vec<u32>, length: usize) -> Result<Vec<u32>> {
     let (mut covered, mut count) = (0, 0);
     while covered < length && count < ids.len() {
@@ -256,4 +259,39 @@ fn covering(encoding: &Encoding, mut ids: Vec<u32>, length: usize) -> Result<Vec
     }
     ids.truncate(count);
     Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::special_tokens::SpecialTokens;
+    use crate::split::Splitter;
+    use crate::vocabulary::Vocabulary;
+
+    /// Long last pieces are cheap because only their ends are encoded.
+    #[test]
+    fn long_beginnings_are_encoded_once() {
+        let words = ["--", "----", "-/", "ab", "aab", "ba", "abab", "  "];
+        let bytes = (0..=255_u8).map(|byte| vec![byte]);
+        let tokens = bytes.chain(words.map(|word| word.as_bytes().to_vec()));
+        let encoding = Encoding::new(
+            Vocabulary::build(tokens.zip(0..).collect()).unwrap(),
+            Splitter::new(r"\w+|[^\w\s]+|\s+").unwrap(),
+            SpecialTokens::new([]).unwrap(),
+        )
+        .unwrap();
+        for unit in ["-", "a", "ab", "aab", " ", "-/", "的"] {
+            let common = unit.repeat(4000 / unit.len());
+            let mut endings = Endings::new(&encoding, common.as_bytes()).unwrap();
+            for cut in (common.len() - 40..common.len()).filter(|&at| common.is_char_boundary(at)) {
+                for end in ["", "-", "ab", "--", " "] {
+                    let text = common[..cut].to_owned() + end;
+                    let ids = endings.encode_end(text.as_bytes(), cut).unwrap();
+                    let mut whole = Vec::new();
+                    encoding.encode_normal(&text, &Selection::None, &mut whole).unwrap();
+                    assert_eq!(ids, Some(whole), "{unit:?} {cut} {end:?}");
+                }
+            }
+        }
+    }
 }

@@ -1,12 +1,15 @@
-//! What the audit says of tokens made for it.
+//! Tests audits of tokens made for the purpose.
+
+#[path = "support/patterns.rs"]
+mod patterns;
 
 use std::ops::ControlFlow;
 
 use bpe_core::audit::{Merging, RoundTrip, TokenAudit, Utf8, Whole, audit, utf8};
 use bpe_core::{Encoding, Normalization, SpecialTokens, Splitter, Vocabulary};
+use patterns::PATTERNS;
 
-const GPT2: &str =
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
+const GPT2: &str = PATTERNS[0];
 
 fn audit_of(pattern: &str, longer: &[&[u8]], normalization: Normalization) -> Vec<TokenAudit> {
     let bytes = (0..=255u8).map(|byte| vec![byte]);
@@ -54,7 +57,7 @@ fn pieces_are_looked_for_in_context() {
 
 #[test]
 fn context_can_make_a_piece_whole() {
-    // SingleEncoder, "ab" is cut; behind a digit it is not. "bc" comes up inside "1bcd" only.
+    // Alone, "ab" is cut; after a digit it is not. "bc" comes up inside "1bcd" only.
     let pattern = r"(?<=1)ab|1bc.|.";
     let found = audit_of(pattern, &[b"ab", b"bc"], Normalization::None);
     assert_eq!(found[0].whole, Whole::Yes);

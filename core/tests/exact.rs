@@ -1,9 +1,11 @@
-//! Every way from a piece to its ids, against the rule written down as plainly as it can be.
+//! Tests every path from a piece to its ids against the plain merge rule.
 //!
 //! The vocabularies are small and the alphabets tiny, so that every case meets every other:
 //! tokens that cross characters, tokens that merging cannot reach, bytes that are no token, ranks
 //! out of order, ids with gaps and ids near the end of their range.
 
+#[path = "support/merge.rs"]
+mod merge;
 mod support;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,33 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_core::cache::CacheSize;
 use bpe_core::pool::WORKSPACES;
+use bpe_core::sink::{Count, Pieces};
 use bpe_core::vocabulary::image::Aligned;
 use bpe_core::{Encoding, Error, Request, SpecialTokens, Splitter, Vocabulary};
+use merge::by_the_rule;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 type Token = (Vec<u8>, u32);
 
-/// The rule, on bytes: a piece that is a token is that token; otherwise the two neighbours whose
-/// concatenation has the lowest rank merge, leftmost on ties, until none do. The error is the
-/// first byte that is left alone and is no token.
-fn by_the_rule(ids: &HashMap<Vec<u8>, u32>, piece: &[u8]) -> Result<Vec<u32>, u8> {
-    if let Some(&id) = ids.get(piece) {
-        return Ok(vec![id]);
-    }
-    let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
-    loop {
-        let joins = parts.windows(2).enumerate();
-        let ranked = joins.filter_map(|(at, pair)| Some((*ids.get(&pair.concat())?, at)));
-        let Some((_, at)) = ranked.min() else { break };
-        let right = parts.remove(at + 1);
-        parts[at].extend(right);
-    }
-    parts.iter().map(|part| ids.get(part).copied().ok_or(part[0])).collect()
-}
-
-/// What texts and tokens are made of. Some are no characters but parts of them.
+/// The parts of texts and tokens. Some are characters, some only bytes of them.
 const ALPHABETS: &[&[&[u8]]] = &[
     &[b"a", b"b"],
     &[b"a", b"b", b"c"],
@@ -57,7 +43,7 @@ const ALPHABETS: &[&[&[u8]]] = &[
 #[derive(Debug, Clone, Copy)]
 enum Numbers {
     Ranks,
-    Misses,
+    Gaps,
     /// From some rank on, ids do not fit in 24 bits.
     Large,
     /// Ids end at the largest one there can be.
@@ -71,12 +57,12 @@ struct Case {
     pieces: Vec<Vec<u8>>,
 }
 
-/// What the bytes of a vocabulary are like.
+/// The single bytes of a vocabulary.
 #[derive(Debug, Clone)]
 struct Bytes {
     all: bool,
     missing: Vec<Index>,
-    /// Where each goes among the other tokens; all come first when there are none.
+    /// The place of each among the other tokens; without places all come first.
     places: Vec<Index>,
 }
 
@@ -135,7 +121,7 @@ fn numbered(order: Vec<Vec<u8>>, numbers: Numbers) -> Vec<Token> {
     let count = order.len() as u32;
     let id = |rank: u32| match numbers {
         Numbers::Ranks => rank,
-        Numbers::Misses => rank * 3 + rank / 5 + 1,
+        Numbers::Gaps => rank * 3 + rank / 5 + 1,
         Numbers::Large if rank < count / 2 => rank,
         Numbers::Large => (1 << 24) - 2 + rank,
         Numbers::Last => u32::MAX - count + rank,
@@ -156,7 +142,7 @@ fn cases(pieces: usize) -> impl Strategy<Value = Case> {
         1 => vec((vec(any::<Index>(), 1..8), any::<Index>()), 0..8),
         1 => vec((vec(any::<Index>(), 1..5), any::<Index>()), 8..40),
     ];
-    let numbers = select(vec![Numbers::Ranks, Numbers::Misses, Numbers::Large, Numbers::Last]);
+    let numbers = select(vec![Numbers::Ranks, Numbers::Gaps, Numbers::Large, Numbers::Last]);
     // Atoms of the alphabet; tokens one after the other; a few atoms over and over.
     let piece = prop_oneof![
         vec(any::<Index>(), 1..20).prop_map(|indexes| (0, indexes)),
@@ -197,7 +183,7 @@ fn encoding(vocabulary: Vocabulary, pattern: &str) -> Encoding {
     Encoding::new(vocabulary, splitter, special_tokens).expect("an encoding")
 }
 
-/// Ids, or the byte that has none.
+/// The ids, or the byte without an id.
 fn outcome(result: bpe_core::Result<()>, ids: Vec<u32>) -> Result<Vec<u32>, u8> {
     match result {
         Ok(()) => Ok(ids),
@@ -212,9 +198,18 @@ fn piece_ids(encoding: &Encoding, piece: &[u8]) -> Result<Vec<u32>, u8> {
     outcome(result, ids)
 }
 
+/// The ids of a text, the same from every sink.
 fn text_ids(encoding: &Encoding, text: &str) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
     let result = encoding.encode(text, &Request::ORDINARY, &mut ids);
+    if result.is_ok() {
+        let (mut count, mut pieces) = (Count::till(usize::MAX), Pieces::default());
+        encoding.encode(text, &Request::ORDINARY, &mut count).unwrap();
+        encoding.encode(text, &Request::ORDINARY, &mut pieces).unwrap();
+        let aligned = encoding.encode_aligned(text, &Request::ORDINARY).unwrap();
+        assert_eq!((count.total, &pieces.ids, &aligned.ids), (ids.len(), &ids, &ids));
+        assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
+    }
     outcome(result, ids)
 }
 
@@ -242,7 +237,7 @@ fn check_pieces(encoding: &Encoding, case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What cannot be read as text is left out of texts.
+/// Leaves out bytes that are not UTF-8.
 fn as_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace(char::REPLACEMENT_CHARACTER, "")
 }
@@ -333,7 +328,7 @@ fn ids_by_place(tokens: &[Vec<u8>]) -> Vec<Token> {
     tokens.iter().cloned().zip(0..).collect()
 }
 
-/// A token of a byte that is no token itself can still be merged and taken apart.
+/// A byte that is not a token may be part of tokens.
 #[test]
 fn tokens_of_missing_bytes_stand_side_by_side() {
     let tokens = ids_by_place(&[b"a".to_vec(), b"ab".to_vec(), b"ba".to_vec()]);
@@ -346,7 +341,7 @@ fn tokens_of_missing_bytes_stand_side_by_side() {
     assert_eq!(piece_ids(&encoding, "b".repeat(20).as_bytes()), Err(b'b'));
 }
 
-/// A character that merging cannot reach is a token where it stands alone, and nowhere else.
+/// A character that merging cannot reach is a token where it is a whole piece, and nowhere else.
 #[test]
 fn characters_that_merging_cannot_reach() {
     let character = "到".as_bytes();
@@ -369,7 +364,7 @@ fn characters_that_merging_cannot_reach() {
 fn the_cache_keeps_what_it_is_given() {
     let mut order = single_bytes();
     order.extend([b"aa".to_vec(), b"aaaa".to_vec(), b"bc".to_vec(), b"bcbc".to_vec()]);
-    for numbers in [Numbers::Ranks, Numbers::Misses, Numbers::Large, Numbers::Last] {
+    for numbers in [Numbers::Ranks, Numbers::Gaps, Numbers::Large, Numbers::Last] {
         let tokens = numbered(order.clone(), numbers);
         let mut pieces = Vec::new();
         for length in [1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 15, 16, 17, 30, 31, 32, 33, 47] {
@@ -389,19 +384,10 @@ fn the_cache_keeps_what_it_is_given() {
 #[test]
 fn runs_are_told_apart() {
     let mut order = single_bytes();
-    let characters: [&[u8]; 10] = [
-        b"\0",
-        b"a",
-        b"\x7f",
-        b"\x80",
-        b"\x80\0",
-        b"\xc3\xa9",
-        b"\xe4\xb8\x80",
-        b"\xe4\0\0",
-        b"\xf0\x9f\x98\x80",
-        b"\xff\0\0\0",
-    ];
-    for character in characters {
+    let bytes: [&[u8]; 5] = [b"\x80", b"\x80\0", b"\xe4\0\0", b"\xff\0\0\0", b"\0"];
+    let characters = ["a", "\x7f", "\u{e9}", "\u{4e00}", "\u{1f600}"].map(str::as_bytes);
+    let characters = [bytes, characters].concat();
+    for character in &characters {
         for length in [2, 3, 4, 7, 16, 40] {
             let token = character.repeat(length)[..length].to_vec();
             if !order.contains(&token) {
@@ -515,7 +501,7 @@ fn threads_share_an_encoding() {
 struct Panics(Vec<u32>);
 
 impl bpe_core::Sink for Panics {
-    const WANTS_PIECES: bool = true;
+    const PLACES: bpe_core::sink::Places = bpe_core::sink::Places::Each;
 
     fn ids(&mut self) -> &mut Vec<u32> {
         &mut self.0
@@ -594,7 +580,7 @@ fn tokens_of_many_bytes() {
     check_pieces(&encoding, &Case { tokens, pieces }).expect("the ids of the rule");
 }
 
-/// What is no whole image is refused wherever it is cut off.
+/// An image that is cut off anywhere is refused.
 #[test]
 fn images_that_are_cut_off_are_refused() {
     let order = [b"a".to_vec(), b"b".to_vec(), b"ab".to_vec(), b"abababababababab".to_vec()];
@@ -627,7 +613,7 @@ fn images_of_missing_bytes() {
     }
 }
 
-/// More ids than are decoded at once, with one that is no token among them.
+/// More ids than are decoded at once, with an unknown one among them.
 #[test]
 fn many_ids_are_decoded_one_after_the_other() {
     let bytes = (0..=255u8).map(|byte| (vec![byte], u32::from(byte)));

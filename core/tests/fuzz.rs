@@ -1,51 +1,37 @@
-//! Fuzzing on the stable toolchain: random input against plain oracles, for a time budget.
+//! Fuzzes on the stable toolchain: random input against plain oracles.
 //!
-//! Each target below draws cases until its budget is over and stops at the first failure, which
-//! is shrunk and printed. In `cargo test` the budget is one second a target; `FUZZ_SECONDS=300
-//! cargo test --release --test fuzz` fuzzes for longer (`make fuzz`).
+//! Each target stops at the first failure, which is shrunk and printed. `FUZZ_CASES=1000000 cargo
+//! test --release --test fuzz` runs that many cases of each target (`make fuzz`).
 
+#[path = "support/merge.rs"]
+mod merge;
+#[path = "support/patterns.rs"]
+mod patterns;
 mod support;
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
 
 use bpe_core::segments::Prompt;
-use bpe_core::sink::{Count, Pieces};
 use bpe_core::special_tokens::Selection;
 use bpe_core::split::{BATCH, Batch, Piece};
-use bpe_core::strip;
 use bpe_core::{
     Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
 };
+use merge::by_the_rule;
+use patterns::PATTERNS;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 
-/// One published pattern of each kind of rule.
-const PATTERNS: &[&str] = &[
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-];
-
-/// Runs `check` on values of `strategy` until the budget is over.
+/// Runs `check` on values of `strategy`.
 fn fuzz<S: Strategy>(strategy: S, check: impl Fn(S::Value) -> TestCaseResult) {
-    let seconds = std::env::var("FUZZ_SECONDS").map_or(1.0, |text| {
-        text.parse().unwrap_or_else(|_| panic!("FUZZ_SECONDS={text:?} is not a number"))
+    let cases = std::env::var("FUZZ_CASES").map_or(1000, |text| {
+        text.parse().unwrap_or_else(|_| panic!("FUZZ_CASES={text:?} is not a number"))
     });
-    let deadline = Instant::now() + Duration::from_secs_f64(seconds);
-    let config = Config { max_shrink_iters: 20_000, ..support::config(32) };
-    let mut runner = TestRunner::new(config);
-    loop {
-        if let Err(failure) = runner.run(&strategy, &check) {
-            panic!("{failure}");
-        }
-        if Instant::now() >= deadline {
-            return;
-        }
+    let config = Config { max_shrink_iters: 20_000, ..support::config(cases) };
+    if let Err(failure) = TestRunner::new(config).run(&strategy, check) {
+        panic!("{failure}");
     }
 }
 
@@ -84,7 +70,7 @@ fn cut(splitter: &Splitter, text: &str) -> Result<Vec<(usize, usize)>, Error> {
     }
 }
 
-/// Pieces are slices of the text at character boundaries, in order, none of them empty.
+/// Pieces are slices of the text at character boundaries, in order and not empty.
 fn check_shape(text: &str, pieces: &[(usize, usize)]) -> TestCaseResult {
     let mut position = 0;
     for &(start, end) in pieces {
@@ -99,7 +85,7 @@ fn families_split_as_their_regex_does() {
     let splitters: Vec<_> = PATTERNS
         .iter()
         .map(|pattern| {
-            // In a group it is no published spelling, and takes the regex path.
+            // In a group the spelling is not published, and takes the regex path.
             let oracle = Splitter::new(&format!("(?:{pattern})")).unwrap();
             (Splitter::new(pattern).unwrap(), oracle)
         })
@@ -115,53 +101,9 @@ fn families_split_as_their_regex_does() {
 }
 
 /// Pieces of regex syntax: sound, rare and broken ones.
-const ATOMS: &[&str] = &[
-    ".",
-    r"\s",
-    r"\S",
-    r"\p{L}",
-    r"\p{Lu}",
-    r"[^\s]",
-    "[a-c&&[^b]]",
-    r"\b",
-    "^",
-    "$",
-    r"\z",
-    r"\Z",
-    "(?=a)",
-    "(?!a)",
-    "(?<=a)",
-    "(?<!ab)",
-    "(?<=a+)",
-    r"\1",
-    r"\k<x>",
-    "(?<x>a)",
-    "(?i)",
-    "(?i:s)",
-    "(?>a+)",
-    r"\K",
-    r"\G",
-    r"\R",
-    r"\X",
-    r"\N",
-    r"\h",
-    r"\x{110000}",
-    r"\u{41}",
-    "[",
-    ")",
-    "(",
-    "]",
-    r"\",
-    "()",
-    "{9999}",
-    "{1000}{1000}",
-    r"\p{Nope}",
-    "(?(1)a|b)",
-    "(?R)",
-    "(?#",
-    "[[:alpha:]]",
-    "|",
-];
+const ATOMS: &str = r". \s \S \p{L} \p{Lu} [^\s] [a-c&&[^b]] \b ^ $ \z \Z (?=a) (?!a) (?<=a) (?<!ab) (?<=a+) \1
+    \k<x> (?<x>a) (?i) (?i:s) (?>a+) \K \G \R \X \N \h \x{110000} \u{41} [ ) ( ] \ () {9999}
+    {1000}{1000} \p{Nope} (?(1)a|b) (?R) (?# [[:alpha:]] |";
 
 const QUANTIFIERS: &[&str] = &["", "", "", "*", "+", "?", "++", "*+", "+?", "{2}", "{1,3}", "{0}"];
 
@@ -169,7 +111,7 @@ const QUANTIFIERS: &[&str] = &["", "", "", "*", "+", "?", "++", "*+", "+?", "{2}
 fn pattern() -> impl Strategy<Value = String> {
     let atom = prop_oneof![
         4 => "[a-c ]",
-        3 => select(ATOMS).prop_map(str::to_owned),
+        3 => select(ATOMS.split_whitespace().collect::<Vec<_>>()).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
     ];
     let quantified = (atom, select(QUANTIFIERS)).prop_map(|(atom, quantifier)| atom + quantifier);
@@ -185,13 +127,11 @@ fn pattern() -> impl Strategy<Value = String> {
 #[test]
 fn hostile_patterns_compile_or_fail_and_never_panic() {
     fuzz((pattern(), "[abc s\n的]{0,40}"), |(pattern, text)| {
-        let began = Instant::now();
         if let Ok(splitter) = Splitter::new(&pattern)
             && let Ok(pieces) = cut(&splitter, &text)
         {
             check_shape(&text, &pieces)?;
         }
-        prop_assert!(began.elapsed() < Duration::from_secs(30), "took {:?}", began.elapsed());
         Ok(())
     });
 }
@@ -217,91 +157,8 @@ fn deep_patterns_and_long_texts_do_not_overflow_the_stack() {
     }
 }
 
-/// The rule of merging to the letter, on ids. Fails with the byte that is no token.
-fn naive_merge(tokens: &[(Vec<u8>, u32)], piece: &[u8]) -> Result<Vec<u32>, u8> {
-    let id = |bytes: &[u8]| tokens.iter().find(|token| token.0 == bytes).map(|token| token.1);
-    if let Some(id) = id(piece) {
-        return Ok(vec![id]);
-    }
-    let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
-    while let Some((_, place)) = (1..parts.len())
-        .filter_map(|i| Some((id(&[parts[i - 1].as_slice(), &parts[i]].concat())?, i)))
-        .min()
-    {
-        let right = parts.remove(place);
-        parts[place - 1].extend(right);
-    }
-    parts.iter().map(|part| id(part).ok_or(part[0])).collect()
-}
-
-/// A vocabulary over few letters, so that merges meet and fight. Ids may have gaps; merges may
-/// come in any order, so that some tokens cannot be reached; a single byte may be missing.
-fn vocabulary() -> impl Strategy<Value = Vec<(Vec<u8>, u32)>> {
-    let token = vec(select("abc的".as_bytes()), 1..7);
-    let gap = prop_oneof![4 => Just(1_u32), 1 => 1..400_u32];
-    let missing = select(&[0_usize, 0, 0, 1][..]);
-    (btree_set(token, 1..40), vec(gap, 64), missing, any::<Index>(), any::<bool>()).prop_map(
-        |(tokens, gaps, missing, rotation, by_length)| {
-            let mut tokens: Vec<Vec<u8>> = tokens.into_iter().collect();
-            for byte in "abc的 ".bytes().skip(missing) {
-                if !tokens.contains(&vec![byte]) {
-                    tokens.push(vec![byte]);
-                }
-            }
-            let middle = rotation.index(tokens.len());
-            tokens.rotate_left(middle);
-            if by_length {
-                tokens.sort_by_key(Vec::len);
-            }
-            let ids = gaps.iter().scan(0, |id, gap| {
-                *id += gap;
-                Some(*id)
-            });
-            tokens.into_iter().zip(ids).collect()
-        },
-    )
-}
-
 #[test]
-fn encoding_is_the_naive_merge_in_every_sink() {
-    let text = vec(one_of("aaabbcc的 "), 0..60).prop_map(String::from_iter);
-    let splitter = Splitter::new(r"\s|\S+").unwrap();
-    fuzz((vocabulary(), text), |(tokens, text)| {
-        let vocabulary = Vocabulary::build(tokens.clone()).unwrap();
-        let specials = SpecialTokens::new([]).unwrap();
-        let encoding = Encoding::new(vocabulary, splitter.clone(), specials).unwrap();
-        let pieces = cut(&splitter, &text).unwrap();
-        let expected: Result<Vec<_>, u8> = pieces
-            .iter()
-            .map(|&(start, end)| naive_merge(&tokens, &text.as_bytes()[start..end]))
-            .collect();
-        // The second time the caches have seen the pieces.
-        for _ in 0..2 {
-            let mut ids = Vec::new();
-            let result = encoding.encode(&text, &Request::ORDINARY, &mut ids);
-            let Ok(expected) = &expected else {
-                prop_assert!(matches!(result, Err(Error::MissingByte { .. })), "{result:?}");
-                continue;
-            };
-            prop_assert_eq!(result, Ok(()));
-            prop_assert_eq!(&ids, &expected.concat());
-            prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
-
-            let mut count = Count::till(usize::MAX);
-            encoding.encode(&text, &Request::ORDINARY, &mut count).unwrap();
-            prop_assert_eq!(count.total, ids.len());
-            let mut walk = Pieces::default();
-            encoding.encode(&text, &Request::ORDINARY, &mut walk).unwrap();
-            prop_assert_eq!(walk.ids, ids);
-            let starts = walk.starts.iter().map(|&(start, _)| start);
-            prop_assert!(starts.eq(pieces.iter().map(|&(start, _)| start)));
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_real_vocabulary_encodes_as_the_naive_merge_and_decodes_back() {
+fn r50k_base_encodes_as_the_naive_merge_and_decodes_back() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/r50k_base.tiktoken");
     let tokens = rank_file::parse(&std::fs::read(path).unwrap()).unwrap();
     let ranks: HashMap<_, _> = tokens.iter().map(|(token, id)| (token.to_vec(), id)).collect();
@@ -320,11 +177,11 @@ fn a_real_vocabulary_encodes_as_the_naive_merge_and_decodes_back() {
             let inside: HashSet<&[u8]> = (0..piece.len())
                 .flat_map(|i| (i + 1..=piece.len().min(i + 128)).map(move |j| &piece[i..j]))
                 .collect();
-            let inside: Vec<_> = inside
+            let inside = inside
                 .into_iter()
                 .filter_map(|bytes| Some((bytes.to_vec(), *ranks.get(bytes)?)))
                 .collect();
-            expected.extend(naive_merge(&inside, piece).unwrap());
+            expected.extend(by_the_rule(&inside, piece).unwrap());
         }
         prop_assert_eq!(ids, expected);
         Ok(())
@@ -333,25 +190,15 @@ fn a_real_vocabulary_encodes_as_the_naive_merge_and_decodes_back() {
 
 /// Bytes that look like a rank file, more or less.
 fn rank_file_bytes() -> impl Strategy<Value = Vec<u8>> {
-    const RANKS: &[&str] = &[
-        "-1",
-        "+1",
-        "4294967294",
-        "4294967295",
-        "4294967296",
-        "1.0",
-        "",
-        "0x1",
-        "٣",
-        "99999999999999999999",
-    ];
+    const RANKS: &str = "-1 +1 4294967294 4294967295 4294967296 1.0 0x1 ٣ 99999999999999999999";
+    let ranks: Vec<&str> = RANKS.split(' ').chain([""]).collect();
     let token = prop_oneof![
         4 => select(&["YQ==", "YWI=", "YWJj", "4w==", "/w=="][..]).prop_map(str::to_owned),
         1 => "[A-Za-z0-9+/=]{0,9}",
     ];
     let rank = prop_oneof![
         4 => (0..60_u32).prop_map(|rank| rank.to_string()),
-        1 => select(RANKS).prop_map(str::to_owned),
+        1 => select(ranks).prop_map(str::to_owned),
     ];
     let separator = select(&[" ", " ", " ", "\t", "", "  ", "\u{a0}"][..]);
     let end = select(&["\n", "\n", "\r\n", "\n\n", "", "\r"][..]);
@@ -413,18 +260,14 @@ fn special_tokens_are_found_leftmost_longest() {
         encoding.encode(&text, &Request::allowing(allowed.clone()), &mut ids).unwrap();
         prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
 
-        let mut expected = Vec::new();
-        let mut rest = text.as_bytes();
-        while !rest.is_empty() {
-            let here = named.iter().filter(|(name, _)| rest.starts_with(name.as_bytes()));
-            let longest = here.max_by_key(|(name, _)| name.len());
-            let (id, length) = match longest {
-                Some((name, id)) if names[name] => (*id, name.len()),
-                _ => (u32::from(rest[0]), 1),
-            };
+        let flags: Vec<bool> = names.values().copied().collect();
+        let (mut expected, mut position) = (Vec::new(), 0);
+        for (start, end, id) in naive_special(&named, &flags, &text) {
+            expected.extend(text.as_bytes()[position..start].iter().copied().map(u32::from));
             expected.push(id);
-            rest = &rest[length..];
+            position = end;
         }
+        expected.extend(text.as_bytes()[position..].iter().copied().map(u32::from));
         prop_assert_eq!(ids, expected);
 
         let hit = names.iter().any(|(name, allowed)| !allowed && text.contains(name.as_str()));
@@ -433,8 +276,8 @@ fn special_tokens_are_found_leftmost_longest() {
     });
 }
 
-/// The first name of the longest of `names` in `text` from each place on, leftmost first: where
-/// one stands that is not allowed, the search goes on one byte later.
+/// Finds `names` in `text`, leftmost and then longest. After one that is not allowed the search
+/// goes on one byte later.
 fn naive_special(
     names: &[(String, u32)],
     allowed: &[bool],
@@ -456,7 +299,7 @@ fn naive_special(
 }
 
 #[test]
-fn segments_are_encoded_as_the_text_between_their_special_tokens() {
+fn segments_are_encoded_as_text_between_special_tokens() {
     let names = btree_set("[ab<|>]{1,5}", 1..6);
     let part = select(
         &["<", "|", ">", "a", "b", "ab", "<|", "|>", " ", "\n", "的", "e\u{301}", "é", "s'"][..],
@@ -481,7 +324,7 @@ fn segments_are_encoded_as_the_text_between_their_special_tokens() {
         };
 
         let (mut prompt, mut rendered) = (Prompt::default(), String::new());
-        // What stands between special tokens is encoded at once, or up to the end of a segment.
+        // Text between special tokens is encoded at once, or up to the end of a segment.
         let (mut expected, mut run, mut special) = (Vec::new(), String::new(), Vec::new());
         for (parts, trust, flags) in &segments {
             let text = parts.concat();
@@ -528,22 +371,13 @@ fn segments_are_encoded_as_the_text_between_their_special_tokens() {
             prop_assert!(!origin.is_special || (first == last && segments[first].1 > 0));
         }
 
-        // Where segments say nothing that the text does not, the ids are those of the text.
+        // Segments that trust every name give the ids of the text.
         let all = vec![true; named.len()];
         if is_joined && naive_special(&named, &all, &rendered) == special {
             let mut whole = Vec::new();
             encoding.encode(&rendered, &Request::allowing(Selection::All), &mut whole).unwrap();
             prop_assert_eq!(&ids, &whole);
         }
-
-        // The policy that takes names out: one at a time gives the same.
-        let kept = strip::without_names(specials.all(), &rendered).unwrap();
-        let left: String = kept.into_iter().map(|span| &rendered[span]).collect();
-        let mut slow = rendered;
-        while let Some(&(start, end, _)) = naive_special(&named, &all, &slow).first() {
-            slow.replace_range(start..end, "");
-        }
-        prop_assert_eq!(left, slow);
         Ok(())
     });
 }

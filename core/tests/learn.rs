@@ -1,4 +1,4 @@
-//! Learning, against a counter that starts anew after every merge.
+//! Tests learning against a plain learner that counts all pairs anew after every merge.
 
 mod support;
 
@@ -34,7 +34,7 @@ fn pieces(base: &Ranks, word: &str) -> Pieces {
     ends.map(|end| word.as_bytes()[std::mem::replace(&mut start, end)..end].to_vec()).collect()
 }
 
-/// The same by counting all pairs anew each time.
+/// Learns merges by counting all pairs anew each time.
 fn naive(base: &Ranks, words: &[(&str, i64)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut open: Vec<(Pieces, i64)> =
         words.iter().map(|&(word, frequency)| (pieces(base, word), frequency)).collect();
@@ -100,7 +100,7 @@ proptest! {
         words in prop::collection::vec(("[a猫é🦄]{1,6}", 1i64..6), 1..8),
         base in prop::collection::vec("[猫🦄]", 0..2),
     ) {
-        // A part of a character, or a part and its neighbour.
+        // A part of a character, or a part and its neighbor.
         let parts = |token: &String| {
             [token.as_bytes()[..2].to_vec(), [b"a", &token.as_bytes()[..1]].concat()]
         };

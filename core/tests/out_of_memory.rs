@@ -1,13 +1,16 @@
-//! Every call whose memory grows with its input, with an allocator that fails.
+//! Tests every call whose memory grows with its input, with an allocator that fails.
 //!
 //! A call runs in a process of its own, in which the n-th large allocation and all after it fail,
 //! for n = 1, 2, 3 and so on until the call ends without having failed. Each time it must give
 //! [`Error::OutOfMemory`] or get along; a process that is aborted names the call and the n.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/failing.rs"]
+mod failing;
+#[path = "support/patterns.rs"]
+mod patterns;
+
 use std::ops::ControlFlow;
 use std::process::Command;
-use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -17,62 +20,15 @@ use base64::prelude::BASE64_STANDARD as STANDARD;
 use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::offsets::lossy_characters;
 use bpe_core::segments::Prompt;
-use bpe_core::special_tokens::{Names, Selection};
+use bpe_core::special_tokens::Selection;
 use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
 use bpe_core::{
-    Encoding, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
-    rank_file, strip,
+    Encoding, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary, rank_file,
 };
-
-/// Allocations of fewer bytes never fail: no input makes them large.
-const LARGE: usize = 128 * 1024;
-
-/// How many more large allocations succeed. The largest number stands for all.
-static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
-
-struct Failing;
-
-impl Failing {
-    fn fails(size: usize) -> bool {
-        let less = |left: usize| match left {
-            usize::MAX => None,
-            left => Some(left.saturating_sub(1)),
-        };
-        size >= LARGE && LEFT.fetch_update(SeqCst, SeqCst, less) == Ok(0)
-    }
-}
-
-// SAFETY: passes on what the system's allocator gives, or a null pointer, which says that there is
-// no memory.
-unsafe impl GlobalAlloc for Failing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if Self::fails(layout.size()) {
-            return ptr::null_mut();
-        }
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises; all memory is the system allocator's.
-        unsafe { System.dealloc(memory, layout) };
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if Self::fails(size) {
-            return ptr::null_mut();
-        }
-        // SAFETY: as the caller promises; all memory is the system allocator's.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Failing = Failing;
-
-const PATTERN: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
+use failing::LEFT;
+use patterns::PATTERNS;
 
 struct Inputs {
     encoding: Encoding,
@@ -167,26 +123,12 @@ const CALLS: &[(&str, Call)] = &[
     ("vocabulary", |with| Vocabulary::from_ranks(rank_file::parse(&with.ranks)?).map(drop)),
     ("train", |with| train(with, Ties::LowestIds)),
     ("train by place", |with| train(with, Ties::First)),
-    ("strip", |with| {
-        strip::without_names(with.encoding.special_tokens().all(), &with.text).map(drop)
-    }),
-    ("strip texts", |with| {
-        let names = with.encoding.special_tokens().all();
-        let texts = [&with.text[..], "<|a", "|>", &with.text];
-        strip::strip(names, with.encoding.normalization(), &texts).map(drop)
-    }),
-    // Taken out, the name is made again by normalization, more often than all of a text is searched.
-    ("strip nested", |with| {
-        let names = Names::new(["<\u{e9}>".to_owned()])?;
-        let nested = "<e".repeat(10_000) + "<\u{e9}>" + &"\u{301}>".repeat(10_000);
-        strip::strip(&names, with.encoding.normalization(), &[&nested, &nested]).map(drop)
-    }),
 ];
 
 const KINDS: [(&str, &str, Normalization); 3] = [
-    ("family", PATTERN, Normalization::None),
+    ("family", PATTERNS[1], Normalization::None),
     ("regex", r"\w+|\W", Normalization::None),
-    ("nfc", PATTERN, Normalization::Nfc),
+    ("nfc", PATTERNS[1], Normalization::Nfc),
 ];
 
 const PLAN: &str = "OUT_OF_MEMORY";
@@ -211,7 +153,7 @@ fn try_one(plan: &str) {
 }
 
 #[test]
-fn memory_that_cannot_be_had_is_an_error() {
+fn failed_allocations_are_errors() {
     if let Ok(plan) = std::env::var(PLAN) {
         return try_one(&plan);
     }

@@ -1,4 +1,4 @@
-//! Lines of rank files: read as tiktoken reads them, or refused with their number.
+//! Tests lines of rank files: read as tiktoken reads them, or refused with their number.
 
 use bpe_core::vocabulary::{MAX_ID, MAX_TOKENS, RankList};
 use bpe_core::{Error, rank_file};

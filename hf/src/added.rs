@@ -1,41 +1,46 @@
-//! Added tokens: names that are looked for before anything else is done with a text.
+//! Added tokens: names that are searched for before any other step.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bpe_core::once::LockFreeOnce;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::names::Names;
+use crate::added_search::Names;
+use crate::error::{Error, Result, ask_for};
 use crate::normalize::Normalizer;
+use crate::split::is_word;
 
-/// A token beside those of the model.
+/// A token in addition to those of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedToken {
-    /// What is looked for.
+    /// The text that is searched for.
     pub content: String,
-    /// Whether it is found only where no other word character stands beside it.
+    /// Whether it matches only without a word character next to it.
     pub single_word: bool,
     /// Whether whitespace before it belongs to it.
     pub lstrip: bool,
     /// Whether whitespace after it belongs to it.
     pub rstrip: bool,
-    /// Whether its normalized form is looked for in the normalized text.
+    /// Whether its normalized form is searched for in the normalized text.
     pub normalized: bool,
-    /// Whether decoding can leave it out.
+    /// Whether decoding can skip it.
     pub special: bool,
 }
+
+/// The copies of an added token's content while it is added, and the other bytes of memory it
+/// takes.
+const COPIES: usize = 6;
+const TOKEN: usize = 512;
 
 /// The added tokens of a tokenizer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddedTokens {
     ids: HashMap<String, u32>,
     tokens: HashMap<u32, AddedToken>,
-    /// Names that ever were special; decoding goes by the name.
-    special: Vec<String>,
-    /// The normalized form of tokens, where it is another than their content.
+    /// Names that were ever special; decoding decides by name.
+    special: HashSet<String>,
+    /// The normalized forms of tokens, where they differ from the content.
     normal_forms: HashMap<u32, String>,
     raw: Searcher,
     normalized: Searcher,
@@ -43,12 +48,12 @@ pub(crate) struct AddedTokens {
     pub(crate) encode_special: bool,
 }
 
-/// Looks for the tokens of one kind.
+/// Searches for the raw or for the normalized tokens.
 #[derive(Debug, Clone, Default)]
 struct Searcher(Option<Arc<Names>>);
 
 impl Searcher {
-    /// `path` says where the file has the token with an id.
+    /// `path` returns the path in the file of the token with an id.
     fn new(mut tokens: Vec<(&str, u32)>, path: impl Fn(u32) -> String) -> Result<Self> {
         if tokens.is_empty() {
             return Ok(Self(None));
@@ -61,7 +66,7 @@ impl Searcher {
                 format!("a token that is empty once normalized, as that with the id {id},"),
             ));
         }
-        if let Some([a, b]) = tokens.array_windows().find(|[a, b]| a.0 == b.0) {
+        if let Some([a, b]) = tokens.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(Error::unsupported(
                 path(b.1),
                 format!(
@@ -80,18 +85,18 @@ impl AddedTokens {
         self.ids.get(content).copied()
     }
 
-    /// What the token with this id is in the tokens of a text, and to the decoder.
+    /// The token with this id, as encodings and the decoder show it.
     pub(crate) fn text(&self, id: u32) -> Option<&str> {
         let token = self.tokens.get(&id)?;
         Some(self.normal_forms.get(&id).unwrap_or(&token.content))
     }
 
-    /// `(content, id)` of each.
+    /// Each token as `(content, id)`.
     pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, u32)> {
         self.ids.iter().map(|(content, &id)| (content.as_str(), id))
     }
 
-    /// Each with its id, by ascending id.
+    /// The tokens and their ids, by ascending id.
     pub(crate) fn by_id(&self) -> Vec<(u32, &AddedToken)> {
         let mut tokens: Vec<_> = self.tokens.iter().map(|(&id, token)| (id, token)).collect();
         tokens.sort_unstable_by_key(|&(id, _)| id);
@@ -99,21 +104,23 @@ impl AddedTokens {
     }
 
     pub(crate) fn is_special(&self, text: &str) -> bool {
-        self.special.binary_search_by(|name| name.as_str().cmp(text)).is_ok()
+        self.special.contains(text)
     }
 
-    /// Adds tokens. One that the model has keeps its id, others get the next free ones. Returns how
-    /// many are new, or other than before.
+    /// Adds tokens. Tokens of the model keep their ids, others get the next free ones. Returns how
+    /// many are new or changed.
     pub(crate) fn add(
         &mut self,
-        tokens: impl IntoIterator<Item = AddedToken>,
+        tokens: Vec<AddedToken>,
         model_size: u32,
         model_id: impl Fn(&str) -> Option<u32>,
         normalizer: Option<&Normalizer>,
     ) -> Result<usize> {
-        let mut next_id = match self.tokens.keys().max() {
-            Some(&max) if max >= model_size || model_size == 0 => max.saturating_add(1),
-            _ => model_size,
+        let length: usize = tokens.iter().map(|token| token.content.len()).sum();
+        ask_for(length.saturating_mul(COPIES) + tokens.len().saturating_mul(TOKEN))?;
+        let mut free = match self.tokens.keys().max() {
+            Some(&max) if max >= model_size || model_size == 0 => FreeIds::after(max),
+            _ => FreeIds(Some(model_size)),
         };
         let mut added = 0;
         for token in tokens {
@@ -124,16 +131,14 @@ impl AddedTokens {
             if known.is_some_and(|id| self.tokens.get(&id) == Some(&token)) {
                 continue;
             }
-            let id = known.or_else(|| model_id(&token.content)).unwrap_or_else(|| {
-                next_id += 1;
-                next_id - 1
-            });
+            let id = match known.or_else(|| model_id(&token.content)) {
+                Some(id) => id,
+                None => free.take(&token.content)?,
+            };
             self.normalize(id, &token, normalizer)?;
             self.ids.insert(token.content.clone(), id);
-            if token.special
-                && let Err(place) = self.special.binary_search(&token.content)
-            {
-                self.special.insert(place, token.content.clone());
+            if token.special {
+                self.special.insert(token.content.clone());
             }
             self.tokens.insert(id, token);
             added += 1;
@@ -142,7 +147,13 @@ impl AddedTokens {
         Ok(added)
     }
 
-    /// Looks for normalized tokens as another normalizer makes them.
+    /// Adds a token with this id, without searching for it.
+    pub(crate) fn insert(&mut self, id: u32, token: AddedToken) {
+        self.ids.insert(token.content.clone(), id);
+        self.tokens.insert(id, token);
+    }
+
+    /// Updates the normalized forms for another normalizer.
     pub(crate) fn set_normalizer(&mut self, normalizer: Option<&Normalizer>) -> Result<()> {
         self.normal_forms.clear();
         for (id, token) in self.tokens.clone() {
@@ -177,7 +188,7 @@ impl AddedTokens {
                 })
                 .collect()
         };
-        // Files list them by id.
+        // Files list the tokens by id.
         let path = |id: u32| {
             let place = self.tokens.keys().filter(|&&other| other < id).count();
             format!("added_tokens[{place}]")
@@ -188,7 +199,7 @@ impl AddedTokens {
         Ok(())
     }
 
-    /// Calls `found` with the stretches of a text as it was given.
+    /// Calls `found` with the stretches of a text before normalization.
     pub(crate) fn each_raw(
         &self,
         text: &str,
@@ -206,7 +217,7 @@ impl AddedTokens {
         self.each(&self.normalized, text, found)
     }
 
-    /// A stretch of a text is an added token, or what stands between two.
+    /// Calls `stretch` with each added token in a text, and with the text between them.
     fn each(
         &self,
         searcher: &Searcher,
@@ -214,60 +225,161 @@ impl AddedTokens {
         mut stretch: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
     ) -> Result<()> {
         let mut done = 0;
-        // Where the whitespace ends that was last found to belong to a token.
-        let mut spaces = 0..0;
-        if let Some(names) = &searcher.0 {
-            names.each(text, |id, found| {
-                let Some(token) = self.tokens.get(&id) else { return Ok(()) };
-                if !self.counts(token, text, &found) {
-                    return Ok(());
-                }
-                let Range { mut start, mut end } = found;
-                if token.lstrip {
-                    let free = text.get(done..start).unwrap_or("");
-                    start = done + free.trim_end().len();
-                }
-                if token.rstrip {
-                    if !spaces.contains(&end) {
-                        spaces = end..text.len() - text[end..].trim_start().len();
-                    }
-                    end = end.max(spaces.end);
-                }
-                // An empty one is whitespace that belongs to the token before.
-                if start >= end {
-                    return Ok(());
-                }
-                if done < start {
-                    stretch(done..start, None)?;
-                }
-                done = end;
-                stretch(start..end, Some(id))
-            })?;
-        }
+        let permits = |token: &AddedToken| self.permits(token);
+        self.find(searcher, text, 0..text.len(), &mut Found::default(), permits, |range, id| {
+            if done < range.start {
+                stretch(done..range.start, None)?;
+            }
+            done = range.end;
+            stretch(range, Some(id))
+        })?;
         if done != text.len() {
             stretch(done..text.len(), None)?;
         }
         Ok(())
     }
 
-    /// Whether a token that was found in a text counts there.
-    fn counts(&self, token: &AddedToken, text: &str, found: &Range<usize>) -> bool {
-        if self.encode_special && self.is_special(&token.content) {
-            return false;
-        }
-        !(token.single_word && touches_word(&text[..found.start], &text[found.end..]))
+    /// Calls `found` with the tokens in `part` of a text before normalization, if `permits` accepts
+    /// them. Whitespace that belongs to a token may lie outside the part.
+    pub(crate) fn find_raw(
+        &self,
+        text: &str,
+        part: Range<usize>,
+        state: &mut Found,
+        permits: impl Fn(&AddedToken) -> bool,
+        found: impl FnMut(Range<usize>, u32) -> Result<()>,
+    ) -> Result<()> {
+        self.find(&self.raw, text, part, state, permits, found)
+    }
+
+    /// [`AddedTokens::find_raw`] for a normalized text.
+    pub(crate) fn find_normalized(
+        &self,
+        text: &str,
+        part: Range<usize>,
+        state: &mut Found,
+        permits: impl Fn(&AddedToken) -> bool,
+        found: impl FnMut(Range<usize>, u32) -> Result<()>,
+    ) -> Result<()> {
+        self.find(&self.normalized, text, part, state, permits, found)
+    }
+
+    fn find(
+        &self,
+        searcher: &Searcher,
+        text: &str,
+        part: Range<usize>,
+        state: &mut Found,
+        permits: impl Fn(&AddedToken) -> bool,
+        mut found: impl FnMut(Range<usize>, u32) -> Result<()>,
+    ) -> Result<()> {
+        let Some(names) = &searcher.0 else { return Ok(()) };
+        names.each(&text[part.clone()], |id, name| {
+            let (start, end) = (name.start, name.end);
+            let Some(token) = self.tokens.get(&id) else { return Ok(end) };
+            let name = part.start + start..part.start + end;
+            let is_inside =
+                token.single_word && touches_word(&text[..name.start], &text[name.end..]);
+            if is_inside {
+                return Ok(end);
+            }
+            if !permits(token) {
+                // As in `tokenizers`, a token that counts as text hides all of its name. One that a
+                // segment does not allow hides the first byte, as in encodings.
+                return Ok(if self.permits(token) { start + 1 } else { end });
+            }
+            let range = state.with_space(token, text, name);
+            // If empty, the name is whitespace that belongs to the token before.
+            if !range.is_empty() {
+                found(range, id)?;
+            }
+            Ok(end)
+        })
+    }
+
+    /// Whether tokens are searched for in normalized text.
+    pub(crate) fn has_normalized(&self) -> bool {
+        self.normalized.0.is_some()
+    }
+
+    /// The token with this id.
+    pub(crate) fn token(&self, id: u32) -> Option<&AddedToken> {
+        self.tokens.get(&id)
+    }
+
+    /// False for special tokens if they count as ordinary text.
+    pub(crate) fn permits(&self, token: &AddedToken) -> bool {
+        !(self.encode_special && self.is_special(&token.content))
     }
 }
 
-/// Whether a word character stands at the border.
-fn touches_word(before: &str, after: &str) -> bool {
-    static WORD: LockFreeOnce<regex::Regex> = LockFreeOnce::new();
-    let word = WORD.get_or_init(|| regex::Regex::new(r"^\w").expect("the pattern is well-formed"));
-    let last = before.char_indices().next_back().map_or(0, |(at, _)| at);
-    word.is_match(&before[last..]) || word.is_match(after)
+/// The ids that are free: the next one and those after it. `None` if all are taken.
+pub(crate) struct FreeIds(Option<u32>);
+
+impl FreeIds {
+    pub(crate) fn after(largest: u32) -> Self {
+        Self(largest.checked_add(1))
+    }
+
+    /// Takes the next id for the token with this name.
+    pub(crate) fn take(&mut self, name: &str) -> Result<u32> {
+        let id = self.0.ok_or_else(|| {
+            Error::Invalid(format!(
+                "no id is free for {name:?}: the largest, {}, is taken",
+                u32::MAX
+            ))
+        })?;
+        self.0 = id.checked_add(1);
+        Ok(id)
+    }
 }
 
-/// Added tokens with the ids that a file gives them.
+/// The progress of a search for added tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The end of the last token.
+    done: usize,
+    /// The whitespace after the last token with `rstrip`.
+    spaces: Range<usize>,
+}
+
+impl Found {
+    /// Continues at byte `position`.
+    pub(crate) fn skip_to(&mut self, position: usize) {
+        self.done = self.done.max(position);
+    }
+
+    /// The range of a token, with the whitespace that belongs to it.
+    pub(crate) fn with_space(
+        &mut self,
+        token: &AddedToken,
+        text: &str,
+        name: Range<usize>,
+    ) -> Range<usize> {
+        let Range { mut start, mut end } = name;
+        if token.lstrip {
+            let free = text.get(self.done..start).unwrap_or("");
+            start = self.done + free.trim_end().len();
+        }
+        if token.rstrip {
+            if !self.spaces.contains(&end) {
+                self.spaces = end..text.len() - text[end..].trim_start().len();
+            }
+            end = end.max(self.spaces.end);
+        }
+        if start < end {
+            self.done = end;
+        }
+        start..end
+    }
+}
+
+/// Whether `before` ends, or `after` begins, with a word character.
+fn touches_word(before: &str, after: &str) -> bool {
+    before.chars().next_back().is_some_and(is_word) || after.chars().next().is_some_and(is_word)
+}
+
+/// An added token and its id in the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct AddedTokenWithId {
     pub(crate) id: u32,

@@ -1,15 +1,15 @@
-//! Tokens and merges of a file as a vocabulary of the core.
+//! Builds a vocabulary of the core from the tokens and merges of a file.
 //!
-//! A file lists which pairs of tokens merge, and their priority is their place in the list. The
-//! core knows no list: there, two parts merge when their bytes are a token, and the priority is
-//! the token's. The two say the same when the list holds, for every token that merging makes, the
-//! pair that its own bytes merge from last, and the tokens' order is that of those pairs; other
-//! pairs of the list then never meet (see `bpe_core::vocabulary`, whose pairs are these).
+//! A file lists the pairs of tokens that merge; the priority of a pair is its place in the list.
+//! The core has no such list: two parts merge if together they are a token, with the priority of
+//! that token. Both give the same ids if the list contains, for every token that merging makes,
+//! the pair that its own bytes merge from last, and the tokens are in the order of those pairs.
+//! Other pairs of the list then never meet (see `bpe_core::vocabulary`).
 //!
-//! Nearly all files have their tokens in that order. Their merges, as places where each token is cut
-//! in two, are handed to the core, which verifies them ([`by_cuts`]). Of other files the core finds
-//! the pairs by itself, which are then looked up in the list; where one is missing, the list itself
-//! is used ([`General`]).
+//! Nearly all files have their tokens in that order. Their merges are passed to the core as the
+//! places that split each token in two, and the core verifies them ([`by_cuts`]). For other files,
+//! the core finds the pairs itself, and they are looked up in the list; if one is missing, merging
+//! uses the list ([`General`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,30 +18,47 @@ use bpe_core::Vocabulary;
 use bpe_core::audit::merge_alone;
 use bpe_core::vocabulary::RankList;
 
-use crate::bytes::{bytes_of, text_of};
+use crate::bytes::{Spelling, bytes_of, is_in_utf8, text_of};
 use crate::error::{Error, Result};
-use crate::listed::{FastMap, Listed, Pair};
-use crate::lists::{MergeList, TokenList};
+use crate::merge_list::{FastMap, Listed, Pair, Unknown};
+use crate::token_lists::{MergeList, TokenList, not_two_tokens};
 
-/// What the lists of a file amount to.
+/// The fields of a file's model, except the two lists.
+#[derive(Debug, Default)]
+pub(crate) struct Header {
+    pub(crate) ignore_merges: bool,
+    /// Replaces bytes that are not tokens.
+    pub(crate) unk_token: Option<String>,
+    pub(crate) dropout: Option<f32>,
+    pub(crate) continuing_subword_prefix: Option<String>,
+    pub(crate) end_of_word_suffix: Option<String>,
+    pub(crate) fuse_unk: bool,
+    /// Whether a character that is not a token becomes a token for each of its bytes.
+    pub(crate) byte_fallback: bool,
+}
+
+/// A vocabulary built from the lists of a file.
 pub(crate) struct Built {
     pub(crate) vocabulary: Vocabulary,
     pub(crate) ids: Option<Ids>,
     pub(crate) others: Others,
-    /// How many tokens the file has.
+    /// The number of tokens of the file.
     pub(crate) size: usize,
+    /// The list of merges, if the core cannot encode every piece.
     pub(crate) listed: Option<Listed>,
+    /// Whether the core merges like the list, for all pieces whose bytes are tokens.
+    pub(crate) is_core: bool,
     pub(crate) merges: Merges,
 }
 
-/// Ids of the core that are not those of the file.
+/// The mapping between ids of the core and ids of the file.
 #[derive(Debug)]
 pub(crate) struct Ids {
     pub(crate) id_of: Vec<u32>,
     pub(crate) core_of: HashMap<u32, u32>,
 }
 
-/// Tokens that merging never makes: they stand for no bytes, or are out of its reach.
+/// Tokens that merging never makes: they represent no bytes, or no merges lead to them.
 #[derive(Debug, Default)]
 pub(crate) struct Others {
     pub(crate) by_text: HashMap<String, u32>,
@@ -58,34 +75,43 @@ impl Others {
 /// The list of merges, for writing.
 #[derive(Debug)]
 pub(crate) enum Merges {
-    /// By token of the core: its rank, and how many bytes the first part has.
+    /// The rank of a token of the core, and the length of its first part in bytes.
     Cuts(Vec<(u32, u32)>),
-    /// By ids.
+    /// Pairs of ids.
     Pairs(Vec<Pair>),
 }
 
-pub(crate) fn build(tokens: TokenList, merges: MergeList, ignore_merges: bool) -> Result<Built> {
-    match by_cuts(&tokens, &merges, ignore_merges)? {
+pub(crate) fn build(tokens: TokenList, merges: MergeList, header: &Header) -> Result<Built> {
+    match by_cuts(&tokens, &merges, header.ignore_merges)? {
         Some(built) => Ok(built),
-        None => in_general(&tokens, &merges, ignore_merges),
+        None => in_general(&tokens, &merges, header, Spelling::Represented, 0),
     }
 }
 
-/// The byte values that UTF-8 never has.
-fn is_in_utf8(byte: u8) -> bool {
-    !matches!(byte, 0xc0 | 0xc1 | 0xf5..)
+/// [`build`] for a vocabulary over characters, whose lists are in bytes. The first `assembling`
+/// merges and the first `hidden` tokens are not those of the file.
+pub(crate) fn build_in_bytes(
+    tokens: &TokenList,
+    merges: &MergeList,
+    header: &Header,
+    assembling: usize,
+    hidden: usize,
+) -> Result<Built> {
+    let mut built = in_general(tokens, merges, header, Spelling::Plain, assembling)?;
+    built.size -= hidden;
+    Ok(built)
 }
 
-/// None where the order of the merges is not that of the ids of what they make, where the core does
-/// not find what they say right, and for everything out of the ordinary.
+/// The fast path: merges in the order of ids, which the core can verify. `None` falls back to
+/// [`in_general`].
 fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Result<Option<Built>> {
     if !merges.others.is_empty() || merges.malformed.is_some() {
         return Ok(None);
     }
     let Some(sorted) = sorted(tokens) else { return Ok(None) };
     let Some(mut cuts) = cuts(&sorted, merges) else { return Ok(None) };
-    // Whole pieces are looked up among all tokens of the core. If merges are not ignored, it must
-    // not have those that no merge makes.
+    // The core looks up whole pieces among all its tokens. Unless merges are ignored, it must not
+    // have tokens that no merge makes.
     let mut kept = RankList::with_capacity(sorted.len(), sorted.byte_len())?;
     let mut others = Others::default();
     let mut bytes = [false; 256];
@@ -118,12 +144,13 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
         others,
         size: sorted.len() + tokens.others.len(),
         listed: None,
+        is_core: true,
         merges: Merges::Cuts(cuts),
     }))
 }
 
-/// The tokens that stand for bytes by ascending id; none where an id comes twice among all tokens,
-/// or one of the others.
+/// The tokens that represent bytes, by ascending id. `None` if any id, or any of the other tokens,
+/// occurs twice.
 fn sorted(tokens: &TokenList) -> Option<Cow<'_, RankList>> {
     let list = &tokens.bytes;
     let sorted = if list.ids().is_sorted_by(|a, b| a < b) {
@@ -142,11 +169,11 @@ fn sorted(tokens: &TokenList) -> Option<Cow<'_, RankList>> {
     are_distinct.then_some(sorted)
 }
 
-/// For each merge the place of the token that it makes, and how many bytes the first part has. None
-/// where the places do not ascend, or a pair comes twice.
+/// For each merge, the place of the token that it makes, and the length of its first part in bytes.
+/// `None` if the places do not ascend or a pair occurs twice.
 fn cuts(tokens: &RankList, merges: &MergeList) -> Option<Vec<(u32, u32)>> {
     let mut cuts: Vec<(u32, u32)> = Vec::with_capacity(merges.len());
-    // Where those of the current token begin.
+    // The first cut of the current token.
     let mut first = 0;
     let mut place = 0;
     for [left, right] in merges.iter() {
@@ -174,35 +201,59 @@ fn cuts(tokens: &RankList, merges: &MergeList) -> Option<Vec<(u32, u32)>> {
     Some(cuts)
 }
 
-/// Any lists.
-fn in_general(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Result<Built> {
-    // Of a token that comes twice the last id counts.
+/// The slow path: takes any lists.
+///
+/// The first `assembling` merges are not those of the file.
+fn in_general(
+    tokens: &TokenList,
+    merges: &MergeList,
+    header: &Header,
+    spelling: Spelling,
+    assembling: usize,
+) -> Result<Built> {
+    // If a token occurs twice, the last id counts.
     let mut by_bytes: FastMap<&[u8], u32> = FastMap::default();
     by_bytes.reserve(tokens.bytes.len());
     by_bytes.extend(tokens.bytes.iter());
     let by_text: HashMap<&str, u32> =
         tokens.others.iter().map(|(text, id)| (text.as_str(), *id)).collect();
-    let pairs = pairs(&by_bytes, &by_text, merges)?;
-    check_ids(&by_bytes, &by_text)?;
+    let mut pairs = pairs(&by_bytes, &by_text, merges)?;
+    check_ids(&by_bytes, &by_text, spelling)?;
 
     let bytes_of_id: FastMap<u32, &[u8]> =
         by_bytes.iter().map(|(&bytes, &id)| (id, bytes)).collect();
-    let general = General { by_bytes, tokens: bytes_of_id, merges: &pairs, ignore: ignore_merges };
-    let (vocabulary, ids, listed) = general.build()?;
+    let unknown = match &header.unk_token {
+        None => Unknown::Dropped,
+        Some(token) => {
+            let id = match bytes_of(token) {
+                Some(bytes) if !bytes.is_empty() => by_bytes.get(&bytes[..]),
+                _ => by_text.get(token.as_str()),
+            };
+            let fused = header.fuse_unk;
+            let known = id.map(|&id| Unknown::Token { id, fused });
+            known.unwrap_or_else(|| Unknown::Fails(token.clone()))
+        }
+    };
+    // Over characters, pieces are parts of those that are looked up.
+    let ignore = header.ignore_merges && spelling == Spelling::Represented;
+    let general =
+        General { by_bytes, tokens: bytes_of_id, merges: &pairs, ignore, spelling, assembling };
+    let Parts { vocabulary, ids, listed, is_core } = general.build(unknown)?;
     let mut others = Others::default();
     by_text.iter().for_each(|(&text, &id)| others.insert(text.to_owned(), id));
-    // What merging must not see is looked up like the others.
+    // Tokens that merging must not use are looked up like the others.
     for (&id, bytes) in &general.tokens {
         let core = ids.as_ref().map_or(Some(id), |ids: &Ids| ids.core_of.get(&id).copied());
         if core.and_then(|core| vocabulary.rank_of_id(core)).is_none() {
-            others.insert(text_of(bytes), id);
+            others.insert(spelling.text_of(bytes), id);
         }
     }
     let size = general.tokens.len() + by_text.len();
-    Ok(Built { vocabulary, ids, others, size, listed, merges: Merges::Pairs(pairs) })
+    pairs.drain(..assembling);
+    Ok(Built { vocabulary, ids, others, size, listed, is_core, merges: Merges::Pairs(pairs) })
 }
 
-/// The pairs by ids.
+/// Looks up the ids of the pairs.
 fn pairs(
     by_bytes: &FastMap<&[u8], u32>,
     by_text: &HashMap<&str, u32>,
@@ -237,55 +288,66 @@ fn pairs(
     }
 }
 
-fn not_two_tokens(place: usize, line: &str) -> Error {
-    Error::Invalid(format!(
-        "model.merges[{place}]: {line:?} is not two tokens with a space between them"
-    ))
-}
-
 /// Refuses two tokens with one id.
-fn check_ids(by_bytes: &FastMap<&[u8], u32>, by_text: &HashMap<&str, u32>) -> Result<()> {
-    let of_bytes = by_bytes.iter().map(|(&bytes, &id)| (id, Cow::Owned(text_of(bytes))));
+fn check_ids(
+    by_bytes: &FastMap<&[u8], u32>,
+    by_text: &HashMap<&str, u32>,
+    spelling: Spelling,
+) -> Result<()> {
+    let of_bytes = by_bytes.iter().map(|(&bytes, &id)| (id, Cow::Owned(spelling.text_of(bytes))));
     let of_texts = by_text.iter().map(|(&text, &id)| (id, Cow::Borrowed(text)));
     let mut all: Vec<(u32, Cow<'_, str>)> = of_bytes.chain(of_texts).collect();
     all.sort_unstable();
-    match all.array_windows().find(|[a, b]| a.0 == b.0) {
+    match all.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some([a, b]) => Err(Error::unsupported(
             "model.vocab",
             format!("one id, {}, for two tokens, {:?} and {:?},", a.0, a.1, b.1),
         )),
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 
-/// Lists of which nothing is taken for granted.
+/// Lists without any assumption about their order.
 struct General<'a> {
     by_bytes: FastMap<&'a [u8], u32>,
     tokens: FastMap<u32, &'a [u8]>,
     merges: &'a [Pair],
     ignore: bool,
+    spelling: Spelling,
+    assembling: usize,
 }
 
-type Parts = (Vocabulary, Option<Ids>, Option<Listed>);
+/// The fields of [`Built`] that depend on how the lists can be merged.
+struct Parts {
+    vocabulary: Vocabulary,
+    ids: Option<Ids>,
+    listed: Option<Listed>,
+    is_core: bool,
+}
 
 impl General<'_> {
-    fn build(&self) -> Result<Parts> {
+    fn build(&self, unknown: Unknown) -> Result<Parts> {
         let bytes: Vec<Option<u32>> =
             (0..=255).map(|byte| self.by_bytes.get(&[byte][..]).copied()).collect();
-        if let Some(byte) = (0..=255u8).find(|&b| is_in_utf8(b) && bytes[usize::from(b)].is_none())
-        {
-            return Err(Error::unsupported(
-                "model.vocab",
-                format!("a vocabulary without a token for the byte 0x{byte:02x}"),
-            ));
-        }
+        let has_all =
+            (0..=255u8).all(|byte| !is_in_utf8(byte) || bytes[usize::from(byte)].is_some());
         let mut pairs: FastMap<Pair, (u32, u32)> = FastMap::default();
         pairs.reserve(self.merges.len());
         let mut products = Vec::with_capacity(self.merges.len());
         let mut buffer = Vec::new();
         for (place, &(left, right)) in (0..).zip(self.merges) {
             let (Some(a), Some(b)) = (self.tokens.get(&left), self.tokens.get(&right)) else {
-                // Merging starts from bytes, and never makes a part that stands for none.
+                // Merging starts from bytes and never makes a part that represents none, ...
+                if let Unknown::Token { id, .. } = unknown
+                    && !has_all
+                    && (left == id || right == id)
+                {
+                    // ... except this one.
+                    return Err(Error::unsupported(
+                        format!("model.merges[{place}]"),
+                        "a merge of the token for unknown bytes",
+                    ));
+                }
                 continue;
             };
             buffer.clear();
@@ -293,22 +355,27 @@ impl General<'_> {
             buffer.extend_from_slice(b);
             let Some(&product) = self.by_bytes.get(&buffer[..]) else {
                 return Err(Error::Invalid(format!(
-                    "model.merges[{place}] makes {:?}, which is no token of the vocabulary",
-                    text_of(&buffer)
+                    "model.merges[{}] makes {:?}, which is not a token of the vocabulary",
+                    place as usize - self.assembling,
+                    self.spelling.text_of(&buffer)
                 )));
             };
             pairs.insert((left, right), (place, product));
             products.push(product);
         }
         if let Some((vocabulary, ids)) = self.as_ranks(&bytes, &products, &pairs)? {
-            return Ok((vocabulary, ids, None));
+            let listed = (!has_all).then_some(Listed { bytes, unknown, pairs });
+            return Ok(Parts { vocabulary, ids, listed, is_core: true });
         }
         let all = self.tokens.iter().map(|(&id, bytes)| (bytes.to_vec(), id)).collect();
-        let bytes = bytes.iter().map(|id| id.unwrap_or(u32::MAX)).collect();
-        Ok((Vocabulary::build(all)?, None, Some(Listed { bytes, pairs })))
+        let vocabulary = Vocabulary::build(all)?;
+        let listed = Some(Listed { bytes, unknown, pairs });
+        Ok(Parts { vocabulary, ids: None, listed, is_core: false })
     }
 
-    /// The vocabulary whose ranks say what the list says; none where there is none.
+    /// A vocabulary whose ranks give the same ids as the list; `None` if no ranks do.
+    ///
+    /// It encodes pieces whose bytes are tokens, and has no tokens with other bytes.
     fn as_ranks(
         &self,
         bytes: &[Option<u32>],
@@ -316,13 +383,16 @@ impl General<'_> {
         pairs: &FastMap<Pair, (u32, u32)>,
     ) -> Result<Option<(Vocabulary, Option<Ids>)>> {
         let mut order: Vec<u32> = bytes.iter().copied().flatten().collect();
+        let has_bytes =
+            |id: &u32| self.tokens[id].iter().all(|&byte| bytes[usize::from(byte)].is_some());
         let mut placed: FastMap<u32, ()> = order.iter().map(|&id| (id, ())).collect();
         let first_byte_tokens = order.len();
-        order.extend(products.iter().filter(|&&id| placed.insert(id, ()).is_none()));
+        let products = products.iter().filter(|id| has_bytes(id));
+        order.extend(products.filter(|&&id| placed.insert(id, ()).is_none()));
         if self.ignore {
             // Whole pieces are looked up among all tokens.
-            let mut rest: Vec<u32> =
-                self.tokens.keys().copied().filter(|id| !placed.contains_key(id)).collect();
+            let rest = self.tokens.keys().copied().filter(|id| !placed.contains_key(id));
+            let mut rest: Vec<u32> = rest.filter(has_bytes).collect();
             rest.sort_unstable();
             order.extend(rest);
         }
@@ -351,7 +421,7 @@ impl General<'_> {
         }
         let id_of_core: FastMap<u32, u32> =
             (0..).zip(&order).map(|(place, &id)| (core_id(place, id), id)).collect();
-        if !self.says_the_same(&vocabulary, &id_of_core, pairs, &dropped) {
+        if !self.gives_same_ids(&vocabulary, &id_of_core, pairs, &dropped) {
             return Ok(None);
         }
         let ids = (!by_id).then(|| Ids {
@@ -361,9 +431,9 @@ impl General<'_> {
         Ok(Some((vocabulary, ids)))
     }
 
-    /// Whether the pairs of the vocabulary are in the list, in the same order, and no other pair of
-    /// the list can ever meet.
-    fn says_the_same(
+    /// True if the list has the pairs of the vocabulary, in the same order, and its other pairs can
+    /// never meet.
+    fn gives_same_ids(
         &self,
         vocabulary: &Vocabulary,
         id_of_core: &FastMap<u32, u32>,
@@ -395,7 +465,7 @@ impl General<'_> {
             }
         }
         dropped.iter().all(|lost| {
-            // The last step of what the list would make of it must not be one of the list.
+            // The last merge of this token's own bytes must not be in the list.
             let parts = merge_alone(vocabulary, self.tokens[lost]).unwrap_or_default();
             let is_listed =
                 |left, right| pairs.contains_key(&(id_of_core[left], id_of_core[right]));

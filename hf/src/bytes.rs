@@ -1,7 +1,11 @@
-//! The characters that stand for bytes in byte-level vocabularies: GPT-2's table.
+//! The characters that represent bytes in byte-level vocabularies: GPT-2's table.
 //!
-//! A byte that is a printable Latin-1 character other than the space stands for itself; the
-//! others, in order, are the characters from U+0100 on.
+//! A printable Latin-1 character other than the space represents its own byte. The other bytes, in
+//! order, are represented by the characters from U+0100 on.
+
+use bpe_core::memory::reserve;
+
+use crate::error::Result;
 
 /// The character of each byte.
 pub(crate) static CHAR_OF: [char; 256] = {
@@ -22,7 +26,7 @@ pub(crate) static CHAR_OF: [char; 256] = {
     table
 };
 
-/// Above the largest character of the table.
+/// One more than the largest character of the table.
 const END: usize = 0x144;
 const NONE: u16 = u16::MAX;
 
@@ -36,16 +40,16 @@ static BYTE_OF: [u16; END] = {
     table
 };
 
-/// Appends the bytes that `text` stands for. Appends nothing, and returns false, if a character
-/// stands for none.
-pub(crate) fn append_bytes(text: &str, bytes: &mut Vec<u8>) -> bool {
+/// Appends the bytes that `text` represents. Appends nothing and returns false if a character
+/// represents none.
+pub(crate) fn append_bytes(text: &str, bytes: &mut Vec<u8>) -> Result<bool> {
     let before = bytes.len();
     let mut rest = text.as_bytes();
-    bytes.reserve(rest.len());
+    reserve(bytes, rest.len())?;
     loop {
-        // Characters of the table have one byte or two.
+        // Characters of the table take one or two bytes.
         let (code_point, after) = match *rest {
-            [] => return true,
+            [] => return Ok(true),
             [byte @ ..0x80, ref after @ ..] => (usize::from(byte), after),
             [first @ ..0xe0, second, ref after @ ..] => {
                 (usize::from(first & 0x1f) << 6 | usize::from(second & 0x3f), after)
@@ -56,29 +60,71 @@ pub(crate) fn append_bytes(text: &str, bytes: &mut Vec<u8>) -> bool {
             Some(&byte) if byte != NONE => bytes.push(byte as u8),
             _ => {
                 bytes.truncate(before);
-                return false;
+                return Ok(false);
             }
         }
         rest = after;
     }
 }
 
-/// The bytes that `text` stands for; `None` if a character stands for none.
+/// The bytes that `text` represents; `None` if a character represents none.
 pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    append_bytes(text, &mut bytes).then_some(bytes)
+    try_bytes_of(text).ok().flatten()
 }
 
-/// Appends the characters that stand for `bytes`.
+/// [`bytes_of`] for texts of any length; fails without memory.
+pub(crate) fn try_bytes_of(text: &str) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    Ok(append_bytes(text, &mut bytes)?.then_some(bytes))
+}
+
+/// Appends the characters that represent `bytes`.
 pub(crate) fn append_text(bytes: &[u8], text: &mut String) {
     text.extend(bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)]));
 }
 
-/// The characters that stand for `bytes` in byte-level vocabularies.
+/// The length of [`text_of`] `bytes`.
+pub(crate) fn text_length(bytes: &[u8]) -> usize {
+    bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)].len_utf8()).sum()
+}
+
+/// The characters that represent `bytes` in byte-level vocabularies.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 4);
     append_text(bytes, &mut text);
     text
+}
+
+/// Whether a byte can occur in UTF-8.
+pub(crate) fn is_in_utf8(byte: u8) -> bool {
+    !matches!(byte, 0xc0 | 0xc1 | 0xf5..)
+}
+
+/// The way the tokens of a vocabulary spell bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// By the characters that represent them.
+    Represented,
+    /// As UTF-8.
+    Plain,
+}
+
+impl Spelling {
+    /// The text of a token.
+    pub(crate) fn text_of(self, bytes: &[u8]) -> String {
+        match self {
+            Self::Represented => text_of(bytes),
+            Self::Plain => String::from_utf8_lossy(bytes).into_owned(),
+        }
+    }
+
+    /// The bytes of a text; `None` if no token can be spelled so.
+    pub(crate) fn bytes_of(self, text: &str) -> Option<Vec<u8>> {
+        match self {
+            Self::Represented => bytes_of(text),
+            Self::Plain => Some(text.as_bytes().to_vec()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_character_stands_for_its_byte_or_none() {
+    fn characters_represent_their_byte_or_none() {
         for character in (0..=char::MAX as u32).filter_map(char::from_u32) {
             let expected = CHAR_OF.iter().position(|&other| other == character);
             let expected = expected.map(|byte| vec![b'x', byte as u8, b'y']);
@@ -95,7 +141,7 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).collect();
         assert_eq!(bytes_of(&text_of(&bytes)), Some(bytes));
         let mut kept = vec![1];
-        assert!(!append_bytes("a b", &mut kept));
+        assert_eq!(append_bytes("a b", &mut kept), Ok(false));
         assert_eq!(kept, [1]);
     }
 }

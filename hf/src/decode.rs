@@ -1,10 +1,11 @@
-//! Decoders: tokens to text.
+//! Decoders: turn tokens into text.
 
-use std::borrow::Cow;
+use bpe_core::memory::{append, push, push_text, reserve_text, with_capacity};
 
-use crate::bytes::bytes_of;
+use crate::bytes::append_bytes;
 use crate::error::{Error, Result};
 use crate::normalize::{compile, limit};
+use crate::offsets::{self, joined};
 use crate::regex::Regex;
 use crate::spec;
 
@@ -13,8 +14,15 @@ use crate::spec;
 pub(crate) enum Decoder {
     ByteLevel,
     Replace(Regex, String),
-    Strip { content: char, start: usize, stop: usize },
+    Strip {
+        content: char,
+        start: usize,
+        stop: usize,
+    },
     Fuse,
+    ByteFallback,
+    /// A replacement for spaces, and whether the first token loses it.
+    Metaspace(char, bool),
     Sequence(Vec<Decoder>),
 }
 
@@ -27,31 +35,53 @@ impl Decoder {
             }
             &spec::Decoder::Strip { content, start, stop } => Self::Strip { content, start, stop },
             spec::Decoder::Fuse => Self::Fuse,
+            spec::Decoder::ByteFallback => Self::ByteFallback,
+            spec::Decoder::Metaspace(metaspace) => Self::Metaspace(
+                metaspace.replacement,
+                metaspace.prepend_scheme != spec::PrependScheme::Never,
+            ),
             spec::Decoder::Sequence { decoders } => {
                 Self::Sequence(decoders.iter().map(Self::new).collect::<Result<_>>()?)
             }
         })
     }
 
-    /// The text of tokens.
+    /// Decodes tokens to text.
     pub(crate) fn decode(&self, tokens: Vec<String>) -> Result<String> {
         let limit = limit(tokens.iter().map(String::len).sum());
-        Ok(self.apply(tokens, limit)?.concat())
+        joined_with(&self.apply(tokens, limit)?, "")
     }
 
-    /// What is left of the tokens. Replacing may make up to `limit` bytes of them.
+    /// Applies the decoder to tokens. Fails if replacing makes more than `limit` bytes.
     fn apply(&self, tokens: Vec<String>, limit: usize) -> Result<Vec<String>> {
         Ok(match self {
             Self::ByteLevel => {
-                let bytes: Vec<_> = tokens.iter().map(|token| raw_bytes(token)).collect();
-                let bytes = bytes.concat();
-                vec![String::from_utf8_lossy(&bytes).into_owned()]
+                let mut bytes = Vec::new();
+                tokens.iter().try_for_each(|token| append_raw_bytes(token, &mut bytes))?;
+                vec![lossy_text(bytes)?]
             }
             Self::Replace(regex, content) => replace(&tokens, regex, content, limit)?,
             &Self::Strip { content, start, stop } => {
-                tokens.iter().map(|token| strip(token, content, start, stop).to_owned()).collect()
+                let mut stripped = with_capacity(tokens.len())?;
+                for token in &tokens {
+                    stripped.push(joined(strip(token, content, start, stop), "")?);
+                }
+                stripped
             }
-            Self::Fuse => vec![tokens.concat()],
+            Self::Fuse => vec![joined_with(&tokens, "")?],
+            Self::ByteFallback => join_bytes(tokens)?,
+            &Self::Metaspace(replacement, is_prepended) => {
+                let mut spaced = with_capacity(tokens.len())?;
+                for (index, token) in tokens.iter().enumerate() {
+                    let is_kept = |&c: &char| index > 0 || !is_prepended || c != replacement;
+                    let spaces = |c: char| if c == replacement { ' ' } else { c };
+                    let mut text = String::new();
+                    reserve_text(&mut text, token.len())?;
+                    text.extend(token.chars().filter(is_kept).map(spaces));
+                    spaced.push(text);
+                }
+                spaced
+            }
             Self::Sequence(parts) => {
                 let mut tokens = tokens;
                 for part in parts {
@@ -63,22 +93,90 @@ impl Decoder {
     }
 }
 
-/// The bytes that a token stands for, or its own if a character stands for none.
-pub(crate) fn raw_bytes(token: &str) -> Cow<'_, [u8]> {
-    match bytes_of(token) {
-        Some(bytes) => Cow::Owned(bytes),
-        None => Cow::Borrowed(token.as_bytes()),
+/// Replaces tokens for bytes, such as `<0xE2>`, by the text of the bytes next to each other, or by
+/// U+FFFD for each of them if they are not UTF-8.
+fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
+    let mut joined = with_capacity(tokens.len())?;
+    let mut bytes: Vec<u8> = with_capacity(tokens.len())?;
+    let flush = |bytes: &mut Vec<u8>, joined: &mut Vec<String>| -> Result<()> {
+        match std::str::from_utf8(bytes) {
+            Ok("") => {}
+            Ok(text) => push(joined, offsets::joined(text, "")?)?,
+            Err(_) => {
+                for _ in 0..bytes.len() {
+                    push(joined, "\u{fffd}".into())?;
+                }
+            }
+        }
+        bytes.clear();
+        Ok(())
+    };
+    for token in tokens {
+        match byte_of(&token) {
+            Some(byte) => bytes.push(byte),
+            None => {
+                flush(&mut bytes, &mut joined)?;
+                push(&mut joined, token)?;
+            }
+        }
     }
+    flush(&mut bytes, &mut joined)?;
+    Ok(joined)
 }
 
-/// The tokens with `content` in place of what the pattern matches.
+/// The byte that a token such as `<0xE2>` stands for.
+fn byte_of(token: &str) -> Option<u8> {
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
+    if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
+}
+
+/// Appends the bytes that a token represents, or its UTF-8 if a character represents none.
+pub(crate) fn append_raw_bytes(token: &str, bytes: &mut Vec<u8>) -> Result<()> {
+    if !append_bytes(token, bytes)? {
+        append(bytes, token.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Decodes UTF-8, with U+FFFD for invalid bytes.
+pub(crate) fn lossy_text(bytes: Vec<u8>) -> Result<String> {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error.into_bytes(),
+    };
+    let mut text = String::new();
+    reserve_text(&mut text, bytes.len())?;
+    for chunk in bytes.utf8_chunks() {
+        push_text(&mut text, chunk.valid())?;
+        if !chunk.invalid().is_empty() {
+            push_text(&mut text, "\u{fffd}")?;
+        }
+    }
+    Ok(text)
+}
+
+/// Joins tokens with `separator`.
+pub(crate) fn joined_with(tokens: &[String], separator: &str) -> Result<String> {
+    let length: usize = tokens.iter().map(|token| token.len() + separator.len()).sum();
+    let mut text = String::new();
+    reserve_text(&mut text, length)?;
+    for (index, token) in tokens.iter().enumerate() {
+        if index > 0 {
+            text.push_str(separator);
+        }
+        text.push_str(token);
+    }
+    Ok(text)
+}
+
+/// Replaces the matches of a pattern in each token by `content`.
 fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Result<Vec<String>> {
-    let mut replaced = Vec::with_capacity(tokens.len());
+    let mut replaced = with_capacity(tokens.len())?;
     let mut total = 0;
     for token in tokens {
         let mut stretches = Vec::new();
         if !token.is_empty() {
-            regex.each(token, |found| stretches.push(found))?;
+            regex.each(token, |found| Ok(push(&mut stretches, found)?))?;
         }
         total += stretches.len().saturating_mul(content.len()).saturating_add(token.len());
         if total > limit {
@@ -87,19 +185,12 @@ fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Res
                 format!("replacing that makes more than {limit} bytes of the tokens"),
             ));
         }
-        let (mut text, mut last) = (String::new(), 0);
-        for found in stretches {
-            text.push_str(&token[last..found.start]);
-            text.push_str(content);
-            last = found.end;
-        }
-        text.push_str(&token[last..]);
-        replaced.push(text);
+        replaced.push(offsets::replaced(token, &stretches, content)?);
     }
     Ok(replaced)
 }
 
-/// The token without up to `start` characters `content` at its start and `stop` at its end.
+/// Removes up to `start` characters `content` from the start of a token, and `stop` from its end.
 fn strip(token: &str, content: char, start: usize, stop: usize) -> &str {
     let mut token = token;
     for _ in 0..start.min(token.len()) {

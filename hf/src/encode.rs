@@ -1,66 +1,124 @@
-//! Inputs to encodings.
+//! Encodes inputs: chooses the walk over each text, then truncates and post-processes.
 
-use std::borrow::Cow;
+use bpe_core::memory::{collected, push, reserve};
 
-use bpe_core::memory::reserve;
-
+use crate::early::EarlyEnd;
 use crate::encoding::{Encoding, copied};
 use crate::error::Result;
 use crate::post;
+use crate::spec::TruncationStrategy;
 use crate::tokenizer::{Input, Sequence, Tokenizer};
 
-/// Texts of up to this many bytes are encoded without the ids being moved.
+/// Buffers for texts of up to this many bytes get room for the most ids possible, so they never
+/// grow.
 const SHORT: usize = 4096;
 
-/// An input, encoded as far as nearly every caller needs it.
+/// An encoded input: the fields that nearly every caller needs. The rest is made on request.
 #[derive(Debug)]
 pub enum Encoded {
-    /// The ids of a text that neither truncation nor padding nor the post-processor changes:
-    /// [`Tokenizer::plain`] makes the encoding of them.
-    Plain(Vec<u32>),
-    /// An encoding, and the sequences that its overflow can be made of.
-    Whole(Box<Encoding>, Vec<Encoding>),
+    /// The ids of a text that truncation, padding and the post-processor leave unchanged.
+    /// [`Tokenizer::encoding_of_ids`] makes the encoding.
+    Ids(Vec<u32>),
+    /// An encoding without details and overflow.
+    Partial {
+        /// The encoding.
+        encoding: Box<Encoding>,
+        /// The part that truncation cut off.
+        cut_off: CutOff,
+    },
+    /// An encoding with all fields.
+    Complete(Box<Encoding>),
+}
+
+/// The part of an input that truncation cut off.
+#[derive(Debug)]
+pub enum CutOff {
+    /// Nothing, or the truncation drops it.
+    Nothing,
+    /// These are the sequences before truncation, for [`Tokenizer::post_process`] to make the
+    /// overflow.
+    Sequences(Vec<Encoding>),
+    /// It was not encoded. [`Tokenizer::encode_fully`] makes the overflow.
+    Unread,
 }
 
 impl Encoded {
-    fn whole_mut(&mut self) -> Option<&mut Encoding> {
+    /// The encoding; `None` for [`Encoded::Ids`].
+    pub fn encoding_mut(&mut self) -> Option<&mut Encoding> {
         match self {
-            Self::Plain(_) => None,
-            Self::Whole(encoding, _) => Some(encoding),
+            Self::Ids(_) => None,
+            Self::Partial { encoding, .. } | Self::Complete(encoding) => Some(encoding),
         }
     }
 }
 
 impl Tokenizer {
-    /// Encodes one input without details and without overflow, and without padding. The ids are
-    /// written into `ids`, whatever it holds, where that can be.
+    /// Encodes one input, without padding and with as few fields as possible.
+    ///
+    /// Uses the memory of `ids`, whose contents are lost.
     pub fn encode(
         &self,
         input: Input<'_>,
         add_special_tokens: bool,
         mut ids: Vec<u32>,
     ) -> Result<Encoded> {
+        if !self.is_fast() {
+            let encoding = self.encode_fully(input, add_special_tokens, true, true)?;
+            return Ok(Encoded::Complete(Box::new(encoding)));
+        }
         if let Input { first: Sequence::Text(text), second: None } = input
-            && self.is_plain(add_special_tokens)
+            && self.keeps_ids(add_special_tokens)
         {
             self.replace_ids(text, &mut ids)?;
-            return Ok(Encoded::Plain(ids));
+            return Ok(Encoded::Ids(ids));
         }
-        let (encoding, whole) = self.encode_lazily(input, add_special_tokens, false, ids)?;
-        Ok(Encoded::Whole(Box::new(encoding), whole))
+        let early = self.early_end(input, add_special_tokens);
+        let (sequences, is_whole) = self.encode_sequences(input, false, ids, early)?;
+        let mut cut_off = CutOff::Nothing;
+        if let Some(truncation) = self.truncation().filter(|it| !it.discards_overflow) {
+            let total: usize = sequences.iter().map(Encoding::len).sum();
+            if !is_whole {
+                cut_off = CutOff::Unread;
+            } else if total.saturating_add(self.added_tokens(sequences.len() > 1))
+                > truncation.max_length
+            {
+                cut_off = CutOff::Sequences(Encoding::try_clone_all(&sequences)?);
+            }
+        }
+        let encoding = Box::new(self.post_process(sequences, add_special_tokens, false)?);
+        Ok(Encoded::Partial { encoding, cut_off })
     }
 
-    /// Whether the encoding of a text is that of [`Tokenizer::plain`].
-    fn is_plain(&self, add_special_tokens: bool) -> bool {
-        let processor = self.post_processor_spec();
-        self.truncation().is_none()
-            && self.padding().is_none()
-            && processor.is_none_or(|processor| processor.keeps_text(add_special_tokens))
-            && self.is_fast()
+    /// Appends the ids of a text, without truncation, padding and the post-processor.
+    pub fn append_text(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        if self.is_fast() {
+            return self.append_ids(text, ids);
+        }
+        let encoding = self.encode_detailed(text, 0, None)?;
+        reserve(ids, encoding.ids.len())?;
+        ids.extend_from_slice(&encoding.ids);
+        Ok(())
     }
 
-    /// The encoding of ids that are [`Encoded::Plain`].
-    pub fn plain(&self, ids: &[u32]) -> Result<Encoding> {
+    /// Encodes one input without padding: with tokens, offsets and words if `detailed` is set or
+    /// the ids cannot be found without them, and with overflow if `overflow` is set and the
+    /// truncation keeps it.
+    pub fn encode_fully(
+        &self,
+        input: Input<'_>,
+        add_special_tokens: bool,
+        detailed: bool,
+        overflow: bool,
+    ) -> Result<Encoding> {
+        let keeps_overflow = overflow && self.truncation().is_some_and(|it| !it.discards_overflow);
+        let early = if keeps_overflow { None } else { self.early_end(input, add_special_tokens) };
+        let detailed = detailed || !self.is_fast();
+        let (sequences, _) = self.encode_sequences(input, detailed, Vec::new(), early)?;
+        self.post_process(sequences, add_special_tokens, overflow)
+    }
+
+    /// Makes the encoding of [`Encoded::Ids`].
+    pub fn encoding_of_ids(&self, ids: &[u32]) -> Result<Encoding> {
         let mut encoding = Encoding::new(copied(ids)?, 0, None);
         if self.post_processor_spec().is_some() {
             encoding.set_sequence_id(0);
@@ -68,115 +126,114 @@ impl Tokenizer {
         Ok(encoding)
     }
 
-    /// Fills up what [`Tokenizer::encode`] made as one batch, if that is asked for. Returns the
-    /// length.
-    pub fn pad_encoded(&self, encoded: &mut [Encoded]) -> Result<usize> {
+    /// Pads the encodings of a batch, if padding is set. Returns the length.
+    pub fn pad<'a>(&self, batch: impl Iterator<Item = &'a mut Encoding>) -> Result<usize> {
         let Some(padding) = self.padding() else { return Ok(0) };
-        let mut encodings: Vec<&mut Encoding> = Vec::new();
-        reserve(&mut encodings, encoded.len())?;
-        encodings.extend(encoded.iter_mut().filter_map(Encoded::whole_mut));
-        post::pad(&mut encodings, padding)
+        post::pad(&mut collected(batch)?, padding)
     }
 
-    /// Encodes one input, without padding. Without details where only ids are asked for and no step
-    /// needs more.
-    pub fn encode_unpadded(
-        &self,
-        input: Input<'_>,
-        add_special_tokens: bool,
-        detailed: bool,
-    ) -> Result<Encoding> {
-        let mut sequences = vec![self.encode_sequence(input.first, 0, detailed, Vec::new())?];
-        if let Some(second) = input.second {
-            sequences.push(self.encode_sequence(second, 1, detailed, Vec::new())?);
-        }
-        self.post_process(sequences, add_special_tokens)
+    /// True if truncation, padding and the post-processor leave the ids of one text unchanged.
+    fn keeps_ids(&self, add_special_tokens: bool) -> bool {
+        self.truncation().is_none()
+            && self.padding().is_none()
+            && self
+                .post_processor_spec()
+                .is_none_or(|processor| processor.keeps_text(add_special_tokens))
     }
 
-    /// The same for callers that may never ask for overflow. It is made only with details that were
-    /// not asked for; beside an encoding without details comes what [`Tokenizer::post_process`] can
-    /// make it of, nothing where there is none. `ids` is as for [`Tokenizer::encode`].
-    pub fn encode_lazily(
+    /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Returns
+    /// also whether they are whole.
+    fn encode_sequences(
         &self,
         input: Input<'_>,
-        add_special_tokens: bool,
         detailed: bool,
         ids: Vec<u32>,
-    ) -> Result<(Encoding, Vec<Encoding>)> {
-        let first = self.encode_sequence(input.first, 0, detailed, ids)?;
-        let (truncation, processor) = (self.truncation(), self.post_processor_spec());
-        let mut sequences = vec![first];
-        if let Some(second) = input.second {
-            sequences.push(self.encode_sequence(second, 1, detailed, Vec::new())?);
-        }
-        let has_details = sequences.iter().any(|sequence| sequence.details.is_some());
-        let mut truncation = truncation.map(Cow::Borrowed);
-        let mut whole = Vec::new();
-        if let Some(truncation) = &mut truncation
-            && !truncation.discards_overflow
-            && has_details == detailed
-        {
-            let added = self.added_tokens(sequences.len() > 1);
-            let total: usize = sequences.iter().map(Encoding::len).sum();
-            if !detailed && total.saturating_add(added) > truncation.max_length {
-                whole = Encoding::try_clone_all(&sequences)?;
+        early: Option<EarlyEnd>,
+    ) -> Result<(Vec<Encoding>, bool)> {
+        let most = early.map_or(usize::MAX, |early| early.tokens_to_exceed(0));
+        let Some(second) = input.second else {
+            let (only, is_whole) = self.encode_sequence(input.first, 0, detailed, ids, most)?;
+            return Ok((vec![only], is_whole));
+        };
+        let first = |ids, most| self.encode_sequence(input.first, 0, detailed, ids, most);
+        let second = |most| self.encode_sequence(second, 1, detailed, Vec::new(), most);
+        // The sequence that is not truncated comes first: the rest is room for the other.
+        let (first, second) = match early {
+            Some(early) if early.strategy == TruncationStrategy::OnlyFirst => {
+                let second = second(most)?;
+                (first(ids, early.tokens_to_exceed(second.0.len()))?, second)
             }
-            truncation.to_mut().discards_overflow = true;
+            Some(early) if early.strategy == TruncationStrategy::OnlySecond => {
+                let first = first(ids, most)?;
+                let most = early.tokens_to_exceed(first.0.len());
+                (first, second(most)?)
+            }
+            _ => (first(ids, most)?, second(most)?),
+        };
+        let is_whole = first.1 && second.1;
+        let sequences = vec![first.0, second.0];
+        if let Some(early) = early
+            && !is_whole
+            && early.depends_on_lengths(&sequences)
+        {
+            return self.encode_sequences(input, detailed, Vec::new(), None);
         }
-        let encoding =
-            post::post_process(sequences, truncation.as_deref(), processor, add_special_tokens)?;
-        Ok((encoding, whole))
+        Ok((sequences, is_whole))
     }
 
+    /// Encodes a sequence, or a beginning of it that has at least `most` tokens. Returns also
+    /// whether it is whole.
     fn encode_sequence(
         &self,
         sequence: Sequence<'_>,
         type_id: u32,
         detailed: bool,
-        ids: Vec<u32>,
-    ) -> Result<Encoding> {
+        mut ids: Vec<u32>,
+        most: usize,
+    ) -> Result<(Encoding, bool)> {
         match sequence {
-            Sequence::Text(text) => self.encode_text(text, type_id, None, detailed, ids),
+            Sequence::Text(whole) => {
+                let beginning = self.beginning(whole, most, &mut ids)?;
+                let text = beginning.unwrap_or(whole);
+                let encoding = if detailed {
+                    self.encode_detailed(text, type_id, None)?
+                } else {
+                    if beginning.is_none() {
+                        self.replace_ids(text, &mut ids)?;
+                    }
+                    Encoding::new(ids, type_id, None)
+                };
+                Ok((encoding, beginning.is_none()))
+            }
             Sequence::Words(words) => {
-                let mut parts = Vec::new();
-                reserve(&mut parts, words.len())?;
+                let (mut parts, mut read, mut tokens) = (Vec::new(), 0, 0);
+                ids.clear();
                 for (number, word) in (0..).zip(words) {
-                    parts.push(self.encode_text(
-                        word,
-                        type_id,
-                        Some(number),
-                        detailed,
-                        Vec::new(),
-                    )?);
+                    if tokens >= most {
+                        break;
+                    }
+                    if detailed {
+                        let part = self.encode_detailed(word, type_id, Some(number))?;
+                        tokens += part.len();
+                        push(&mut parts, part)?;
+                    } else {
+                        self.append_ids(word, &mut ids)?;
+                        tokens = ids.len();
+                    }
+                    read += 1;
                 }
-                let mut merged = Encoding::merge(parts, false)?;
-                if !detailed && self.is_fast() {
-                    merged.details = None;
+                let is_whole = read == words.len();
+                if detailed {
+                    return Ok((Encoding::merge(parts, false)?, is_whole));
                 }
-                Ok(merged)
+                Ok((Encoding::new(ids, type_id, None), is_whole))
             }
         }
     }
 
-    fn encode_text(
-        &self,
-        text: &str,
-        type_id: u32,
-        word: Option<u32>,
-        detailed: bool,
-        mut ids: Vec<u32>,
-    ) -> Result<Encoding> {
-        if detailed || !self.is_fast() {
-            return self.encode_detailed(text, type_id, word);
-        }
-        self.replace_ids(text, &mut ids)?;
-        Ok(Encoding::new(ids, type_id, None))
-    }
-
-    /// The ids of a text in place of what `ids` holds.
+    /// Replaces the contents of `ids` by the ids of a text.
     fn replace_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         ids.clear();
-        // Short texts have room for the most ids that they can have.
         reserve(ids, text.len().min(SHORT))?;
         self.append_ids(text, ids)
     }

@@ -1,14 +1,14 @@
-//! What encoding results in.
+//! The result of encoding one input: ids and the fields that go with them.
 
 use std::ops::Range;
 
 use bpe_core::memory::reserve;
 
 use crate::error::{Error, Result};
-use crate::runs::Runs;
+use crate::run_length::Runs;
 use crate::spec::Direction;
 
-/// Where the tokens of a text came from. Offsets are in characters.
+/// The texts of tokens and their origins. Offsets are in characters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct Details {
@@ -27,7 +27,7 @@ impl Details {
     }
 }
 
-/// A copy of the items, if there is memory for them.
+/// Copies items; fails without memory.
 pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     let mut copy = Vec::new();
     reserve(&mut copy, items.len())?;
@@ -35,10 +35,10 @@ pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// What a token takes at least.
+/// The fields of a token, to compute its minimum memory.
 type Token = (u32, String, (usize, usize), Option<u32>);
 
-/// The ids of one or two sequences, and what goes with each.
+/// The ids of one or two sequences, and the fields that go with them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct Encoding {
@@ -46,16 +46,16 @@ pub struct Encoding {
     pub type_ids: Runs<u32>,
     pub special_tokens_mask: Runs<u8>,
     pub attention_mask: Runs<u8>,
-    /// None where only ids were asked for.
+    /// `None` if only ids were requested.
     pub details: Option<Box<Details>>,
-    /// What truncation cut off.
+    /// The parts that truncation cut off.
     pub overflowing: Vec<Encoding>,
-    /// Which tokens each sequence has, by its number. None: the only sequence has all.
+    /// The numbers of the sequences and their tokens. Empty if the only sequence has all tokens.
     pub sequence_ranges: Vec<(usize, Range<usize>)>,
 }
 
 impl Encoding {
-    /// Ids of one sequence.
+    /// An encoding of one sequence.
     pub fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
         let length = ids.len();
         Self {
@@ -68,7 +68,7 @@ impl Encoding {
         }
     }
 
-    /// Tokens that stand for no text.
+    /// Special tokens, which come from no text.
     pub(crate) fn special(ids: &[u32], tokens: &[String], type_id: u32, detailed: bool) -> Self {
         let details = detailed.then(|| Details {
             tokens: tokens.to_vec(),
@@ -80,22 +80,22 @@ impl Encoding {
         encoding
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// Whether the encoding has no tokens.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// How many sequences there are.
+    /// The number of sequences.
     pub fn n_sequences(&self) -> usize {
         self.sequence_ranges.len().max(1)
     }
 
-    /// Says that all tokens are of this sequence.
+    /// Assigns all tokens to this sequence.
     pub fn set_sequence_id(&mut self, sequence: usize) {
         let all = 0..self.len();
         match self.sequence_ranges.iter_mut().find(|(number, _)| *number == sequence) {
@@ -104,13 +104,13 @@ impl Encoding {
         }
     }
 
-    /// The tokens of a sequence.
+    /// The range of tokens of a sequence.
     pub fn sequence_range(&self, sequence: usize) -> Range<usize> {
         let found = self.sequence_ranges.iter().find(|(number, _)| *number == sequence);
         found.map_or(0..self.len(), |(_, range)| range.clone())
     }
 
-    /// The sequence that each token is of.
+    /// The sequence of each token.
     pub fn sequence_ids(&self) -> Result<Vec<Option<usize>>> {
         let mut sequences = Vec::new();
         reserve(&mut sequences, self.len())?;
@@ -123,7 +123,7 @@ impl Encoding {
         Ok(sequences)
     }
 
-    /// The sequence that a token is of.
+    /// The sequence of a token.
     pub fn token_to_sequence(&self, token: usize) -> Option<usize> {
         if token > self.len() {
             None
@@ -135,7 +135,7 @@ impl Encoding {
         }
     }
 
-    /// A copy, if there is memory for it.
+    /// Copies the encoding; fails without memory.
     pub fn try_clone(&self) -> Result<Self> {
         Ok(Self {
             ids: copied(&self.ids)?,
@@ -144,7 +144,7 @@ impl Encoding {
                 None => None,
             },
             overflowing: Self::try_clone_all(&self.overflowing)?,
-            // These have an item for each run of tokens and for each sequence.
+            // Small: these have one item per run of tokens, or per sequence.
             type_ids: self.type_ids.clone(),
             special_tokens_mask: self.special_tokens_mask.clone(),
             attention_mask: self.attention_mask.clone(),
@@ -152,7 +152,7 @@ impl Encoding {
         })
     }
 
-    /// Copies of all of them.
+    /// Copies encodings; fails without memory.
     pub fn try_clone_all(encodings: &[Self]) -> Result<Vec<Self>> {
         let mut copies = Vec::new();
         reserve(&mut copies, encodings.len())?;
@@ -177,8 +177,8 @@ impl Encoding {
         })
     }
 
-    /// Keeps at most `max_length` tokens. With `keeps_overflow` the rest becomes overflow, in parts
-    /// of as many that overlap by `stride`.
+    /// Truncates to at most `max_length` tokens. With `keeps_overflow`, the rest becomes overflow:
+    /// parts of at most that length that overlap by `stride`.
     pub fn truncate(
         &mut self,
         max_length: usize,
@@ -238,7 +238,7 @@ impl Encoding {
     pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) -> Result<()> {
         let (own, more) = (self.overflowing.len(), other.overflowing.len());
         if own > 0 && more > 0 {
-            // Asks for the memory of all at once: they can be more than fit into any.
+            // The combinations can exceed any memory, so checks for the sum first.
             let tokens =
                 (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
             reserve(&mut Vec::<Token>::new(), tokens)?;
@@ -285,10 +285,10 @@ impl Encoding {
         Ok(())
     }
 
-    /// One encoding of several, in order.
+    /// Concatenates encodings.
     pub fn merge(encodings: Vec<Encoding>, growing_offsets: bool) -> Result<Self> {
         let mut encodings = encodings.into_iter();
-        // What the first one is merged into has nothing, so its overflow stays as it is.
+        // The first encoding is merged into nothing, so its overflow stays as it is.
         let Some(mut merged) = encodings.next() else {
             return Ok(Self { details: Some(Box::default()), ..Self::default() });
         };
@@ -298,7 +298,7 @@ impl Encoding {
         Ok(merged)
     }
 
-    /// Fills up to `length` tokens, overflow as well.
+    /// Pads to `length` tokens, including the overflow.
     pub fn pad(
         &mut self,
         length: usize,
@@ -337,10 +337,10 @@ impl Encoding {
     }
 }
 
-/// Fails if `parts` of `max_length` tokens are far more than the `length` tokens that they are of:
-/// parts that overlap nearly wholly, or each part of a text with each of another one.
+/// Fails if `parts` of `max_length` tokens have far more tokens than the `length` they were cut
+/// from: parts that overlap almost completely, or all pairs of parts of two texts.
 pub(crate) fn check_overflow(parts: usize, max_length: usize, length: usize) -> Result<()> {
-    /// How many tokens overflow may have in any case, and for each token of the texts.
+    /// Overflow may have this many tokens in any case, or this many per token of the texts.
     const ALWAYS: usize = 1 << 24;
     const EACH: usize = 64;
     let tokens = parts.saturating_mul(max_length);

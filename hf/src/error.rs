@@ -1,34 +1,43 @@
-//! What can go wrong.
+//! The errors of this crate.
 
 use std::fmt;
 
-/// An error, by what a caller can do about it.
+use bpe_core::memory::reserve;
+
+/// An error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The file asks for something that is not supported. `path` is where it does, as in
-    /// `pre_tokenizer.pretokenizers[0].type`.
+    /// The file requires an unsupported feature.
     Unsupported {
-        /// Where in the file.
+        /// The place in the file, such as `pre_tokenizer.pretokenizers[0].type`.
         path: String,
-        /// What it asks for.
+        /// The unsupported feature.
         feature: String,
     },
     /// The file, or an argument, is malformed.
     Invalid(String),
-    /// The system has no memory for this many more bytes.
+    /// An allocation failed.
     OutOfMemory {
-        /// How many.
+        /// The size of the allocation.
         bytes: usize,
     },
+    /// Another error of the core.
+    Core(bpe_core::Error),
 }
 
 /// A result with this crate's error.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn unsupported(path: impl Into<String>, feature: impl Into<String>) -> Self {
         Self::Unsupported { path: path.into(), feature: feature.into() }
     }
+}
+
+/// Fails if the system cannot allocate `bytes`. Call it before work whose own allocations cannot
+/// fail cleanly.
+pub(crate) fn ask_for(bytes: usize) -> Result<()> {
+    Ok(reserve(&mut Vec::<u8>::new(), bytes)?)
 }
 
 impl fmt::Display for Error {
@@ -37,6 +46,7 @@ impl fmt::Display for Error {
             Self::Unsupported { path, feature } => write!(f, "{path}: {feature} is not supported"),
             Self::Invalid(message) => f.write_str(message),
             &Self::OutOfMemory { bytes } => bpe_core::Error::OutOfMemory { bytes }.fmt(f),
+            Self::Core(error) => error.fmt(f),
         }
     }
 }
@@ -47,7 +57,7 @@ impl From<bpe_core::Error> for Error {
     fn from(error: bpe_core::Error) -> Self {
         match error {
             bpe_core::Error::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
-            error => Self::Invalid(error.to_string()),
+            error => Self::Core(error),
         }
     }
 }

@@ -1,78 +1,120 @@
 //! `tokenizer.json` files on top of `bpe-core`, with exactly the results of Hugging Face's
-//! `tokenizers`. Text flows one way:
+//! `tokenizers`. A server needs one type, [`Tokenizer`], from a file or from ranks:
+//!
+//! ```
+//! use bpe_hf::{Segment, Tokenizer};
+//!
+//! let ranks = "YQ== 0\nYg== 1\nYWI= 2\nIA== 3\n"; // a, b, ab and a space
+//! let tokenizer = Tokenizer::from_ranks(ranks.as_bytes(), r" ?\w+", [("<end>".into(), 4)])?;
+//! assert_eq!(tokenizer.encode_text("ab a<end>", true)?, [2, 3, 0, 4]);
+//! let (ids, offsets) = tokenizer.encode_with_offsets("ab a", true)?;
+//! assert_eq!((ids, offsets), (vec![2, 3, 0], vec![(0, 2), (2, 3), (3, 4)]));
+//!
+//! // Text from outside never becomes a special token.
+//! let prompt = [Segment::Untrusted("ab"), Segment::Special("<end>")];
+//! assert_eq!(tokenizer.encode_segments(&prompt)?, [2, 4]);
+//!
+//! let mut stream = tokenizer.decode_stream(&[2], false)?;
+//! assert_eq!(stream.step(3)?.as_deref(), Some(" "));
+//! assert_eq!(tokenizer.token_to_id("<end>"), Some(4));
+//! assert!(tokenizer.is_special(4));
+//! # Ok::<(), bpe_hf::Error>(())
+//! ```
+//!
+//! # Inside
+//!
+//! Text flows one way:
 //!
 //! ```text
 //! text ─> added tokens ─> normalizer ─> added tokens ─> pre-tokenizer ─> model ─> post-processor
 //! ```
 //!
-//! There are two walks. [`fast`] gives ids only, for pre-tokenizers that amount to one pattern of
-//! `bpe-core`. [`detail`] follows every byte through every step, and gives tokens, offsets and
-//! words as well. What neither can do exactly is refused when the file is read.
+//! Two walks encode text. `encode_ids` produces only ids, and passes whole stretches of text to
+//! `bpe-core`. [`encode_detailed`] follows every byte through every step, and also produces tokens,
+//! offsets and words. A file that neither walk can encode exactly is refused when it is read.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
-//! | [`spec`] | the components of a file, as JSON has them |
-//! | [`file`] | a whole file: reading and writing |
-//! | `bytes` | the characters that stand for bytes in byte-level vocabularies |
-//! | `lists` | the tokens and merges of a file, as they are read |
-//! | `build` | a vocabulary of the core out of them |
-//! | `listed` | merging by the list, where no vocabulary says the same |
+//! | [`spec`] | the components of a file, as in its JSON |
+//! | [`io`] | reads and writes whole files |
+//! | `bytes` | the characters that represent bytes in byte-level vocabularies |
+//! | `characters` | vocabularies over characters: cuts their text, assembles characters from bytes |
+//! | `token_lists` | the tokens and merges of a file, as they are read |
+//! | `build` | builds a vocabulary of the core from them |
+//! | `merge_list` | merges by the list, where no vocabulary of the core gives the same ids |
 //! | `model` | the vocabulary, ready to run |
 //! | `added` | finds added tokens in text |
-//! | `names` | looks for the names of many tokens at once |
-//! | `regex` | Oniguruma, whose syntax the patterns of the files have |
-//! | `aligned` | text with the place in the original that each byte came from |
+//! | `added_search` | searches for the names of many tokens at once |
+//! | `regex` | Oniguruma, whose syntax the patterns in files use |
+//! | `offsets` | text with the place in the original of each byte |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
-//! | [`detail`], `fast`, `to_text` | the two walks, and the walk back |
+//! | `encode_ids`, [`encode_detailed`] | the two walks |
+//! | `decode_ids` | decodes ids to text |
 //! | [`post`] | truncation, post-processors, padding |
-//! | [`encoding`], [`runs`] | what a walk results in |
+//! | [`encoding`], [`run_length`] | the result of a walk |
 //! | `decode` | decoders: tokens to text |
-//! | `encode` | inputs through a walk and what is done with its ids |
-//! | [`tokenizer`] | all of it together |
+//! | `encode` | encodes inputs: chooses the walk, then truncates and post-processes |
+//! | [`tokenizer`] | combines all components |
+//! | `fingerprint` | names a tokenizer by what decides its ids |
+//! | `control` | the tokens that untrusted text must not produce |
+//! | `plain` | a tokenizer made from an `Encoding` of the core |
+//! | [`face`] | the calls that a server needs, in plain types |
+//! | `prompt` | segments and conversations: where added tokens may come from |
 
 mod added;
-mod aligned;
+mod added_search;
 mod build;
 mod bytes;
+mod characters;
+mod control;
 mod decode;
-pub mod detail;
+mod decode_ids;
+mod early;
 mod encode;
+pub mod encode_detailed;
+mod encode_ids;
 pub mod encoding;
 mod error;
-mod fast;
-pub mod file;
-mod listed;
-mod lists;
+pub mod face;
+mod fingerprint;
+pub mod io;
+mod merge_list;
 mod model;
-mod names;
 mod normalize;
+mod offsets;
+mod plain;
 pub mod post;
+mod prompt;
 mod regex;
-pub mod runs;
+pub mod run_length;
 pub mod spec;
 mod split;
-mod to_text;
+mod token_lists;
 pub mod tokenizer;
 
 pub use added::AddedToken;
 pub use bytes::text_of;
-pub use encode::Encoded;
+pub use encode::{CutOff, Encoded};
 pub use encoding::Encoding;
 pub use error::{Error, Result};
+pub use face::{DecodeStream, Segment};
 pub use tokenizer::Sequence;
 pub use tokenizer::{Input, Tokenizer};
 
-/// The text that a normalizer makes of `text`.
+/// Normalizes `text`.
 pub fn normalize(spec: &spec::Normalizer, text: &str) -> Result<String> {
     Ok(normalize::Normalizer::new(spec, "normalizer")?.apply(text.into())?.into_owned())
 }
 
-/// The pieces that a pre-tokenizer makes of `text`, with their places in it, in characters.
-pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<detail::PlacedPiece>> {
-    detail::pre_tokenize(&split::PreTokenizer::new(Some(spec))?, text)
+/// Splits `text` into pieces with their offsets in it, in characters.
+pub fn pre_tokenize(
+    spec: &spec::PreTokenizer,
+    text: &str,
+) -> Result<Vec<encode_detailed::PlacedPiece>> {
+    encode_detailed::pre_tokenize(&split::PreTokenizer::new(Some(spec))?, text)
 }
 
-/// The text that a decoder makes of tokens.
+/// Decodes tokens to text.
 pub fn decode(spec: &spec::Decoder, tokens: Vec<String>) -> Result<String> {
     decode::Decoder::new(spec)?.decode(tokens)
 }

@@ -1,48 +1,51 @@
 //! The vocabulary of a file and its merges, ready to run.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use bpe_core::split::Piece;
+use bpe_core::fingerprint::Digest;
+use bpe_core::memory::push;
+use bpe_core::once::OnceBox;
+use bpe_core::polling::poll;
+use bpe_core::split::{BATCH, Piece};
 use bpe_core::{Request, Sink, SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
-use crate::build::{Built, Ids, Merges, Others, build};
-use crate::bytes::{bytes_of, text_of};
+use crate::build::{Built, Header, Ids, Merges, Others, build, build_in_bytes};
+use crate::bytes::{Spelling, text_length, text_of};
+use crate::characters::{Characters, Cut, in_bytes};
 use crate::error::{Error, Result};
-use crate::listed::{Listed, Pair};
-use crate::lists::{MergeList, TokenList};
-
-/// What a file says about its model beside the lists.
-#[derive(Debug, Default)]
-pub(crate) struct Header {
-    pub(crate) ignore_merges: bool,
-    /// As the file has it; it changes nothing where every byte is a token.
-    pub(crate) unk_token: Option<String>,
-    pub(crate) dropout: Option<f32>,
-    pub(crate) continuing_subword_prefix: Option<String>,
-    pub(crate) end_of_word_suffix: Option<String>,
-    pub(crate) fuse_unk: bool,
-}
+use crate::merge_list::{Listed, Pair};
+use crate::token_lists::{MergeList, TokenList};
 
 /// A model that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Model {
-    core: bpe_core::Encoding,
-    /// What does not depend on how text is split.
+    core: Arc<bpe_core::Encoding>,
+    /// Everything that does not depend on the splitter.
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
     header: Header,
-    /// The ids of the core's ids, and the way back; none where they are the same.
+    /// The mapping between ids of the core and of the file; `None` if they are equal.
     ids: Option<Ids>,
     others: Others,
     size: usize,
-    /// Where the core does not do what the list of the file says.
+    /// The list of merges, if the core cannot encode every piece.
     listed: Option<Listed>,
+    /// Whether the core merges like the list, for all pieces whose bytes are tokens.
+    is_core: bool,
     merges: Merges,
+    spelling: Spelling,
+    /// The first id of the tokens that the file does not have.
+    first_hidden: u32,
+    /// The characters of the vocabulary, if it is one over characters.
+    characters: Option<Characters>,
+    /// The SHA-256 of the canonical form, once computed.
+    digest: OnceBox<Digest>,
 }
 
 impl Model {
@@ -52,18 +55,79 @@ impl Model {
         merges: MergeList,
         splitter: Splitter,
     ) -> Result<Self> {
-        let built = build(tokens, merges, header.ignore_merges)?;
-        let Built { vocabulary, ids, others, size, listed, merges } = built;
-        let shared = Arc::new(Shared { header, ids, others, size, listed, merges });
-        Self::with(vocabulary, splitter, shared)
+        if header.byte_fallback {
+            return Err(Error::unsupported("model.byte_fallback", "true with ByteLevel"));
+        }
+        let built = build(tokens, merges, &header)?;
+        Self::of_parts(header, built, splitter, u32::MAX, None)
+    }
+
+    /// A model whose merging starts from characters.
+    pub(crate) fn over_characters(
+        header: Header,
+        tokens: &TokenList,
+        merges: &MergeList,
+        splitter: Splitter,
+    ) -> Result<Self> {
+        let lists = in_bytes(tokens, merges, &header)?;
+        let (tokens, merges) = (&lists.tokens, &lists.merges);
+        let built = build_in_bytes(tokens, merges, &header, lists.assembling, lists.hidden)?;
+        Self::of_parts(header, built, splitter, lists.first_hidden, Some(lists.characters))
+    }
+
+    fn of_parts(
+        header: Header,
+        built: Built,
+        splitter: Splitter,
+        first_hidden: u32,
+        characters: Option<Characters>,
+    ) -> Result<Self> {
+        let Built { vocabulary, ids, others, size, listed, is_core, merges } = built;
+        let spelling = if characters.is_some() { Spelling::Plain } else { Spelling::Represented };
+        let shared = Shared {
+            header,
+            ids,
+            others,
+            size,
+            listed,
+            is_core,
+            merges,
+            spelling,
+            first_hidden,
+            characters,
+            digest: OnceBox::new(),
+        };
+        Self::with(vocabulary, splitter, Arc::new(shared))
     }
 
     fn with(vocabulary: Vocabulary, splitter: Splitter, shared: Arc<Shared>) -> Result<Self> {
         let core = bpe_core::Encoding::new(vocabulary, splitter, SpecialTokens::new([])?)?;
-        Ok(Self { core, shared })
+        Ok(Self { core: Arc::new(core), shared })
     }
 
-    /// The same model for text that is split in another way.
+    /// Wraps an encoding of the core.
+    pub(crate) fn of_encoding(core: Arc<bpe_core::Encoding>) -> Self {
+        let shared = Shared {
+            header: Header::default(),
+            ids: None,
+            others: Others::default(),
+            size: core.vocabulary().len(),
+            listed: None,
+            is_core: true,
+            merges: Merges::Pairs(Vec::new()),
+            spelling: Spelling::Represented,
+            first_hidden: u32::MAX,
+            characters: None,
+            digest: OnceBox::new(),
+        };
+        Self { core, shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<bpe_core::Encoding> {
+        &self.core
+    }
+
+    /// Copies the model, with another splitter.
     pub(crate) fn with_splitter(&self, splitter: Splitter) -> Result<Self> {
         Self::with(self.core.vocabulary().clone(), splitter, self.shared.clone())
     }
@@ -76,12 +140,45 @@ impl Model {
         self.shared.size
     }
 
-    /// Whether whole texts can be handed to the core.
+    /// The characters of the vocabulary, if it is one over characters.
+    pub(crate) fn characters(&self) -> Option<&Characters> {
+        self.shared.characters.as_ref()
+    }
+
+    /// Whether the core can encode texts, except those that [`Model::lacks_a_byte_of`].
     pub(crate) fn is_core(&self) -> bool {
-        self.shared.listed.is_none()
+        self.shared.is_core
+    }
+
+    /// Whether `text` has a byte that is not a token.
+    pub(crate) fn lacks_a_byte_of(&self, text: &[u8]) -> bool {
+        self.shared.listed.as_ref().is_some_and(|listed| listed.lacks_a_byte_of(text))
+    }
+
+    /// Whether each byte that UTF-8 has is a token.
+    pub(crate) fn has_all_bytes(&self) -> bool {
+        let is_whole = self.shared.listed.as_ref().is_none_or(Listed::has_all_bytes);
+        is_whole && self.characters().is_none()
+    }
+
+    /// The SHA-256 of the canonical form, which `make` computes on the first call.
+    pub(crate) fn digest(&self, make: impl FnOnce() -> Result<Digest>) -> Result<Digest> {
+        self.shared.digest.get_or_try_init(|| make().map(Box::new)).copied()
+    }
+
+    /// Whether text may become the token with this id, as bytes that are no tokens can.
+    pub(crate) fn may_make(&self, id: u32) -> bool {
+        let is_other = self.shared.others.by_id.contains_key(&id);
+        let is_whole = self.shared.header.ignore_merges && self.characters().is_some();
+        self.token_bytes(id).is_some()
+            || is_other && (self.shared.listed.is_some() || is_whole)
+            || self.characters().is_some_and(|characters| characters.may_make(id))
     }
 
     fn core_id(&self, id: u32) -> Option<u32> {
+        if id >= self.shared.first_hidden {
+            return None;
+        }
         let core = match &self.shared.ids {
             None => id,
             Some(ids) => *ids.core_of.get(&id)?,
@@ -98,26 +195,39 @@ impl Model {
             return Some(id);
         }
         let vocabulary = self.core.vocabulary();
-        Some(self.file_id(vocabulary.id(vocabulary.rank(&bytes_of(text)?)?)))
+        let rank = vocabulary.rank(&self.shared.spelling.bytes_of(text)?)?;
+        let id = self.file_id(vocabulary.id(rank));
+        (id < self.shared.first_hidden).then_some(id)
     }
 
-    /// The bytes of a token; none for one that stands for no bytes.
+    /// The bytes of a token that merging makes; over characters, those of its text.
     pub(crate) fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.core.token_bytes(self.core_id(id)?)
     }
 
     pub(crate) fn id_to_token(&self, id: u32) -> Option<String> {
         match self.token_bytes(id) {
-            Some(bytes) => Some(text_of(bytes)),
+            Some(bytes) => Some(self.shared.spelling.text_of(bytes)),
             None => self.shared.others.by_id.get(&id).cloned(),
         }
+    }
+
+    /// The largest id; `None` without tokens.
+    pub(crate) fn max_id(&self) -> Option<u32> {
+        let vocabulary = self.core.vocabulary();
+        let ranks = 0..vocabulary.len() as u32;
+        let of_core = ranks.map(|rank| self.file_id(vocabulary.id(rank)));
+        let of_core = of_core.filter(|&id| id < self.shared.first_hidden);
+        of_core.chain(self.shared.others.by_id.keys().copied()).max()
     }
 
     /// Every token and its id, by ascending id.
     pub(crate) fn vocab(&self) -> Vec<(String, u32)> {
         let vocabulary = self.core.vocabulary();
         let of_core = (0..vocabulary.len() as u32)
-            .map(|rank| (text_of(vocabulary.token(rank)), self.file_id(vocabulary.id(rank))));
+            .map(|rank| (vocabulary.token(rank), self.file_id(vocabulary.id(rank))))
+            .filter(|&(_, id)| id < self.shared.first_hidden)
+            .map(|(bytes, id)| (self.shared.spelling.text_of(bytes), id));
         let others = self.shared.others.by_text.iter().map(|(text, &id)| (text.clone(), id));
         let mut tokens: Vec<_> = of_core.chain(others).collect();
         tokens.sort_unstable_by_key(|&(_, id)| id);
@@ -141,7 +251,7 @@ impl Model {
         let tokens: HashMap<u32, String, FixedState> =
             self.vocab().into_iter().map(|(text, id)| (id, text)).collect();
         let token = |id: u32| tokens.get(&id).map_or("", String::as_str);
-        // Of a pair that comes twice the last place counts.
+        // If a pair occurs twice, the last place counts.
         let last: HashMap<Pair, usize, FixedState> =
             pairs.iter().enumerate().map(|(place, &pair)| (pair, place)).collect();
         let places = pairs.iter().enumerate();
@@ -150,12 +260,24 @@ impl Model {
             .try_for_each(|(_, &(left, right))| found(token(left), token(right)))
     }
 
-    /// Tokens and ids where the ids are the order of merging, and the bytes are all that counts.
+    /// The tokens and ids, if tokens merge in the order of ids; otherwise fails.
     pub(crate) fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
-        if self.shared.listed.is_some() {
+        if !self.shared.is_core {
             return Err(Error::unsupported(
                 "model.merges",
                 "in an Encoding a list of merges that ranks cannot say",
+            ));
+        }
+        if self.characters().is_some() {
+            return Err(Error::unsupported(
+                "pre_tokenizer",
+                "in an Encoding a vocabulary over characters",
+            ));
+        }
+        if self.shared.listed.is_some() {
+            return Err(Error::unsupported(
+                "model.vocab",
+                "in an Encoding a vocabulary without a token for each byte",
             ));
         }
         if self.shared.ids.is_some() {
@@ -169,13 +291,12 @@ impl Model {
         Ok(ranks.map(|rank| (vocabulary.token(rank), vocabulary.id(rank))).collect())
     }
 
-    /// Walks a text that the core splits into `sink`, which gets the ids of the core; see
-    /// [`Model::finish`].
+    /// Writes the ids of a text to `sink`, as ids of the core; see [`Model::finish`].
     pub(crate) fn encode<S: Sink>(&self, text: &str, sink: &mut S) -> Result<()> {
         Ok(self.core.encode(text, &Request::ORDINARY, sink)?)
     }
 
-    /// Appends the ids of pieces of a text, none of them empty; see [`Model::finish`].
+    /// Appends the ids of pieces that are not empty, as ids of the core; see [`Model::finish`].
     pub(crate) fn encode_pieces(
         &self,
         text: &str,
@@ -185,7 +306,7 @@ impl Model {
         Ok(self.core.encode_pieces(text, pieces, ids)?)
     }
 
-    /// Turns ids of the core into those of the file.
+    /// Converts ids of the core to ids of the file.
     pub(crate) fn finish(&self, ids: &mut [u32]) {
         if let Some(table) = &self.shared.ids {
             for id in ids {
@@ -194,21 +315,123 @@ impl Model {
         }
     }
 
-    /// Appends the ids of one piece.
-    pub(crate) fn encode_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
-        if let Some(listed) = &self.shared.listed {
-            if self.shared.header.ignore_merges
-                && let Some(id) = self.token_to_id(&text_of(piece))
-            {
-                ids.push(id);
-            } else {
-                listed.merge(piece, ids);
-            }
-            return Ok(());
+    /// The token that a whole piece over characters becomes without merging.
+    fn whole(&self, piece: &str) -> Option<u32> {
+        self.token_to_id(piece).filter(|_| self.shared.header.ignore_merges)
+    }
+
+    /// Encodes one piece over characters. Calls `found` with the id of each token and the length of
+    /// its text, until it fails.
+    pub(crate) fn encode_text(
+        &self,
+        piece: &str,
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(id) = self.whole(piece) {
+            return found(id, piece.len());
         }
-        let from = ids.len();
-        self.core.encode_piece(piece, ids)?;
-        self.finish(&mut ids[from..]);
+        self.encode_characters(piece, found)
+    }
+
+    /// Encodes one piece. Calls `found` with the id of each token and the length of its text in a
+    /// byte-level vocabulary, until it fails.
+    pub(crate) fn encode_piece(
+        &self,
+        piece: &[u8],
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(listed) = &self.shared.listed
+            && (!self.shared.is_core || listed.lacks_a_byte_of(piece))
+        {
+            if self.shared.header.ignore_merges {
+                let text = text_of(piece);
+                if let Some(id) = self.token_to_id(&text) {
+                    return found(id, text.len());
+                }
+            }
+            return listed.merge(piece, found);
+        }
+        let mut ids = Vec::new();
+        self.core.encode_piece(piece, &mut ids)?;
+        for &id in &ids {
+            let bytes = self.core.token_bytes(id).unwrap_or_default();
+            found(self.file_id(id), text_length(bytes))?;
+        }
         Ok(())
+    }
+
+    /// Appends the ids of a piece over characters, as ids of the file.
+    pub(crate) fn append_characters(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        if let Some(id) = self.whole(piece) {
+            return Ok(push(ids, id)?);
+        }
+        let mut pieces = Vec::new();
+        self.each_cut(piece, |text, cut| {
+            let range = match cut {
+                Cut::Known(range) => range,
+                Cut::Unknown(range) => {
+                    self.append_known(text, &mut pieces, ids)?;
+                    let Some(characters) = self.characters() else { return Ok(()) };
+                    return characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?));
+                }
+            };
+            push(&mut pieces, Piece { start: range.start, end: range.end })?;
+            if pieces.len() == BATCH || range.end == text.len() {
+                self.append_known(text, &mut pieces, ids)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends the ids of pieces of characters that are tokens, and clears the list.
+    fn append_known(&self, text: &str, pieces: &mut Vec<Piece>, ids: &mut Vec<u32>) -> Result<()> {
+        let from = ids.len();
+        match &self.shared.listed {
+            Some(listed) if !self.shared.is_core => {
+                for piece in pieces.iter() {
+                    let bytes = &text.as_bytes()[piece.start..piece.end];
+                    listed.merge(bytes, |id, _| Ok(push(ids, id)?))?;
+                }
+            }
+            _ => {
+                if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
+                    poll(last.end - first.start)?;
+                }
+                self.encode_pieces(text, pieces, ids)?;
+                self.finish(&mut ids[from..]);
+            }
+        }
+        pieces.clear();
+        Ok(())
+    }
+
+    /// Calls `found` with the parts of a piece over characters, and the text that they are parts
+    /// of: the piece without the characters that become no token.
+    fn each_cut(&self, piece: &str, mut found: impl FnMut(&str, Cut) -> Result<()>) -> Result<()> {
+        let Some(characters) = self.characters() else { return Ok(()) };
+        let kept = characters.without_dropped(piece)?;
+        let text = kept.as_deref().unwrap_or(piece);
+        characters.each(text, |cut| found(text, cut))
+    }
+
+    /// [`Model::encode_piece`] over characters.
+    fn encode_characters(
+        &self,
+        piece: &str,
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut ids = Vec::new();
+        self.each_cut(piece, |text, cut| match cut {
+            Cut::Known(Range { start, end }) => {
+                ids.clear();
+                self.append_known(text, &mut vec![Piece { start, end }], &mut ids)?;
+                ids.iter()
+                    .try_for_each(|&id| found(id, self.token_bytes(id).map_or(0, <[u8]>::len)))
+            }
+            Cut::Unknown(range) => match self.characters() {
+                Some(characters) => characters.each_unknown(&text[range], &mut found),
+                None => Ok(()),
+            },
+        })
     }
 }

@@ -1,14 +1,15 @@
-//! Normalizers: text into other text, with or without the way back.
+//! Normalizers: replace text, with or without tracking offsets.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use bpe_core::memory::{push, reserve_text};
 use unicode_normalization_alignments::{
     IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick,
 };
 
-use crate::aligned::Aligned;
 use crate::error::{Error, Result};
+use crate::offsets::{Aligned, joined, replaced};
 use crate::regex::Regex;
 use crate::spec;
 
@@ -62,7 +63,12 @@ impl Normalizer {
         })
     }
 
-    /// The text that `text` is normalized to.
+    /// Whether it is a sequence without parts, which changes nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Sequence(parts) if parts.is_empty())
+    }
+
+    /// Normalizes `text`.
     pub(crate) fn apply<'a>(&self, text: Cow<'a, str>) -> Result<Cow<'a, str>> {
         let limit = limit(text.len());
         self.apply_within(text, limit)
@@ -71,29 +77,23 @@ impl Normalizer {
     fn apply_within<'a>(&self, text: Cow<'a, str>, limit: usize) -> Result<Cow<'a, str>> {
         Ok(match self {
             Self::Form(form) if form.leaves(&text) => text,
-            Self::Form(form) => Cow::Owned(form.changes(&text).map(|(c, _)| c).collect()),
-            Self::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
+            Self::Form(form) => Cow::Owned(collected(&text, form.changes(&text).map(|(c, _)| c))?),
+            Self::Lowercase => {
+                Cow::Owned(collected(&text, text.chars().flat_map(char::to_lowercase))?)
+            }
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, content, &text, limit)?;
                 if stretches.is_empty() {
                     return Ok(text);
                 }
-                let mut new = String::with_capacity(text.len());
-                let mut last = 0;
-                for Range { start, end } in stretches {
-                    new.push_str(&text[last..start]);
-                    new.push_str(content);
-                    last = end;
-                }
-                new.push_str(&text[last..]);
-                Cow::Owned(new)
+                Cow::Owned(replaced(&text, &stretches, content)?)
             }
             Self::Prepend(_) if text.is_empty() => text,
-            Self::Prepend(prefix) => Cow::Owned(format!("{prefix}{text}")),
+            Self::Prepend(prefix) => Cow::Owned(joined(prefix, &text)?),
             &Self::Strip { left, right } => {
                 let stripped = if left { text.trim_start() } else { &text };
                 let stripped = if right { stripped.trim_end() } else { stripped };
-                if stripped.len() == text.len() { text } else { Cow::Owned(stripped.to_owned()) }
+                if stripped.len() == text.len() { text } else { Cow::Owned(joined(stripped, "")?) }
             }
             Self::Sequence(parts) => {
                 let mut text = text;
@@ -105,7 +105,29 @@ impl Normalizer {
         })
     }
 
-    /// The same with the way back.
+    /// The characters at the inner ends of two parts of a text, once normalized; `None` if that
+    /// depends on the rest of the text, or if the parts do not normalize to parts of the whole.
+    pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
+        match self {
+            Self::Replace(Regex::Text(wanted), content) => {
+                let mut wanted = wanted.chars();
+                let (Some(wanted), None) = (wanted.next(), wanted.next()) else { return None };
+                let last = content.chars().next_back()?;
+                let first = content.chars().next()?;
+                Some((
+                    if before == wanted { last } else { before },
+                    if after == wanted { first } else { after },
+                ))
+            }
+            Self::Sequence(parts) => {
+                let border = |(before, after), part: &Self| part.border(before, after);
+                parts.iter().try_fold((before, after), border)
+            }
+            _ => None,
+        }
+    }
+
+    /// Normalizes `text`, keeping the origin of each byte.
     pub(crate) fn align(&self, text: &mut Aligned) -> Result<()> {
         let limit = limit(text.text.len());
         self.align_within(text, limit)
@@ -115,28 +137,28 @@ impl Normalizer {
         match self {
             Self::Form(form) => {
                 if !form.leaves(&text.text) {
-                    let old = text.text.clone();
-                    text.transform(form.changes(&old), 0);
+                    let old = joined(&text.text, "")?;
+                    text.compose(form.changes(&old))?;
                 }
             }
             Self::Lowercase => {
-                let old = text.text.clone();
+                let old = joined(&text.text, "")?;
                 let lower = old.chars().flat_map(|character| {
                     let places = character.to_lowercase().enumerate();
                     places.map(|(index, lower)| (lower, usize::from(index == 0)))
                 });
-                text.transform(lower, 0);
+                text.transform(lower, 0)?;
             }
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, content, &text.text, limit)?;
-                text.replace(&stretches, content);
+                text.replace(&stretches, content)?;
             }
-            Self::Prepend(prefix) => text.prepend(prefix),
+            Self::Prepend(prefix) => text.prepend(prefix)?,
             &Self::Strip { left, right } => {
                 let end = if right { text.text.trim_end().len() } else { text.text.len() };
                 let start = text.text.len() - text.text.trim_start().len();
                 let start = if left { start.min(end) } else { 0 };
-                *text = text.slice(start..end);
+                *text = text.slice(start..end)?;
             }
             Self::Sequence(parts) => {
                 parts.iter().try_for_each(|part| part.align_within(text, limit))?;
@@ -146,13 +168,24 @@ impl Normalizer {
     }
 }
 
-/// How long a text of `length` bytes may get while it is normalized or decoded: a file whose
-/// replacements double it again and again would fill any memory.
+/// Collects characters that replace `old` into a text; fails without memory.
+fn collected(old: &str, characters: impl Iterator<Item = char>) -> Result<String> {
+    let mut text = String::new();
+    reserve_text(&mut text, old.len())?;
+    for character in characters {
+        reserve_text(&mut text, character.len_utf8())?;
+        text.push(character);
+    }
+    Ok(text)
+}
+
+/// The maximum length of a text of `length` bytes while it is normalized or decoded. Without it, a
+/// file whose replacements double the text repeatedly would exhaust memory.
 pub(crate) fn limit(length: usize) -> usize {
     length.saturating_mul(1024).max(1 << 20)
 }
 
-/// Whether a pattern is known to match the empty text somewhere, as `a*` and `\b` do.
+/// Whether a pattern surely can match the empty text, as `a*` and `\b` do.
 fn certainly_matches_nothing(pattern: &spec::Pattern) -> bool {
     match pattern {
         spec::Pattern::String(text) => text.is_empty(),
@@ -161,8 +194,7 @@ fn certainly_matches_nothing(pattern: &spec::Pattern) -> bool {
     }
 }
 
-/// Inserting where nothing was is refused: what comes from where is then a matter of the
-/// implementation.
+/// The error for replacing an empty match: the offsets would depend on the implementation.
 fn inserts(path: &str) -> Error {
     Error::unsupported(format!("{path}.pattern"), "a pattern that matches the empty text")
 }
@@ -170,16 +202,18 @@ fn inserts(path: &str) -> Error {
 /// Compiles a pattern.
 pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
     match pattern {
-        spec::Pattern::String(text) => Regex::new(&::regex::escape(text)),
+        spec::Pattern::String(text) if text.is_empty() => Regex::new(""),
+        spec::Pattern::String(text) => Ok(Regex::Text(text.as_str().into())),
         spec::Pattern::Regex(regex) => Regex::new(regex),
     }
 }
 
-/// What becomes `content`. Whether a pattern with lookaround matches nothing shows only here.
+/// The stretches to be replaced by `content`. Fails if one is empty, which for patterns with
+/// lookaround only the text can show.
 fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
     let mut stretches = Vec::new();
     if !text.is_empty() {
-        regex.each(text, |stretch| stretches.push(stretch))?;
+        regex.each(text, |stretch| Ok(push(&mut stretches, stretch)?))?;
     }
     if !content.is_empty() && stretches.iter().any(Range::is_empty) {
         return Err(inserts("normalizer"));
@@ -194,7 +228,7 @@ fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec
 }
 
 impl Form {
-    /// Whether the text certainly stays as it is.
+    /// Whether a quick check shows that the text is in this form already.
     fn leaves(self, text: &str) -> bool {
         let quick = match self {
             _ if text.is_ascii() => return true,
@@ -206,10 +240,10 @@ impl Form {
         quick == IsNormalized::Yes
     }
 
-    /// The characters of the form, each with how many of the text's it stands for.
+    /// The normalized characters, each with the number of characters it replaces.
     fn changes(self, text: &str) -> Box<dyn Iterator<Item = (char, usize)> + '_> {
-        // There a number above 0 says that the character is inserted, one below it how many more
-        // than one it stands for.
+        // In that crate, a positive number marks an inserted character; a negative one is the
+        // number of replaced characters beyond the first.
         let count = |(character, change): (char, isize)| match change {
             1.. => (character, 0),
             _ => (character, 1 + change.unsigned_abs()),

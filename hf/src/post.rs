@@ -1,4 +1,4 @@
-//! What is done with ids after they were found: truncation, post-processors, padding.
+//! The steps after the model: truncation, post-processors, padding.
 
 use std::borrow::{Borrow, BorrowMut};
 
@@ -11,8 +11,8 @@ use crate::spec::{
 };
 
 impl PostProcessor {
-    /// Whether every name of its templates is declared, with a token for each id. It stands at `path`
-    /// in the file.
+    /// Fails if a template uses an undeclared name, or a name does not have one token per id. `path` is
+    /// the place in the file.
     pub fn check(&self, path: &str) -> Result<()> {
         match self {
             Self::Sequence { processors } => {
@@ -53,7 +53,7 @@ impl PostProcessor {
         }
     }
 
-    /// How many tokens it adds to one sequence, or to two.
+    /// The number of tokens it adds to one sequence, or to a pair.
     pub fn added_tokens(&self, is_pair: bool) -> usize {
         match self {
             Self::ByteLevel { .. } => 0,
@@ -76,8 +76,8 @@ impl PostProcessor {
         }
     }
 
-    /// Whether it changes nothing about one text without details but for saying that all tokens are
-    /// of it, where their type is 0.
+    /// True if processing a single sequence without details leaves its ids, and its type ids of 0,
+    /// as they are.
     pub(crate) fn keeps_text(&self, add_special_tokens: bool) -> bool {
         match self {
             Self::ByteLevel { .. } => true,
@@ -95,7 +95,7 @@ impl PostProcessor {
         }
     }
 
-    /// One encoding of one sequence, or of two.
+    /// Combines one or two sequences into one encoding.
     fn process(&self, mut sequences: Vec<Encoding>, add_special_tokens: bool) -> Result<Encoding> {
         for (number, encoding) in sequences.iter_mut().enumerate() {
             encoding.set_sequence_id(number);
@@ -197,8 +197,8 @@ impl PostProcessor {
     }
 }
 
-/// The sequence with one token before it, perhaps, and one behind it; its overflow as well. A
-/// template before it may have made more than two of them: all but the first count as the second.
+/// Adds a token after a sequence and its overflow, and one before if `first` is given. An earlier
+/// template may have made more than two sequences: all but the first count as the second.
 fn enclosed(
     mut encoding: Encoding,
     first: Option<&(String, u32)>,
@@ -224,7 +224,7 @@ fn enclosed(
     let mut whole = Encoding::merge(parts.collect(), false)?;
     whole.sequence_ranges = vec![(number, from..from + length)];
     let part = |mut encoding: Encoding| {
-        // Overflow of overflow, which encodings have that were post-processed before, is dropped.
+        // Drops overflow of overflow, which only encodings that were post-processed before have.
         encoding.overflowing.clear();
         enclosed(encoding, first, last, number, type_id)
     };
@@ -241,7 +241,7 @@ fn trim_all(encodings: &mut [Encoding], add_prefix_space: bool) {
     }
 }
 
-/// Leaves whitespace at the ends of tokens out of their offsets.
+/// Excludes whitespace at the ends of tokens from their offsets.
 fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
     let Some(details) = &mut encoding.details else { return };
     let is_space = |c: &char| *c == CHAR_OF[usize::from(b' ')] || c.is_whitespace();
@@ -249,7 +249,7 @@ fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
         let mut leading = token.chars().take_while(is_space).count();
         let trailing = token.chars().rev().take_while(is_space).count();
         if leading > 0 {
-            // A single space at the start of the text is the one that was put there.
+            // A single space at the start of the text was added by `add_prefix_space`.
             let is_first = index == 0 || offsets.0 == 0;
             if is_first && add_prefix_space && leading == 1 {
                 leading = 0;
@@ -262,7 +262,7 @@ fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
     }
 }
 
-/// Cuts one or two sequences to size.
+/// Truncates one or two sequences.
 fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
     let Truncation { direction, max_length, strategy, stride, discards_overflow } = *params;
     let cut = |encoding: &mut Encoding, length| {
@@ -292,7 +292,7 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
             }
             cut(first, lengths[0])?;
             cut(second, lengths[1])?;
-            // Each part of one text comes with each of the other.
+            // Overflow combines each part of one text with each part of the other.
             let parts = (first.overflowing.len() + 1).saturating_mul(second.overflowing.len() + 1);
             check_overflow(parts, max_length, total)
         }
@@ -309,7 +309,7 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
 }
 
 impl Truncation {
-    /// Fails if its parts cannot overlap as it says, where `added` tokens are added to each.
+    /// Fails if parts, to each of which `added` tokens are added, cannot overlap by `stride`.
     pub fn check(&self, added: usize) -> Result<()> {
         match self.max_length.checked_sub(added) {
             Some(effective) if effective < self.stride => Err(Error::Invalid(format!(
@@ -322,7 +322,7 @@ impl Truncation {
     }
 }
 
-/// Truncates and processes one sequence, or two.
+/// Truncates and post-processes one sequence, or a pair.
 pub fn post_process(
     mut sequences: Vec<Encoding>,
     truncation: Option<&Truncation>,
@@ -333,7 +333,7 @@ pub fn post_process(
         let is_pair = sequences.len() > 1;
         let added = processor.map_or(0, |processor| processor.added_tokens(is_pair));
         let added = if add_special_tokens { added } else { 0 };
-        // Where there is no room for what is added, `tokenizers` cuts nothing off.
+        // `tokenizers` does not truncate if even the added tokens do not fit.
         if let Some(max_length) = truncation.max_length.checked_sub(added) {
             truncate(&mut sequences, &Truncation { max_length, ..truncation.clone() })?;
         }
@@ -350,7 +350,7 @@ pub fn post_process(
     }
 }
 
-/// Fills up the encodings of a batch. Returns the length.
+/// Pads the encodings of a batch. Returns the length.
 pub fn pad<E: BorrowMut<Encoding>>(encodings: &mut [E], padding: &Padding) -> Result<usize> {
     let length = padded_length(encodings, padding);
     for encoding in encodings {
@@ -359,13 +359,13 @@ pub fn pad<E: BorrowMut<Encoding>>(encodings: &mut [E], padding: &Padding) -> Re
     Ok(length)
 }
 
-/// Fills up one encoding to the length of its batch.
+/// Pads one encoding to the length of its batch.
 pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) -> Result<()> {
     let Padding { pad_id, pad_type_id, pad_token, direction, .. } = padding;
     encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction)
 }
 
-/// The length that the encodings of a batch are filled up to.
+/// The length that the encodings of a batch are padded to.
 pub fn padded_length<E: Borrow<Encoding>>(encodings: &[E], padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,
@@ -374,7 +374,7 @@ pub fn padded_length<E: Borrow<Encoding>>(encodings: &[E], padding: &Padding) ->
         }
     };
     match padding.pad_to_multiple_of {
-        // No memory is large enough for what a number cannot say.
+        // On overflow, a length for which allocation fails.
         Some(multiple @ 1..) => length.checked_next_multiple_of(multiple).unwrap_or(usize::MAX),
         _ => length,
     }

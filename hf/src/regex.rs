@@ -1,16 +1,21 @@
-//! Oniguruma, the engine whose syntax the patterns of tokenizer files have. Nearly all of them
-//! mean the same to other engines; only with the same engine it is certain.
+//! Matches patterns with Oniguruma, the regex engine of `tokenizers`. Nearly all patterns mean the
+//! same in other engines, but only the same engine makes sure of it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use memchr::memmem;
 use onig::{MatchParam, Region, SearchOptions};
 
 use crate::error::{Error, Result};
 
 /// A compiled pattern.
 #[derive(Clone)]
-pub(crate) struct Regex(Arc<onig::Regex>);
+pub(crate) enum Regex {
+    /// A text to search for, not empty.
+    Text(Arc<str>),
+    Pattern(Arc<onig::Regex>),
+}
 
 impl std::fmt::Debug for Regex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -20,20 +25,30 @@ impl std::fmt::Debug for Regex {
 
 impl Regex {
     pub(crate) fn new(pattern: &str) -> Result<Self> {
-        onig::Regex::new(pattern).map(|regex| Self(Arc::new(regex))).map_err(|error| {
+        onig::Regex::new(pattern).map(|regex| Self::Pattern(Arc::new(regex))).map_err(|error| {
             Error::Invalid(format!("the pattern {pattern:?} is malformed: {}", error.description()))
         })
     }
 
-    /// Calls `found` with every match in `text`, in order. An empty match right behind the match
-    /// before it does not count.
-    pub(crate) fn each(&self, text: &str, mut found: impl FnMut(Range<usize>)) -> Result<()> {
+    /// Calls `found` with each match in `text`, in order; stops at the first error. Skips an empty
+    /// match that directly follows another match.
+    pub(crate) fn each(
+        &self,
+        text: &str,
+        mut found: impl FnMut(Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let regex = match self {
+            Self::Pattern(regex) => regex,
+            Self::Text(wanted) => {
+                let mut places = memmem::find_iter(text.as_bytes(), wanted.as_bytes());
+                return places.try_for_each(|at| found(at..at + wanted.len()));
+            }
+        };
         let mut region = Region::new();
         let (mut from, mut last_end) = (0, None);
         while from <= text.len() {
             region.clear();
-            let at = self
-                .0
+            let at = regex
                 .search_with_param(
                     text,
                     from,
@@ -44,7 +59,7 @@ impl Regex {
                 )
                 .map_err(|error| {
                     Error::Invalid(format!(
-                        "the pattern gave up on the text after byte {from}: {}",
+                        "matching the pattern failed after byte {from} of the text: {}",
                         error.description()
                     ))
                 })?;
@@ -54,7 +69,7 @@ impl Regex {
                 continue;
             }
             (from, last_end) = (end, Some(end));
-            found(start..end);
+            found(start..end)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The components of a tokenizer file, as its JSON has them.
+//! The JSON schema of the components of a tokenizer file: normalizer, pre-tokenizer and so on.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// What is looked for: a text, or a regular expression.
+/// A text or regular expression to search for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pattern {
-    /// These characters.
+    /// Exactly this text.
     String(String),
-    /// In the syntax of Oniguruma.
+    /// A regular expression in Oniguruma's syntax.
     Regex(String),
 }
 
-/// `normalizer`
+/// The field `normalizer`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[allow(missing_docs)]
@@ -32,7 +32,7 @@ pub enum Normalizer {
     Sequence { normalizers: Vec<Normalizer> },
 }
 
-/// What becomes of the matches of a pattern that splits.
+/// How splitting by a pattern treats the matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Behavior {
@@ -43,7 +43,7 @@ pub enum Behavior {
     Contiguous,
 }
 
-/// `pre_tokenizer`
+/// The field `pre_tokenizer`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[allow(missing_docs)]
@@ -68,6 +68,7 @@ pub enum PreTokenizer {
     },
     Whitespace,
     WhitespaceSplit,
+    Metaspace(Metaspace),
     Sequence {
         pretokenizers: Vec<PreTokenizer>,
     },
@@ -77,11 +78,60 @@ fn yes() -> bool {
     true
 }
 
+/// `Metaspace`, as pre-tokenizer and as decoder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "MetaspaceFile")]
+pub struct Metaspace {
+    /// The character that replaces spaces.
+    pub replacement: char,
+    /// Where it is prepended to text without it.
+    pub prepend_scheme: PrependScheme,
+    /// Whether text is split before each replacement.
+    pub split: bool,
+}
+
+/// The pieces that [`Metaspace`] prepends its replacement to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum PrependScheme {
+    First,
+    Never,
+    Always,
+}
+
+/// [`Metaspace`] in a file, where older versions have `add_prefix_space`.
+#[derive(Deserialize)]
+struct MetaspaceFile {
+    replacement: char,
+    add_prefix_space: Option<bool>,
+    #[serde(default = "always")]
+    prepend_scheme: PrependScheme,
+    #[serde(default = "yes")]
+    split: bool,
+}
+
+fn always() -> PrependScheme {
+    PrependScheme::Always
+}
+
+impl TryFrom<MetaspaceFile> for Metaspace {
+    type Error = &'static str;
+
+    fn try_from(file: MetaspaceFile) -> std::result::Result<Self, Self::Error> {
+        let MetaspaceFile { replacement, add_prefix_space, prepend_scheme, split } = file;
+        if add_prefix_space == Some(false) && prepend_scheme != PrependScheme::Never {
+            return Err("add_prefix_space does not match declared prepend_scheme");
+        }
+        Ok(Self { replacement, prepend_scheme, split })
+    }
+}
+
 fn isolated() -> Behavior {
     Behavior::Isolated
 }
 
-/// Which of the two sequences.
+/// The first or second sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum SequenceId {
@@ -97,7 +147,7 @@ pub enum TemplatePiece {
     SpecialToken { id: String, type_id: u32 },
 }
 
-/// What a name in a template stands for.
+/// The tokens that a name in a template inserts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateToken {
     /// The name.
@@ -108,7 +158,7 @@ pub struct TemplateToken {
     pub tokens: Vec<String>,
 }
 
-/// `post_processor`
+/// The field `post_processor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[allow(missing_docs)]
@@ -139,7 +189,7 @@ pub enum PostProcessor {
     },
 }
 
-/// `decoder`
+/// The field `decoder`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[allow(missing_docs)]
@@ -160,12 +210,14 @@ pub enum Decoder {
         stop: usize,
     },
     Fuse,
+    ByteFallback,
+    Metaspace(Metaspace),
     Sequence {
         decoders: Vec<Decoder>,
     },
 }
 
-/// Which side is cut off, or filled up.
+/// The side to truncate or pad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[allow(missing_docs)]
 pub enum Direction {
@@ -174,7 +226,7 @@ pub enum Direction {
     Right,
 }
 
-/// Which sequence of a pair is cut off.
+/// Which sequence of a pair to truncate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum TruncationStrategy {
@@ -183,7 +235,7 @@ pub enum TruncationStrategy {
     OnlySecond,
 }
 
-/// `truncation`
+/// The field `truncation`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Truncation {
@@ -192,12 +244,12 @@ pub struct Truncation {
     pub max_length: usize,
     pub strategy: TruncationStrategy,
     pub stride: usize,
-    /// Whether what is cut off is thrown away. No part of the file.
+    /// True if overflow is dropped. Not part of the file.
     #[serde(skip)]
     pub discards_overflow: bool,
 }
 
-/// To which length texts are filled up.
+/// The length to pad texts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum PaddingStrategy {
@@ -205,7 +257,7 @@ pub enum PaddingStrategy {
     Fixed(usize),
 }
 
-/// `padding`
+/// The field `padding`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Padding {
@@ -217,16 +269,16 @@ pub struct Padding {
     pub pad_token: String,
 }
 
-/// A component that can be read from a part of a file.
+/// A component that can be read from its JSON.
 pub trait Component: Sized + serde::de::DeserializeOwned {
-    /// The types of it that are supported.
+    /// The supported types.
     const TYPES: &'static [&'static str];
     /// The field that holds the parts of a sequence.
     const PARTS: &'static str;
 
-    /// Reads `value`, which stands at `path` in the file.
+    /// Reads `value`, which is at `path` in the file.
     ///
-    /// Fails with [`Error::Unsupported`] for a type that is not supported, with the path to it.
+    /// Fails with [`Error::Unsupported`], with the path, for an unsupported type.
     fn read(value: &Value, path: &str) -> Result<Self> {
         check_types::<Self>(value, path)?;
         serde_json::from_value(value.clone())
@@ -267,6 +319,7 @@ impl Component for PreTokenizer {
         "Punctuation",
         "Whitespace",
         "WhitespaceSplit",
+        "Metaspace",
         "Sequence",
     ];
     const PARTS: &'static str = "pretokenizers";
@@ -279,6 +332,7 @@ impl Component for PostProcessor {
 }
 
 impl Component for Decoder {
-    const TYPES: &'static [&'static str] = &["ByteLevel", "Replace", "Strip", "Fuse", "Sequence"];
+    const TYPES: &'static [&'static str] =
+        &["ByteLevel", "Replace", "Strip", "Fuse", "ByteFallback", "Metaspace", "Sequence"];
     const PARTS: &'static str = "decoders";
 }

@@ -1,51 +1,72 @@
-//! Pre-tokenizers: text into pieces.
+//! Pre-tokenizers: cut text into pieces.
 
 use std::ops::Range;
 
-use bpe_core::once::LockFreeOnce;
+use bpe_core::memory::{collected, push, reserve, reserve_text, with_capacity};
+use bpe_core::once::OnceBox;
+use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
-use crate::aligned::Aligned;
 use crate::bytes::CHAR_OF;
 use crate::error::Result;
 use crate::normalize::compile;
+use crate::offsets::Aligned;
 use crate::regex::Regex;
 use crate::spec::{self, Behavior};
 
-/// GPT-2's pattern, which `ByteLevel` splits by.
+/// GPT-2's pattern, used by `ByteLevel`.
 pub(crate) const GPT2: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-static GPT2_REGEX: LockFreeOnce<Regex> = LockFreeOnce::new();
+static GPT2_REGEX: OnceBox<Regex> = OnceBox::new();
 
-fn words() -> &'static regex::Regex {
-    static WORDS: LockFreeOnce<regex::Regex> = LockFreeOnce::new();
-    WORDS.get_or_init(|| regex::Regex::new(r"\w+|[^\w\s]+").expect("the pattern is well-formed"))
-}
-
-/// A pre-tokenizer that is ready to run: steps, each of which splits every piece further.
+/// A pre-tokenizer, ready to run: a list of steps that split every piece further.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PreTokenizer(Vec<Step>);
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// The pieces begin with a space.
+    /// Adds a space before pieces that do not begin with one.
     PrefixSpace,
     Split {
         by: By,
         behavior: Behavior,
         invert: bool,
     },
-    /// Every byte becomes the character that stands for it.
+    /// Replaces every byte by the character that represents it.
     Bytes,
+    Metaspace(spec::Metaspace),
 }
 
-/// What splits.
+/// The matches to split by.
 #[derive(Debug, Clone)]
 enum By {
     Regex(Regex),
     Words,
     Characters(fn(char) -> bool),
+}
+
+#[derive(PartialEq)]
+enum Kind {
+    Word,
+    Space,
+    Other,
+}
+
+fn kind(character: char) -> Kind {
+    if is_word(character) {
+        Kind::Word
+    } else if character.is_whitespace() {
+        Kind::Space
+    } else {
+        Kind::Other
+    }
+}
+
+/// Whether `\w` matches the character.
+pub(crate) fn is_word(character: char) -> bool {
+    // The tables are compiled in.
+    regex_syntax::try_is_word_character(character).unwrap_or(false)
 }
 
 fn is_punctuation(character: char) -> bool {
@@ -61,31 +82,49 @@ impl PreTokenizer {
         Ok(Self(steps))
     }
 
-    /// Whether what it leaves are the characters that stand for bytes.
+    /// Whether its pieces consist of characters that represent bytes.
     pub(crate) fn is_byte_level(&self) -> bool {
         self.0.iter().any(|step| matches!(step, Step::Bytes))
     }
 
-    /// Splits every piece further. Pieces that come to nothing are dropped.
-    pub(crate) fn split(&self, pieces: Vec<Aligned>) -> Result<Vec<Aligned>> {
+    /// True if no step cuts near these two characters, whatever is around them.
+    pub(crate) fn ignores(&self, characters: [char; 2]) -> bool {
+        self.0.iter().all(|step| {
+            let Step::Split { by: By::Regex(Regex::Text(text)), .. } = step else { return false };
+            !characters.iter().any(|&character| text.contains(character))
+        })
+    }
+
+    /// Splits every piece further. Drops empty pieces. `is_first` is true if the original of
+    /// the pieces begins the text.
+    pub(crate) fn split(&self, pieces: Vec<Aligned>, is_first: bool) -> Result<Vec<Aligned>> {
         let mut pieces = pieces;
         for step in &self.0 {
             match step {
                 Step::PrefixSpace => {
                     for piece in &mut pieces {
                         if !piece.text.starts_with(' ') {
-                            piece.prepend(" ");
+                            piece.prepend(" ")?;
                         }
                     }
                 }
-                Step::Bytes => pieces.iter_mut().for_each(into_byte_characters),
+                Step::Bytes => pieces.iter_mut().try_for_each(into_byte_characters)?,
+                Step::Metaspace(metaspace) => {
+                    let mut parts = with_capacity(pieces.len())?;
+                    for piece in pieces {
+                        mark_spaces(metaspace, piece, is_first, &mut parts)?;
+                    }
+                    pieces = parts;
+                }
                 Step::Split { by, behavior, invert } => {
-                    let mut parts = Vec::with_capacity(pieces.len());
+                    let mut parts = with_capacity(pieces.len())?;
                     for piece in &pieces {
                         let found = by.cut(&piece.text, *invert)?;
-                        let kept = behave(found, *behavior).into_iter();
-                        let kept = kept.filter(|range| !range.is_empty());
-                        parts.extend(kept.map(|range| piece.slice(range)));
+                        for range in behave(found, *behavior)? {
+                            if !range.is_empty() {
+                                push(&mut parts, piece.slice(range)?)?;
+                            }
+                        }
                     }
                     pieces = parts;
                 }
@@ -102,10 +141,16 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
                 steps.push(Step::PrefixSpace);
             }
             if use_regex {
-                let by = By::Regex(GPT2_REGEX.get_or_try_init(|| Regex::new(GPT2))?.clone());
+                let by = By::Regex(
+                    GPT2_REGEX.get_or_try_init(|| Regex::new(GPT2).map(Box::new))?.clone(),
+                );
                 steps.push(Step::Split { by, behavior: Behavior::Isolated, invert: false });
             }
             steps.push(Step::Bytes);
+            return Ok(());
+        }
+        spec::PreTokenizer::Metaspace(metaspace) => {
+            steps.push(Step::Metaspace(metaspace.clone()));
             return Ok(());
         }
         spec::PreTokenizer::Sequence { pretokenizers } => {
@@ -131,62 +176,145 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
     Ok(())
 }
 
-fn into_byte_characters(piece: &mut Aligned) {
-    let mut origins = Vec::with_capacity(piece.origins.len());
-    let mut text = String::with_capacity(piece.text.len() * 2);
+fn into_byte_characters(piece: &mut Aligned) -> Result<()> {
+    // Each byte becomes at most two bytes.
+    let mut origins = with_capacity(piece.origins.len() * 2)?;
+    let mut text = String::new();
+    reserve_text(&mut text, piece.text.len() * 2)?;
     let mut at = 0;
     for character in piece.text.chars() {
-        // Every byte of a character comes from where its first one does.
+        // All bytes of a character have the origin of the first.
         let origin = piece.origins[at];
         for &byte in &piece.text.as_bytes()[at..at + character.len_utf8()] {
-            let stands = CHAR_OF[usize::from(byte)];
-            text.push(stands);
-            origins.extend(std::iter::repeat_n(origin, stands.len_utf8()));
+            let new = CHAR_OF[usize::from(byte)];
+            text.push(new);
+            origins.extend(std::iter::repeat_n(origin, new.len_utf8()));
         }
         at += character.len_utf8();
     }
-    *piece = Aligned { text, origins };
+    (piece.text, piece.origins) = (text, origins);
+    Ok(())
 }
 
-/// A stretch of a text, and whether it counts as a match.
+/// Replaces the spaces of a piece, prepends the replacement to it, and appends its parts.
+fn mark_spaces(
+    metaspace: &spec::Metaspace,
+    mut piece: Aligned,
+    is_first: bool,
+    parts: &mut Vec<Aligned>,
+) -> Result<()> {
+    let mut mark = [0; 4];
+    let mark = &*metaspace.replacement.encode_utf8(&mut mark);
+    let spaces: Vec<Range<usize>> =
+        collected(memchr_iter(b' ', piece.text.as_bytes()).map(|at| at..at + 1))?;
+    piece.replace(&spaces, mark)?;
+    let is_first = is_first && piece.origins.first().is_some_and(|origin| origin.0 == 0);
+    if metaspace.prepends(&piece.text, is_first) {
+        piece.prepend(mark)?;
+    }
+    for range in metaspace.parts(&piece.text)? {
+        push(parts, piece.slice(range)?)?;
+    }
+    Ok(())
+}
+
+impl spec::Metaspace {
+    /// Whether the replacement is prepended to this text.
+    fn prepends(&self, text: &str, is_first: bool) -> bool {
+        let is_prepended = match self.prepend_scheme {
+            spec::PrependScheme::Always => true,
+            spec::PrependScheme::First => is_first,
+            spec::PrependScheme::Never => false,
+        };
+        is_prepended && !text.is_empty() && !text.starts_with(self.replacement)
+    }
+
+    /// The parts of a text with the replacement.
+    pub(crate) fn parts(&self, text: &str) -> Result<Vec<Range<usize>>> {
+        if !self.split {
+            return Ok(Vec::from_iter((!text.is_empty()).then_some(0..text.len())));
+        }
+        let mut mark = [0; 4];
+        let mark = &*self.replacement.encode_utf8(&mut mark);
+        let found = By::Regex(Regex::Text(mark.into())).cut(text, false)?;
+        let mut parts = behave(found, Behavior::MergedWithNext)?;
+        parts.retain(|part| !part.is_empty());
+        Ok(parts)
+    }
+
+    /// A text with the replacement for spaces and before it.
+    pub(crate) fn marked(&self, text: &str, is_first: bool) -> Result<String> {
+        let mut mark = [0; 4];
+        let mark = &*self.replacement.encode_utf8(&mut mark);
+        let spaces = memchr_iter(b' ', text.as_bytes()).count();
+        let mut marked = String::new();
+        reserve_text(&mut marked, text.len() + (spaces + 1) * mark.len())?;
+        let is_marked = text.starts_with(' ') || text.starts_with(self.replacement);
+        if !is_marked && self.prepends(text, is_first) {
+            marked.push_str(mark);
+        }
+        for (index, part) in text.split(' ').enumerate() {
+            if index > 0 {
+                marked.push_str(mark);
+            }
+            marked.push_str(part);
+        }
+        Ok(marked)
+    }
+}
+
+/// A stretch of a text, and whether it is a match.
 type Stretch = (Range<usize>, bool);
 
 impl By {
-    /// The whole text, cut where the matches begin and end.
+    /// Cuts the whole text where matches begin and end.
     fn cut(&self, text: &str, invert: bool) -> Result<Vec<Stretch>> {
         let mut stretches = Vec::new();
         let mut last = 0;
         let mut add = |range: Range<usize>| {
             if last != range.start {
-                stretches.push((last..range.start, invert));
+                push(&mut stretches, (last..range.start, invert))?;
             }
             last = range.end;
-            stretches.push((range, !invert));
+            Ok(push(&mut stretches, (range, !invert))?)
         };
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
-            Self::Words => words().find_iter(text).for_each(|found| add(found.range())),
+            Self::Words => {
+                // What `\w+|[^\w\s]+` matches.
+                let mut characters = text.char_indices().peekable();
+                while let Some((start, first)) = characters.next() {
+                    let (kind, mut end) = (kind(first), start + first.len_utf8());
+                    while let Some((at, next)) = characters.next_if(|&(_, c)| self::kind(c) == kind)
+                    {
+                        end = at + next.len_utf8();
+                    }
+                    if kind != Kind::Space {
+                        add(start..end)?;
+                    }
+                }
+            }
             Self::Characters(is_match) => {
                 for (at, character) in text.char_indices().filter(|&(_, c)| is_match(c)) {
-                    add(at..at + character.len_utf8());
+                    add(at..at + character.len_utf8())?;
                 }
             }
         }
         if last != text.len() {
-            stretches.push((last..text.len(), invert));
+            push(&mut stretches, (last..text.len(), invert))?;
         }
         Ok(stretches)
     }
 }
 
-/// The pieces that are left of the stretches of a text.
-fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Vec<Range<usize>> {
-    let mut pieces: Vec<Range<usize>> = Vec::with_capacity(stretches.len());
+/// Combines stretches into pieces.
+fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize>>> {
+    let mut pieces: Vec<Range<usize>> = with_capacity(stretches.len())?;
     let mut before = false;
     match behavior {
-        Behavior::Isolated => return stretches.into_iter().map(|(range, _)| range).collect(),
+        Behavior::Isolated => pieces.extend(stretches.into_iter().map(|(range, _)| range)),
         Behavior::Removed => {
-            return stretches.into_iter().filter(|&(_, is)| !is).map(|(range, _)| range).collect();
+            pieces.extend(stretches.into_iter().filter(|&(_, is)| !is).map(|(range, _)| range));
         }
         Behavior::Contiguous => {
             for (range, is_match) in stretches {
@@ -217,22 +345,24 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Vec<Range<usize>> {
             pieces.reverse();
         }
     }
-    pieces
+    Ok(pieces)
 }
 
-/// How a pre-tokenizer cuts text whose bytes the model then takes as they are.
+/// The way to cut text for the core, which reads its bytes unchanged.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
-    /// By a pattern that the core has a scanner for, perhaps with a space before the text.
+    /// By a pattern that the core has a scanner for, optionally after adding a space.
     Pattern { pattern: String, prefix_space: bool },
     /// By steps.
     Steps(PreTokenizer),
-    /// Its pieces are no parts of the text.
+    /// By replacing spaces, over characters.
+    Metaspace(spec::Metaspace),
+    /// Not possible: the pieces are not parts of the text.
     Rewritten,
 }
 
 impl Plan {
-    /// `is_scanned` says of a pattern whether the core has a scanner for it.
+    /// Chooses the plan. `is_scanned` returns whether the core has a scanner for a pattern.
     pub(crate) fn new(
         spec: Option<&spec::PreTokenizer>,
         is_scanned: impl Fn(&str) -> bool,
@@ -240,6 +370,19 @@ impl Plan {
         let mut flat = Vec::new();
         if let Some(spec) = spec {
             flatten(spec, &mut flat);
+        }
+        if !flat.iter().any(|part| matches!(part, spec::PreTokenizer::ByteLevel { .. })) {
+            return Ok(match &flat[..] {
+                [spec::PreTokenizer::Metaspace(metaspace)] => Self::Metaspace(metaspace.clone()),
+                parts
+                    if parts
+                        .iter()
+                        .any(|part| matches!(part, spec::PreTokenizer::Metaspace(_))) =>
+                {
+                    Self::Rewritten
+                }
+                _ => Self::Steps(PreTokenizer::new(spec)?),
+            });
         }
         let Some((spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. }, before)) =
             flat.split_last()
@@ -288,14 +431,14 @@ const DEEPSEEK: [&str; 3] = [
     ),
 ];
 
-/// The pattern whose matches are pieces of their own, as is what stands between them.
+/// The pattern of a split whose matches, and the stretches between them, are the pieces.
 fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
     let spec::PreTokenizer::Split { pattern: spec::Pattern::Regex(pattern), behavior, invert } =
         spec
     else {
         return None;
     };
-    // Of a pattern that matches everywhere nothing is removed.
+    // Where the pattern matches everywhere, nothing is removed.
     let keeps_all = match behavior {
         Behavior::Isolated => true,
         Behavior::Removed => *invert && !DEEPSEEK.contains(&pattern.as_str()),
@@ -305,15 +448,17 @@ fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
 }
 
 impl PreTokenizer {
-    /// The pieces of a text, for steps that leave it as it is.
+    /// Cuts a text by steps that leave it unchanged.
     pub(crate) fn cut(&self, text: &str) -> Result<Vec<Range<usize>>> {
         let mut pieces = vec![Range { start: 0, end: text.len() }];
         for step in &self.0 {
             let Step::Split { by, behavior, invert } = step else { continue };
-            let mut parts = Vec::with_capacity(pieces.len());
+            let mut parts = with_capacity(pieces.len())?;
             for piece in pieces {
                 let found = by.cut(&text[piece.clone()], *invert)?;
-                let kept = behave(found, *behavior).into_iter().filter(|range| !range.is_empty());
+                let kept = behave(found, *behavior)?;
+                reserve(&mut parts, kept.len())?;
+                let kept = kept.into_iter().filter(|range| !range.is_empty());
                 parts.extend(kept.map(|part| piece.start + part.start..piece.start + part.end));
             }
             pieces = parts;

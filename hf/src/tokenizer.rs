@@ -1,25 +1,29 @@
-//! A tokenizer: the components of a file, ready to run.
+//! The tokenizer: the components of a file, ready to run.
 
 use std::sync::Arc;
 
-use bpe_core::Splitter;
+use bpe_core::once::OnceBox;
+use bpe_core::special_tokens::Selection;
+use bpe_core::token_table::TokenTable;
+use bpe_core::{Request, Splitter};
 
 use crate::added::{AddedToken, AddedTokens};
+use crate::build::Header;
+use crate::control::Control;
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::lists::{MergeList, TokenList};
-use crate::model::{Header, Model};
+use crate::model::Model;
 use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
 use crate::split::{GPT2, Plan, PreTokenizer};
+use crate::token_lists::{MergeList, TokenList};
 
-/// A component as the file has it, and ready to run.
+/// A component as in the file, and ready to run.
 type Ready<S, R> = Option<Arc<(S, R)>>;
 
-/// Text to ids and back, as a file says. It never changes: what changes it makes a new one, which
-/// shares what stays.
+/// Encodes text and decodes ids as a file specifies. Clones share their components.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     model: Arc<Model>,
@@ -30,6 +34,14 @@ pub struct Tokenizer {
     decoder: Ready<spec::Decoder, Decoder>,
     truncation: Option<Truncation>,
     padding: Option<Padding>,
+    /// The tokens that untrusted text must not produce; made when first needed.
+    control: Arc<OnceBox<Control>>,
+    /// The bytes of every id; made when first needed.
+    table: Arc<OnceBox<Arc<TokenTable>>>,
+    /// The special tokens that texts may contain.
+    request: Arc<Request>,
+    /// Whether the model is an encoding of the core.
+    is_plain: bool,
 }
 
 /// One sequence: a text, or its words.
@@ -37,21 +49,21 @@ pub struct Tokenizer {
 pub enum Sequence<'a> {
     /// A text.
     Text(&'a str),
-    /// Words that somebody split before.
+    /// Words, split by the caller.
     Words(&'a [String]),
 }
 
-/// What is encoded: one sequence, or two.
+/// One sequence or a pair, to be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Input<'a> {
-    /// The first, or only one.
+    /// The first or only sequence.
     pub first: Sequence<'a>,
-    /// The second.
+    /// The second sequence of a pair.
     pub second: Option<Sequence<'a>>,
 }
 
 impl Sequence<'_> {
-    /// How many bytes of text it has.
+    /// The size of its text in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -61,7 +73,7 @@ impl Sequence<'_> {
 }
 
 impl Input<'_> {
-    /// How many bytes of text it has.
+    /// The size of its text in bytes.
     pub fn size(&self) -> usize {
         self.first.size() + self.second.map_or(0, |second| second.size())
     }
@@ -75,16 +87,72 @@ impl Tokenizer {
         pre_tokenizer: Option<spec::PreTokenizer>,
     ) -> Result<Self> {
         let (split, splitter) = Split::new(pre_tokenizer)?;
-        Ok(Self {
-            model: Arc::new(Model::new(header, tokens, merges, splitter)?),
-            added: Arc::default(),
+        let model = if split.steps.is_byte_level() {
+            Model::new(header, tokens, merges, splitter)?
+        } else {
+            Model::over_characters(header, &tokens, &merges, splitter)?
+        };
+        Ok(Self::with(model, AddedTokens::default(), split, false))
+    }
+
+    /// A tokenizer with only these components.
+    pub(crate) fn with(model: Model, added: AddedTokens, split: Split, is_plain: bool) -> Self {
+        Self {
+            model: Arc::new(model),
+            added: Arc::new(added),
             normalizer: None,
             split: Arc::new(split),
             post_processor: None,
             decoder: None,
             truncation: None,
             padding: None,
-        })
+            control: Arc::default(),
+            table: Arc::default(),
+            request: Arc::new(Request::allowing(Selection::All)),
+            is_plain,
+        }
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    pub(crate) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Sets the special tokens that texts may contain. With a file, either all or none are
+    /// searched for.
+    pub fn set_request(&mut self, request: Request) {
+        let is_ordinary = request.allowed == Selection::None;
+        if !self.is_plain && self.encodes_special_tokens() != is_ordinary {
+            self.set_encode_special_tokens(is_ordinary);
+        }
+        self.request = Arc::new(request);
+    }
+
+    /// Replaces the encoding that the tokenizer was made from.
+    pub(crate) fn set_model(&mut self, model: Model, added: AddedTokens) {
+        (self.model, self.added) = (Arc::new(model), Arc::new(added));
+    }
+
+    pub(crate) fn control(&self) -> Result<&Control> {
+        self.control.get_or_try_init(|| Control::new(&self.added, &self.model).map(Box::new))
+    }
+
+    /// Fails if the tokenizer was made from an encoding, which has no components.
+    fn check_component(&self, name: &str) -> Result<()> {
+        if self.is_plain {
+            return Err(Error::unsupported(
+                name,
+                "this component, in a tokenizer made from an Encoding,",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn table_cell(&self) -> &OnceBox<Arc<TokenTable>> {
+        &self.table
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -95,8 +163,9 @@ impl Tokenizer {
         &self.added
     }
 
+    /// The normalizer, unless it is a sequence without parts, as DeepSeek's.
     pub(crate) fn normalizer(&self) -> Option<&Normalizer> {
-        self.normalizer.as_ref().map(|ready| &ready.1)
+        self.normalizer.as_ref().map(|ready| &ready.1).filter(|it| !it.is_empty())
     }
 
     pub(crate) fn pre_tokenizer(&self) -> &PreTokenizer {
@@ -131,18 +200,19 @@ impl Tokenizer {
         self.decoder.as_ref().map(|ready| &ready.0)
     }
 
-    /// What is cut off.
+    /// The truncation.
     pub fn truncation(&self) -> Option<&Truncation> {
         self.truncation.as_ref()
     }
 
-    /// What is filled up.
+    /// The padding.
     pub fn padding(&self) -> Option<&Padding> {
         self.padding.as_ref()
     }
 
     /// Sets the normalizer.
     pub fn set_normalizer(&mut self, spec: Option<spec::Normalizer>) -> Result<()> {
+        self.check_component("normalizer")?;
         let ready = match spec {
             Some(spec) => {
                 let ready = Normalizer::new(&spec, "normalizer")?;
@@ -153,12 +223,20 @@ impl Tokenizer {
         let mut added = AddedTokens::clone(&self.added);
         added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
         (self.normalizer, self.added) = (ready, Arc::new(added));
+        (self.control, self.table) = (Arc::default(), Arc::default());
         Ok(())
     }
 
     /// Sets the pre-tokenizer.
     pub fn set_pre_tokenizer(&mut self, spec: Option<spec::PreTokenizer>) -> Result<()> {
+        self.check_component("pre_tokenizer")?;
         let (split, splitter) = Split::new(spec)?;
+        if split.steps.is_byte_level() == self.model.characters().is_some() {
+            return Err(Error::unsupported(
+                "pre_tokenizer",
+                "adding ByteLevel to a tokenizer without it, or removing it,",
+            ));
+        }
         self.model = Arc::new(self.model.with_splitter(splitter)?);
         self.split = Arc::new(split);
         Ok(())
@@ -175,6 +253,8 @@ impl Tokenizer {
 
     /// Sets the decoder.
     pub fn set_decoder(&mut self, spec: Option<spec::Decoder>) -> Result<()> {
+        self.check_component("decoder")?;
+        self.table = Arc::default();
         self.decoder = match spec {
             Some(spec) => {
                 let ready = Decoder::new(&spec)?;
@@ -185,13 +265,16 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Sets what is cut off as a file says, which may say what [`Tokenizer::set_truncation`]
-    /// refuses.
+    pub(crate) fn restore_decoder(&mut self, spec: spec::Decoder, decoder: Decoder) {
+        self.decoder = Some(Arc::new((spec, decoder)));
+    }
+
+    /// Sets the truncation of a file, even if [`Tokenizer::set_truncation`] would refuse it.
     pub(crate) fn restore_truncation(&mut self, truncation: Option<Truncation>) {
         self.truncation = truncation;
     }
 
-    /// Sets what is cut off.
+    /// Sets the truncation.
     pub fn set_truncation(&mut self, truncation: Option<Truncation>) -> Result<()> {
         if let Some(truncation) = &truncation {
             truncation.check(self.added_tokens(false))?;
@@ -200,23 +283,27 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Sets what is filled up.
+    /// Sets the padding.
     pub fn set_padding(&mut self, padding: Option<Padding>) {
         self.padding = padding;
     }
 
-    /// Whether special tokens in texts are ordinary text.
+    /// Whether special tokens in texts are encoded as ordinary text.
     pub fn encodes_special_tokens(&self) -> bool {
         self.added.encode_special
     }
 
-    /// Sets that.
+    /// Sets whether special tokens in texts are encoded as ordinary text.
     pub fn set_encode_special_tokens(&mut self, value: bool) {
         Arc::make_mut(&mut self.added).encode_special = value;
     }
 
-    /// Adds tokens; returns how many are new, or other than before.
+    /// Adds tokens. Returns how many are new or changed.
     pub fn add_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {
+        (self.control, self.table) = (Arc::default(), Arc::default());
+        if self.is_plain {
+            return self.add_plain_tokens(tokens);
+        }
         let mut added = AddedTokens::clone(&self.added);
         let model_id = |content: &str| self.model.token_to_id(content);
         let count = added.add(tokens, self.model.size() as u32, model_id, self.normalizer())?;
@@ -229,7 +316,7 @@ impl Tokenizer {
         self.added.by_id()
     }
 
-    /// How many tokens the post-processor adds.
+    /// The number of tokens that the post-processor adds to one sequence, or to a pair.
     pub fn added_tokens(&self, is_pair: bool) -> usize {
         self.post_processor.as_ref().map_or(0, |processor| processor.added_tokens(is_pair))
     }
@@ -254,7 +341,7 @@ impl Tokenizer {
         self.model.id_to_token(id)
     }
 
-    /// The tokens of the model, and, if asked for, the added ones.
+    /// The tokens of the model and, with `with_added_tokens`, the added tokens.
     pub fn vocab(&self, with_added_tokens: bool) -> Vec<(String, u32)> {
         let mut tokens = self.model.vocab();
         if with_added_tokens {
@@ -265,41 +352,44 @@ impl Tokenizer {
         tokens
     }
 
-    /// How many that are.
+    /// The number of tokens of [`Tokenizer::vocab`].
     pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
+        if self.is_plain && with_added_tokens {
+            return self.model.size() + self.added.by_id().len();
+        }
         let more = self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
         self.model.size() + if with_added_tokens { more.count() } else { 0 }
     }
 
-    /// Truncates and post-processes one sequence, or two.
+    /// Truncates and post-processes one sequence or a pair. Without `overflow`, drops what
+    /// truncation cuts off.
     pub fn post_process(
         &self,
         sequences: Vec<Encoding>,
         add_special_tokens: bool,
+        overflow: bool,
     ) -> Result<Encoding> {
-        let (truncation, processor) = (self.truncation.as_ref(), self.post_processor.as_deref());
-        post::post_process(sequences, truncation, processor, add_special_tokens)
+        let processor = self.post_processor.as_deref();
+        let truncation = self.truncation.clone().map(|truncation| Truncation {
+            discards_overflow: truncation.discards_overflow || !overflow,
+            ..truncation
+        });
+        post::post_process(sequences, truncation.as_ref(), processor, add_special_tokens)
     }
 
-    /// Fills up the encodings of a batch, if that is asked for. Returns the length.
-    pub fn pad(&self, encodings: &mut [Encoding]) -> Result<usize> {
-        self.padding.as_ref().map_or(Ok(0), |padding| post::pad(encodings, padding))
-    }
-
-    /// Fills up one encoding to the length of its batch.
+    /// Pads one encoding to the length of its batch, if padding is set.
     pub fn pad_to(&self, encoding: &mut Encoding, length: usize) -> Result<()> {
         self.padding.as_ref().map_or(Ok(()), |padding| post::pad_to(encoding, length, padding))
     }
 
     /// The tokens of the model and their ids, for an encoding that merges in the order of ids.
     ///
-    /// Fails with [`Error::Unsupported`] where such an encoding would merge otherwise.
+    /// Fails with [`Error::Unsupported`] if such an encoding would give other ids.
     pub fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
         self.model.ranks()
     }
 
-    /// The pattern of the pre-tokenizer, if one that the core has a scanner for is all that it
-    /// amounts to.
+    /// The pattern of the pre-tokenizer, if it only splits by one that the core has a scanner for.
     pub fn pattern(&self) -> Option<&str> {
         match self.plan() {
             Plan::Pattern { pattern, prefix_space: false } => Some(pattern),
@@ -308,22 +398,19 @@ impl Tokenizer {
     }
 }
 
-/// What cuts text into pieces.
+/// The splitting of text into pieces.
 #[derive(Debug)]
-struct Split {
-    /// As the file has it.
+pub(crate) struct Split {
+    /// The pre-tokenizer as in the file.
     spec: Option<spec::PreTokenizer>,
     steps: PreTokenizer,
     plan: Plan,
 }
 
 impl Split {
-    /// How text is split, and what splits it in the core.
+    /// The split, and the splitter for the core.
     fn new(spec: Option<spec::PreTokenizer>) -> Result<(Self, Splitter)> {
         let steps = PreTokenizer::new(spec.as_ref())?;
-        if !steps.is_byte_level() {
-            return Err(Error::unsupported("pre_tokenizer", "a chain without ByteLevel"));
-        }
         let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
         let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
         let pattern = match &plan {
@@ -332,5 +419,11 @@ impl Split {
         };
         let splitter = Splitter::new(pattern)?;
         Ok((Self { spec, steps, plan }, splitter))
+    }
+
+    /// The split of an encoding, which uses its own splitter.
+    pub(crate) fn of_encoding() -> Self {
+        let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
+        Self { spec: None, steps: PreTokenizer::default(), plan }
     }
 }

@@ -1,4 +1,4 @@
-"""Every example in README.md and docs/ runs and gives what the page says."""
+"""Runs every example in README.md and docs/, and compares the output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = [page for page in manual() if any(name in ("pycon", "console") for name,
 @pytest.mark.skipif(os.name == "nt", reason="examples for a POSIX shell")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of one page, in their order, in one Python session and one directory."""
+    """Runs the examples of a page in order, in one Python session and one directory."""
     for name in ("data", "LICENSE"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -41,7 +41,7 @@ def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def run_python(page: str, body: str, session: dict[str, object]) -> None:
-    """Runs a block of a session, which knows the names of the blocks before it."""
+    """Runs a block of a session, with the names that earlier blocks defined."""
     test = doctest.DocTestParser().get_doctest(body, session, page, page, 0)
     assert test.examples
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
@@ -52,7 +52,7 @@ def run_python(page: str, body: str, session: dict[str, object]) -> None:
 
 
 def run_shell(body: str) -> None:
-    """Runs each command of a block; `...` stands for any output."""
+    """Runs each command of a block; `...` matches any output."""
     for example in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, expected = example.split("\n", 1)
         done = subprocess.run(

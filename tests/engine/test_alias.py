@@ -1,4 +1,4 @@
-"""This package in tiktoken's place: three ways, each in a process of its own."""
+"""Tests the three ways to use this package in place of tiktoken, each in a new process."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_install():
     run("import bpe_engine\nbpe_engine.install()\nbpe_engine.install()\n" + USES)
 
 
-def test_install_over_the_other():
+def test_install_over_tiktoken():
     run(
         "import tiktoken as theirs\nimport bpe_engine\nbpe_engine.install()\n"
         "assert theirs is not bpe_engine\n" + USES
@@ -98,7 +98,7 @@ def test_a_library_that_imports_tiktoken(tmp_path):
     )
 
 
-def test_the_other_is_left_alone():
+def test_importing_leaves_tiktoken_alone():
     """Importing this package does not touch a real tiktoken."""
     run(
         """
@@ -172,14 +172,14 @@ def test_constructors_are_callable():
         from bpe_engine import registry
         bpe_engine.list_encoding_names()
         for name, constructor in registry.ENCODING_CONSTRUCTORS.items():
-            if constructor.normalization is None:  # which is no argument of Encoding
+            if constructor.normalization is None:  # not an argument of Encoding
                 made = bpe_engine.Encoding(**constructor())
                 assert made.encode("hi there") == bpe_engine.get_encoding(name).encode("hi there")
         """
     )
 
 
-def test_plugins_that_collide(plugins):
+def test_colliding_plugins(plugins):
     path = plugins(one=PLUGIN % {"name": "same"}, two=PLUGIN % {"name": "same"})
     run(
         """
@@ -231,8 +231,8 @@ def test_a_plugin_without_constructors(plugins):
     )
 
 
-def test_constructors_are_there_after_get_encoding():
-    """As in tiktoken, for code that reads and extends them."""
+def test_constructors_exist_after_get_encoding():
+    """Code reads and extends them, as in tiktoken."""
     run(
         """
         import bpe_engine
@@ -251,7 +251,7 @@ def test_constructors_are_there_after_get_encoding():
 
 
 def test_encodings_need_no_plugins(plugins):
-    """Broken plugins show when constructors are asked for, not in the package's encodings."""
+    """Broken plugins raise when constructors are read; the package's encodings still work."""
     path = plugins(broken="1 / 0")
     run(
         """
@@ -283,7 +283,7 @@ assert isinstance(tiktoken.registry.ENCODING_CONSTRUCTORS, dict)
 """
 
 
-def test_constructors_that_a_program_puts_together_itself():
+def test_constructors_set_by_a_program():
     """The workaround for frozen programs, in which plugins cannot be found."""
     run(NO_NETWORK + "bpe_engine.install()\n" + FROZEN)
 
@@ -332,7 +332,7 @@ def test_without_tiktoken(tmp_path):
 
 
 @posix
-def test_nothing_stands_in_before_install(tmp_path):
+def test_nothing_is_replaced_before_install(tmp_path):
     run_without_tiktoken(
         """
         import bpe_engine
@@ -358,7 +358,7 @@ def test_nothing_stands_in_before_install(tmp_path):
 
 @posix
 def test_plugins_without_tiktoken(plugins, tmp_path):
-    """Also those whose folder comes onto the path later."""
+    """Plugins whose folder is added to the path later are found too."""
     path = plugins(my_plugin=PLUGIN % {"name": "plugged"})
     run_without_tiktoken(
         f"""
@@ -391,7 +391,7 @@ def test_an_installed_tiktoken_keeps_its_version():
 
 
 @pytest.mark.parametrize("name", [name for name in BUILTIN if not name.startswith("qwen")])
-def test_the_stand_in_for_the_plugin_has_the_same_arguments(name):
+def test_replaced_plugin_has_the_same_arguments(name):
     from tiktoken_ext import openai_public as theirs
 
     from bpe_engine import _openai_public as ours

@@ -1,4 +1,4 @@
-"""Whatever is wrong with what comes in, the exception says what, and how to put it right."""
+"""Tests that errors for wrong input name the problem and a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT_METHODS = [
 
 @pytest.mark.parametrize("method", TEXT_METHODS)
 @pytest.mark.parametrize("text", [b"a", bytearray(b"a"), None, 5, 1.5, ["a"], ("a",)])
-def test_text_of_another_type(gpt2, method, text):
+def test_wrong_type_of_text(gpt2, method, text):
     with pytest.raises(TypeError, match=f"text must be a str, not {type(text).__name__}"):
         getattr(gpt2, method)(text)
     if isinstance(text, (bytes, bytearray)):
@@ -39,7 +39,7 @@ def test_text_of_another_type(gpt2, method, text):
 
 
 @pytest.mark.parametrize("method", ["encode_batch", "encode_ordinary_batch"])
-def test_batches_of_another_type(gpt2, method):
+def test_wrong_type_of_batch(gpt2, method):
     batch = getattr(gpt2, method)
     for texts in (None, 5):
         with pytest.raises(TypeError):
@@ -57,7 +57,7 @@ def test_batches_of_another_type(gpt2, method):
     assert batch(["a"], num_threads=None) == batch(["a"])
 
 
-def test_an_error_in_one_text_of_a_batch(gpt2):
+def test_error_in_one_item_of_a_batch(gpt2):
     texts = ["fine"] * 50 + ["a<|endoftext|>"] + ["fine"] * 50
     with pytest.raises(ValueError, match="disallowed special token '<|endoftext|>'"):
         gpt2.encode_batch(texts)
@@ -72,7 +72,7 @@ def test_an_error_in_one_text_of_a_batch(gpt2):
 
 
 @pytest.mark.parametrize("argument", ["allowed_special", "disallowed_special"])
-def test_special_of_another_type(gpt2, argument):
+def test_wrong_type_of_special_arguments(gpt2, argument):
     with pytest.raises(TypeError, match=rf"{argument} must be \"all\" or a set of names, not the "):
         gpt2.encode("a", **{argument: "<|endoftext|>"})
     with pytest.raises(TypeError, match=rf"for this one name pass {argument}="):
@@ -82,7 +82,7 @@ def test_special_of_another_type(gpt2, argument):
             gpt2.encode("a", **{argument: wrong})
 
 
-def test_special_names_of_every_kind(gpt2):
+def test_collections_of_special_names(gpt2):
     assert gpt2.encode("a", allowed_special={"nothing"}) == [64]
     assert gpt2.encode("<|endoftext|>", allowed_special=frozenset({"<|endoftext|>"})) == [50256]
     assert gpt2.encode("a", disallowed_special=None) == [64]
@@ -91,7 +91,7 @@ def test_special_names_of_every_kind(gpt2):
             gpt2.encode("abc", disallowed_special=kind(["b"]))
     with pytest.raises(ValueError, match="disallowed special token ''"):
         gpt2.encode("abc", disallowed_special=[""])
-    # Disallowed wins, and surrogates are no way around.
+    # Disallowed names win, and surrogates do not hide them.
     with pytest.raises(ValueError):
         gpt2.encode("b", allowed_special={"b"}, disallowed_special={"b"})
     with pytest.raises(ValueError):
@@ -102,7 +102,7 @@ DECODERS = ["decode", "decode_bytes", "decode_tokens_bytes", "decode_with_offset
 
 
 @pytest.mark.parametrize("method", DECODERS)
-def test_ids(gpt2, method):
+def test_types_and_range_of_ids(gpt2, method):
     decode = getattr(gpt2, method)
     expected = decode([31373, 995])
     for ids in [
@@ -140,13 +140,13 @@ def test_ids(gpt2, method):
 
 
 @pytest.mark.parametrize("method", ["decode", "decode_bytes"])
-def test_what_is_no_sequence(gpt2, method):
+def test_ids_that_are_not_a_sequence(gpt2, method):
     for ids in ({1}, (id for id in [1]), {1: 2}):
         with pytest.raises(TypeError, match=r"not (set|generator|dict); pass list\(...\) of it"):
             getattr(gpt2, method)(ids)
 
 
-def test_one_id(gpt2):
+def test_wrong_single_ids(gpt2):
     decode = gpt2.decode_single_token_bytes
     assert decode(np.int64(1)) == decode(1) == decode(True)
     with pytest.raises(KeyError, match="Invalid token for decoding: 50257"):
@@ -175,7 +175,7 @@ def test_lists_that_change_while_they_are_read(gpt2):
     assert gpt2.decode(ids) in ('"', '"#$')
 
 
-def test_one_token(gpt2):
+def test_encode_unknown_or_wrong_single_tokens(gpt2):
     with pytest.raises(KeyError) as caught:
         gpt2.encode_single_token("helloqqq")
     assert caught.value.args == (b"helloqqq",)
@@ -194,7 +194,7 @@ def test_one_token(gpt2):
     assert gpt2._encode_bytes(b"") == []
 
 
-def test_errors_of_decode(gpt2):
+def test_errors_argument_of_decode(gpt2):
     with pytest.raises(LookupError, match="bogus"):
         gpt2.decode([162], errors="bogus")
     with pytest.raises(UnicodeDecodeError):
@@ -205,7 +205,7 @@ def test_errors_of_decode(gpt2):
         gpt2.decode([162], errors="a\0b")
 
 
-def test_constructor():
+def test_invalid_constructor_arguments():
     with pytest.raises(ValueError, match=r'pattern "\(" does not compile'):
         make(pat_str="(")
     with pytest.raises(ValueError, match="does not compile"):
@@ -259,8 +259,8 @@ def test_a_missing_byte():
         letters.encode("a根")
 
 
-def test_patterns_that_go_wild():
-    """Neither an empty match nor a bomb makes it panic or hang."""
+def test_runaway_patterns():
+    """Empty matches and expensive patterns neither panic nor hang."""
     for pattern in ["", "a*", "(?=a)", r"\b", "x*|y*"]:
         ids = make(pat_str=pattern).encode("a b根 xx")
         assert isinstance(ids, list)
@@ -276,12 +276,12 @@ def test_patterns_that_go_wild():
         assert "simplify the pattern" in str(error)
 
 
-def test_no_end_of_text():
+def test_missing_eot_token():
     with pytest.raises(KeyError, match=r"<\|endoftext\|>"):
         _ = make().eot_token
 
 
-def test_names():
+def test_unknown_encoding_and_model_names():
     with pytest.raises(ValueError, match="Unknown encoding nope"):
         get_encoding("nope")
     with pytest.raises(ValueError, match="o200k_base"):
@@ -289,7 +289,7 @@ def test_names():
     for wrong in (None, 5, b"gpt2"):
         with pytest.raises(ValueError, match="Expected a string in get_encoding"):
             get_encoding(wrong)
-    with pytest.raises(KeyError, match="no encoding is known for the model 'nope'"):
+    with pytest.raises(KeyError, match="the encoding of the model 'nope' is unknown"):
         bpe_engine.encoding_for_model("nope")
     with pytest.raises(TypeError, match="a model name must be a str, not NoneType"):
         bpe_engine.encoding_name_for_model(None)
@@ -302,7 +302,7 @@ def test_names():
         ("CL100K-Base", "Did you mean 'cl100k_base'"),
         ("o200k", "Did you mean 'o200k_base' or 'o200k_harmony'?"),
         ("qwen2", "Did you mean 'qwen"),
-        ("ranks/mine.tiktoken", "A file is read by load_encoding"),
+        ("ranks/mine.tiktoken", "To read a file, call load_encoding"),
     ],
 )
 def test_misspelt_encodings(name, hint):
@@ -315,23 +315,23 @@ def test_misspelt_encodings(name, hint):
 def test_misspelt_models():
     with pytest.raises(KeyError) as error:
         bpe_engine.encoding_for_model("gpt4o")
-    assert "'gpt4o'. Did you mean 'gpt-4o'" in error.value.args[0]
+    assert "'gpt4o' is unknown. Did you mean 'gpt-4o'" in error.value.args[0]
     for name in ("nonsense", "x" * 10**6, ""):
         with pytest.raises(KeyError) as error:
             bpe_engine.encoding_for_model(name)
         assert "Did you mean" not in error.value.args[0]
 
 
-def test_special_ids_may_be_shared_by_special_tokens():
-    """o200k_harmony has such a pair; the first name is what the id decodes to."""
+def test_special_tokens_may_share_an_id():
+    """o200k_harmony has such a pair; the shared id decodes to the first name."""
     shared = make(special_tokens={"<|a|>": 300, "<|b|>": 300})
     assert shared.encode("<|b|><|a|>", allowed_special="all") == [300, 300]
     assert shared.decode([300]) == "<|a|>"
     assert get_encoding("o200k_harmony").decode([200_018]) == "<|endofprompt|>"
 
 
-def test_overlapping_names():
-    """Leftmost, and of those that start together the longest."""
+def test_overlapping_special_tokens():
+    """The leftmost wins; of those that start together, the longest."""
     both = make(special_tokens={"<|a|>": 300, "<|a|><|b|>": 301, "|><|": 302})
     assert both.encode("<|a|><|b|><|a|>", allowed_special="all") == [301, 300]
     assert both.encode("x|><|a|>", allowed_special="all") == [120, 302, *b"a|>"]
@@ -351,17 +351,17 @@ def test_overlapping_names():
         ),
     ],
 )
-def test_arguments_of_another_type(changes, message):
+def test_wrong_argument_types(changes, message):
     with pytest.raises(TypeError, match=message + "$"):
         make(**changes)
 
 
-def test_a_special_token_that_no_text_can_hold():
-    with pytest.raises(ValueError, match=r"the name '<\\ud800>' in special_tokens holds a surr"):
+def test_special_token_with_a_surrogate():
+    with pytest.raises(ValueError, match=r"the name '<\\ud800>' in special_tokens contains a surr"):
         make(special_tokens={"<\ud800>": 300})
 
 
-def test_later_changes_to_the_arguments_do_not_show():
+def test_arguments_are_copied():
     ranks, special = dict(RANKS), {"<|x|>": 300}
     mine = make(mergeable_ranks=ranks, special_tokens=special)
     ranks[b"ab"] = 256
@@ -372,7 +372,7 @@ def test_later_changes_to_the_arguments_do_not_show():
     assert mine.special_tokens_set == {"<|x|>"}
 
 
-def test_errors_of_another_type(gpt2):
+def test_wrong_type_of_errors(gpt2):
     with pytest.raises(TypeError, match='errors must be a str such as "replace", not None'):
         gpt2.decode([31373], errors=None)
     with pytest.raises(TypeError, match='errors must be a str such as "replace", not int: 5'):
@@ -380,7 +380,7 @@ def test_errors_of_another_type(gpt2):
 
 
 @pytest.mark.parametrize("huge", [2**63 - 1, 2**63, 2**64, 2**70])
-def test_a_huge_limit_is_no_limit(gpt2, huge):
+def test_huge_limits(gpt2, huge):
     text = "hello world " * 5
     assert gpt2.truncate(text, huge) == gpt2.truncate(text, huge, side="left") == text
     assert gpt2.chunk(text, huge) == gpt2.chunk(text, huge, overlap=huge - 1) == [text]
@@ -390,6 +390,6 @@ def test_a_huge_limit_is_no_limit(gpt2, huge):
         gpt2.chunk(text, huge, overlap=huge)
 
 
-def test_no_names_as_an_empty_str(gpt2):
-    with pytest.raises(TypeError, match=r"not the string ''; for no names pass .*special=\(\)$"):
+def test_empty_string_instead_of_special_names(gpt2):
+    with pytest.raises(TypeError, match=r"string ''; to pass no names, use .*special=\(\)$"):
         gpt2.encode("a", disallowed_special="")

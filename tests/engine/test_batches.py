@@ -1,4 +1,4 @@
-"""Batches, and one text on several threads: the same ids as one by one."""
+"""Tests that batches and threads give the ids of single calls."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from hypothesis import strategies as st
 from pairs import FAMILIES, Pair, pair
 
 import bpe_engine
+from bpe_engine.ragged import TokenBatch
 
 END = "<|endoftext|>"
 
-# What a cut could be wrong next to: spaces, contractions, Han without spaces, special names.
+# Places where a cut could be wrong: spaces, contractions, Han without spaces, special names.
 PARTS = ["a", "Word", " ", "  ", "\n", "\r\n", "'s", "的", "汉字", "。", "，", "1", "23", "<|", "|>", "🦀",
          "é", "e\u0301", "\u3000", "\ud800", END, "한국어", "!", "don't "]  # fmt: skip
 texts = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
 
 
-def rows(flat: tuple[np.ndarray, np.ndarray]) -> list[list[int]]:
-    ids, splits = flat
+def rows(flat: TokenBatch) -> list[list[int]]:
+    ids, splits = flat.values, flat.row_splits
     assert (ids.dtype, splits.dtype) == (np.uint32, np.int64)
     assert splits[0] == 0 and splits[-1] == len(ids)
     return [ids[a:b].tolist() for a, b in zip(splits[:-1], splits[1:], strict=True)]
 
 
 def long_texts() -> list[str]:
-    """Texts that are worth several threads."""
+    """Returns texts that are long enough for several threads."""
     prose = "It's a word, 汉字汉字。 Don't stop  here\n\n 123456 한국어 <|endoftext|>x "
     return [prose * 6000, "汉字没有空格，" * 40_000, "的" * 100_000, END * 20_000, "a " * 150_000]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8, None])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_batches_are_one_by_one(name: str, threads: int | None) -> None:
+def test_batches_equal_single_calls(name: str, threads: int | None) -> None:
     enc = bpe_engine.get_encoding(name)
     batch = [f"text {i} 汉字 " * (i * 7 % 90) + END * (i % 3) for i in range(300)]
     batch += ["", "x" * 100_000, ""]
@@ -46,15 +47,14 @@ def test_batches_are_one_by_one(name: str, threads: int | None) -> None:
     assert enc.encode_batch(batch, num_threads=threads, disallowed_special=()) == expected
     flat = enc.encode_batch_to_numpy(batch, num_threads=threads, disallowed_special=())
     assert rows(flat) == expected
-    for array in flat:
-        array[:] = 0  # It belongs to the caller.
+    flat.values[:] = 0  # They belong to the caller.
     allowed = [enc.encode(text, allowed_special={END}) for text in batch]
     assert rows(enc.encode_batch_to_numpy(batch, allowed_special={END})) == allowed
     assert enc.decode_batch(expected, num_threads=threads) == batch
     assert enc.decode_bytes_batch(expected, num_threads=threads) == [t.encode() for t in batch]
 
 
-def test_the_garbage_collector_is_left_as_it_was() -> None:
+def test_garbage_collector_is_restored() -> None:
     enc = bpe_engine.get_encoding("gpt2")
     batch = ["a word"] * 5000
     runs = []
@@ -64,7 +64,7 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
             switch()
             runs.clear()
             assert enc.encode_batch(batch) == [enc.encode("a word")] * 5000
-            # Thousands of lists were made: one look at them at the end is enough.
+            # Thousands of lists were made; one collection at the end is enough.
             assert runs.count("start") <= 1
             is_enabled = gc.isenabled()
             with pytest.raises(ValueError, match="endoftext"):
@@ -84,7 +84,7 @@ def test_small_batches() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 8])
-def test_the_error_is_that_of_the_first_text(threads: int) -> None:
+def test_first_error_of_a_batch_is_raised(threads: int) -> None:
     enc = bpe_engine.get_encoding("o200k_base")
     batch = ["fine " * 1000] * 200
     batch[50], batch[150] = "<|endofprompt|>", END
@@ -119,10 +119,10 @@ def test_a_long_text_on_threads(both: Pair, text: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 @given(text=texts)
-def test_texts_that_hurt_on_threads(name: str, text: str) -> None:
+def test_hard_texts_on_threads(name: str, text: str) -> None:
     both = pair(name)
     for allowed in (set(), {END}):
-        # So long that two threads share it, with the text at every cut.
+        # Long enough for two threads, with the text at every cut.
         long = text * (130_000 // (len(text.encode("utf-8", "surrogatepass")) or 130_000) + 1)
         arguments = {"allowed_special": allowed, "disallowed_special": ()}
         one = both.ours.encode_to_numpy(long, **arguments)
@@ -130,7 +130,7 @@ def test_texts_that_hurt_on_threads(name: str, text: str) -> None:
         assert np.array_equal(one, many)
 
 
-def test_a_pattern_of_ones_own_on_threads() -> None:
+def test_custom_pattern_on_threads() -> None:
     enc = bpe_engine.Encoding(
         "bytes", pat_str=r"\w+|\W", mergeable_ranks={bytes([i]): i for i in range(256)},
         special_tokens={END: 256},
@@ -141,7 +141,7 @@ def test_a_pattern_of_ones_own_on_threads() -> None:
 
 
 @pytest.mark.parametrize("Encoding", [bpe_engine.Encoding, tiktoken.Encoding])
-def test_batches_call_what_a_subclass_or_an_instance_overrides(Encoding):
+def test_batches_call_overridden_methods(Encoding):
     class Upper(Encoding):
         def encode(self, text, **options):
             assert options["allowed_special"] == {END}
@@ -163,7 +163,7 @@ def test_batches_call_what_a_subclass_or_an_instance_overrides(Encoding):
     assert plain.encode_batch(["aaa"]) == [[3, 2]]
 
 
-def test_without_numpy_the_message_tells_the_way_out(monkeypatch):
+def test_error_without_numpy(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
     enc = bpe_engine.get_encoding("gpt2")
     with pytest.raises(ImportError, match="encode_to_numpy needs numpy.*pip install numpy.*encode"):

@@ -1,20 +1,18 @@
-"""Building a vocabulary takes time in step with its bytes, whatever they are, and can be ended."""
+"""Tests that building a vocabulary is linear work, whatever the bytes of its tokens."""
 
 from __future__ import annotations
 
 import base64
 import os
-import time
 
 import pytest
-import tiktoken
+from work import work
 
 import bpe_engine
 from bpe_engine import load
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 PATTERN = r"\w+|\W+"
-CL100K = os.path.join(os.path.dirname(__file__), "../../data/cl100k_base.tiktoken")
 
 
 def ranks(tokens) -> dict[bytes, int]:
@@ -25,7 +23,7 @@ def ranks(tokens) -> dict[bytes, int]:
 
 
 def random_tokens(count: int, length: int):
-    """Bytes of no pattern, the same in each run."""
+    """Random bytes, the same in each run."""
     state = 1
     for _ in range(count):
         state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
@@ -43,49 +41,30 @@ VOCABULARIES = {
 }
 
 
-def seconds(work) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-@pytest.fixture(scope="module")
-def ordinary() -> float:
-    """CPU seconds that building takes for each byte of words: what this machine can do."""
-    words = ranks(load.load_tiktoken_bpe(CL100K))
-    kwargs = {"pat_str": PATTERN, "mergeable_ranks": words, "special_tokens": {}}
-    least = min(seconds(lambda: bpe_engine.Encoding("x", **kwargs)) for _ in range(3))
-    return least / sum(map(len, words))
-
-
 @pytest.mark.parametrize("name", VOCABULARIES)
-def test_building_is_not_much_slower_than_tiktoken(name, ordinary):
-    """It was 40 times as slow, and more with more tokens. The factor allows for other builds."""
+def test_building_is_linear_work(name):
+    """It took 40 times as long as in tiktoken, and more with more tokens."""
     kwargs = {"pat_str": PATTERN, "mergeable_ranks": VOCABULARIES[name](), "special_tokens": {}}
-    theirs = seconds(lambda: tiktoken.Encoding("x", **kwargs))
-    ours = seconds(lambda: bpe_engine.Encoding("x", **kwargs))
-    total = sum(map(len, kwargs["mergeable_ranks"]))
-    limit = 3 * theirs + 5 * ordinary * total
-    assert ours < limit, f"{ours:.2f} s, tiktoken {theirs:.2f} s, limit {limit:.2f} s"
+    tokens = kwargs["mergeable_ranks"]
+    done = work(lambda: bpe_engine.Encoding("x", **kwargs))
+    assert done <= 20 * (sum(map(len, tokens)) + len(tokens)), done
 
 
-def test_reading_a_rank_file_is_not_slower_than_tiktoken():
-    theirs = min(seconds(lambda: tiktoken.load.load_tiktoken_bpe(CL100K)) for _ in range(3))
-    ours = min(seconds(lambda: load.load_tiktoken_bpe(CL100K)) for _ in range(3))
-    assert ours < 1.5 * theirs
-
-
-def test_a_giant_token_in_a_file_is_read_in_time_of_its_length(tmp_path, ordinary):
+def test_a_giant_token_in_a_file_is_linear_work(tmp_path):
     path = tmp_path / "giant.tiktoken"
     token = os.urandom(1000) * 8000
     rows = b"".join(base64.b64encode(byte) + b" %d\n" % rank for byte, rank in BYTES.items())
     path.write_bytes(rows + base64.b64encode(token) + b" 256\n")
-    assert seconds(lambda: load.load_tiktoken_bpe(str(path))) < ordinary * len(token)
-    encoding = None
-
-    def build():
-        nonlocal encoding
-        encoding = load.load_encoding(path, r"(?s:.)+")
-
-    assert seconds(build) < 8 * ordinary * len(token)
+    assert work(lambda: load.load_tiktoken_bpe(str(path))) < 5 * len(token)
+    assert work(lambda: load.load_encoding(path, r"(?s:.)+")) < 20 * len(token)
+    encoding = load.load_encoding(path, r"(?s:.)+")
     assert encoding.decode_single_token_bytes(256) == token
+
+
+def test_special_tokens_that_begin_with_each_other():
+    # Time with the square of their number would be half an hour.
+    names = {f"t{number}": 256 + number for number in range(1_000_000)}
+    encoding = bpe_engine.Encoding(
+        "x", pat_str=PATTERN, mergeable_ranks=BYTES, special_tokens=names
+    )
+    assert encoding.encode("t12t999999t", allowed_special="all") == [268, 1_000_255, ord("t")]

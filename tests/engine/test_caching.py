@@ -1,4 +1,4 @@
-"""Caches: results do not depend on them, and they can be turned off."""
+"""Tests caches: they never change results, and can be turned off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT = "".join(f"word{i} unfathomableness{i % 97} 汉字{i} don't\n" for i in ra
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_ids_do_not_depend_on_it(name: str) -> None:
+def test_ids_do_not_depend_on_caching(name: str) -> None:
     both = pair(name)
     expected = both.expected(TEXT)
     assert both.ours.is_caching
@@ -35,7 +35,7 @@ def test_ids_do_not_depend_on_it(name: str) -> None:
     assert both.ours.encode(TEXT) == both.ours.encode(TEXT) == expected
 
 
-def test_it_can_be_turned_off_while_others_encode() -> None:
+def test_caching_can_be_turned_off_while_others_encode() -> None:
     enc = bpe_engine.get_encoding("cl100k_base")
     expected, wrong = enc.encode(TEXT), []
 
@@ -55,7 +55,7 @@ def test_it_can_be_turned_off_while_others_encode() -> None:
 
 @pytest.mark.parametrize("size", [2**16, 2**17 + 1, 2**20, 2**23, 2**26])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_ids_do_not_depend_on_its_size(name: str, size: int) -> None:
+def test_ids_do_not_depend_on_the_cache_size(name: str, size: int) -> None:
     """Small caches evict and relocate all the time; large ones have other sets."""
     both = pair(name)
     default = both.ours.cache_size
@@ -70,7 +70,7 @@ def test_ids_do_not_depend_on_its_size(name: str, size: int) -> None:
         both.ours.set_cache_size(default)
 
 
-def test_its_size_is_checked() -> None:
+def test_the_cache_size_is_checked() -> None:
     enc = bpe_engine.get_encoding("gpt2")
     for size in [0, -1, 1, 2**16 - 1, 2**30 + 1, 2**64, -(2**70)]:
         with pytest.raises(
@@ -98,7 +98,7 @@ def test_caching_is_true_or_false() -> None:
     enc.set_caching(True)
 
 
-def test_its_size_can_change_while_others_encode() -> None:
+def test_the_cache_size_can_change_while_others_encode() -> None:
     enc = bpe_engine.get_encoding("cl100k_base")
     expected, wrong = enc.encode(TEXT), []
 
@@ -117,8 +117,8 @@ def test_its_size_can_change_while_others_encode() -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_many_words_on_several_threads(name: str) -> None:
-    """The same words in another order each time, few in a row, on two native threads and then on
-    four of Python's: each cache meets the same pieces in other neighbourhoods."""
+    """Each cache meets the same pieces between others: words come in another order each time, on
+    two native threads and then on four of Python's."""
     both = pair(name)
     latin = ["".join(letters) for letters in itertools.product("bcdfgkmpxz", repeat=3)]
     cyrillic = ["".join(letters) for letters in itertools.product("бвгджзклмн", repeat=3)]
@@ -170,7 +170,7 @@ for name in "gpt2", "o200k_base":
     assert result.stdout == f"{caching} some words\n" * 2, result.stderr
 
 
-def test_environment_that_makes_no_sense() -> None:
+def test_invalid_environment_variable() -> None:
     result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", BPE_ENGINE_CACHE="maybe")
     assert 'BPE_ENGINE_CACHE must be "on" or "off", not "maybe"' in result.stderr
 
@@ -179,7 +179,7 @@ def test_environment_that_makes_no_sense() -> None:
     ("value", "size"),
     [("65536", 2**16), ("64MiB", 2**26), ("100 MiB", 2**26), ("1 GiB", 2**30), ("", 2**23)],
 )
-def test_size_of_the_environment(value: str, size: int) -> None:
+def test_cache_size_from_the_environment(value: str, size: int) -> None:
     program = """
 import bpe_engine
 enc = bpe_engine.get_encoding("gpt2")
@@ -190,7 +190,7 @@ print(enc.cache_size, enc.decode(enc.encode("some words")))
 
 
 @pytest.mark.parametrize("value", ["8MB", "-1", "many", "1KiB", "2 GiB", "9" * 30, "1e9"])
-def test_size_of_the_environment_that_makes_no_sense(value: str) -> None:
+def test_invalid_cache_size_from_the_environment(value: str) -> None:
     result = run("import bpe_engine; bpe_engine.get_encoding('gpt2')", BPE_ENGINE_CACHE_SIZE=value)
     assert "ValueError: the environment variable BPE_ENGINE_CACHE_SIZE must be " in result.stderr
     assert "KiB, MiB or GiB" in result.stderr and f'not "{value}"' in result.stderr

@@ -1,8 +1,9 @@
-"""The command line: in process where that is enough, as a real process where pipes matter."""
+"""Tests the command `bpe-engine`, in this process, or in its own where pipes matter."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import re
@@ -20,12 +21,22 @@ from bpe_engine import cli
 from bpe_engine.cli import display, tokens, visible
 from bpe_engine.cli.split import _LINES_AT_ONCE
 
-COMMANDS = ["encode", "decode", "count", "show", "split", "encodings"]
+COMMANDS = [
+    "encode",
+    "decode",
+    "count",
+    "show",
+    "split",
+    "corpus",
+    "check-template",
+    "encodings",
+    "playground",
+]
 O200K = bpe_engine.get_encoding("o200k_base")
 
 
 class Run:
-    """What a command printed, and how it ended."""
+    """The output and the exit status of a command."""
 
     def __init__(
         self, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None
@@ -103,7 +114,38 @@ def test_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Non
     assert (status, out.splitlines()[-1]) == (1, f"{len(ids) + 1} total")
 
 
-def test_an_encoding_of_ones_own(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_count_names_files_and_says_so(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("Hello, world!")
+    two.write_text("hello")
+    status, out, err = run(capfdbinary, "count", str(one))
+    assert status == 0 and int(out) > 4
+    assert err == f"bpe-engine: {str(one)!r} is counted as text, but is the name of a file; " + (
+        f"to count files: bpe-engine count -f {one}\n"
+    )
+    status, out, err = run(capfdbinary, "count", "-f", str(one), str(two))
+    assert (status, err) == (0, "")
+    assert out == f"4 {one}\n1 {two}\n5 total\n"
+
+
+def test_an_encoding_of_any_kind(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    """A name, a rank file with its sidecar, and a folder are taken alike."""
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    path = tmp_path / "mine.tiktoken"
+    bpe_engine.load.dump_tiktoken_bpe(gpt2.mergeable_ranks, str(path))
+    sidecar = {"pattern": gpt2.pattern, "special_tokens": {"<|end|>": 50256}}
+    (tmp_path / "mine.encoding.json").write_text(json.dumps(sidecar))
+    text = "It's 12345<|end|>"
+    expected = [*gpt2.encode("It's 12345"), 50256]
+    for option in ("-e", "--ranks"):
+        for source in (path, tmp_path):
+            found = run(capfdbinary, "encode", option, str(source), "--allow-special", "all", text)
+            assert found == (0, " ".join(map(str, expected)) + "\n", "")
+
+
+def test_rank_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
     path = tmp_path / "letters.tiktoken"
     path.write_bytes(b"YQ== 0\nYg== 1\nYWI= 2\n")
     own = ("--ranks", str(path), "--special-token", "<|end|>=7")
@@ -119,11 +161,16 @@ def test_an_encoding_of_ones_own(capfdbinary: pytest.CaptureFixture[bytes], tmp_
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["encode", "-e", "nope", "x"], 2, "Unknown encoding 'nope'. There are gpt2, "),
-        (["encode", "-e", "o20k_base", "x"], 2, "'o20k_base'. Did you mean 'o200k_base'"),
-        (["encode", "-e", "mine.tiktoken", "x"], 2, "for the file 'mine.tiktoken' pass --ranks"),
-        (["encode", "-e", __file__, "x"], 2, f"for the file {__file__!r} pass --ranks"),
-        (["encode", "-m", "nope", "x"], 2, "model 'nope'. Choose an encoding by its name"),
+        (
+            ["encode", "-e", "nope", "x"],
+            2,
+            "Unknown encoding 'nope', and no such file. There are gpt2, ",
+        ),
+        (["encode", "-e", "o20k_base", "x"], 2, "no such file. Did you mean 'o200k_base'"),
+        (["encode", "-e", "mine.tiktoken", "x"], 2, "'mine.tiktoken', and no such file"),
+        (["encode", "-e", __file__, "x"], 1, "test_cli.py, line 1"),
+        (["encod", "x"], 2, "No such command 'encod'. Did you mean 'encode'"),
+        (["encode", "-m", "nope", "x"], 2, "model 'nope' is unknown. Choose an encoding by name"),
         (["encode", "-m", "gpt4o", "x"], 2, "Did you mean 'gpt-4o'"),
         (["encode", "-m", "qwen2-7b", "x"], 2, "its special tokens are <|endoftext|>"),
         (["encode", "-m", "gpt-4", "-e", "gpt2", "x"], 2, "exclude each other"),
@@ -131,16 +178,16 @@ def test_an_encoding_of_ones_own(capfdbinary: pytest.CaptureFixture[bytes], tmp_
         (
             ["encode", "--allow-special", "<|x|>", "x"],
             2,
-            "'<|x|>' is no special token of o200k_base",
+            "'<|x|>' is not a special token of o200k_base",
         ),
         (["encode", "--allow-special", "<endoftext>", "x"], 2, "Did you mean '<|endoftext|>'?"),
         (["encode", "-f", "no/such/file"], 2, "cannot read 'no/such/file': No such file"),
         (["encode", "-f", "x", "text"], 2, "TEXT or --file, not both"),
         (["encode", "--nonsense"], 2, "--nonsense"),
         (["nonsense"], 2, "nonsense"),
-        (["decode", "x"], 2, "'x' is no id"),
-        (["decode", "--", "-1"], 2, "'-1' is no id"),
-        (["decode", "1.5"], 2, "'1.5' is no id"),
+        (["decode", "x"], 2, "'x' is not an id"),
+        (["decode", "--", "-1"], 2, "'-1' is not an id"),
+        (["decode", "1.5"], 2, "'1.5' is not an id"),
         (["decode", "4294967296"], 1, "4294967296"),
         (["decode", "999999"], 1, "Invalid token for decoding: 999999"),
         (["decode", "--errors", "strict", "-e", "qwen", "51461"], 1, "not UTF-8 at byte 1 (0xe6)"),
@@ -189,7 +236,8 @@ def test_bad_rank_files(
 # ---- Help ----
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+# The examples of `corpus` are of its own commands: tests/corpus/test_command.py.
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "corpus"])
 def test_help_has_examples_that_work(
     capfdbinary: pytest.CaptureFixture[bytes], command: str
 ) -> None:
@@ -205,7 +253,7 @@ def test_help_has_examples_that_work(
 def test_help_lists_the_commands(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     status, text, _ = run(capfdbinary, "--help")
     assert status == 0
-    assert re.findall(r"^  (\w+)  ", text.split("Commands:")[1], re.MULTILINE) == COMMANDS
+    assert re.findall(r"^  ([\w-]+)  ", text.split("Commands:")[1], re.MULTILINE) == COMMANDS
     status, out, err = run(capfdbinary)
     assert (status, out, err) == (2, "", text)
     assert run(capfdbinary, "--version")[1].strip().endswith(bpe_engine.__version__)
@@ -258,11 +306,11 @@ def test_visible_texts_differ_where_texts_differ(text: str) -> None:
     assert unescaped == text
 
 
-def test_show_in_colour(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_show_in_color(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     _, out, _ = run(capfdbinary, "show", "--color", "always", "Hello, world!")
     backgrounds = re.findall(r"\x1b\[[0-9;]*48;2;([0-9;]+)m([^\x1b]+)", out)
     assert [text for _, text in backgrounds] == ["Hello", ",", "·world", "!"]
-    assert len({colour for colour, _ in backgrounds}) == 4
+    assert len({color for color, _ in backgrounds}) == 4
     assert "13225" in out
     # Text cannot smuggle control sequences to the terminal.
     _, out, _ = run(capfdbinary, "show", "--color", "never", "\x1b[31mred\x9b\u202e")
@@ -316,7 +364,7 @@ def test_pipe_and_back() -> None:
     assert Run("count", stdin=text).out == f"{len(ids.out.split())}\n"
 
 
-def test_an_output_that_is_no_utf_8() -> None:
+def test_output_that_is_not_utf_8() -> None:
     env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     assert Run("decode", stdin=Run("encode", "根", env=env).bytes, env=env).bytes == "根".encode()
     shown = Run("show", "a 根", env=env)
@@ -324,7 +372,34 @@ def test_an_output_that_is_no_utf_8() -> None:
     assert Run("decode", "--raw", "-e", "qwen", "51461").bytes == b" \xe6\xa0"
 
 
-def test_input_that_is_no_utf_8(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "cp932", "iso8859-5"])
+def test_commands_print_to_any_encoding(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, encoding: str
+) -> None:
+    path = tmp_path / "根.txt"
+    path.write_text("a 根 \U0001f469")
+    ids = list(map(str, O200K.encode("a 根")))
+    arguments = [
+        *([command, "--help"] for command in COMMANDS),
+        *([command, "a 根 \U0001f469"] for command in ("encode", "count", "show", "split")),
+        *([command, "--json", "a 根 \U0001f469"] for command in ("encode", "show", "split")),
+        ["count", "-f", str(path), "-f", str(path)],
+        ["decode", *ids],
+        ["encodings"],
+        ["--help"],
+        ["--version"],
+    ]
+    for words in arguments:
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(SystemExit) as exit:
+            cli.main(words)
+        assert not exit.value.code, words
+        assert isinstance(stream.buffer, io.BytesIO)
+        assert stream.buffer.getvalue(), words
+
+
+def test_input_that_is_not_utf_8(tmp_path: Path) -> None:
     failed = Run("encode", stdin=b"ab\xff")
     assert (failed.status, failed.out) == (1, "")
     assert failed.err == (
@@ -339,7 +414,7 @@ def test_input_that_is_no_utf_8(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="arguments are text on Windows")
-def test_an_argument_that_is_no_utf_8() -> None:
+def test_arguments_that_are_not_utf_8() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bpe_engine", "encode", b"a\xff"],
         capture_output=True,
@@ -371,6 +446,7 @@ def test_a_pipe_closed_early(command: str, unbuffered: str, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("ctrl_c")
 def test_interrupt() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "bpe_engine", "count"],
@@ -378,8 +454,6 @@ def test_interrupt() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=Path(__file__).parent,
-        # Whatever started these tests may have told its children to ignore the signal.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdin is not None
     # More than a pipe holds: once it is written, the command reads.
@@ -461,7 +535,7 @@ def test_input_that_fails(monkeypatch, capfdbinary):
     )
 
 
-def test_errors_with_nowhere_to_print_them():
+def test_errors_without_standard_error():
     assert _in_shell("<&- 2>&-", "encode").stdout == ""
     assert _in_shell("<&- 2>&-", "encode").returncode == 1
 
@@ -493,7 +567,7 @@ def test_split_of_more_than_one_batch(capfdbinary):
     sizes=st.lists(st.integers(1, 9), min_size=1),
 )
 def test_tokens_of_a_text_that_arrives_in_chunks(name: str, text: str, sizes: list[int]) -> None:
-    """However the text is cut, its tokens are those of the whole."""
+    """Chunks do not change the tokens."""
     text = text.encode("utf-8", "replace").decode()
     encoding = bpe_engine.get_encoding(name)
     chunks, start = [], 0
@@ -513,8 +587,8 @@ def test_tokens_of_a_text_that_arrives_in_chunks(name: str, text: str, sizes: li
         assert [token.token for token in found] == encoding.decode_tokens_bytes(ids)
 
 
-def test_patterns_of_others_see_the_whole_text() -> None:
-    """Nothing is known of where such a pattern may be cut."""
+def test_unknown_patterns_see_the_whole_text() -> None:
+    """Where text may be cut depends on the pattern."""
     mine = bpe_engine.Encoding(
         "mine",
         pat_str=r"(?s).+",
@@ -529,7 +603,7 @@ def test_patterns_of_others_see_the_whole_text() -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_show_prints_before_it_has_read_everything(options: list[str]) -> None:
-    """The input never ends: only what streams prints anything."""
+    """The input does not end, so only a command that streams prints anything."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bpe_engine", "show", *options],
         stdin=subprocess.PIPE,
@@ -590,7 +664,7 @@ def test_text_in_utf_16_or_with_a_byte_order_mark() -> None:
     assert Run("decode", stdin="\ufeff13225 11".encode()).out == "Hello,"
 
 
-def test_ranks_that_are_no_rank_file(
+def test_ranks_that_are_not_a_rank_file(
     capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
     path = tmp_path / "tokenizer.json"
@@ -600,7 +674,7 @@ def test_ranks_that_are_no_rank_file(
     assert str(path) in err and "not a tokenizer file: missing field `model`" in err
 
 
-def test_commands_are_imported_when_they_are_called_for() -> None:
+def test_commands_are_imported_when_they_are_used() -> None:
     code = "import sys; from bpe_engine import cli\n"
     code += "try: cli.main(['encode', 'a'])\nexcept SystemExit: pass\n"
     code += "loaded = sys.modules.keys()\n"
@@ -611,7 +685,7 @@ def test_commands_are_imported_when_they_are_called_for() -> None:
 def test_the_table_of_encodings_on_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """A line is a row; of the columns only the last, the hash, gives way."""
+    """Each row is one line; only the last column, the hash, shrinks."""
     monkeypatch.setattr(display, "_console", lambda *_: display._Console(width=60, highlight=False))
     lines = run(capfdbinary, "encodings")[1].splitlines()
     assert len(lines) == 1 + len(bpe_engine.list_encoding_names())

@@ -1,4 +1,4 @@
-"""Every Unicode code point, in contexts that show its class to the pattern."""
+"""Encodes every Unicode code point in contexts that reveal its class."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ CONTEXTS = ["{}", "a{}b", " {} ", "1{}2", "A{}", "!{}!", "'{}s", "\n{}\n", "  {}
 UNIFORM_PLANES = [2, *range(4, 14), 15, 16]
 FEW_CONTEXTS = ["A{}b", " {}1"]
 
-# Of a run of one category, how many code points there are to each that is looked at.
+# In a run of one category, one of so many code points is tested.
 EVERY = 67
 
 
 def is_one_of_many(code: int) -> bool:
-    """Whether those before and behind it are of its category, and others are looked at."""
+    """True if its neighbors have its category, and others are tested instead."""
     if code < 0x3000 or code % EVERY == 0 or code == 0x10FFFF:
         return False
-    neighbours = {unicodedata.category(chr(c)) for c in (code - 1, code, code + 1)}
-    return len(neighbours) == 1
+    neighbors = {unicodedata.category(chr(c)) for c in (code - 1, code, code + 1)}
+    return len(neighbors) == 1
 
 
 @functools.cache
@@ -36,8 +36,8 @@ def code_points(all_of_them: bool) -> list[int]:
 
 @pytest.mark.parametrize("all_of_them", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_every_code_point(family: Pair, all_of_them: bool):
-    """Or else those at which the category changes, and a few of the others."""
-    # Of one plane at a time, and not too many.
+    """Tests all code points, or those where the category changes and a few of the others."""
+    # Some of one plane at a time.
     for plane, codes in itertools.groupby(code_points(all_of_them), lambda code: code >> 16):
         contexts = FEW_CONTEXTS if plane in UNIFORM_PLANES else CONTEXTS
         while characters := [chr(c) for c in itertools.islice(codes, 2048)]:
@@ -46,7 +46,7 @@ def test_every_code_point(family: Pair, all_of_them: bool):
 
 
 def check(family: Pair, characters: list[str], text: str) -> None:
-    """Compares a text, and if its ids differ each of the characters in it."""
+    """Compares the ids of a text, and if they differ those of each character."""
     if is_exact(family, text):
         return
     for character in characters:

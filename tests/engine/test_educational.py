@@ -1,4 +1,4 @@
-"""`_educational` beside tiktoken's: the same vocabularies, ids, errors, and coloured tokens."""
+"""Compares `_educational` with tiktoken's: vocabularies, ids, errors, colored tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = "ab abab the theme of them, 根本 is 根 aaaa aaa's\n\n" * 3
 RANKS = {bytes([byte]): byte for byte in range(256)}
 RANKS |= {b"ab": 256, b"abab": 257, b"ba": 258, "根".encode(): 259, b"aa": 260}
 
-# Few letters, so that much is repeated.
+# Few letters, for many repetitions.
 texts = st.text(alphabet="aab' \n根é1", max_size=60)
 
 
@@ -75,7 +75,7 @@ def test_what_is_printed_while_encoding(capsys, visualise, piece):
 
 
 @given(tokens=st.lists(st.binary(max_size=9)))
-def test_coloured_tokens(tokens):
+def test_colored_tokens(tokens):
     import contextlib
     import io
 

@@ -1,4 +1,4 @@
-"""An empty token, as the last of Whisper's multilingual ranks: all is as in tiktoken."""
+"""Compares vocabularies with an empty token, as Whisper's multilingual one, with tiktoken's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = ["", "abc ab", "的的abc的 x", "a" * 50, " ", "I'm here 123\n\n  x"]
 
 @pytest.fixture(params=["synthetic", "whisper"])
 def pair(request, tmp_path):
-    """Both engines' encodings of one rank file with an empty token, and its path."""
+    """Returns both engines' encodings of a rank file with an empty token, and its path."""
     path = tmp_path / "mine.tiktoken"
     if request.param == "whisper":
         if not WHISPER.exists():
@@ -46,7 +46,7 @@ def unstable(engine, text):
     return stable, sorted(completions)
 
 
-def test_everything_is_as_in_tiktoken(pair):
+def test_results_equal_tiktokens(pair):
     theirs, ours, path = pair
     a, b, empty = (theirs._mergeable_ranks[token] for token in (b"a", b"b", b""))
     assert load.load_tiktoken_bpe(str(path)) == theirs._mergeable_ranks
@@ -62,7 +62,7 @@ def test_everything_is_as_in_tiktoken(pair):
         )
         assert engine.decode_single_token_bytes(empty) == b""
         assert engine.decode_tokens_bytes([empty, a]) == theirs.decode_tokens_bytes([empty, a])
-        # tiktoken looks at the first byte of each token: IndexError.
+        # tiktoken reads the first byte of each token: IndexError.
         assert engine.decode_with_offsets([a, empty, b]) == ("ab", [0, 1, 1])
         assert engine.encode_single_token(b"") == theirs.encode_single_token(b"") == empty
         assert engine.encode_single_token("") == empty
@@ -77,7 +77,7 @@ def test_the_vocabulary_tools_read_it(pair):
 
 
 def test_every_other_token_stays_reachable():
-    """Chinese is cut at the same borders with an empty token as without."""
+    """An empty token does not change where Chinese is cut."""
     with_empty = bpe_engine.get_encoding("cl100k_base")._mergeable_ranks
     assert b"" not in with_empty
     kwargs = {"pat_str": PATTERN, "special_tokens": {}}

@@ -1,4 +1,4 @@
-"""Ids against tiktoken's, on bytes and text that no corpus holds: what merging could get wrong."""
+"""Compares ids with tiktoken's on random bytes and text, which are hard to merge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import bpe_engine
 # The ids of p50k_base have a gap.
 FAMILIES = [*ONE_OF_EACH_PATTERN, "p50k_base"]
 
-# First and last code point of what a script's letters lie in.
+# The first and last code points of scripts.
 SCRIPTS = {
     "latin": (0x41, 0x24F),
     "greek": (0x370, 0x3FF),
@@ -40,7 +40,7 @@ SCRIPTS = {
 
 
 def same_pieces(name: str, pieces: list[bytes]) -> None:
-    """Every piece has the ids of tiktoken's merging, twice over: looked up and remembered."""
+    """Compares the ids of every piece with tiktoken's, first merged and then cached."""
     ours = bpe_engine.get_encoding(name)._core_bpe
     theirs = oracle(name)._core_bpe
     for piece in pieces:
@@ -60,7 +60,7 @@ def test_random_letters_of_a_script(name: str, script: str) -> None:
         texts.append("".join(chr(draw.randint(first, last)) for _ in range(length)))
         texts.append("".join(draw.choices(letters, k=length)))
     same_pieces(name, [text.encode() for text in texts])
-    # Cut anywhere, so that pieces start and end inside characters.
+    # Cut at random bytes, so that pieces start and end inside characters.
     whole = [text.encode() for text in texts]
     cut = [piece[draw.randint(0, 3) : len(piece) - draw.randint(0, 3)] for piece in whole]
     same_pieces(name, [piece for piece in cut if piece])
@@ -84,7 +84,7 @@ def test_random_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_token_is_itself(name: str) -> None:
+def test_every_token_encodes_to_itself(name: str) -> None:
     ours = bpe_engine.get_encoding(name)._core_bpe
     for token, rank in ranks(name).items():
         assert ours.encode_single_piece(token) == [rank], token

@@ -1,4 +1,4 @@
-"""Ids that were recorded from tiktoken (see goldens/record.py), which need no tiktoken to check."""
+"""Compares ids with those recorded from tiktoken by goldens/record.py."""
 
 from __future__ import annotations
 

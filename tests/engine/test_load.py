@@ -1,4 +1,4 @@
-"""Rank files: good ones, packed ones, extended ones, and every kind of bad one."""
+"""Tests reading rank files: valid, packed, extended and malformed ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ import pytest
 import tiktoken.load
 from oracles import DATA, oracle, ranks
 
+import bpe_engine
 from bpe_engine import Encoding, load, load_encoding
+from bpe_engine.load import open_encoding
 
 CL100K = DATA / "cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
@@ -34,6 +36,7 @@ BYTES = b"".join(line(bytes([byte]), byte) for byte in range(256))
 def write(tmp_path):
     def write(contents: bytes, name: str = "mine.tiktoken") -> str:
         path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(contents)
         return str(path)
 
@@ -61,10 +64,11 @@ def test_load_encoding():
     assert ours._pat_str == theirs._pat_str
     assert ours._mergeable_ranks == theirs._mergeable_ranks
     assert load_encoding(CL100K, name="other").name == "other"
-    assert load_encoding(CL100K).special_tokens_set == set()
+    assert load_encoding(CL100K).special_tokens_set == set(special)
+    assert load_encoding(CL100K, special_tokens={}).special_tokens_set == set()
 
 
-def test_a_pattern_of_ones_own(write):
+def test_custom_pattern(write):
     mine = load_encoding(write(BYTES + line(b"ab", 300)), pattern=r"[a-z]+|[^a-z]+")
     assert mine.split("abc 12") == ["abc", " 12"]
     assert mine.encode("abc 1") == [300, 99, 32, 49]
@@ -103,7 +107,7 @@ def test_gzip(write):
     packed = gzip.compress(CL100K.read_bytes())
     path = write(packed, "cl100k.tiktoken.gz")
     assert load.load_tiktoken_bpe(path) == ranks("cl100k_base")
-    # The hash may be that of the file or of what is in it.
+    # The hash may be that of the file or of its contents.
     for expected in (CL100K_SHA256, hashlib.sha256(packed).hexdigest(), CL100K_SHA256.upper()):
         assert load_encoding(path, expected_hash=expected).encode("hi") == [6151]
     assert load_encoding(path).name == "cl100k"
@@ -184,7 +188,7 @@ def test_special_ids(write):
 
 @pytest.fixture
 def network(monkeypatch):
-    """A `requests` that serves what is put into the dict, and a list of what was asked for."""
+    """Returns a `requests` that serves a dict of files, and the list of requests."""
     files, asked = {}, []
 
     def get(url, *, stream, timeout):
@@ -218,14 +222,14 @@ def test_cache(network, monkeypatch, tmp_path, variable):
     copy = tmp_path / "deep" / "cache" / hashlib.sha1(url.encode()).hexdigest()
     assert [copy] == list(copy.parent.iterdir())
     assert copy.read_bytes() == BYTES
-    # tiktoken finds the copy that we made, and we find its.
+    # tiktoken finds our copy, and we find tiktoken's.
     assert tiktoken.load.read_file_cached(url, digest) == BYTES
     # A damaged copy is fetched again.
     copy.write_bytes(b"damaged")
     assert load.read_file_cached(url, digest) == BYTES
     assert asked == [url, url]
     assert copy.read_bytes() == BYTES
-    # Without a hash whatever is there is taken.
+    # Without a hash any copy is used.
     copy.write_bytes(b"anything")
     assert load.read_file_cached(url) == b"anything"
     with pytest.raises(ValueError, match="not the expected"):
@@ -243,7 +247,7 @@ def test_no_cache(network, monkeypatch, tmp_path):
         load.read_file_cached(url, "0" * 64)
 
 
-def test_a_cache_that_cannot_be_written(network, monkeypatch, tmp_path):
+def test_unwritable_cache(network, monkeypatch, tmp_path):
     files, _ = network
     url = "https://example.com/x.tiktoken"
     files[url] = BYTES
@@ -251,7 +255,7 @@ def test_a_cache_that_cannot_be_written(network, monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(OSError):
         load.read_file_cached(url)
-    # The default is nobody's wish: then it is no error.
+    # The default directory was not asked for: not an error.
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
@@ -279,7 +283,7 @@ def test_check_hash():
 
 
 def gpt2_files(tmp_path, change=lambda ids: None):
-    """The pair of files for r50k_base, made from its ranks."""
+    """Makes the pair of files for r50k_base from its ranks."""
     printable = [b for b in range(256) if chr(b).isprintable() and b != 32]
     others = [b for b in range(256) if b not in printable]
     to_character = {b: chr(b) for b in printable}
@@ -324,7 +328,7 @@ def test_data_gym_with_other_bytes(tmp_path):
         ids["a"], ids["b"] = ids["b"], ids["a"]
 
     files = gpt2_files(tmp_path, swap)
-    with pytest.raises(ValueError, match="do not fit together: the token b'(a|b)'"):
+    with pytest.raises(ValueError, match="do not match: the token b'(a|b)'"):
         load.data_gym_to_mergeable_bpe_ranks(*files)
     loaded = load.data_gym_to_mergeable_bpe_ranks(*files, clobber_one_byte_tokens=True)
     assert loaded == tiktoken.load.data_gym_to_mergeable_bpe_ranks(
@@ -332,7 +336,7 @@ def test_data_gym_with_other_bytes(tmp_path):
     )
 
 
-def test_data_gym_of_nonsense(tmp_path):
+def test_malformed_data_gym_files(tmp_path):
     bpe, encoder = gpt2_files(tmp_path)
     (tmp_path / "bad.bpe").write_text("#version\na b c\n", encoding="utf-8")
     with pytest.raises(ValueError, match="bad.bpe, line 2: expected two tokens in 'a b c'"):
@@ -342,7 +346,7 @@ def test_data_gym_of_nonsense(tmp_path):
         load.data_gym_to_mergeable_bpe_ranks(str(tmp_path / "bad.bpe"), encoder)
 
 
-def test_paths_of_every_kind(write, tmp_path):
+def test_path_types(write, tmp_path):
     first, more = write(BYTES), write(line(b"ab", 256), "more.tiktoken")
     for kind in (str, os.fsencode, Path):
         extended = load_encoding(kind(first), extra=kind(more))
@@ -352,18 +356,18 @@ def test_paths_of_every_kind(write, tmp_path):
         assert load.load_tiktoken_bpe(kind(more)) == {b"ab": 256}
 
 
-def test_arguments_of_another_type(write):
+def test_wrong_argument_types(write):
     path = write(BYTES)
     for arguments, message in [
         ({"path": 5}, "path must be the path of a file, not int: 5"),
         ({"extra": 5}, "extra must be a path or several, not int: 5"),
         ({"extra": [None]}, "extra must be the path of a file, not NoneType: None"),
-        ({"pattern": None}, "pattern must be a str with a regular expression, not None"),
+        ({"pattern": 5}, "pattern must be a str with a regular expression, not int: 5"),
         ({"special_tokens": ["x"]}, r"special_tokens must be a dict, not list: \['x'\]"),
     ]:
         with pytest.raises(TypeError, match=message + "$"):
             load_encoding(**{"path": path, **arguments})
-    with pytest.raises(ValueError, match="holds a surrogate"):
+    with pytest.raises(ValueError, match="contains a surrogate"):
         load_encoding(path, special_tokens={"\ud800": 300})
 
 
@@ -378,7 +382,7 @@ def test_errors_of_a_vocabulary_name_its_files(write):
         with pytest.raises(ValueError) as error:
             load_encoding(path, extra=extra)
         assert str(error.value).startswith(message)
-    # What the files are not to blame for does not name them.
+    # Errors that the files do not cause do not name them.
     with pytest.raises(ValueError) as error:
         load_encoding(first, special_tokens={"<|x|>": 7})
     assert first not in str(error.value)
@@ -387,14 +391,14 @@ def test_errors_of_a_vocabulary_name_its_files(write):
     assert first not in str(error.value)
 
 
-# ---- Limits, and what is no rank file ----
+# ---- Limits, and other files ----
 
 LOADERS = [load.load_tiktoken_bpe, load_encoding]
 
 
 @pytest.mark.parametrize("call", LOADERS)
-def test_a_gzip_bomb_ends_at_the_limit(write, call):
-    """Of what would unpack to 1 GB no more gets into memory than the limit allows."""
+def test_gzip_bomb_stops_at_the_limit(write, call):
+    """A file that unpacks to 1 GB is read only up to the limit."""
     member = gzip.compress(bytes(1 << 25), 9)
     path = write(member * 32, "bomb.tiktoken.gz")
     tracemalloc.start()
@@ -405,7 +409,7 @@ def test_a_gzip_bomb_ends_at_the_limit(write, call):
     finally:
         tracemalloc.stop()
     assert str(error.value) == (
-        f"{path}, unpacked, holds more than 4,194,304 bytes, too many for a rank file; if that is "
+        f"{path}, unpacked, has more than 4,194,304 bytes, too many for a rank file; if that is "
         "right, pass a larger max_bytes"
     )
     assert peak < 3 << 22
@@ -422,9 +426,9 @@ def test_files_of_exactly_the_limit(write, call):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
-def test_a_file_without_an_end():
+def test_endless_file():
     for call in (*LOADERS, load.read_file):
-        with pytest.raises(ValueError, match="/dev/zero holds more than 5,000,000 bytes"):
+        with pytest.raises(ValueError, match="/dev/zero has more than 5,000,000 bytes"):
             call("/dev/zero", max_bytes=5_000_000)
 
 
@@ -433,14 +437,14 @@ def test_limits_of_every_kind_of_file(network, monkeypatch, tmp_path, write):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
     url = "https://example.com/x.tiktoken"
     files[url] = BYTES
-    with pytest.raises(ValueError, match=f"{url} holds more than 1,000 bytes"):
+    with pytest.raises(ValueError, match=f"{url} has more than 1,000 bytes"):
         load.load_tiktoken_bpe(url, max_bytes=1000)
     assert not list(tmp_path.glob("cache/*"))
     bpe, encoder = gpt2_files(tmp_path)
-    with pytest.raises(ValueError, match=r"vocab.bpe holds more than 1,000 bytes"):
+    with pytest.raises(ValueError, match=r"vocab.bpe has more than 1,000 bytes"):
         load.data_gym_to_mergeable_bpe_ranks(bpe, encoder, max_bytes=1000)
     more = write(BYTES, "more.tiktoken")
-    with pytest.raises(ValueError, match=r"more.tiktoken holds more than 100 bytes"):
+    with pytest.raises(ValueError, match=r"more.tiktoken has more than 100 bytes"):
         load_encoding(write(line(b"ab", 256)), extra=more, max_bytes=100)
 
 
@@ -458,13 +462,13 @@ def test_limits_of_every_kind_of_file(network, monkeypatch, tmp_path, write):
         (b"\xef\xbb\xbfYQ== 0\n", "begins with a byte order mark, .* save it as UTF-8 without"),
     ],
 )
-def test_what_is_no_rank_file(write, call, contents, message):
+def test_files_that_are_not_rank_files(write, call, contents, message):
     with pytest.raises(ValueError, match=f"mine.tiktoken {message}"):
         call(write(contents))
 
 
 @pytest.mark.parametrize("call", [*LOADERS, load.read_file])
-def test_files_that_cannot_be_opened(tmp_path, call):
+def test_unreadable_files(tmp_path, call):
     for path, kind in [(tmp_path, IsADirectoryError), (tmp_path / "none", FileNotFoundError)]:
         with pytest.raises(kind) as error:
             call(str(path))
@@ -477,8 +481,10 @@ def test_files_that_cannot_be_opened(tmp_path, call):
             call(str(locked))
 
 
-def test_a_name_that_is_misspelt_is_no_pattern(write):
-    with pytest.raises(ValueError, match=r"'cl10k_base' is no encoding's name. Did you mean 'cl1"):
+def test_misspelt_encoding_as_pattern(write):
+    with pytest.raises(
+        ValueError, match=r"'cl10k_base' is not an encoding's name. Did you mean 'cl1"
+    ):
         load_encoding(write(BYTES), pattern="cl10k_base")
     assert load_encoding(write(BYTES), pattern="abc").split("abcabc") == ["abc", "abc"]
     assert load_encoding(write(BYTES), pattern="(?:cl10k_base)").encode("cl10k_base")
@@ -487,10 +493,10 @@ def test_a_name_that_is_misspelt_is_no_pattern(write):
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        (b"{", "encoder.json is no JSON object of tokens and ids"),
-        (b"[1]", "encoder.json is no JSON object of tokens and ids"),
-        (b'{"model": {}}', r"encoder.json is no JSON object .* tokenizer.json"),
-        (b"[" * 100_000, "encoder.json is no JSON object of tokens and ids"),
+        (b"{", "encoder.json is not a JSON object of tokens and ids"),
+        (b"[1]", "encoder.json is not a JSON object of tokens and ids"),
+        (b'{"model": {}}', r"encoder.json is not a JSON object .* tokenizer.json"),
+        (b"[" * 100_000, "encoder.json is not a JSON object of tokens and ids"),
         (b"\xff", "encoder.json is not UTF-8 at byte 0"),
         ('{"a": 0}'.encode("utf-16"), "encoder.json is UTF-16 or UTF-32"),
         (b"\xef\xbb\xbf{}", "encoder.json begins with a byte order mark"),
@@ -501,3 +507,52 @@ def test_data_gym_files_of_other_formats(tmp_path, contents, message):
     Path(encoder).write_bytes(contents)
     with pytest.raises(ValueError, match=message):
         load.data_gym_to_mergeable_bpe_ranks(bpe, encoder)
+
+
+@pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "o200k_base", "qwen"])
+def test_published_ranks_bring_their_own_pattern(name, tmp_path):
+    ours, published = load_encoding(DATA / f"{name}.tiktoken"), bpe_engine.get_encoding(name)
+    text = "It's 12345 e\u0301 " + "".join(published.special_tokens)
+    expected = published.encode(text, allowed_special="all")
+    assert ours.encode(text, allowed_special="all") == expected
+    # A file that begins with them, and has a token where a special token was.
+    taken, id = list(published.special_tokens.items())[-1]
+    more = tmp_path / "more.tiktoken"
+    more.write_bytes((DATA / f"{name}.tiktoken").read_bytes() + line(b"zzzqqq", id))
+    extended = load_encoding(more)
+    assert extended.special_tokens_set == published.special_tokens_set - {taken}
+    assert extended.pattern == published.pattern and extended.encode("zzzqqq") == [id]
+
+
+def test_the_sidecar_and_arguments_that_replace_it(write, tmp_path):
+    path = write(BYTES + line(b"ab", 256))
+    sidecar = tmp_path / (str(path).rpartition("/")[2].rpartition(".")[0] + ".encoding.json")
+    sidecar.write_text('{"pattern": "a|b", "special_tokens": {"<|end|>": 300}}')
+    own = load_encoding(path)
+    assert own.encode("ab<|end|>", allowed_special="all") == [97, 98, 300]
+    assert load_encoding(path, "cl100k_base").encode("ab<|end|>", allowed_special="all") == [
+        256,
+        300,
+    ]
+    assert load_encoding(path, special_tokens={}).special_tokens_set == set()
+    for contents in (
+        "[",
+        "[]",
+        '{"pattern": 1}',
+        "{}",
+        '{"pattern": "a", "special_tokens": {"x": "1"}}',
+    ):
+        sidecar.write_text(contents)
+        with pytest.raises(ValueError, match="encoding.json"):
+            load_encoding(path)
+
+
+def test_names_files_and_folders_are_opened(write, tmp_path):
+    path = write(BYTES, "one/mine.tiktoken")
+    assert open_encoding("gpt2") is bpe_engine.get_encoding("gpt2")
+    assert open_encoding(str(path)).name == open_encoding(str(tmp_path / "one")).name == "mine"
+    write(BYTES, "one/other.tiktoken")
+    with pytest.raises(ValueError, match="mine.tiktoken, other.tiktoken; pass the path of one"):
+        open_encoding(str(tmp_path / "one"))
+    with pytest.raises(ValueError, match="no such file. Did you mean 'o200k_base'"):
+        open_encoding("o200kbase")

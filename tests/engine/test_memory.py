@@ -1,4 +1,4 @@
-"""Memory: peaks beside the result, and `MemoryError` where there is none."""
+"""Tests the peak memory of calls, and `MemoryError` when memory runs out."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ enc = bpe_engine.get_encoding("cl100k_base")
 size = int(sys.argv[1])
 unit = "The quick brown fox jumps over the lazy dog, 1234 times; it's done.\\n"
 text = unit * (size // len(unit))
+wide = text + "的"
 enc.encode(text[:1_000_000])
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -34,6 +35,8 @@ PEAKS = {
     "truncate to little": ("enc.truncate(text, 10)", 0.2),
     "truncate left": ("enc.truncate(text, len(text) // 8, side='left')", 2),
     "truncate left to little": ("enc.truncate(text, 10, side='left')", 0.2),
+    "truncate a wide text to little": ("enc.truncate(wide, 10)", 0.2),
+    "truncate a wide text left to little": ("enc.truncate(wide, 10, side='left')", 0.2),
     # The result is the text again.
     "chunk": ("enc.chunk(text, 1000)", 2.5),
 }
@@ -117,7 +120,7 @@ def prepared() -> Iterator[Prepared]:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_memory_that_cannot_be_had(prepared, name):
+def test_failed_allocations_raise_memory_error(prepared, name):
     for encoding, megabytes in [("cl100k_base", 8), ("cl100k_base", 30), ("qwen", 75)]:
         program = SCARCE.replace("ENCODING", encoding).replace("MEGABYTES", str(megabytes))
         run = prepared.run(program.replace("CALL", CALLS[name]))

@@ -1,4 +1,4 @@
-"""Text that was never seen before: its pieces are learned many at a time, then known."""
+"""Tests text with new pieces, which are merged in groups and then cached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from oracles import ENCODINGS
 from pairs import FAMILIES, Pair, pair
 from seeds import seeded
 
-# Letters enough for words that no vocabulary has whole.
+# Enough letters for words that are not tokens in any vocabulary.
 ALPHABETS = {
     "latin": "etaoinshrdlucmfwypvbgkjqxz",
     "cyrillic": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэф",
@@ -24,7 +24,7 @@ LEADS = ["", " ", " ", "\n", " (", ", ", "。", "、", "\u00a0", "「", "\u3000"
 
 
 def words(seed: int, count: int, alphabets: list[str] | None = None) -> list[str]:
-    """Words with what leads them, of 1 to 16 letters, now and then of many more or two kinds."""
+    """Makes words of 1 to 16 letters after a prefix, sometimes longer or of two scripts."""
     draw = seeded("words", seed)
     found = []
     for _ in range(count):
@@ -62,7 +62,7 @@ def test_each_script_alone(name: str, alphabet: str) -> None:
 
 
 def test_runs_of_chinese_of_any_length(family: Pair) -> None:
-    """Cut into many segments, which do not all fit in with the pieces before."""
+    """Chinese is cut into many pieces, of which some are new."""
     draw = seeded("chinese")
     common = ALPHABETS["chinese"]
     for length in [1, 2, 5, 6, 255, 256, 257, 510, 511, 512, 513, 1023, 1024, 1025, 4000]:
@@ -72,8 +72,8 @@ def test_runs_of_chinese_of_any_length(family: Pair) -> None:
             assert family.ours.encode(text) == family.expected(text), (length, before)
 
 
-def test_rulers_are_told_apart(family: Pair) -> None:
-    """Runs of one character, with others before and behind, that differ in little."""
+def test_similar_rulers_are_distinguished(family: Pair) -> None:
+    """Runs of one character between others differ only slightly."""
     rulers = []
     for run in ["-", "=", "*", " ", "\t", "\n", "é", "—", "的", "🤖"]:
         for length in (13, 14, 15, 16, 17, 31, 32, 33, 63, 64, 70):
@@ -87,7 +87,7 @@ def test_rulers_are_told_apart(family: Pair) -> None:
 
 
 def test_pieces_of_every_length(family: Pair) -> None:
-    """Of few ids and of many, so that every table of the cache has what others had no room for."""
+    """Pieces have few or many ids, so that all tables of the cache are used."""
     draw = seeded("lengths")
     vowels, rulers = "aeiou", ["-+", "=|", "~-", "_."]
     pieces = []
@@ -103,15 +103,15 @@ def test_pieces_of_every_length(family: Pair) -> None:
     text = "".join(pieces)
     for _ in range(4):
         assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
-        # Those that are known, and a few that are new or known to be elsewhere among them.
+        # Known pieces, and a few that are new or in another table.
         draw.shuffle(pieces)
         text = " the" * draw.randrange(1000) + (" of the" * 200).join(pieces[:40])
         assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
         text = "".join(pieces)
 
 
-def test_new_pieces_that_come_again_at_once(family: Pair) -> None:
-    """Before they were learned, and after: next to each other, and thousands of pieces apart."""
+def test_new_pieces_that_recur_at_once(family: Pair) -> None:
+    """They recur before and after they are cached, nearby and thousands of pieces later."""
     draw = seeded("again at once")
     for known in (0, 3, 40):
         pieces: list[str] = []
@@ -125,7 +125,7 @@ def test_new_pieces_that_come_again_at_once(family: Pair) -> None:
 
 
 def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
-    """Ids stay right while pieces push each other out, and come back."""
+    """Ids stay right while pieces are evicted and return."""
     texts = [
         " ".join(format(i * 7919 + 1_000_003 * j, "x") for i in range(60_000)) for j in range(4)
     ]
@@ -136,7 +136,7 @@ def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
 
 
 def test_calls_of_every_size(family: Pair) -> None:
-    """What one call learns, the next one knows: small ones and large ones in turn."""
+    """Small and large calls alternate, and share the cache."""
     new = words(99, 3000)
     draw = seeded("sizes")
     family.ours.clear_cache()
@@ -147,7 +147,7 @@ def test_calls_of_every_size(family: Pair) -> None:
 
 
 def test_one_odd_character_among_ascii(gpt2) -> None:
-    """Strings of one, two and four bytes a character."""
+    """Strings have one, two or four bytes per character."""
     both = pair("gpt2")
     for length in (63, 64, 65, 128, 200):
         for odd in ("\ud800", "é", "世", "😀"):

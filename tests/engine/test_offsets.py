@@ -1,4 +1,4 @@
-"""Where tokens stand in the text: `encode_with_offsets`, `decode_with_offsets`, `find_special`."""
+"""Tests offsets: `encode_with_offsets`, `decode_with_offsets`, `find_special`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strategies import texts
 
 
 def expected_offsets(both: Pair, text: str, ids: list[int]) -> list[tuple[int, int]]:
-    """By the definition: the characters that hold the bytes of each token, in plain Python."""
+    """Computes offsets by their definition: the characters with the bytes of each token."""
     owner = [place for place, c in enumerate(text) for _ in c.encode()]
     spans, start = [], 0
     for token in both.theirs.decode_tokens_bytes(ids):
@@ -43,14 +43,14 @@ def test_offsets_lead_back_through_normalization(text):
     ids, offsets = qwen.encode_with_offsets(text, disallowed_special=())
     assert ids == pair("qwen").expected(text)
     assert len(ids) == len(offsets)
-    # In order, within the text, and together all of it.
+    # Ascending, within the text, and together covering it.
     covered = 0
     for start, end in offsets:
         assert 0 <= start < end <= len(text)
         assert start <= covered
         covered = max(covered, end)
     assert covered == len(text)
-    # What a token's characters become holds the token.
+    # The normalized characters of a token contain the token.
     for id, (start, end) in zip(ids, offsets):
         assert qwen.decode_bytes([id]) in normalized("qwen", text[start:end]).encode()
 
@@ -77,21 +77,21 @@ def test_decode_with_offsets(name, text):
 
 @functools.cache
 def any_token(name: str) -> st.SearchStrategy[int]:
-    """The ids of an encoding; made once, since there are many."""
+    """Returns the strategy of an encoding's ids, made once, since there are many."""
     return st.sampled_from(list(pair(name).ours._mergeable_ranks.values()))
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(data=st.data())
 def test_decode_with_offsets_of_anything(name, data):
-    """tiktoken raises where the bytes are not UTF-8; ours have offsets into what decode gives."""
+    """tiktoken raises for bytes that are not UTF-8; ours have offsets into the decoded text."""
     ours = pair(name).ours
     ids = data.draw(st.lists(any_token(name), max_size=8))
     text, offsets = ours.decode_with_offsets(ids)
     assert text == ours.decode(ids)
     for place, offset in enumerate(offsets):
         before = ours.decode(ids[:place])
-        # The bytes before a token make as many characters, or the last of them is unfinished.
+        # The bytes before a token decode to as many characters, or the last one is incomplete.
         assert len(before) - 1 <= offset <= len(before)
         if not before.endswith("\ufffd"):
             assert text[:offset] == before
@@ -108,7 +108,7 @@ def test_find_special(both: Pair):
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(text=texts)
-def test_find_special_finds_what_encode_takes(name, text):
+def test_find_special_agrees_with_encode(name, text):
     ours = pair(name).ours
     ids = ours.encode(text, allowed_special="all")
     expected = [id for id in ids if ours.is_special_token(id)]
@@ -121,7 +121,7 @@ def test_find_special_finds_what_encode_takes(name, text):
 def test_find_special_in_text_that_is_rewritten():
     qwen = pair("qwen").ours
     text = "\ud83d\ude00 e\u0301<|im_start|>\u212a<|im_end|>\u0338"
-    # The last name is gone: normalization makes one character of its end and U+0338.
+    # The last name disappears: normalization joins its end with U+0338.
     assert qwen.find_special(text) == [("<|im_start|>", 5, 17)]
     assert text[5:17] == "<|im_start|>"
 

@@ -1,4 +1,4 @@
-"""The encodings of Qwen: worked examples, normalization, generations, names of models."""
+"""Tests the encodings of Qwen: worked examples, normalization, generations, names of models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import QWEN_PATTERN, ranks
 
-from bpe_engine import encoding_for_model, encoding_name_for_model, get_encoding, qwen
+from bpe_engine import encoding_for_model, encoding_name_for_model, get_encoding
 
 ENCODING = get_encoding("qwen")
 TEXT = 'print("<|endoftext|>")'
@@ -19,10 +19,10 @@ TWO = 'print("<|extra_0|>")<|endoftext|>'
 
 
 def test_special_tokens():
-    assert len(qwen.SPECIAL_TOKENS) == 208
-    assert qwen.SPECIAL_TOKENS["<|endoftext|>"] == 151_643
-    assert qwen.SPECIAL_TOKENS["<|im_end|>"] == 151_645
-    assert qwen.SPECIAL_TOKENS["<|extra_204|>"] == 151_850
+    assert len(ENCODING.special_tokens) == 208
+    assert ENCODING.special_tokens["<|endoftext|>"] == 151_643
+    assert ENCODING.special_tokens["<|im_end|>"] == 151_645
+    assert ENCODING.special_tokens["<|extra_204|>"] == 151_850
     assert ENCODING.n_vocab == 151_851
     assert len(ENCODING._mergeable_ranks) == 151_643
 
@@ -227,7 +227,7 @@ def test_ids_are_those_of_tokenizers(text):
     assert get_encoding("qwen3").encode(text, allowed_special="all") == expected
 
 
-def test_a_name_that_normalization_takes_away():
+def test_a_name_that_normalization_removes():
     """`tokenizers` looks for added tokens first. U+0338 is the only mark that '>' composes with."""
     text = "<|im_end|>\u0338"
     assert get_encoding("qwen3").encode(text) == ENCODING.encode("<|im_end|\u226f")
@@ -283,5 +283,5 @@ def test_models_without_an_encoding(model, reason):
 
 @pytest.mark.parametrize("model", ["qwen-max", "other/Qwen3-8B", "myqwen3-8b", "qwen3-", "qwen"])
 def test_other_models(model):
-    with pytest.raises(KeyError, match="no encoding is known for the model"):
+    with pytest.raises(KeyError, match="the encoding of the model"):
         encoding_name_for_model(model)

@@ -1,4 +1,4 @@
-"""Odd lines of rank files: read as tiktoken reads them, or refused with the number of the line."""
+"""Tests unusual lines of rank files: read as by tiktoken, or refused with the line number."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ REFUSED = [
     b"Y 0",
 ]
 
-# Refused by us alone: tiktoken drops what is no base64, keeps ids that no token can have (and
-# fails when an encoding is made of them), and reads bits behind the last byte as if they were 0.
+# Refused by us alone: tiktoken drops characters outside base64, keeps ids out of range (and fails
+# when it makes an encoding of them), and ignores bits after the last byte.
 STRICTER = [
     b"Y!Q== 0",
     b"YQ==* 0",
@@ -108,7 +108,7 @@ def test_lines_are_numbered_by_their_ends(tmp_path):
         load.load_tiktoken_bpe(str(path))
 
 
-def test_a_bad_giant_line_is_not_quoted_whole(tmp_path):
+def test_long_bad_line_is_shortened_in_the_error(tmp_path):
     path = tmp_path / "giant.tiktoken"
     path.write_bytes(base64.b64encode(bytes(3_000_000)) + b" x\n")
     with pytest.raises(ValueError, match=r"\(4000002 bytes\)") as error:

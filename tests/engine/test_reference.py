@@ -1,4 +1,4 @@
-"""The readable engine gives tiktoken's ids: it is an oracle, so it is checked itself."""
+"""Compares the readable engine, an oracle of other tests, with tiktoken."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def readable(name: str) -> reference.Encoding:
     )
 
 
-def test_what_has_a_stand_in_is_unassigned() -> None:
+def test_replaced_characters_are_unassigned() -> None:
     unassigned = bpe_engine.Encoding(
         "unassigned",
         pat_str=r"\p{Cn}+",
@@ -76,7 +76,7 @@ def test_special_tokens_are_tiktokens(
         assert readable(name).encode(text, **rules) == expected
 
 
-# Beyond the ideographs the planes hold private and unassigned characters, but for a few.
+# Beyond the ideographs, nearly all characters are private or unassigned.
 CODE_POINTS = [c for c in [*range(0x33480), *range(0xE0000, 0xE0200)] if not 0xD800 <= c < 0xE000]
 CONTEXTS = ["a{}b", " {}", "!{}1", "'{}A\n"]
 
@@ -85,7 +85,7 @@ CONTEXTS = ["a{}b", " {}", "!{}1", "'{}A\n"]
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.thorough
 def test_every_code_point_has_tiktokens_class(name: str, context: str) -> None:
-    # One in three, others in each context.
+    # A different third in each context.
     codes = CODE_POINTS[CONTEXTS.index(context) % 3 :: 3]
     characters = [context.format(chr(c)) for c in codes]
     text = normalized(name, " x1".join(characters))
@@ -94,7 +94,7 @@ def test_every_code_point_has_tiktokens_class(name: str, context: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_code_points_have_tiktokens_class(name: str) -> None:
-    """Those of the first blocks, and others by chance, in each context."""
+    """Tests the first blocks and random others in each context."""
     codes = [*range(0x3000), *seeded("code points", name).sample(CODE_POINTS, 4000)]
     text = normalized(name, " x1".join(form.format(chr(c)) for c in codes for form in CONTEXTS))
     assert readable(name).encode_ordinary(text) == pair(name).theirs.encode_ordinary(text)
@@ -115,7 +115,7 @@ def test_code_points_have_tiktokens_class(name: str) -> None:
     ],
 )
 @given(text=st.text(st.sampled_from("ab$\n !Aſ's的1٣\u001c\u0085"), max_size=12))
-def test_patterns_mean_what_they_mean_to_tiktoken(pattern: str, text: str) -> None:
+def test_patterns_mean_the_same_as_in_tiktoken(pattern: str, text: str) -> None:
     parts = {"pat_str": pattern, "mergeable_ranks": BYTES, "special_tokens": {}}
     expected = tiktoken.Encoding("bytes", **parts).encode_ordinary(text)
     assert reference.Encoding("bytes", **parts).encode_ordinary(text) == expected
@@ -127,7 +127,7 @@ def test_patterns_mean_what_they_mean_to_tiktoken(pattern: str, text: str) -> No
     text=st.text("abc ", max_size=30),
 )
 def test_any_vocabulary(tokens: list[bytes], text: str) -> None:
-    """Tokens in any order, so that merges compete and some tokens cannot be reached."""
+    """Tokens have random ranks, so that merges compete and some tokens are unreachable."""
     parts = {
         "pat_str": r"\S+|\s+",
         "mergeable_ranks": BYTES
@@ -147,7 +147,7 @@ def test_leftmost_longest_special() -> None:
     }
     for encoding in (reference.Encoding("names", **parts), bpe_engine.Encoding("names", **parts)):
         assert encoding.encode("<a><b><b><a>", allowed_special="all") == [301, 302, 300]
-        # Where a name that is not allowed stands, it is text, and the search goes on inside it.
+        # A name that is not allowed is text, and the search continues inside it.
         assert encoding.encode("<a><b>", allowed_special={"<b>"}, disallowed_special=()) == [
             *b"<a>",
             302,

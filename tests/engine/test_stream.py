@@ -1,16 +1,15 @@
-"""`StreamDecoder`: the pieces are the whole, however it is cut."""
+"""Tests `StreamDecoder`: its pieces, joined, are the whole text, however the ids cut it."""
 
 from __future__ import annotations
 
 import codecs
-import functools
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import ENCODINGS
-from pairs import pair
+from pairs import pair, some_ids
 from strategies import texts
 
 from bpe_engine import StreamDecoder, get_encoding
@@ -31,22 +30,6 @@ HANDLERS = [
     "strict",
     "bpe_engine.brackets",
 ]
-
-
-@functools.cache
-def some_ids(name: str) -> st.SearchStrategy[list[int]]:
-    """Ids of texts, with single bytes among them that break characters."""
-    ours = pair(name).ours
-    single = [ours.encode_single_token(bytes([byte])) for byte in range(128, 256)]
-    whole = texts.map(lambda text: ours.encode(text, allowed_special="all"))
-    # What a surrogate would be in UTF-8, whole and in parts.
-    surrogates = st.sampled_from([b"\xed\xa0\x80", b"\xed\xb0", b"\xed", b"\xf0\x9f\x98", b"\xe2"])
-    parts = st.one_of(
-        whole,
-        st.lists(st.sampled_from(single), max_size=4),
-        surrogates.map(lambda raw: [ours.encode_single_token(bytes([byte])) for byte in raw]),
-    )
-    return st.lists(parts, max_size=5).map(lambda lists: sum(lists, []))
 
 
 def outcome(call):

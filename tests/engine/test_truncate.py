@@ -1,9 +1,8 @@
-"""`truncate`, `chunk`, `count_till_limit`."""
+"""Tests `truncate`, `chunk` and `count_till_limit`."""
 
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 from hypothesis import given
@@ -18,27 +17,55 @@ import bpe_engine
 allowed_sets = st.sampled_from(["all", frozenset(), frozenset({"<|endoftext|>"})])
 
 
-def cuts(text: str) -> list[int]:
-    """The places where text may be cut: not between two surrogates that make a pair."""
-    return [
-        place
-        for place in range(len(text) + 1)
-        if repaired(text[:place]) + repaired(text[place:]) == repaired(text)
-    ]
+def token_ends(enc, text: str, allowed="all") -> set[int]:
+    """The places where a token of the text ends between two characters, and both ends."""
+    _, spans = enc.encode_with_offsets(text, allowed_special=allowed, disallowed_special=())
+    ends = {0, len(text), *(end for _, end in spans[-1:])}
+    return ends | {before[1] for before, after in zip(spans, spans[1:]) if before[1] <= after[0]}
+
+
+def check_truncated(enc, text: str, limit: int, allowed="all") -> None:
+    """Holds both sides of a text against the contract."""
+    ends = token_ends(enc, text, allowed)
+    rules = {"allowed_special": allowed, "disallowed_special": ()}
+    prefix = enc.truncate(text, limit, **rules)
+    suffix = enc.truncate(text, limit, side="left", **rules)
+    assert text.startswith(prefix) and len(prefix) in ends
+    assert text.endswith(suffix) and len(text) - len(suffix) in ends
+    assert len(enc.encode(prefix, **rules)) <= limit
+    assert len(enc.encode(suffix, **rules)) <= limit
+    if len(enc.encode(text, **rules)) <= limit:
+        assert prefix == suffix == text
+
+
+def check_chunks(enc, text: str, limit: int, overlap: int, allowed="all") -> None:
+    """Holds the chunks of a text against the contract."""
+    rules = {"allowed_special": allowed, "disallowed_special": ()}
+
+    def count(part: str) -> int:
+        return len(enc.encode(part, **rules))
+
+    spans = enc._core_bpe.chunk(text, limit, overlap, allowed, ())
+    chunks = enc.chunk(text, limit, overlap, allowed_special=allowed)
+    assert chunks == [text[start:end] for start, end in spans]
+    ends = sorted(token_ends(enc, text, allowed))
+    before, done = 0, 0
+    for start, end in spans:
+        assert before <= start <= done < end
+        assert count(text[start:end]) <= limit
+        assert count(text[start:done]) <= overlap
+        following = next(place for place in ends if place >= end)
+        assert following == end or count(text[done:following]) > limit
+        before, done = start, end
+    assert done == len(text)
+    if overlap == 0:
+        assert "".join(chunks) == text
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(text=texts, limit=st.integers(0, 25), allowed=allowed_sets)
-def test_truncate_is_the_longest_that_fits(name, text, limit, allowed):
-    both = pair(name)
-
-    def fits(part: str) -> bool:
-        return len(both.expected(part, allowed)) <= limit
-
-    prefix = max(place for place in cuts(text) if fits(text[:place]))
-    assert both.ours.truncate(text, limit, allowed_special=allowed) == text[:prefix]
-    suffix = min(place for place in cuts(text) if fits(text[place:]))
-    assert both.ours.truncate(text, limit, side="left", allowed_special=allowed) == text[suffix:]
+def test_truncate_holds_its_contract(name, text, limit, allowed):
+    check_truncated(pair(name).ours, text, limit, allowed)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -48,24 +75,84 @@ def test_truncate_is_the_longest_that_fits(name, text, limit, allowed):
     overlap=st.sampled_from([0, 1, 3, 5]),
     allowed=allowed_sets,
 )
-def test_chunks(name, text, limit, overlap, allowed):
-    both = pair(name)
-    chunks = both.ours.chunk(text, limit, overlap, allowed_special=allowed)
-    if overlap == 0:
-        assert "".join(chunks) == text
-    assert all(0 < len(both.expected(chunk, allowed)) <= limit for chunk in chunks)
-    # Each goes on where the one before ended, or some `overlap` tokens before that.
-    spans = both.ours._core_bpe.chunk(text, limit, overlap, allowed, ())
-    assert chunks == [text[start:end] for start, end in spans]
-    done = 0
-    for start, end in spans:
-        assert start <= done < end
-        assert len(both.expected(text[start:done], allowed)) <= overlap
-        done = end
-    assert done == len(text)
-    if allowed == "all" and overlap == 0:
-        found = sum(len(both.ours.find_special(chunk)) for chunk in chunks)
-        assert found >= len(both.ours.find_special(text))
+def test_chunk_holds_its_contract(name, text, limit, overlap, allowed):
+    check_chunks(pair(name).ours, text, limit, overlap, allowed)
+
+
+#: Patterns that skip text, look back, look far ahead or depend on all that comes before.
+PATTERNS = [r"\w+", r"(?<=c)a+|.", r"a+(?=.*!)|\s+|.", r"!.*|(?s:.)", r"\b\w+|\W"]
+
+
+@given(
+    pattern=st.sampled_from(PATTERNS),
+    tokens=st.sets(st.text("abc !的", min_size=2, max_size=6), max_size=12),
+    text=st.text("aaabc! \n的é<|>", max_size=60) | texts,
+    limit=st.integers(3, 20),
+    overlap=st.integers(0, 2),
+)
+def test_patterns_and_vocabularies_of_any_kind(pattern, tokens, text, limit, overlap):
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    for token in sorted(tokens):
+        ranks[token.encode()] = len(ranks)
+    special = {"<|endoftext|>": 900, "<|endoftext|>b": 901, "abab": 902}
+    enc = bpe_engine.Encoding("any", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    check_truncated(enc, text, limit)
+    try:
+        check_chunks(enc, text, limit, overlap)
+    except ValueError as error:
+        assert "alone has more than" in str(error)
+        assert any(enc.count(character) > limit for character in repaired(text))
+
+
+HARD = {
+    "letters": "".join(seeded("letters").choices("ab", k=3000)),
+    "one letter": "a" * 3000,
+    "Han": "敏捷的棕色狐狸" * 200,
+    "digits": "1234567" * 400,
+    "spaces": "x" + " " * 3000 + "x",
+    "newlines": "\n" * 3000,
+    "white space": "".join(seeded("white space").choices(" \n\t", k=3000)),
+    "dashes": "(" + "-" * 3000,
+    "rulers": ("-" * 80 + "\n") * 40,
+    "rulers in turn": (" " * 5 + "-" * 71 + "#" * 55 + "~" * 89) * 12,
+    "decomposed": "e\u0301" * 1000,
+    "marks in another order": "\u0f71\u0f72" * 500,
+    "marks alone": "!" * 33 + "\u0301" * 500 + "abc",
+    "emoji": "👨‍👩‍👧‍👦🇺🇳" * 150,
+    "long tokens": "InvalidOperationException" * 100,
+    "special tokens": "<|endoftext|>" * 300,
+    "beginnings of names": "<|endoftext|" * 200,
+    "surrogates": "\ud83d\ude00\ud83d" * 300,
+    "capitals": "ªª" + "B" * 3000 + "c",
+}
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "p50k_base", "qwen"])
+@pytest.mark.parametrize("hard", HARD)
+def test_hard_texts_hold_the_contract(name, hard):
+    enc, text = bpe_engine.get_encoding(name), HARD[hard]
+    total = len(enc.encode(text, allowed_special="all"))
+    for limit in [0, 1, 7, 50, total // 2, total - 1, total]:
+        check_truncated(enc, text, limit)
+    for limit, overlap in [(12, 0), (40, 39), (300, 20)]:
+        check_chunks(enc, text[:1500], limit, overlap)
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
+@pytest.mark.parametrize("hard", [*HARD, "Latin-1", "Han and ASCII"])
+def test_text_is_read_in_parts(name, hard):
+    """Texts in which disallowed names are looked for are read as a whole."""
+    enc = bpe_engine.get_encoding(name)
+    units = {"Latin-1": "naïve café ", "Han and ASCII": "a 的 \ud83d\ude00 "}
+    text = "\u4e00\ud83d" + units.get(hard, HARD.get(hard, "")) * 20 + "\ude00\U0001f980"
+    # Where a part ends is moved over characters and pairs of surrogates.
+    for end in range(4):
+        part = text[end : len(text) - end] + "é\ude00" * (end % 2)
+        for limit, side in itertools.product([0, 10, 300], ["right", "left"]):
+            for allowed in ("all", frozenset()):
+                as_whole = {"allowed_special": allowed, "disallowed_special": {"nowhere"}}
+                kept = enc.truncate(part, limit, side=side, allowed_special=allowed)
+                assert kept == enc.truncate(part, limit, side=side, **as_whole)
 
 
 def test_chunk_keeps_special_tokens_whole(both: Pair):
@@ -77,14 +164,9 @@ def test_chunk_keeps_special_tokens_whole(both: Pair):
                 assert chunk.count("<|") == chunk.count("|>") == chunk.count("<|endoftext|>")
 
 
-def test_overlap_that_is_cut_short_has_no_more_tokens():
+def test_overlap_that_is_shortened_has_no_more_tokens():
     """Less text may be more tokens: "TML" has two, "HTML" one."""
-    enc = bpe_engine.get_encoding("r50k_base")
-    text = "HTMLElement"
-    spans = enc._core_bpe.chunk(text, 2, 1, set(), ())
-    assert len(spans) > 1 and spans[-1][1] == len(text)
-    for (_, done), (start, _) in zip(spans, spans[1:]):
-        assert start <= done and enc.count(text[start:done]) <= 1
+    check_chunks(bpe_engine.get_encoding("r50k_base"), "HTMLElement", 2, 1)
 
 
 def test_overlap_repeats_the_end(gpt2):
@@ -95,17 +177,13 @@ def test_overlap_repeats_the_end(gpt2):
         assert 3 <= gpt2.count(after[:shared]) <= 6
 
 
-def test_long_texts(both: Pair):
+def test_ordinary_text_is_filled(both: Pair):
     text = "The quick brown fox jumps over the lazy dog. 敏捷的棕色狐狸。\n" * 3000
     ids = both.expected(text)
     for limit in [1, 1000, len(ids) // 2, len(ids) - 1]:
-        prefix = both.ours.truncate(text, limit)
-        assert text.startswith(prefix)
-        assert limit - 3 <= both.ours.count(prefix) <= limit
-        assert both.ours.count(text[: len(prefix) + 1]) > limit
-        suffix = both.ours.truncate(text, limit, side="left")
-        assert text.endswith(suffix)
-        assert limit - 3 <= both.ours.count(suffix) <= limit
+        for side in ("right", "left"):
+            kept = both.ours.truncate(text, limit, side=side)
+            assert limit - 3 <= both.ours.count(kept) <= limit
     assert both.ours.truncate(text, len(ids)) == text
     assert both.ours.truncate(text, len(ids), side="left") == text
     chunks = both.ours.chunk(text, 500)
@@ -113,194 +191,21 @@ def test_long_texts(both: Pair):
     assert len(chunks) <= len(ids) / 500 * 1.02 + 1
 
 
-def test_one_long_piece(gpt2):
-    for piece in ["a" * 3000, "根" * 1000, " " * 3000, "ab" * 1500, "🤖" * 700]:
-        for limit in [1, 7, 100]:
-            prefix = gpt2.truncate(piece, limit)
-            assert gpt2.count(prefix) <= limit
-            assert gpt2.count(piece[: len(prefix) + 1]) > limit
-            suffix = gpt2.truncate(piece, limit, side="left")
-            assert gpt2.count(suffix) <= limit
-            assert gpt2.count(piece[-len(suffix) - 1 :]) > limit
-
-
-@pytest.mark.parametrize("name", ENCODINGS)
-@pytest.mark.parametrize("run", ["1", "a", "\n", "-"])
-def test_a_suffix_of_a_run_is_the_longest_that_fits(name, run):
-    # A cut moves the border of every group of digits behind it, and of every token of letters.
-    enc = bpe_engine.get_encoding(name)
-    for text in [f"x <|{run * 97}", f"{run * 61} and more"]:
-        for limit in range(1, 16):
-            longest = next(n for n in range(len(text)) if enc.count(text[n:]) <= limit)
-            assert enc.truncate(text, limit, side="left") == text[longest:]
-
-
-@pytest.mark.parametrize("name", ENCODINGS)
-def test_a_cut_run_is_the_longest_that_fits(name):
-    # Of dashes 96 may be one token and 95 two. One that is left of a run may lead the word behind it.
-    enc = bpe_engine.get_encoding(name)
-    dashes, spaces = "-" * 230, " " * 150
-    for text in [dashes, f"{dashes}A{'-' * 15}", f"x {spaces}x", f"{dashes}{spaces}\n"]:
-        counts = [enc.count(text[:end]) for end in range(len(text) + 1)]
-        rests = [enc.count(text[start:]) for start in range(len(text) + 1)]
-        for limit in range(1, 6):
-            longest = max(end for end, count in enumerate(counts) if count <= limit)
-            assert enc.truncate(text, limit) == text[:longest]
-            longest = min(start for start, count in enumerate(rests) if count <= limit)
-            assert enc.truncate(text, limit, side="left") == text[longest:]
-            chunks = enc.chunk(text, limit)
-            assert chunks[0] == enc.truncate(text, limit) and "".join(chunks) == text
-
-
-def test_a_pattern_that_drops_text():
-    from bpe_engine import Encoding
-
-    words = Encoding(
+def test_a_pattern_that_skips_text():
+    words = bpe_engine.Encoding(
         "words",
         pat_str=r"\w+",
         mergeable_ranks={bytes([i]): i for i in range(256)},
         special_tokens={},
     )
-    text = "ab cd  ef"
+    text = "ab cd  ef "
     assert words.split(text) == ["ab", "cd", "ef"]
-    assert words.encode_with_offsets(text)[1] == [(0, 1), (1, 2), (3, 4), (4, 5), (7, 8), (8, 9)]
-    assert words.truncate(text, 4) == "ab cd  "
-    assert words.truncate(text, 3, side="left") == "d  ef"
-    assert "".join(words.chunk(text, 2)) == text
-
-
-def test_a_pattern_that_looks_far():
-    from bpe_engine import Encoding
-
-    # Words are one token each where an exclamation mark follows or stands before, however far.
-    ranks = {bytes([i]): i for i in range(256)} | {b"aa": 256, b"aaaa": 257}
-    ahead = Encoding("a", pat_str=r"a+(?=.*!)|.", mergeable_ranks=ranks, special_tokens={})
-    text = "aaaa " * 100 + "!"
-    for limit in [0, 1, 5, 20, 33]:
-        assert ahead.truncate(text, limit) == text[:limit]
-    behind = Encoding("b", pat_str=r"!.*|.", mergeable_ranks=ranks, special_tokens={})
-    text = "!" + "aaaa " * 100
-    for limit in [0, 1, 5, 20, 33]:
-        assert behind.truncate(text, limit, side="left") == text[len(text) - limit :]
-
-
-def test_a_suffix_is_found_from_the_end(both: Pair):
-    text = "The quick 1234567 fox — 敏捷的棕色狐狸 don't stop\n\n  here. " * 2000
-    for limit in [1, 10, 300]:
-        suffix = both.ours.truncate(text, limit, side="left")
-        near = text[-200 * (limit + 1) :]
-        assert suffix == both.ours.truncate(near, limit, side="left")
-        assert text.endswith(suffix) and both.ours.count(suffix) <= limit
-        for more in range(1, 9):
-            assert both.ours.count(text[-len(suffix) - more :]) > limit
-
-
-HARD = {
-    "letters": lambda n: "".join(seeded("letters").choices("ab", k=n)),
-    "dashes": lambda n: "(" + "-" * n,
-    "words": lambda n: "hello world, it's 1234 " * (n // 23),
-    "spaces": lambda n: " \n" * (n // 2),
-    "Han": lambda n: "敏捷的棕色狐狸" * (n // 7),
-    "decomposed": lambda n: "e\u0301" * (n // 2),
-    "white space": lambda n: "".join(seeded("white space").choices(" \n", k=n)),
-    "dashes and spaces": lambda n: ("-" * 40 + "  ") * (n // 42),
-    "newlines": lambda n: "\n" * n,
-    "only spaces": lambda n: " " * n,
-    "digits": lambda n: "".join(seeded("digits").choices("0123456789", k=n)),
-    "long tokens": lambda n: "InvalidOperationException" * (n // 25),
-    "newlines and stars": lambda n: ("\n" * 239 + "*") * (n // 240),
-    "indented lines": lambda n: ("\n  " * 10 + "=") * (n // 31),
-    "runs of dashes": lambda n: ("-" * 90 + "_,") * (n // 92),
-    "two runs": lambda n: ("-" * 80 + "/" * 26) * (n // 106),
-    "a run and few signs": lambda n: ("-" * 62 + ">" * 7) * (n // 69),
-    "four runs": lambda n: (" " * 5 + "-" * 71 + "#" * 55 + "~" * 89 + "-" * 111) * (n // 331),
-    "runs and newlines": lambda n: ("=" * 62 + "#" * 56 + "\n" * 16 + "=") * (n // 135),
-    "a run and tabs": lambda n: ("-" * 70 + "\t" * 15) * (n // 85),
-    "apostrophes": lambda n: ("'" * 9 + "=" * 88) * (n // 97),
-    "three bytes each": lambda n: ("=" * 95 + "…" * 7) * (n // 102),
-    "a run and a mark": lambda n: ("-" * 100 + "e\u0301") * (n // 102),
-}
-
-
-def times_encoding(enc, text: str, limit: int, overlap: int) -> tuple[float, float]:
-    """CPU time of ``chunk``, and of encoding its chunks: the least of a few runs of each."""
-    chunks = enc.chunk(text, limit, overlap)
-    chunking, encoding = [], []
-    for _ in range(3):  # another process may evict what is in the caches
-        begin = time.process_time()
-        enc.chunk(text, limit, overlap)
-        middle = time.process_time()
-        for chunk in chunks:
-            enc.encode_ordinary(chunk)
-        chunking.append(middle - begin)
-        encoding.append(time.process_time() - middle)
-    return min(chunking), min(encoding)
-
-
-@pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
-@pytest.mark.parametrize("hard", HARD)
-def test_chunking_costs_little_more_than_encoding_the_chunks(name, hard):
-    enc = bpe_engine.get_encoding(name)
-    for size, limit, overlap in [(6000, 6, 0), (6000, 12, 11), (2500, 400, 399), (30_000, 1000, 0)]:
-        chunking, encoding = times_encoding(enc, HARD[hard](size), limit, overlap)
-        assert chunking < 30 * encoding + 0.01, (size, limit, overlap)
-
-
-@pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
-@pytest.mark.parametrize("hard", HARD)
-def test_small_chunks_cost_little_more_than_encoding_them(name, hard):
-    enc = bpe_engine.get_encoding(name)
-    text = HARD[hard](3000)
-    for limit in [1, 2, 3, 5, 7]:
-        if max(map(enc.count, set(text))) > limit:
-            continue  # a character alone has more tokens
-        for overlap in {0, limit // 2, limit - 1}:
-            chunking, encoding = times_encoding(enc, text, limit, overlap)
-            assert chunking < 30 * encoding + 0.001, (limit, overlap)
-
-
-@pytest.mark.parametrize(
-    ("name", "behind"),
-    [
-        ("o200k_base", "🦀*/*/*/*/െന\u0d4dന\u0d3eണ\u0d4d的ABC的ABC的ABC的ABCไทยไทยไทยไทย"),
-        ("qwen", "e\u0301->->.DataGridViewColumnHeadersHeightSizeMode\u200bلح word word"),
-    ],
-)
-def test_a_suffix_behind_special_tokens_is_the_longest_that_fits(name, behind):
-    """Where a special token begins a text may be cut, whatever stands before and behind."""
-    enc = bpe_engine.get_encoding(name)
-    text = "<|endoftext|>" * 5 + behind
-    for limit in range(20):
-        fitting = (
-            text[start:]
-            for start in range(len(text) + 1)
-            if len(enc.encode(text[start:], allowed_special="all")) <= limit
-        )
-        kept = enc.truncate(text, limit, side="left", allowed_special="all")
-        assert kept == next(fitting), limit
-
-
-@pytest.mark.parametrize("text", ["E\u0301\u0323" * 12 + "T=", "\u212bK\u0301" * 30 + "="])
-def test_a_suffix_of_many_pieces_that_normalization_changes_is_the_longest_that_fits(text):
-    enc = bpe_engine.get_encoding("qwen")
-    for limit in range(40):
-        fitting = (text[start:] for start in range(len(text) + 1))
-        expected = next(part for part in fitting if enc.count(part) <= limit)
-        assert enc.truncate(text, limit, side="left") == expected, limit
-
-
-@pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-@pytest.mark.parametrize("sign", ["=", "-", " ", "é"])
-def test_each_chunk_is_the_longest_whatever_runs_were_before(name, sign):
-    enc = bpe_engine.get_encoding(name)
-    for lengths in [(33, 49), (31, 500, 60), (70, 64, 130, 40), (40, 80, 96, 33)]:
-        text = "x".join(sign * length for length in lengths)
-        for limit in range(2, 6):
-            rest, chunks = text, []
-            while rest:
-                chunks.append(enc.truncate(rest, limit))
-                rest = rest[len(chunks[-1]) :]
-            assert enc.chunk(text, limit) == chunks, (lengths, limit)
+    offsets = [(0, 1), (1, 2), (3, 4), (4, 5), (7, 8), (8, 9)]
+    assert words.encode_with_offsets(text)[1] == offsets
+    assert words.truncate(text, 4) == "ab cd"
+    assert words.truncate(text, 6) == text
+    assert words.truncate(text, 3, side="left") == "d  ef "
+    assert words.chunk(text, 2) == ["ab", " cd", "  ef "]
 
 
 @pytest.mark.parametrize("sign", ["<", ">", "=", "\n"])

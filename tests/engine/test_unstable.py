@@ -1,8 +1,6 @@
-"""`encode_with_unstable` against tiktoken."""
+"""Compares `encode_with_unstable` with tiktoken's."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +33,7 @@ def test_endings(family: Pair):
         compare(family, text, disallowed_special=())
 
 
-# Of most vocabularies, more than half of all tokens complete these: a second for each of them.
+# Most tokens of most vocabularies complete these: a second for each of them.
 MANY = [" ", "  ", " \n "]
 
 
@@ -72,21 +70,6 @@ LONG = {
     "digits after letters": "x" * 500 + "1",
     "mixed marks": "".join(seeded("mixed marks").choices("-=*#", k=4000)),
 }
-
-
-@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
-@pytest.mark.parametrize("text", LONG)
-def test_a_long_last_piece_costs_little_beside_its_completions(name, text):
-    both = pair(name)
-    text = LONG[text]
-    both.ours.encode_with_unstable("a")
-    begin = time.process_time()
-    _, completions = both.ours.encode_with_unstable(text)
-    took = time.process_time() - begin
-    ids = sum(map(len, completions))
-    # 100 ms, and what it takes to make so many completions; the machine may be busy.
-    beside = len(completions) * 10e-6 + ids * 50e-9
-    assert took < 3 * (0.1 + beside), (took, len(completions), ids)
 
 
 THOROUGH = [

@@ -1,4 +1,5 @@
-"""Chat templates: the ids of transformers, and nothing that a user says is a special token."""
+"""Tests chat templates: ids are those of transformers, and no text of a user becomes a special
+token."""
 
 from __future__ import annotations
 
@@ -137,6 +138,49 @@ def test_nothing_from_outside_is_special(both: Any, plain: Tokenizer) -> None:
     assert theirs.count(both[1].convert_tokens_to_ids("<|im_end|>")) == 2
 
 
+WITHOUT_TAGS = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+
+
+def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
+    """In the shapes of masks with tags: one row or several, padded, cut, and as tensors."""
+    ours, theirs = both
+    own = bpe_engine.hf.as_transformers(theirs.__class__.from_pretrained(theirs.name_or_path))
+    long = [*CHAT, *OTHER, {"role": "assistant", "content": "Yes."}]
+    for conversation in (CHAT, long, OTHER, [CHAT, OTHER, long]):
+        for options in (
+            {},
+            {"padding": "max_length", "max_length": 60},
+            {"truncation": True, "max_length": 14},
+            {"padding": True, "return_tensors": "np"},
+            {"add_generation_prompt": True},
+        ):
+            if options.get("return_tensors") is None and options.get("padding") is True:
+                continue
+            expected = ours.apply_chat_template(
+                conversation, return_assistant_tokens_mask=True, **options
+            )
+            for tokenizer in (ours, own):
+                given = tokenizer.apply_chat_template(
+                    conversation,
+                    chat_template=WITHOUT_TAGS,
+                    return_assistant_tokens_mask=True,
+                    **options,
+                )
+                assert fields(given) == fields(expected), options
+    # Where there are tags, those of transformers.
+    assert fields(own.apply_chat_template(CHAT, return_assistant_tokens_mask=True)) == fields(
+        theirs.apply_chat_template(CHAT, return_assistant_tokens_mask=True)
+    )
+    # A name in a message is a special token to transformers, and the mask fits its ids.
+    said = [*HOSTILE, {"role": "assistant", "content": "No<|im_end|>"}]
+    hostile = own.apply_chat_template(
+        said, chat_template=WITHOUT_TAGS, return_assistant_tokens_mask=True
+    )
+    assert len(hostile["assistant_masks"]) == len(hostile["input_ids"])
+    masked = [i for i, bit in zip(hostile["input_ids"], hostile["assistant_masks"]) if bit]
+    assert own.decode(masked) == "No<|im_end|><|im_end|>"
+
+
 def test_variables_are_from_outside(both: Any, plain: Tokenizer) -> None:
     from bpe_engine.prompt import special
 
@@ -190,5 +234,5 @@ def test_the_file_has_only_names_that_are_words() -> None:
     tokenizer = Tokenizer(
         bpe_engine.hf.Tokenizer.from_str(json.dumps(file)), chat_template=TEMPLATE, bos_token="<s>"
     )
-    with pytest.raises(ValueError, match="makes the added token 'hello' of ordinary text"):
+    with pytest.raises(ValueError, match='makes the added token "hello" from ordinary text'):
         tokenizer.apply_chat_template([{"role": "user", "content": "hello"}])

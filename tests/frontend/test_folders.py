@@ -1,4 +1,4 @@
-"""Folders of every kind, beside transformers where it reads them, too."""
+"""Tests loading folders of every kind, compared with transformers where it reads them, too."""
 
 from __future__ import annotations
 
@@ -269,27 +269,27 @@ def test_saving(tmp_path: Path, kind: str) -> None:
         assert theirs.encode("a<image><word>") == loaded.encode("a<image><word>")
 
 
-def test_what_would_be_read_in_its_place(tmp_path: Path) -> None:
+def test_files_that_would_be_read_instead_are_refused(tmp_path: Path) -> None:
     """Nothing is saved beside the files of another tokenizer, which would be read instead."""
     file = Tokenizer(bpe_engine.hf.Tokenizer.from_file(tokenizer_path("roberta-base")))
     plain = Tokenizer(GPT2, chat_template={"default": "one", "rag": "two"})
     file.save_pretrained(tmp_path / "model")
     for other in (plain, QwenTokenizer()):
-        with pytest.raises(FileExistsError, match="tokenizer.json is of another tokenizer"):
+        with pytest.raises(FileExistsError, match="tokenizer.json belongs to another tokenizer"):
             other.save_pretrained(tmp_path / "model")
         assert Tokenizer.from_pretrained(tmp_path / "model").encode("a") == file.encode("a")
     plain.save_pretrained(tmp_path / "plain")
     plain.save_pretrained(tmp_path / "plain")  # The same files again.
     for template, name in (("one", "rag"), ({"rag": "two"}, "chat_template"), (None, "chat_temp")):
         other = Tokenizer(GPT2, chat_template=template)
-        with pytest.raises(FileExistsError, match=rf"{name}.*\.jinja is of another tokenizer"):
+        with pytest.raises(FileExistsError, match=rf"{name}.*\.jinja belongs to another tokenizer"):
             other.save_pretrained(tmp_path / "plain")
     loaded = Tokenizer.from_pretrained(tmp_path / "plain")
     assert loaded.chat_template == plain.chat_template
 
 
 def test_arguments_of_transformers(tmp_path: Path) -> None:
-    """What is about downloading or classes is of no effect, and never a special token."""
+    """Arguments about downloads or classes have no effect and are never special tokens."""
     Tokenizer(GPT2).save_pretrained(tmp_path / "model" / "inner")
     options = {
         "cache_dir": None, "revision": "main", "token": "secret", "use_auth_token": "secret",
@@ -306,16 +306,16 @@ def test_arguments_of_transformers(tmp_path: Path) -> None:
         Tokenizer.from_pretrained(tmp_path / "model" / "inner", trust=True)
 
 
-def test_what_is_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no folder on this machine"):
+def test_paths_that_are_not_a_tokenizer_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="not a folder on this machine"):
         Tokenizer.from_pretrained("openai-community/gpt2")
     path = write(tmp_path / "model", README__md="x")
     with pytest.raises(FileNotFoundError, match="no tokenizer.json, .*it has README.md"):
         Tokenizer.from_pretrained(path)
     for files, message in [
         ({"tokenizer_config__json": "[1]"}, "must hold a JSON object, not a list"),
-        ({"tokenizer_config__json": "{"}, "is no JSON"),
-        ({"tokenizer_config__json": "[" * 100_000}, "is no JSON"),
+        ({"tokenizer_config__json": "{"}, "is not JSON"),
+        ({"tokenizer_config__json": "[" * 100_000}, "is not JSON"),
         ({"tokenizer_config__json": {}, "tokenizer__json": "{}"}, "tokenizer.json: "),
         ({"tokenizer_config__json": {}, "tokenizer__model": "\n\x07<unk>"}, "SentencePiece"),
         ({"tokenizer_config__json": {}, "tokenizer__model": "hello\n"}, "line 1"),
@@ -325,7 +325,7 @@ def test_what_is_no_folder(tmp_path: Path) -> None:
                 "vocab__json": {},
                 "merges__txt": "",
             },
-            "how T5 splits text is not known",
+            "the pattern of T5 is unknown",
         ),
         (
             {
@@ -341,7 +341,7 @@ def test_what_is_no_folder(tmp_path: Path) -> None:
                 },
                 "tokenizer__model": base64.b64encode(b"a").decode() + " 0\n",
             },
-            "'<x>' asks for lstrip",
+            '"<x>" asks for lstrip',
         ),
     ]:
         path = write(tmp_path / f"wrong {len(list(tmp_path.iterdir()))}", **files)

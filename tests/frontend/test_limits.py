@@ -1,15 +1,15 @@
-"""What a call costs, and what it does where there is no memory."""
+"""Tests calls whose memory or work must be bounded."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hf_oracle import tokenizer_path
+from work import work
 
 import bpe_engine
 from bpe_engine import Tokenizer
@@ -46,7 +46,7 @@ CALLS = {
 
 
 def ended(program: str, *arguments: str) -> str:
-    """What a program prints that must not crash."""
+    """Runs a program that must not crash, and returns its output."""
     command = [sys.executable, "-c", program, *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert run.returncode == 0, (arguments, run.returncode, run.stderr[-500:])
@@ -55,7 +55,7 @@ def ended(program: str, *arguments: str) -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are those of Linux")
 @pytest.mark.parametrize("call", CALLS)
-def test_rows_for_which_there_is_no_memory(call: str) -> None:
+def test_rows_that_exceed_memory(call: str) -> None:
     files = [str(tokenizer_path("gpt2"))] if "source." in CALLS[call] else [""]
     ends = [ended(SCARCE.replace("CALL", CALLS[call]), file, "24") for file in files]
     assert ends == ["MemoryError\n"] * len(files)
@@ -64,7 +64,7 @@ def test_rows_for_which_there_is_no_memory(call: str) -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are those of Linux")
 @pytest.mark.parametrize("kind", ["encoding", "file"])
 def test_pairs_that_are_cut_take_the_room_of_their_texts(kind: str) -> None:
-    """What is cut off of each text is not put together with what is cut off of the other."""
+    """Overflow of one text is never combined with overflow of the other."""
     file = "" if kind == "encoding" else str(tokenizer_path("gpt2"))
     call = "tokenizer(text, text, truncation=True, max_length=64, stride=20)"
     assert ended(SCARCE.replace("CALL", call), file, "200") == "done\n"
@@ -93,20 +93,16 @@ TEMPLATE = (
 TURN = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": " Nobody."}]
 
 
-def test_long_conversations_take_linear_time() -> None:
+def test_long_conversations_are_linear_work() -> None:
     source = FileTokenizer.from_file(tokenizer_path("gpt2"))
     file = Tokenizer(source, chat_template=TEMPLATE)
 
-    def rendered(turns: int) -> tuple[float, Any]:
-        start = time.process_time()
-        result = file.apply_chat_template(TURN * turns, return_assistant_tokens_mask=True)
-        return time.process_time() - start, result
+    def render(turns: int) -> Any:
+        return file.apply_chat_template(TURN * turns, return_assistant_tokens_mask=True)
 
-    rendered(2)
-    short = min(rendered(250)[0] for _ in range(2))
-    long, result = min((rendered(2000) for _ in range(2)), key=lambda timed: timed[0])
-    # Of eight times the turns.
-    assert long < 24 * short, (short, long)
+    render(2)
+    assert work(lambda: render(2000)) <= 9 * work(lambda: render(250))
+    result = render(2000)
     plain = Tokenizer(GPT2, chat_template=TEMPLATE)
     expected = plain.apply_chat_template(TURN * 2000, return_assistant_tokens_mask=True)
     assert dict(result) == dict(expected)

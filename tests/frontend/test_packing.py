@@ -1,4 +1,4 @@
-"""Packing, beside a plain description of the rules in Python."""
+"""Compares packing with the rules written in plain Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ batches = st.integers(1, 4).flatmap(
 
 
 def round_robin(sizes: list[int], budget: int) -> list[int]:
-    """Ids dealt out one to each segment in turn."""
+    """Gives one id to each segment in turn."""
     kept = [0] * len(sizes)
     while sum(kept) < budget and kept != sizes:
         for place, size in enumerate(sizes):
@@ -55,7 +55,7 @@ def packed_row(segments: list[list[int]], length: int, kept: list[int]) -> tuple
 
 
 def lengths_of(sizes: list[int], budget: int, truncator: Any) -> list[int]:
-    """What is kept of segments of these sizes."""
+    """Returns the lengths that are kept of segments of these sizes."""
     segments = [[list(range(1000, 1000 + size))] for size in sizes]
     length = budget + len(sizes) + 1
     packed = pack_inputs(segments, length, truncator=truncator, **IDS)
@@ -72,7 +72,7 @@ def test_examples_of_the_rules() -> None:
 
 
 @given(batches, st.integers(0, 14), st.sampled_from(["round_robin", "waterfall"]))
-def test_rows_by_the_rules(batch: Any, budget: int, truncator: Any) -> None:
+def test_rows_follow_the_rules(batch: Any, budget: int, truncator: Any) -> None:
     count, rows = batch
     length = budget + count + 1
     segments = [TokenBatch.from_lists([row[place] for row in rows]) for place in range(count)]
@@ -88,12 +88,12 @@ def test_rows_by_the_rules(batch: Any, budget: int, truncator: Any) -> None:
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(0, 60))
-def test_what_is_kept_adds_up(sizes: list[int], budget: int) -> None:
+def test_budget_is_used_up(sizes: list[int], budget: int) -> None:
     for truncator in ("round_robin", "waterfall"):
         kept = lengths_of(sizes, budget, truncator)
         assert sum(kept) == min(sum(sizes), budget)
         assert all(0 <= part <= size for part, size in zip(kept, sizes))
-    # Whatever is cut has as much as what is not, or one more.
+    # Truncated segments have equal lengths, or differ by one.
     kept = lengths_of(sizes, budget, "round_robin")
     cut = [part for part, size in zip(kept, sizes) if part < size]
     if cut:
@@ -124,10 +124,10 @@ def test_other_forms_of_segments() -> None:
 def test_errors() -> None:
     one = [[1]]
     for segments, length, ids, message in [
-        ([], 8, {}, "no segments"),
+        ([], 8, {}, "segments is empty"),
         ([one, [[1], [2]]], 8, {}, r"segments\[1\] has 2 rows, but segments\[0\] has 1"),
         ([one], 1, {}, "seq_length is 1"),
-        ([one, one], 2, {}, "2 segments alone are 3"),
+        ([one, one], 2, {}, "2 segments need 3 special tokens"),
         ([[[2**31]]], 8, {}, "2147483648, which does not fit"),
         ([[[-1]]], 8, {}, "-1 is out of range"),
         ([one], 8, {"pad_id": -1}, "pad_id is -1"),
@@ -148,12 +148,12 @@ def test_errors() -> None:
             pack_inputs(segments, 8, **IDS)
 
 
-def test_from_text_to_inputs() -> None:
-    """The way of the manual: special tokens are asked for by name."""
+def test_packing_encoded_texts() -> None:
+    """Follows the manual: ids of special tokens are looked up by name."""
     encoding = bpe_engine.get_encoding("qwen")
     ids = encoding.encode_single_token
     segments = [
-        encoding.encode_batch_ragged(texts)
+        encoding.encode_batch_to_numpy(texts)
         for texts in (["What is it?", "Who?"], ["A tokenizer.", "Nobody that one knows of."])
     ]
     packed = pack_inputs(

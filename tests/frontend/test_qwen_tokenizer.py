@@ -1,4 +1,4 @@
-"""`QwenTokenizer`, line by line as its users know it from Qwen-7B."""
+"""Tests that `QwenTokenizer` behaves as its users know it from Qwen-7B, line by line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from strategies import texts
 from vocab_command import run
 
 import bpe_engine
+from bpe_engine.builtin import BUILTIN
 from bpe_engine.load import dump_tiktoken_bpe
-from bpe_engine.qwen import PATTERN, SPECIAL_TOKENS, QwenTokenizer
+from bpe_engine.qwen import QwenTokenizer
+
+SPECIAL_TOKENS = BUILTIN["qwen"].special_tokens
 
 ROOT = Path(__file__).parents[2]
 TOKENIZER = QwenTokenizer()
@@ -31,7 +34,10 @@ def oracle(ranks: dict[bytes, int] | None = None) -> tiktoken.Encoding:
     """The encoding that Qwen's own class makes, of tiktoken."""
     ranks = TOKENIZER.get_vocab() if ranks is None else ranks
     return tiktoken.Encoding(
-        "Qwen", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=SPECIAL_TOKENS
+        "Qwen",
+        pat_str=BUILTIN["qwen"].pattern,
+        mergeable_ranks=ranks,
+        special_tokens=SPECIAL_TOKENS,
     )
 
 
@@ -138,7 +144,7 @@ def test_the_vocabulary() -> None:
 def test_normalization_comes_first() -> None:
     assert TOKENIZER.encode("e\u0301 \u212a") == TOKENIZER.encode("\u00e9 K")
     assert TOKENIZER.tokenize("\u212a") == [b"K"]
-    # U+0338 after < is composed with it, so that there is no special token.
+    # U+0338 after < is composed with it, which leaves no special token.
     assert TOKENIZER.encode("<\u0338|im_end|>") == TOKENIZER.encode("\u226e|im_end|>")
     assert 151645 not in TOKENIZER.encode("<\u0338|im_end|>")
 
@@ -206,7 +212,7 @@ def test_extra_ids_that_are_taken(tmp_path: Path, tokens: Any, message: str) -> 
         QwenTokenizer(extra_vocab_file=file)
 
 
-def test_extra_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_extra_files(tmp_path: Path) -> None:
     file = tmp_path / "bad.tiktoken"
     for contents, message in [
         ("/w== 151851\n/g== 151852 x\n", "line 2"),
@@ -320,7 +326,7 @@ def test_a_folder_as_published(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert QwenTokenizer.from_pretrained(tmp_path, pad_token="<|endoftext|>").pad_token_id
-    with pytest.raises(FileNotFoundError, match="no folder on this machine"):
+    with pytest.raises(FileNotFoundError, match="not a folder on this machine"):
         QwenTokenizer.from_pretrained(tmp_path / "missing")
 
 

@@ -1,4 +1,4 @@
-"""Ragged batches: whatever column the texts are in, and whatever is done with the rows."""
+"""Tests `TokenBatch`, and `encode_batch_to_numpy` for all kinds of columns."""
 
 from __future__ import annotations
 
@@ -64,28 +64,28 @@ def other_columns() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("columns", [pyarrow_columns, other_columns])
-def test_every_column_gives_the_same(columns: Any) -> None:
+def test_columns_of_every_kind(columns: Any) -> None:
     expected = [GPT2.encode(text) for text in TEXTS]
     for name, column in columns().items():
-        batch = GPT2.encode_batch_ragged(column)
+        batch = GPT2.encode_batch_to_numpy(column)
         assert batch.to_lists() == expected, name
         assert batch.values.dtype == np.uint32 and batch.row_splits.dtype == np.int64, name
 
 
-def test_columns_that_are_laid_out_otherwise() -> None:
+def test_other_column_layouts() -> None:
     pa = pytest.importorskip("pyarrow")
     ends = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3]), pa.array(["a", "b c"]))
     for column in (ends, pa.chunked_array([ends])):
-        assert GPT2.encode_batch_ragged(column).to_lists() == [[64], [64], [65, 269]]
-    assert GPT2.encode_batch_ragged(pa.array(["[1]"], pa.json_())).to_lists() == [
+        assert GPT2.encode_batch_to_numpy(column).to_lists() == [[64], [64], [65, 269]]
+    assert GPT2.encode_batch_to_numpy(pa.array(["[1]"], pa.json_())).to_lists() == [
         GPT2.encode("[1]")
     ]
-    assert len(GPT2.encode_batch_ragged(np.array([]))) == 0
+    assert len(GPT2.encode_batch_to_numpy(np.array([]))) == 0
 
 
 def test_polars() -> None:
     polars = pytest.importorskip("polars")
-    assert GPT2.encode_batch_ragged(polars.Series(TEXTS)).to_lists() == [
+    assert GPT2.encode_batch_to_numpy(polars.Series(TEXTS)).to_lists() == [
         GPT2.encode(text) for text in TEXTS
     ]
 
@@ -94,7 +94,9 @@ def test_polars() -> None:
 def test_rows_are_those_of_encode(batch: list[str], num_threads: int | None) -> None:
     for name in ("gpt2", "qwen"):
         encoding = bpe_engine.get_encoding(name)
-        ragged = encoding.encode_batch_ragged(batch, num_threads, disallowed_special=())
+        ragged = encoding.encode_batch_to_numpy(
+            batch, num_threads=num_threads, disallowed_special=()
+        )
         assert ragged.to_lists() == [encoding.encode_ordinary(text) for text in batch]
         assert encoding.decode_batch(ragged) == encoding.decode_batch(ragged.to_lists())
         assert encoding.decode_bytes_batch(ragged) == encoding.decode_bytes_batch(ragged.to_lists())
@@ -104,23 +106,23 @@ def test_large_batches_on_threads() -> None:
     pa = pytest.importorskip("pyarrow")
     random = seeded("ragged threads")
     batch = ["".join(random.choices("ab é根\n", k=random.randrange(60))) for _ in range(20_000)]
-    expected = GPT2.encode_batch_ragged(batch, 1)
+    expected = GPT2.encode_batch_to_numpy(batch, num_threads=1)
     for column in (batch, pa.array(batch), pa.chunked_array([batch[:7], batch[7:]])):
         for num_threads in (1, 2, None):
-            assert GPT2.encode_batch_ragged(column, num_threads) == expected
+            assert GPT2.encode_batch_to_numpy(column, num_threads=num_threads) == expected
 
 
 def test_special_tokens_as_in_encode() -> None:
     name = "<|endoftext|>"
     with pytest.raises(ValueError, match="disallowed special token"):
-        GPT2.encode_batch_ragged(["a", name])
-    assert GPT2.encode_batch_ragged([name], allowed_special="all").to_lists() == [[50256]]
-    assert GPT2.encode_batch_ragged([name], disallowed_special=()).to_lists() == [
+        GPT2.encode_batch_to_numpy(["a", name])
+    assert GPT2.encode_batch_to_numpy([name], allowed_special="all").to_lists() == [[50256]]
+    assert GPT2.encode_batch_to_numpy([name], disallowed_special=()).to_lists() == [
         GPT2.encode_ordinary(name)
     ]
 
 
-def test_what_is_no_column_of_text() -> None:
+def test_wrong_columns() -> None:
     pa = pytest.importorskip("pyarrow")
     for wrong, message in [
         ("text", r"for one text pass \[text\]"),
@@ -141,7 +143,7 @@ def test_what_is_no_column_of_text() -> None:
         (pytest.importorskip("pandas").DataFrame({"text": ["a"]}), r'table\["text"\]'),
     ]:
         with pytest.raises(TypeError, match=message):
-            GPT2.encode_batch_ragged(wrong)
+            GPT2.encode_batch_to_numpy(wrong)
 
 
 def test_nulls_are_refused() -> None:
@@ -155,7 +157,7 @@ def test_nulls_are_refused() -> None:
         pd.Series(["a", None], dtype="string[pyarrow]"),
     ):
         with pytest.raises(ValueError, match=r"row [01] is null.*fill_null"):
-            GPT2.encode_batch_ragged(column)
+            GPT2.encode_batch_to_numpy(column)
 
 
 def parts(
@@ -174,7 +176,7 @@ def parts(
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_damaged_columns(wide: bool) -> None:
-    """What an array says of itself is checked against the memory that there is."""
+    """Offsets and validity are checked against the sizes of the buffers."""
 
     def encode(*args: Any, **kwargs: Any) -> Any:
         return GPT2._core_bpe.encode_ragged(parts(*args, wide=wide, **kwargs), 1, set(), ())
@@ -193,7 +195,7 @@ def test_damaged_columns(wide: bool) -> None:
     for text in (b"a\xff", bytearray(b"a\xff"), b"a\xe6"):
         with pytest.raises(ValueError, match="row 1 is not UTF-8 at byte 0"):
             encode([0, 1, 2], text, 2)
-    # A character that two rows share is whole in none of them.
+    # A row with a part of a character is not UTF-8.
     with pytest.raises(ValueError, match="row 0 is not UTF-8"):
         encode([0, 1, 2], "é".encode(), 2)
 
@@ -288,7 +290,7 @@ def test_arrow_and_back(lists: list[list[int]]) -> None:
 
 def test_arrow_shares_memory() -> None:
     pytest.importorskip("pyarrow")
-    batch = GPT2.encode_batch_ragged(TEXTS)
+    batch = GPT2.encode_batch_to_numpy(TEXTS)
     address = batch.values.__array_interface__["data"][0]
     assert batch.to_arrow().values.buffers()[1].address == address
     large = batch.to_arrow(large=True)
@@ -296,7 +298,30 @@ def test_arrow_shares_memory() -> None:
     assert TokenBatch.from_arrow(large).values.__array_interface__["data"][0] == address
 
 
-def test_arrow_that_is_no_batch() -> None:
+def test_row_splits_are_read_only() -> None:
+    """pyarrow reads where they point: with others, it crashed or gave out other memory."""
+    own = np.array([0, 2, 3])
+    batch = TokenBatch([1, 2, 3], own)
+    own[1] = 2**40
+    for made in (
+        batch,
+        batch[1:],
+        batch[[1, 0]],
+        batch.truncate(1),
+        GPT2.encode_batch_to_numpy(["a"]),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            made.row_splits[0] = 2**40
+    assert batch.to_lists() == [[1, 2], [3]]
+    pytest.importorskip("pyarrow")
+    batch.row_splits.flags.writeable = True
+    batch.row_splits[1] = 2**40
+    for large in (False, True):
+        with pytest.raises(ValueError, match="row_splits must begin with 0, ascend"):
+            batch.to_arrow(large=large)
+
+
+def test_wrong_arrow_arrays() -> None:
     pa = pytest.importorskip("pyarrow")
     for wrong, message in [
         (pa.array([[1], None]), "a row is null"),
@@ -337,7 +362,7 @@ def test_other_arrow_data() -> None:
     assert np.shares_memory(shared.values, batch.values)
 
 
-def test_what_is_no_batch() -> None:
+def test_invalid_batches() -> None:
     for splits in ([], [0], [0, 1], [1, 2], [0, 3], [0, 2, 1, 2], [0, -1, 2]):
         with pytest.raises(ValueError, match="row_splits must begin with 0, ascend"):
             TokenBatch([5, 6], splits)
@@ -373,14 +398,14 @@ def test_what_is_no_batch() -> None:
 def test_decoding_damaged_batches() -> None:
     core = GPT2._core_bpe
     for splits in ([0, 3], [-1, 1], [1, 0]):
-        with pytest.raises(ValueError, match="are no place in 2 values"):
+        with pytest.raises(ValueError, match="are not a span of the 2 values"):
             core.decode_ragged(np.array([1, 2], np.uint32), np.array(splits), "replace", 1)
     with pytest.raises(KeyError):
         GPT2.decode_batch(TokenBatch([4_000_000], [0, 1]))
 
 
 class FakeTensors:
-    """In the place of torch and tensorflow, of which only these calls are needed."""
+    """Replaces torch and tensorflow, with the calls that are needed."""
 
     class nested:
         @staticmethod
@@ -402,7 +427,7 @@ class FakeTensors:
 
 
 def test_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the packages where they are installed, else with what they are called with."""
+    """Uses the packages if they are installed, else fakes that record the calls."""
     batch = TokenBatch.from_lists([[1, 2], [], [2**32 - 1]])
     try:
         import torch
@@ -424,7 +449,7 @@ def test_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_packages_are_named() -> None:
-    """Each of them, in a process that has none."""
+    """Runs in a process without these packages."""
     program = """
 import sys
 for name in ("torch", "tensorflow", "pyarrow"):
@@ -440,11 +465,11 @@ for call in (batch.to_torch, batch.to_tf, batch.to_arrow, lambda: TokenBatch.fro
 class Column:
     def __arrow_c_stream__(self, schema=None): raise AssertionError
     def __iter__(self): return iter(["a", "b"])
-print(bpe_engine.get_encoding("gpt2").encode_batch_ragged(Column()).to_lists())
+print(bpe_engine.get_encoding("gpt2").encode_batch_to_numpy(Column()).to_lists())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "torch" in lines[0] and "tensorflow" in lines[1]
-    assert all("pip install 'bpe-engine[arrow]'" in line for line in lines[2:4])
+    assert all("pip install 'bpe-engine[arrays]'" in line for line in lines[2:4])
     assert lines[4] == "[[64], [65]]"

@@ -1,4 +1,4 @@
-"""`Tokenizer` around an `Encoding`, and what is the same for both kinds."""
+"""Tests `Tokenizer` around an `Encoding`, and behavior that both kinds of `Tokenizer` share."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_padding(batch: list[str], side: str, multiple: int | None, length: int)
 def test_padding_is_that_of_token_batches(batch: list[str], side: Any) -> None:
     """And of `pad`."""
     rows = PLAIN(batch, padding=True, padding_side=side, return_tensors="np")
-    ragged = GPT2.encode_batch_ragged(batch, allowed_special="all")
+    ragged = GPT2.encode_batch_to_numpy(batch, allowed_special="all")
     matrix, mask = ragged.pad(id=PLAIN.pad_token_id, side=side)
     assert (rows.input_ids == matrix).all() and (rows.attention_mask == mask).all()
     later = PLAIN.pad(PLAIN(batch), padding_side=side, return_tensors="np")
@@ -208,8 +208,8 @@ def test_named_extras(tokenizer: Tokenizer) -> None:
     for name in ("decode", "_secret", "no name", "vocab_size"):
         with pytest.raises(ValueError):
             Tokenizer(GPT2, extra_special_tokens={name: "<x>"})
-    with pytest.raises(TypeError, match="'colour'"):
-        Tokenizer(GPT2, colour="red")
+    with pytest.raises(TypeError, match="'color'"):
+        Tokenizer(GPT2, color="red")
     for wrong in ({"pad_token": 3}, {"extra_special_tokens": "<x>"}):
         with pytest.raises(TypeError):
             Tokenizer(GPT2, **wrong)  # type: ignore[arg-type]
@@ -415,7 +415,7 @@ assert tokenizer.decode([64]) == "a" and tokenizer.tokenize("b c") == ["b", "Ġc
 try:
     tokenizer("a", return_tensors="np")
 except ImportError as error:
-    assert "bpe-engine[numpy]" in str(error)
+    assert "bpe-engine[arrays]" in str(error)
 else:
     raise AssertionError
 """

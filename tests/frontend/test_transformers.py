@@ -1,4 +1,4 @@
-"""Beside transformers' fast tokenizers: the same folder, the same calls, the same results."""
+"""Compares `Tokenizer` with transformers' fast tokenizers: the same folder, calls and results."""
 
 from __future__ import annotations
 

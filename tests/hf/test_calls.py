@@ -1,4 +1,4 @@
-"""Each method and each argument, right and wrong: what comes back, or the kind of error."""
+"""Tests each method and argument, right and wrong: the result, or the kind of error."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_tokens_of_the_model_where_its_unknown_token_counts():
     theirs["model"]["unk_token"] = "<s>"
     ours = hf.Tokenizer.from_str(json.dumps(theirs))
     assert [token.value for token in ours.model.tokenize("hell")] == ["he", "ll"]
-    with pytest.raises(ValueError, match="stand for no byte"):
+    with pytest.raises(ValueError, match="represent no byte"):
         ours.model.tokenize("日")
 
 

@@ -1,4 +1,4 @@
-"""DeepSeek's three splits, in vocabularies whose merges cross the places where they cut."""
+"""Tests DeepSeek's pre-tokenizer, three splits in a row, with merges that would cross its cuts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hf_oracle import TEXTS, assert_same, both, tokenizer_path, tokenizers
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine import hf, vocabulary
-from vocab_tools.convert.cutting import DEEPSEEK_IN_ONE, pre_tokenizer_of
+from bpe_engine import hf
+from vocab_tools.convert.pre_tokenizer import DEEPSEEK_IN_ONE, pre_tokenizer_of
 
-#: What the splits tell apart: Japanese that is no letter, and characters that no rule matches, too.
+#: Characters that the splits treat differently, including Japanese, and some that no rule matches.
 PARTS = [
     *(
         "a",
@@ -54,7 +54,7 @@ PARTS = [
 
 
 def tokenizer(merged: list[str]) -> str:
-    """The contents of a file that merges these texts, each from its first byte on."""
+    """Returns a tokenizer.json that merges each of these texts from left to right."""
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokens = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     merges = []
@@ -108,10 +108,10 @@ def test_merges_that_cross_the_splits_never_happen_thoroughly():
         check(*both(tokenizer(merged)), f"round {round}", 1000)
 
 
-def test_the_file_as_an_encoding():
+def test_load_encoding_gives_the_same_ids():
     path = tokenizer_path("deepseek")
     encoding = bpe_engine.load_encoding(path)
-    assert vocabulary.pattern(encoding) == DEEPSEEK_IN_ONE
+    assert encoding.pattern == DEEPSEEK_IN_ONE
     tokenizer = hf.Tokenizer.from_file(path)
     draw = seeded("deepseek encoding")
     texts = TEXTS + ["".join(draw.choices(PARTS, k=30)) for _ in range(300)]

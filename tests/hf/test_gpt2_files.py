@@ -1,4 +1,4 @@
-"""GPT-2's vocab.json and merges.txt."""
+"""Tests reading GPT-2's vocab.json and merges.txt."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_malformed_files(tmp_path):
         hf.Tokenizer.from_files(vocab, merges)
     characters = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     vocab.write_text(json.dumps({character: id for id, character in enumerate(characters)}))
-    with pytest.raises(ValueError, match="no token of the vocabulary"):
+    with pytest.raises(ValueError, match="not a token of the vocabulary"):
         hf.Tokenizer.from_files(vocab, merges)
     merges.write_text("a b c\n")
     with pytest.raises(ValueError, match="not two tokens"):

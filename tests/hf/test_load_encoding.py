@@ -1,4 +1,4 @@
-"""`load_encoding` for tokenizer files."""
+"""Tests `load_encoding` on tokenizer files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of which an encoding keeps the ids alone until more is asked for."""
+"""Tests encodings that keep only the ids of a text until another field is requested."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pair(request):
 
 
 def encodings(pair, text, special):
-    """Of ours and theirs, one by one and in a batch."""
+    """Encodings of ours and theirs, one by one and in a batch."""
     for tokenizer in pair:
         yield tokenizer.encode(text, add_special_tokens=special)
     for tokenizer in pair:

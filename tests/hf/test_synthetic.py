@@ -1,12 +1,25 @@
-"""Tokenizers made for the purpose: every component and flag, with `tokenizers` as the writer."""
+"""Compares made-up tokenizers, with every component and flag, in files that `tokenizers` writes."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
+from hf_components import (
+    added_tokens,
+    character_chains,
+    decoder_chains,
+    examples,
+    extra_texts,
+    flags,
+    model,
+    normalizer_chains,
+    pre_tokenizer_chains,
+    processor_chains,
+)
 from hf_oracle import TEXTS, assert_same, both, tokenizers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from seeds import seeded
 from tokenizers import (
@@ -21,172 +34,23 @@ from tokenizers import (
 
 from bpe_engine import hf
 
-CL100K = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-BEHAVIORS = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
-WORDS = ["the", "he", "ing", "hello", "world", "  ", "\n", "é", "日", "本", "12", "'s", "x", "Ab"]
-
-flags = st.booleans()
-behaviors = st.sampled_from(BEHAVIORS)
-
-
-def model(seed: int, ignore_merges: bool, permuted: bool, tokens: int) -> models.BPE:
-    """Merges of any two tokens, several for one token among them, and some that never happen."""
-    rng = seeded("model", seed)
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocab = list(alphabet)
-    text = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    likely = [text.pre_tokenize_str(word)[0][0] for word in WORDS]
-    merges = []
-    for _ in range(tokens):
-        if rng.random() < 0.7:
-            word = rng.choice(likely)
-            cut = rng.randrange(1, len(word)) if len(word) > 1 else 0
-            left, right = word[:cut], word[cut:]
-            if left not in vocab or right not in vocab or not left:
-                start = rng.randrange(max(1, len(word) - 1))
-                left, right = word[start : start + 1], word[start + 1 : start + 2]
-        else:
-            left, right = rng.choice(vocab), rng.choice(vocab)
-        if not left or not right or len(left + right) > 12 or (left, right) in merges:
-            continue
-        if left + right not in vocab:
-            vocab.append(left + right)
-        merges.append((left, right))
-    vocab += [word for word in likely if word not in vocab and rng.random() < 0.3]
-    vocab.append("<in the vocabulary>")
-    ids = list(range(len(vocab)))
-    if permuted:
-        rng.shuffle(ids)
-    return models.BPE(
-        vocab=dict(zip(vocab, ids)), merges=merges, ignore_merges=ignore_merges, unk_token=None
-    )
-
-
-normalizer_parts = st.one_of(
-    st.sampled_from([normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD()]),
-    st.just(normalizers.Lowercase()),
-    st.sampled_from(
-        [
-            normalizers.Replace("l", "LL"),
-            normalizers.Replace(Regex(r"\s+"), " "),
-            normalizers.Replace("日", ""),
-            normalizers.Replace(Regex("[aeiou]"), "é"),
-        ]
-    ),
-    st.sampled_from([normalizers.Prepend("▁"), normalizers.Prepend("x y")]),
-    st.builds(normalizers.Strip, left=flags, right=flags),
-)
-normalizer_chains = st.one_of(
-    st.none(),
-    normalizer_parts,
-    st.lists(normalizer_parts, max_size=3).map(normalizers.Sequence),
-)
-patterns = st.sampled_from(
-    [
-        Regex(CL100K),
-        Regex(r"\p{N}{1,3}"),
-        Regex("[0-9][0-9][0-9]"),
-        Regex(r"\s+"),
-        Regex("(?=h)"),
-        Regex(r"[^\n]+|\n"),
-        "l",
-        " ",
-        "日",
-    ]
-)
-pre_tokenizer_parts = st.one_of(
-    st.builds(pre_tokenizers.Split, patterns, behaviors, flags),
-    st.builds(pre_tokenizers.Digits, flags),
-    st.builds(pre_tokenizers.Punctuation, behaviors),
-    st.sampled_from([pre_tokenizers.Whitespace(), pre_tokenizers.WhitespaceSplit()]),
-)
-byte_levels = st.builds(
-    pre_tokenizers.ByteLevel, add_prefix_space=flags, trim_offsets=flags, use_regex=flags
-)
-pre_tokenizer_chains = st.one_of(
-    byte_levels,
-    st.tuples(
-        st.lists(pre_tokenizer_parts, max_size=3),
-        byte_levels,
-        st.lists(pre_tokenizer_parts, max_size=1),
-    ).map(lambda parts: pre_tokenizers.Sequence([*parts[0], parts[1], *parts[2]])),
-)
-processor_parts = st.one_of(
-    st.builds(processors.ByteLevel, add_prefix_space=flags, trim_offsets=flags, use_regex=flags),
-    st.builds(
-        processors.RobertaProcessing,
-        st.just(("</s>", 2)),
-        st.just(("<s>", 1)),
-        trim_offsets=flags,
-        add_prefix_space=flags,
-    ),
-    st.just(processors.BertProcessing(("[SEP]", 5), ("[CLS]", 4))),
-    st.just(
-        processors.TemplateProcessing(
-            single="[CLS] $A:3 [SEP]:2",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1 $A:0",
-            special_tokens=[("[CLS]", 4), ("[SEP]", 5)],
-        )
-    ),
-)
-processor_chains = st.one_of(
-    st.none(),
-    processor_parts,
-    st.tuples(
-        st.builds(processors.ByteLevel, trim_offsets=flags, add_prefix_space=flags),
-        processor_parts,
-    ).map(lambda parts: processors.Sequence(list(parts))),
-)
-decoder_parts = st.one_of(
-    st.just(decoders.ByteLevel()),
-    st.sampled_from([decoders.Replace("Ġ", " "), decoders.Replace(Regex("[a-f]"), "<>")]),
-    st.builds(decoders.Strip, st.sampled_from("hĠl"), st.integers(0, 2), st.integers(0, 0)),
-    st.just(decoders.Fuse()),
-)
-decoder_chains = st.one_of(
-    st.none(),
-    decoder_parts,
-    st.lists(decoder_parts, min_size=1, max_size=3).map(decoders.Sequence),
-)
-contents = st.sampled_from(
-    ["<a>", "<a><b>", "a", "hello", "HELLO", "  ", " x", "é", "e\u0301", "<s>", "lo", "日本", "_"]
-)
-added_tokens = st.lists(
-    st.builds(
-        AddedToken,
-        contents,
-        single_word=flags,
-        lstrip=flags,
-        rstrip=flags,
-        normalized=flags,
-        special=flags,
-    ),
-    max_size=5,
-)
-extra_texts = st.lists(
-    st.sampled_from([*WORDS, " ", "<a>", "<b>", "<s>", "HELLO", "e\u0301", "ﬁ", "İ", "_", "."]),
-    max_size=12,
-).map("".join)
-
-
-def examples(count: int):
-    return settings(
-        max_examples=count,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-
-
 everything = given(
     seed=st.integers(0, 10**6),
     ignore_merges=flags,
     permuted=flags,
     tokens=st.integers(0, 60),
+    # The space, é, the line break and the first byte of 日 among them.
+    lacking=st.one_of(
+        st.just(""), st.lists(st.sampled_from("heloĠÃ©ĊæÂa1▁é日"), max_size=4).map("".join)
+    ),
+    # Enough for every character, for some, and for none.
+    byte_tokens=st.sampled_from([256, 256, 100, 0]),
+    over_characters=flags,
+    unk_token=st.sampled_from([None, "<in the vocabulary>", "<u>", "a", "he"]),
+    fuse_unk=flags,
     normalizer=normalizer_chains,
-    pre_tokenizer=pre_tokenizer_chains,
+    byte_chain=pre_tokenizer_chains,
+    character_chain=character_chains,
     processor=processor_chains,
     decoder=decoder_chains,
     added=added_tokens,
@@ -199,17 +63,36 @@ def check(
     ignore_merges,
     permuted,
     tokens,
+    lacking,
+    unk_token,
+    fuse_unk,
+    byte_tokens,
+    over_characters,
     normalizer,
-    pre_tokenizer,
+    byte_chain,
+    character_chain,
     processor,
     decoder,
     added,
     texts,
 ):
-    theirs = tokenizers.Tokenizer(model(seed, ignore_merges, permuted, tokens))
+    pre_tokenizer = character_chain if over_characters else byte_chain
+    made = model(
+        seed,
+        ignore_merges,
+        permuted,
+        tokens,
+        lacking,
+        unk_token,
+        fuse_unk,
+        over_characters,
+        byte_tokens if over_characters else 0,
+    )
+    theirs = tokenizers.Tokenizer(made)
     if normalizer is not None:
         theirs.normalizer = normalizer
-    theirs.pre_tokenizer = pre_tokenizer
+    if pre_tokenizer is not None:
+        theirs.pre_tokenizer = pre_tokenizer
     if processor is not None:
         theirs.post_processor = processor
     if decoder is not None:
@@ -224,8 +107,11 @@ def check(
     try:
         ours = hf.Tokenizer.from_str(theirs.to_str())
     except hf.UnsupportedTokenizer as error:
-        # A token that is empty, and two that are the same.
-        assert re.match(r"added_tokens\[\d\]: .* once normalized", str(error)), error
+        # A token that is empty, two that are the same, and a merge of the unknown token.
+        assert re.match(
+            r"added_tokens\[\d\]: .* once normalized|model.merges\[\d+\]: a merge of a token for unknown",
+            str(error),
+        ), error
         return
     assert ours.to_str() == theirs.to_str()
     for text in [*texts, *TEXTS[:8:2], TEXTS[10]]:
@@ -315,13 +201,11 @@ TWO_TOKENS_OF_ONE_ID = {
     [
         ("model.dropout", 0.1),
         ("model.byte_fallback", True),
-        ("model.fuse_unk", True),
         ("model.continuing_subword_prefix", "##"),
         ("model.end_of_word_suffix", "</w>"),
         ("model.type", "WordLevel"),
         ("normalizer", {"type": "BertNormalizer"}),
-        ("pre_tokenizer", {"type": "Metaspace"}),
-        ("pre_tokenizer", {"type": "Whitespace"}),
+        ("pre_tokenizer", {"type": "BertPreTokenizer"}),
         ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "UnicodeScripts"}]}),
         ("decoder", {"type": "CTC"}),
         ("normalizer", {"type": "Replace", "pattern": {"Regex": "^"}, "content": "x"}),
@@ -331,9 +215,7 @@ TWO_TOKENS_OF_ONE_ID = {
     ],
     ids=str,
 )
-def test_what_is_not_supported_is_named(change):
-    import json
-
+def test_unsupported_parts_are_named(change):
     path, value = change
     contents = json.loads(small([("a", "b")])[0].to_str())
     place = contents
@@ -347,19 +229,125 @@ def test_what_is_not_supported_is_named(change):
     assert isinstance(caught.value, ValueError)
 
 
-def test_bytes_without_a_token_are_named():
-    import json
+def without(lacking: str, merges=(), **options) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
+    """A pair without tokens for some bytes, as in Falcon's files."""
+    _, theirs = small(merges, vocab=["<u>", "<u >"])
+    contents = json.loads(theirs.to_str())
+    for character in lacking:
+        del contents["model"]["vocab"][character]
+    contents["model"].update(options)
+    return both(json.dumps(contents))
 
-    contents = json.loads(small([])[0].to_str())
-    del contents["model"]["vocab"]["A"]
-    with pytest.raises(hf.UnsupportedTokenizer, match=r"model\.vocab.*0x41"):
-        hf.Tokenizer.from_str(json.dumps(contents))
+
+@pytest.mark.parametrize("unk_token", [None, "<u>", "<u >", "b"])
+@pytest.mark.parametrize("fuse_unk", [False, True])
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_bytes_without_a_token(unk_token, fuse_unk, ignore_merges):
+    options = {"unk_token": unk_token, "fuse_unk": fuse_unk, "ignore_merges": ignore_merges}
+    merges = [("a", "b"), ("ab", "c"), ("Ġ", "ab"), ("<u>", "c")]
+    # 0x03, A, x, a byte of é and the first byte of four.
+    ours, theirs = without("ăAxÃð", merges, **options)
+    texts = ["A", "xx", "aAb", "aAAb c", "\x03", "a\x03bc\x03\x03", "é", "aéb", "ab\U0001f600c"]
+    texts += ["abc ab", "", "AxAa", "cA c" * 50, "<u>A", "\x03 abc" * 1000]
+    rng = seeded("lacking", 1)
+    texts += ["".join(rng.choices("abcAx \x03é", k=9)) for _ in range(300)]
+    for text in texts:
+        expected = theirs.encode(text)
+        assert ours.encode(text).ids == expected.ids, text
+        assert_same(ours.encode(text), expected, text)
+        assert ours.encode_batch([text, "x"])[0].ids == expected.ids
+        assert ours.decode(expected.ids) == theirs.decode(expected.ids)
+        for skip in (True, False):
+            assert ours.decode(expected.ids, skip) == theirs.decode(expected.ids, skip)
+        for piece, _ in theirs.pre_tokenizer.pre_tokenize_str(text):
+            pairs = zip(ours.model.tokenize(piece), theirs.model.tokenize(piece), strict=True)
+            assert all(a.as_tuple() == b.as_tuple() for a, b in pairs), text
+    assert ours.to_str() == theirs.to_str()
+    for token in ("A", "ab", "<u>", "<u >", "Ã"):
+        assert ours.token_to_id(token) == theirs.token_to_id(token)
+
+
+def test_the_space_before_a_text_lacks_a_token():
+    _, theirs = small([("a", "b")])
+    contents = json.loads(theirs.to_str())
+    del contents["model"]["vocab"]["Ġ"]
+    contents["pre_tokenizer"]["add_prefix_space"] = True
+    ours, theirs = both(json.dumps(contents))
+    for text in ("ab", "", " ab", "abc ab"):
+        assert_same(ours.encode(text), theirs.encode(text), text)
+        assert ours.encode_batch([text])[0].ids == theirs.encode(text).ids
+
+
+def test_an_unk_token_outside_the_vocabulary_fails():
+    ours, theirs = without("A", unk_token="<none>")
+    assert_same(ours.encode("abc"), theirs.encode("abc"))
+    for encode in (ours.encode, theirs.encode):
+        with pytest.raises(Exception, match="<none>"):
+            encode("bAc")
+
+
+def test_merges_of_the_unk_token_are_refused():
+    with pytest.raises(hf.UnsupportedTokenizer, match=r"model\.merges\[1\]"):
+        without("A", [("a", "b"), ("<u >", "a")], unk_token="<u >")
+    ours, theirs = small([("a", "b"), ("<u >", "a")], vocab=["<u >"], unk_token="<u >")
+    assert_same(ours.encode("ab<u >a"), theirs.encode("ab<u >a"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"model": 3}', "null", '{"model": {}}'])
 def test_malformed_files(text):
     with pytest.raises(ValueError):
         hf.Tokenizer.from_str(text)
+
+
+def test_unknown_keys_at_the_top_are_refused():
+    contents = {**json.loads(small([])[0].to_str()), "models": {}}
+    for read in (tokenizers.Tokenizer.from_str, hf.Tokenizer.from_str):
+        with pytest.raises(Exception):  # noqa: B017
+            read(json.dumps(contents))
+
+
+KINDS = {
+    "normalizer": normalizers.Normalizer,
+    "pre_tokenizer": pre_tokenizers.PreTokenizer,
+    "post_processor": processors.PostProcessor,
+    "decoder": decoders.Decoder,
+}
+PARTS = [
+    pre_tokenizers.Split(Regex("a+"), "isolated", True),
+    pre_tokenizers.Split("é", "merged_with_previous"),
+    pre_tokenizers.Sequence([pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel()]),
+    pre_tokenizers.Punctuation(),
+    pre_tokenizers.Whitespace(),
+    pre_tokenizers.WhitespaceSplit(),
+    processors.TemplateProcessing(
+        single="[CLS] $A", pair="$A $B:1 [CLS]", special_tokens=[("[CLS]", 4)]
+    ),
+    processors.RobertaProcessing(("a", 1), ("b", 2)),
+    processors.BertProcessing(("a", 1), ("b", 2)),
+    processors.Sequence([processors.ByteLevel(trim_offsets=False)]),
+    decoders.ByteLevel(),
+    decoders.Sequence([decoders.Fuse(), decoders.Strip("a", 1, 0), decoders.Replace("a", "b")]),
+    normalizers.NFC(),
+    normalizers.Prepend("x"),
+    normalizers.Strip(),
+    normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(Regex("a"), "b")]),
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=repr)
+def test_component_names_match_tokenizers(part):
+    import copy
+    import pickle
+
+    [kind] = [kind for kind, base in KINDS.items() if isinstance(part, base)]
+    ours = hf.Component(kind, part.__getstate__().decode())
+    assert type(ours).__name__ == type(part).__name__
+    assert repr(ours) == repr(part)
+    assert isinstance(ours, type(part)) and isinstance(ours, KINDS[kind])
+    assert isinstance(ours, hf.Component)
+    assert pickle.loads(pickle.dumps(ours)) == ours == copy.deepcopy(ours)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        ours.add_prefix_space = True
 
 
 def test_spaces_belong_to_one_token_only():
@@ -373,8 +361,6 @@ def test_spaces_belong_to_one_token_only():
 
 
 def test_merges_are_spelled_in_two_ways():
-    import json
-
     ours, _ = small([("a", "b"), ("ab", "c")])
     contents = json.loads(ours.to_str())
     contents["model"]["merges"] = [" ".join(pair) for pair in contents["model"]["merges"]]
@@ -466,7 +452,7 @@ def test_encoding_methods():
     assert_same(ours.post_process(a, b), theirs.post_process(c, d))
 
 
-def test_post_processors_say_what_they_add():
+def test_post_processors_report_added_tokens():
     ours, theirs = small([("a", "b")])
     for processor in (
         processors.ByteLevel(),

@@ -1,20 +1,28 @@
-"""Under transformers: the same calls on the tokenizers of transformers and on ours."""
+"""Tests this engine under transformers: the same calls on its tokenizers and on ours."""
 
 from __future__ import annotations
 
 import copy
+import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hf_oracle import TEXTS, tokenizer_path
+from work import work
 
 transformers = pytest.importorskip("transformers")
 np = pytest.importorskip("numpy")
 
+import tokenizers  # noqa: E402
+
 from bpe_engine import hf  # noqa: E402
+
+THEIR_STREAM = tokenizers.decoders.DecodeStream
 
 CHAT = (
     "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
@@ -55,6 +63,28 @@ CALLS = [
     {"return_token_type_ids": True, "return_attention_mask": False},
     {"split_special_tokens": True},
 ]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("strategy", ["longest_first", "only_first", "only_second"])
+def test_truncated_prompts(pair, strategy, side):
+    text = " ".join(TEXTS) * 20
+    texts = [text] if strategy == "longest_first" else [text, text[:200]]
+    texts = texts[:: -1 if strategy == "only_second" else 1]
+    options = {"truncation": strategy, "max_length": 450, "return_offsets_mapping": True}
+    for more in ({}, {"return_overflowing_tokens": True, "stride": 5}):
+        made = []
+        for tokenizer in map(copy.deepcopy, pair):
+            tokenizer.truncation_side = side
+            made.append(dict(tokenizer(*texts, **options, **more)))
+        assert made[0] == made[1]
+
+
+def test_the_rest_of_a_prompt_costs_nothing(pair):
+    ours, _ = pair
+    text = "They met again in the spring, and nobody was surprised. " * 100_000
+    few = work(lambda: ours(text[:30_000], truncation=True, max_length=1000))
+    assert work(lambda: ours(text, truncation=True, max_length=1000)) < 4 * few + 50_000
 
 
 @pytest.mark.parametrize("options", CALLS, ids=str)
@@ -166,12 +196,9 @@ def test_save_load_pickle_and_collate(pair, tmp_path):
         assert np.array_equal(value, expected[key])
 
 
-def test_patching(pair, tmp_path, caplog):
+def test_patching(pair, tmp_path):
     ours, theirs = pair
     theirs.save_pretrained(tmp_path)
-    original = transformers.AutoTokenizer.from_pretrained
-    import tokenizers
-
     stream = tokenizers.decoders.DecodeStream
     hf.patch_transformers()
     try:
@@ -179,29 +206,74 @@ def test_patching(pair, tmp_path, caplog):
         loaded = transformers.AutoTokenizer.from_pretrained(tmp_path)
         assert isinstance(loaded._tokenizer, hf.Tokenizer)
         assert isinstance(loaded, transformers.PreTrainedTokenizerBase)
-        made = tokenizers.decoders.DecodeStream(skip_special_tokens=True)
-        old = stream(skip_special_tokens=True)
-        for id in theirs("日本語 text 👩‍👩‍👧")["input_ids"]:
-            assert made.step(loaded._tokenizer, id) == old.step(theirs._tokenizer, id)
-        phi = transformers.PreTrainedTokenizerFast(
-            tokenizer_file=tokenizer_path("phi-3-mini.sentencepiece-like")
-        )
-        phi.save_pretrained(tmp_path / "phi")
-        with caplog.at_level("WARNING"):
-            for _ in range(2):
-                kept = transformers.AutoTokenizer.from_pretrained(tmp_path / "phi")
-        assert isinstance(kept._tokenizer, tokenizers.Tokenizer)
-        reasons = [record.message for record in caplog.records if "model." in record.message]
-        assert len(reasons) == 1
+        assert tokenizers.decoders.DecodeStream is hf.DecodeStream
     finally:
         hf.unpatch_transformers()
-    assert transformers.AutoTokenizer.from_pretrained == original
+    assert "from_pretrained" not in vars(transformers.TokenizersBackend)
     assert tokenizers.decoders.DecodeStream is stream
 
 
-def test_patched_loading_reads_a_file_once(pair, tmp_path, monkeypatch):
-    import tokenizers
+def test_reasons_are_logged_once(tmp_path, caplog, monkeypatch):
+    from bpe_engine.hf import transformers as module
 
+    monkeypatch.setattr(module, "_logged", set())
+    contents = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
+    contents["model"]["dropout"] = 0.1
+    drops = tokenizers.Tokenizer.from_str(json.dumps(contents))
+    drops = transformers.PreTrainedTokenizerFast(tokenizer_object=drops)
+    for name in ("a", "b"):
+        drops.save_pretrained(tmp_path / name)
+    hf.patch_transformers()
+    try:
+        for name in ("a", "a", "b"):
+            kept = transformers.AutoTokenizer.from_pretrained(tmp_path / name)
+    finally:
+        hf.unpatch_transformers()
+    assert not hf.is_ours(kept)
+    reasons = [each.message for each in caplog.records if each.name.startswith("bpe_engine")]
+    assert len(reasons) == 1 and "model." in reasons[0]
+
+
+def test_a_reason_that_is_in_no_file_names_the_class(tmp_path, caplog, monkeypatch):
+    from bpe_engine.hf import transformers as module
+
+    class Drops(transformers.PreTrainedTokenizerFast):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            whole = json.loads(self._tokenizer.to_str())
+            whole["model"]["dropout"] = 0.1
+            self._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(whole))
+
+    monkeypatch.setattr(module, "_logged", set())
+    monkeypatch.setattr(module, "_replaced", {})
+    shutil.copy(tokenizer_path("gpt2"), tmp_path / "tokenizer.json")
+    load = module._patched(Drops.from_pretrained.__func__)
+    assert not hf.is_ours(load(Drops, tmp_path))
+    [record] = [each for each in caplog.records if each.name.startswith("bpe_engine")]
+    assert "set by the class Drops: model.dropout" in record.message
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_decode_stream_accepts_ours_without_the_patch(pair, skip):
+    ours, theirs = copy.deepcopy(pair[0]), copy.deepcopy(pair[1])
+    assert tokenizers.decoders.DecodeStream is THEIR_STREAM
+    for _ in range(2):
+        text = "日本語 <new> text 👩‍👩‍👧"
+        ids = theirs(text)["input_ids"] + theirs(text)["input_ids"]
+        found = []
+        for tokenizer in (ours._tokenizer, theirs._tokenizer):
+            stream = THEIR_STREAM(ids=ids[:3], skip_special_tokens=skip)
+            found.append([stream.step(tokenizer, id) for id in ids])
+        assert found[0] == found[1]
+        assert any(found[1])
+        for tokenizer in (ours, theirs):
+            tokenizer.add_tokens(["<new>"])
+            tokenizer._tokenizer.decoder = tokenizers.decoders.Sequence(
+                [tokenizers.decoders.ByteLevel(), tokenizers.decoders.Replace("t", "T")]
+            )
+
+
+def test_patched_loading_reads_a_file_once(pair, tmp_path, monkeypatch):
     ours, theirs = pair
     theirs.save_pretrained(tmp_path)
     read = []
@@ -232,8 +304,6 @@ def test_patched_loading_reads_a_file_once(pair, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["GPT2Tokenizer", "RobertaTokenizer"])
 def test_patched_loading_of_classes_that_build_their_object(name, tmp_path):
-    import json
-
     import transformers.tokenization_utils_tokenizers as backends
 
     original = backends.TokenizerFast
@@ -318,7 +388,7 @@ def work():
     while not stop.is_set():
         patch_and_back()
 
-original = ours._auto_tokenizer.from_pretrained
+original = ours._backend.from_pretrained.__func__
 thread = threading.Thread(target=work)
 thread.start()
 statuses = []
@@ -329,7 +399,7 @@ for _ in range(10):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(5)
         patch_and_back()
-        os._exit(ours._auto_tokenizer.from_pretrained != original)
+        os._exit(ours._backend.from_pretrained.__func__ is not original)
     statuses.append(os.waitpid(child, 0)[1])
     if statuses[-1]:
         break
@@ -339,7 +409,7 @@ sys.exit(f"statuses of the children: {statuses}" if any(statuses) else 0)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_while_another_thread_patches():
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=120

@@ -1,10 +1,12 @@
-"""Classes of transformers that build their object themselves: loaded patched and not."""
+"""Tests classes of transformers that build their tokenizer themselves, patched and unpatched."""
 
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from hf_oracle import TEXTS, tokenizer_path
@@ -85,7 +87,8 @@ def test_loaded_alike(file, name, options, tmp_path, monkeypatch):
     ours, theirs = load_both(folder_of(file, name, tmp_path), **options)
     assert type(ours) is type(theirs)
     assert isinstance(ours._tokenizer, hf.Tokenizer)
-    if (file, name) in CLASSES:
+    # In 5.0 some classes use the object before their base does.
+    if (file, name) in CLASSES and not transformers.__version__.startswith("5.0."):
         assert deferred and not built
     assert attributes(ours) == attributes(theirs)
     assert ours._tokenizer.to_str() == theirs._tokenizer.to_str()
@@ -109,7 +112,38 @@ def test_loaded_alike(file, name, options, tmp_path, monkeypatch):
     assert saved[0] == saved[1]
 
 
-def test_a_class_that_reads_what_it_built_is_loaded_as_without_the_patch(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", [None, "BPE"])
+@pytest.mark.parametrize(
+    "name", [None, "PreTrainedTokenizerFast", "TokenizersBackend", "GPT2Tokenizer"]
+)
+def test_files_whose_model_has_no_type(name, kind, tmp_path):
+    contents = json.loads(Path(tokenizer_path("roberta-base")).read_text(encoding="utf-8"))
+    contents["model"] = {"type": kind, **contents["model"]}
+    if kind is None:
+        del contents["model"]["type"]
+    contents["truncation"] = {
+        "direction": "Right",
+        "max_length": 7,
+        "strategy": "LongestFirst",
+        "stride": 0,
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
+    config = {} if name is None else {"tokenizer_class": name}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    ours, theirs = load_both(tmp_path)
+    assert isinstance(ours._tokenizer, hf.Tokenizer)
+    for text in ["hello", *TEXTS]:
+        assert ours(text) == theirs(text)
+    assert ours("hello")["input_ids"]
+    assert ours._tokenizer.to_str() == theirs._tokenizer.to_str()
+    pickled = pickle.loads(pickle.dumps(ours))
+    ours.save_pretrained(tmp_path / "saved")
+    saved = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")
+    assert pickled("hello") == saved("hello") == theirs("hello")
+
+
+def test_a_class_that_reads_what_it_built_loads_as_before(tmp_path, monkeypatch):
     from transformers.models.gpt2 import tokenization_gpt2 as module
 
     folder = folder_of("gpt2", "GPT2Tokenizer", tmp_path)
@@ -140,7 +174,7 @@ def test_names_are_as_before_after_unpatching(patched, tmp_path):
     transformers.AutoTokenizer.from_pretrained(folder)
     assert module.BPE is not tokenizers.models.BPE
     # What is made without from_pretrained is what it was.
-    assert isinstance(transformers.GPT2Tokenizer()._tokenizer, tokenizers.Tokenizer)
+    assert not hf.is_ours(transformers.GPT2Tokenizer())
     hf.unpatch_transformers()
     assert module.BPE is tokenizers.models.BPE
     assert module.Tokenizer is tokenizers.Tokenizer
@@ -159,7 +193,7 @@ def test_threads_load_and_build_at_once(patched, tmp_path):
     def builds():
         for _ in range(200):
             made = transformers.GPT2Tokenizer(vocab=vocab, merges=[("a", "b")])._tokenizer
-            if not isinstance(made, tokenizers.Tokenizer):
+            if type(made) is not tokenizers.Tokenizer:
                 errors.append(made)
 
     threads = [threading.Thread(target=work) for work in (loads, builds, loads)]

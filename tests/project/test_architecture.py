@@ -1,12 +1,12 @@
-"""Dependencies point one way: vocab_tools -> bpe_engine -> _core, bindings -> core, and within each
-from the rooms that come later in the lists below to those that come earlier."""
+"""Tests that dependencies point one way: vocab_tools -> bpe_engine -> _core, and bindings -> hf ->
+core. Within a crate, modules use those listed before them; circles are found at every depth."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Collection, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -89,23 +89,27 @@ def test_crates() -> None:
 
 # The modules of the core: each may use those before it, so that there are no circles.
 CORE_ROOMS = [
-    "error", "hash", "once", "polling", "ablation", "tier", "memory", "code_points",
+    "error", "hash", "once", "polling", "ablation", "tier", "memory", "char_boundary", "code_points",
     "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
-    "sorted_tokens", "longest_tokens", "rank_file", "merge", "cache", "lookup", "pool", "encoding", "threads",
-    "offsets", "inspect", "truncate", "unstable", "segments", "conversation", "strip", "audit", "train",
+    "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "encoding", "threads",
+    "offsets", "fingerprint", "inspect", "truncate", "unstable", "segments", "conversation",
+    "prefix_cache", "stops", "stream_pool", "audit", "train",
 ]  # fmt: skip
 
 # The same for the bindings.
 BINDINGS_ROOMS = [
-    "interned", "buffer_pool", "errors", "objects", "int_cache", "strings", "columns", "text", "gil", "ids", "request", "ranks",
+    "interned", "buffer_pool", "errors", "fingerprint", "objects", "int_cache", "strings", "columns", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "prompt", "template", "progress", "vocab_tools", "train", "hf", "batch",
+    "vocabulary", "caches", "facade", "template", "progress", "vocab_tools", "train", "hf", "prompt",
+    "prefix_cache", "batch", "token_table", "stream_pool",
 ]  # fmt: skip
 
 # The same for the crate that reads tokenizer files.
 HF_ROOMS = [
-    "error", "spec", "regex", "bytes", "aligned", "normalize", "split", "names", "added", "listed",
-    "lists", "build", "model", "runs", "encoding", "post", "decode", "tokenizer", "encode", "detail", "fast", "to_text", "file",
+    "error", "spec", "regex", "bytes", "run_length", "encoding", "offsets", "normalize", "split",
+    "added_search", "added", "merge_list", "token_lists", "build", "characters", "model", "control", "post", "decode",
+    "tokenizer", "early", "encode", "encode_detailed", "encode_ids", "decode_ids", "plain", "fingerprint",
+    "prompt", "io", "face",
 ]  # fmt: skip
 
 # What `lib.rs` offers under the name of the crate.
@@ -116,55 +120,154 @@ RUST_NAMES = {
 }  # fmt: skip
 
 
-def rust_imports(source: str) -> set[str]:
-    """The modules of its crate that a Rust file uses, its tests and comments aside."""
-    code = source.split("\n#[cfg(test)]\nmod tests {")[0]
-    code = re.sub(r"//.*", "", code)
-    found = set(re.findall(r"\bcrate::(\w+)", code))
-    for group in re.findall(r"\bcrate::\{([^;]*)\};", code):
-        found |= set(re.findall(r"(?:^|,)\s*(\w+)", group))
-    return {RUST_NAMES.get(name, name) for name in found}
+def rust_modules(crate: str) -> dict[str, str]:
+    """The modules of a crate by path, such as ``a::b``, and their code without tests and comments."""
+    source = ROOT / crate / "src"
+    modules = {}
+    for path in sorted(source.rglob("*.rs")):
+        parts = path.relative_to(source).with_suffix("").parts
+        if "tests" not in parts and parts != ("lib",):
+            code = path.read_text(encoding="utf-8").split("\n#[cfg(test)]\nmod tests {")[0]
+            name = "::".join(parts[:-1] if parts[-1] == "mod" else parts)
+            modules[name] = re.sub(r"//.*", "", code)
+    return modules
+
+
+def flattened(tree: str) -> Iterator[str]:
+    """The paths in what follows ``use``: those of ``a::{b, c::{d, e}}`` are a::b, a::c::d, a::c::e."""
+    prefix, brace, rest = tree.partition("{")
+    if not brace:
+        yield tree.split(" as ")[0].strip()
+        return
+    depth, item = 0, ""
+    for letter in rest:
+        depth += (letter == "{") - (letter == "}")
+        if depth < 0 or (letter == "," and depth == 0):
+            if item.strip():
+                yield from (prefix.strip() + path for path in flattened(item.strip()))
+            item = ""
+        else:
+            item += letter
+
+
+def rust_imports(code: str, module: str, modules: Collection[str]) -> set[str]:
+    """The modules of its crate that a module uses.
+
+    A name that a parent offers again (`pub use`) counts as the parent, and so does the parent
+    itself: but a child that uses `super::Name` needs its parent.
+    """
+    parts = module.split("::")
+    paths = [path for tree in re.findall(r"\buse\s+([^;]+);", code) for path in flattened(tree)]
+    rest = re.sub(r"\buse\s+[^;]+;", "", code)
+    paths += re.findall(r"\b(?:crate|super)(?:::\w+)+", rest)
+    found = set()
+    for path in paths:
+        names = path.split("::")
+        if names[0] == "crate":
+            names = [RUST_NAMES.get(names[1], names[1]), *names[2:]]
+        elif names[0] == "super":
+            above = 0
+            while names[above] == "super":
+                above += 1
+            names = [*parts[:-above], *names[above:]]
+        elif "::".join([*parts, names[0]]) in modules:
+            names = [*parts, *names]
+        else:
+            continue
+        while names and "::".join(names) not in modules:
+            names.pop()
+        if names:
+            found.add("::".join(names))
+    return found - {module}
 
 
 @pytest.mark.parametrize(
     "crate, rooms", [("core", CORE_ROOMS), ("bindings", BINDINGS_ROOMS), ("hf", HF_ROOMS)]
 )
 def test_no_import_of_a_crate_runs_up(crate: str, rooms: list[str]) -> None:
-    source = ROOT / crate / "src"
-    for path in sorted(source.rglob("*.rs")):
-        room = path.relative_to(source).parts[0].removesuffix(".rs")
-        if room == "lib" or "tests" in path.parts or path.name == "tests.rs":
-            continue
-        assert room in rooms, f"{path} is new: give it a place in the list"
-        for used in rust_imports(path.read_text(encoding="utf-8")) - {room}:
-            assert used in rooms, f"{path} uses crate::{used}"
+    modules = rust_modules(crate)
+    for module, code in modules.items():
+        room = module.split("::")[0]
+        assert room in rooms, f"{module} is new: give it a place in the list"
+        for used in {used.split("::")[0] for used in rust_imports(code, module, modules)} - {room}:
+            assert used in rooms, f"{module} uses crate::{used}"
             assert rooms.index(used) < rooms.index(room), (
-                f"{path} uses crate::{used}, which is above"
+                f"{module} uses crate::{used}, which is above"
             )
 
 
-def module_imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """The modules of its own package that a module imports, also inside functions and for types."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            yield from [node.module.split(".")[0]] if node.module else (a.name for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package + "."):
-            yield node.module.split(".")[1]
+@pytest.mark.parametrize("crate", ["core", "bindings", "hf"])
+def test_no_circles_of_rust_modules(crate: str) -> None:
+    """Among the modules below each parent: one counts with all that is below it."""
+    modules = rust_modules(crate)
+    graphs: dict[str, dict[str, set[str]]] = {}
+    for module, code in modules.items():
+        for used in rust_imports(code, module, modules):
+            one, other = module.split("::"), used.split("::")
+            same = sum(takewhile(bool, (a == b for a, b in zip(one, other))))
+            if same < min(len(one), len(other)):
+                parent = graphs.setdefault("::".join(one[:same]), {})
+                parent.setdefault(one[same], set()).add(other[same])
+    for parent, graph in graphs.items():
+        assert not circles(graph), f"{crate}::{parent}: {circles(graph)}"
 
 
-def test_no_circles_of_python_modules() -> None:
-    modules = {
-        path.stem: path
-        for path in (ROOT / "bpe_engine").glob("*.py")
-        if path.stem not in {"__init__", "__main__"}
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that need each other."""
+
+    def reached(start: str) -> set[str]:
+        found: set[str] = set()
+        ahead = [start]
+        while ahead:
+            for name in graph.get(ahead.pop(), set()) - found:
+                found.add(name)
+                ahead.append(name)
+        return found
+
+    reach = {name: reached(name) for name in graph}
+    groups = {
+        frozenset(other for other in reach[name] if name in reach.get(other, ()))
+        for name in graph
+        if name in reach[name]
+    }
+    return sorted(sorted(group) for group in groups)
+
+
+def python_imports(path: Path, modules: Collection[str]) -> set[str]:
+    """The modules of its package that a module imports, also inside functions and for types."""
+    package = list(path.relative_to(ROOT).parent.parts)
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            base = [*base, *(node.module.split(".") if node.module else [])]
+            names = [".".join([*base, alias.name]) for alias in node.names]
+        else:
+            continue
+        for name in names:
+            while name and name not in modules:
+                name = name.rpartition(".")[0]
+            found.add(name)
+    return found - {""}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_no_circles_of_python_modules(package: str) -> None:
+    """Between single modules, in all subpackages. A package's `__init__` offers what is below it."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in SOURCES
+        if path.name != "__main__.py"
     }
     graph = {
-        name: set(
-            module_imports(ast.parse(path.read_text(encoding="utf-8")), "bpe_engine")
-        ) & modules.keys()
-        for name, path in modules.items()
-    }  # fmt: skip
-    try:
-        list(TopologicalSorter(graph).static_order())
-    except CycleError as error:
-        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+        name: {
+            used
+            for used in python_imports(path, paths)
+            if used != name and not used.startswith(f"{name}.") and not name.startswith(f"{used}.")
+        }
+        for name, path in paths.items()
+        if name.split(".")[0] == package and name != package
+    }
+    assert not circles(graph)

@@ -1,5 +1,6 @@
-"""Smoke tests of benchmarks/: the parts by themselves, then a run on tiny texts."""
+"""Smoke tests of benchmarks/: the parts by themselves, then runs on tiny texts."""
 
+import dataclasses
 import doctest
 import importlib
 import json
@@ -11,16 +12,18 @@ from pathlib import Path
 import pytest
 
 import bpe_engine
-from benchmarks.cases import cases, collisions, corpora, encodings, hostile, inputs
-from benchmarks.harness import compare, goals, measures, render, run, runner
-from benchmarks.peers import digest, engines, reference
+from benchmarks import compare, conversations, run
+from benchmarks.cases import cases, collisions, corpora, encodings, hostile, inputs, training_texts
+from benchmarks.harness import measures, render, runner, worker
+from benchmarks.peers import digest, engines, reference, trainers
 
 TEXT = (
     "One line of text, don't you think?\nΔεύτερη γραμμή 12345\n\t第三行，没有空格\r\n  last 👩‍💻 line\n"
     * 40
 )
 MODULES = (
-    "cases.collisions", "cases.corpora", "cases.hostile", "harness.pages", "harness.render", "peers.digest", "hf",
+    "cases.collisions", "cases.corpora", "cases.hostile", "cases.vocabularies", "harness.render",
+    "peers.digest",
 )  # fmt: skip
 
 
@@ -44,13 +47,12 @@ def test_halves_and_documents_lose_nothing():
         assert all(size <= len(piece.encode()) < size + 4 for piece in pieces[:-1])
 
 
-def test_default_corpora_are_long_enough_and_stay_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "DEFAULT_SIZE", 20_000)
-    found = corpora.find_corpora(None, tmp_path)
+def test_default_corpora_are_long_enough_and_stay_the_same(tmp_path):
+    found = corpora.find_corpora(None, tmp_path, 20_000)
     texts = {corpus.name: corpora.read(corpus.path) for corpus in found}
     assert set(texts) == {"en", "code", "messy", "multi", "zh"}
     assert all(len(text.encode()) >= 20_000 for text in texts.values())
-    again = corpora.find_corpora(None, tmp_path / "other")
+    again = corpora.find_corpora(None, tmp_path / "other", 20_000)
     assert texts == {corpus.name: corpora.read(corpus.path) for corpus in again}
 
 
@@ -75,20 +77,6 @@ def test_distinct_words_are_distinct():
     assert len(words) == len(set(words)) == 5000
 
 
-@pytest.mark.parametrize("start", [0, 1, 0xFFFFFFFF, 0x12345678])
-def test_words_of_one_crc_collide_under_every_start_value(start):
-    words = collisions.affine_collisions(collisions._padded_crc, 14, 500)
-    assert len(set(words)) == 500
-    assert len({collisions.crc32c(b" " + word.encode() + b"\0", start) for word in words}) == 1
-
-
-def test_a_hash_that_is_not_affine_is_told():
-    with pytest.raises(ValueError, match="not affine"):
-        collisions.affine_collisions(
-            lambda piece: pow(int.from_bytes(piece, "big"), 3, 65521), 14, 50
-        )
-
-
 def test_searched_words_share_the_place_that_was_searched():
     words = collisions.searched_collisions(collisions.piece_cache_place, 14, 4, 0xFF)
     assert len(words) == 4
@@ -97,7 +85,7 @@ def test_searched_words_share_the_place_that_was_searched():
 
 def test_every_attack_fills_its_text():
     assert set(cases.ATTACKS) == set(collisions.ATTACKS)
-    for name in ("one CRC-32C, short", "a constant first half, long"):
+    for name in ("a constant second half", "a constant first half, long"):
         attack = collisions.ATTACKS[name]
         words = attack.words(50)
         assert {len(word) for word in words} == {attack.letters}
@@ -116,12 +104,15 @@ def test_digest_is_of_ids_not_of_containers():
     assert array("I").itemsize == 4
 
 
-def test_declarations_fit_together():
+def test_declarations_fit_together(tmp_path):
     for case in cases.CASES.values():
         assert case.measure in measures.MEASURES and case.inputs in inputs.BUILDERS
-        assert case.operation in engines.Engine.__dataclass_fields__
-    assert {goal.case for goal in goals.GOALS} <= set(cases.CASES)
-    assert {goal.base for goal in goals.GOALS if goal.base} <= set(cases.CASES)
+        plan = engines.PLANS[engines.OURS]
+        assert case.measure == "training" or callable(
+            plan.load(encodings.spec_of("o200k_base"), tmp_path).need(case.operation)
+        )
+    assert set(trainers.TRAINERS) <= set(engines.PLANS)
+    assert set(cases.BY_NAME) <= {case.group for case in cases.CASES.values()}
 
 
 def test_a_pattern_that_fits_no_case_is_refused():
@@ -139,19 +130,6 @@ def row(engine, value, unit="MB/s", correct=True, case="text-numpy", key="first"
         "value": value, "unit": unit, "correct": correct, "title": case, "tokens": 5,
         "reference": "tiktoken", "best_peer": None, "ratio": None,
     }  # fmt: skip
-
-
-def test_a_goal_counts_only_exact_engines():
-    def met(*rows):
-        return [
-            goal["met"] for goal in goals.evaluate(rows) if goal["goal"] == "unseen -> numpy, en"
-        ]
-
-    assert met(row("bpe_engine", 350), row("gigatoken", 200)) == [True]
-    assert met(row("bpe_engine", 349), row("gigatoken", 200)) == [False]
-    assert met(row("bpe_engine", 900, correct=False), row("gigatoken", 200)) == [False]
-    assert met(row("bpe_engine", 350), row("gigatoken", 900, correct=False)) == []
-    assert met(row("bpe_engine", 350)) == []
 
 
 def test_ratios_point_the_same_way_for_every_unit():
@@ -175,24 +153,28 @@ def test_the_tables_go_between_their_markers(tmp_path):
     }  # fmt: skip
     page = tmp_path / "page.md"
     page.write_text("no markers")
-    with pytest.raises(ValueError, match="lacks the lines"):
-        render.into_page(results, page)
+    with pytest.raises(ValueError, match="lacks a line"):
+        render.write(results, page)
     for name, cells in (
         ("benchmarks", "| text-numpy, first, en | MB/s | 5 | 350 | 20.0 ✗ |  |"),
         ("speed", "| English text to numpy | MB/s | 350 | 20.0 ✗ |  |"),
     ):
-        page.write_text(f"before\n<!-- {name}:start -->\nold\n<!-- {name}:end -->\nafter\n")
-        render.into_page(results, page)
-        render.into_page(results, page)
+        page.write_text(f"before\n<!-- {name} -->\nold\n<!-- end -->\nafter\n")
+        render.write(results, page)
+        render.write(results, page)
         text = page.read_text()
         assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
         assert cells in text
+    render.write(results, tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_text().splitlines() == [
+        "encoding,row,unit,tokens,bpe_engine,riptoken,ratio",
+        'o200k_base,"text-numpy, first, en",MB/s,5,350,20.0 ✗,',
+    ]
 
 
-def test_rows_of_the_short_table_are_measured():
-    for case, key, _ in render.SHORT:
+def test_rows_of_the_tables_are_measured():
+    for case, _, _ in (*render.SHORT, *render.MANUAL):
         assert cases.CASES[case].quick
-        assert key.split(",")[0] in ("first", "again", "100 B", "get_encoding + first encode")
 
 
 def test_patterns_and_special_tokens_are_those_of_tiktoken(monkeypatch):
@@ -216,15 +198,66 @@ def test_reference_has_an_answer_where_tiktoken_fails():
 
 def test_merges_of_a_tokenizer_json_give_back_every_token(tmp_path):
     spec = encodings.spec_of("r50k_base")
-    model = json.loads(encodings.write_tokenizer_json(spec, tmp_path).read_text())["model"]
+    model = json.loads(encodings.tokenizer_file(spec, tmp_path).read_text())["model"]
     assert len(model["vocab"]) == 50256
     assert {left + right for left, right in model["merges"]} <= set(model["vocab"])
     assert len(model["merges"]) == 50000
 
 
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        *(("column-2", engine) for engine in ("bpe_engine", "gigatoken", "fastokens")),
+        *(("padded", engine) for engine in ("bpe_engine", "transformers")),
+        ("peak-split", "bpe_engine"), ("build-hex", "bpe_engine"), ("build-hex", "tiktoken"),
+        ("learn-1000", "bpe_engine"),
+        ("train-english", "bpe_engine"), ("train-english", "bpe_engine-bytes"),
+        ("train-english", "tokenizers"), ("train-english", "rustbpe"),
+    ],
+)  # fmt: skip
+def test_cases_that_run_by_name_alone(tmp_path, monkeypatch, name, engine):
+    needs(engines.PLANS[engine].module.partition(".")[0], "pyarrow", "tiktoken", "regex")
+    corpus = tmp_path / "en.txt"
+    corpus.write_text(TEXT * 5, encoding="utf-8")
+    small = {"count": 20, "megabytes": 1, "size": 60 if name in ("padded", "column-2") else 300}
+    case = cases.CASES[name]
+    given, options = (
+        {key: small.get(key, value) for key, value in each.items()}
+        for each in (case.input_options, case.options)
+    )
+    small_case = dataclasses.replace(case, input_options=given, options=options)
+    monkeypatch.setitem(cases.CASES, name, small_case)
+    job = {
+        "case": name, "encoding": "r50k_base", "corpus": str(corpus), "corpora": [str(corpus)],
+        "cache": str(tmp_path), "clock": "wall", "cpu": None, "engine": engine,
+    }  # fmt: skip
+    values = worker.work(job)["values"]
+    assert values and all(value["value"] >= 0 for value in values)
+    wanted = worker.work({**job, "engine": None})["reference"]
+    for value in values:
+        if value["label"] in wanted and value["digest"]:
+            assert value["digest"] == wanted[value["label"]]["digest"]
+
+
+def test_a_tokenizer_file_is_compared_with_tokenizers(tmp_path):
+    needs("tokenizers")
+    (tmp_path / "en.txt").write_text(TEXT, encoding="utf-8")
+    file = encodings.tokenizer_file(encodings.spec_of("r50k_base"), tmp_path)
+    out = tmp_path / "out.json"
+    status = run.main(
+        ["--corpora", str(tmp_path), "--encodings", str(file), "--engines", "bpe_engine,tokenizers",
+         "--cases", "load", "text-list", "--rounds", "1", "--json", str(out),
+         "--cache", str(tmp_path / "cache")]
+    )  # fmt: skip
+    rows = json.loads(out.read_text())["rows"]
+    assert status == 0 and {row["engine"] for row in rows} == {"bpe_engine", "tokenizers"}
+    assert all(row["correct"] for row in rows if row["tokens"])
+    assert {row["reference"] for row in rows if row["tokens"]} == {"tokenizers"}
+
+
 @pytest.fixture(scope="module")
 def tiny_run(tmp_path_factory):
-    """Every kind of case that is quick enough, on tiny corpora, with two engines at most."""
+    """Runs each quick kind of case on tiny corpora, with two engines at most."""
     needs("tiktoken", "regex", "numpy")
     folder = tmp_path_factory.mktemp("corpora")
     (folder / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")
@@ -257,7 +290,7 @@ def test_a_run_can_be_rendered(tiny_run):
 
 
 def test_two_builds_are_compared(tmp_path, capsys):
-    """The installed build with itself: the ids are the same, and both ran."""
+    """Compares the installed build with itself."""
     (tmp_path / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")
     build = str(Path(bpe_engine.__file__).parents[1])
     out = tmp_path / "out.json"
@@ -275,7 +308,7 @@ def test_two_builds_are_compared(tmp_path, capsys):
     assert "2 rows, geometric mean" in capsys.readouterr().out
 
 
-def test_slower_rows_and_other_ids_are_told():
+def test_slower_rows_and_different_ids_are_reported():
     case = cases.CASES["text-list"]
     task = runner.Task(case, None, "r50k_base")
     found = runner.Runner(Path("."), [], 1, None, "wall")
@@ -290,12 +323,12 @@ def test_slower_rows_and_other_ids_are_told():
     assert "1 below 0.97, 0 with different ids" in compare.report(slow, 0.97)
 
 
-def test_a_build_that_is_not_there_is_refused(tmp_path, capsys):
+def test_a_missing_build_is_refused(tmp_path, capsys):
     assert compare.main(["--before", str(tmp_path), "--after", sys.prefix]) == 2
     assert str(tmp_path) in capsys.readouterr().err
 
 
-def test_bad_arguments_get_an_answer(capsys):
+def test_bad_arguments_are_errors(capsys):
     assert run.main(["--engines", "no-such-engine"]) == 2
     assert "choose from" in capsys.readouterr().err
     assert run.main(["--cases", "no-such-case"]) == 2
@@ -304,37 +337,31 @@ def test_bad_arguments_get_an_answer(capsys):
 
 
 def test_training_texts_begin_alike(tmp_path):
-    from benchmarks.cases.training_texts import text_file
-
-    (tmp_path / "en.txt").write_text(TEXT * 10, encoding="utf-8")
+    corpus = tmp_path / "en.txt"
+    corpus.write_text(TEXT * 10, encoding="utf-8")
     found = {}
     for folder, sizes in (("up", (1, 2)), ("down", (2, 1))):
         for size in sizes:
-            path = text_file("en", size, tmp_path, tmp_path / folder)
+            path = training_texts.text_file("en", size, [corpus], tmp_path / folder)
             found[folder, size] = path.read_bytes()
             assert size * 10**6 - 4 < len(found[folder, size]) <= size * 10**6
     assert found["up", 1] == found["down", 1] and found["up", 2] == found["down", 2]
     assert found["up", 2].startswith(found["up", 1][:-4])
+    with pytest.raises(ValueError, match="zh"):
+        training_texts.text_file("zh", 1, [corpus], tmp_path)
 
 
-def test_a_trainer_that_does_not_end(tmp_path, monkeypatch):
-    """It is stopped, not run again, and its row says so; one that is missing has no row."""
-    from benchmarks import train
-
-    calls = []
-
-    def run(command, timeout, **_):
-        calls.append(command[4])
-        if command[4] == "slow":
-            raise train.subprocess.TimeoutExpired(command, timeout)
-        result = {"wall": 2.0, "cpu": 3.0, "memory": 50.0, "merges": "a"}
-        output = "" if command[4] == "missing" else "\n@" + json.dumps(result)
-        return train.subprocess.CompletedProcess(command, not output, output, "no module")
-
-    monkeypatch.setattr(train.subprocess, "run", run)
-    found = train.measure(tmp_path, ["bpe_engine", "slow", "missing"], 300, 3, 5)
-    assert calls == ["bpe_engine", "slow", "missing", "bpe_engine", "bpe_engine"]
-    assert train.table(found, 5).splitlines()[2:] == [
-        "| bpe_engine | 2.00 | 3.00 | 1.0 | 1.0 | 50 | |",
-        "| slow | did not end in 5 s | | over 2.5 | | | |",
-    ]
+def test_conversations_are_measured_in_three_forms(capsys, tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT * 5, encoding="utf-8")
+    conversations.main(["--sessions=2", "--turns=3", "--tokens=2000", f"--corpora={tmp_path}"])
+    printed = capsys.readouterr().out
+    for kind in ("special tokens", "document", "no special tokens"):
+        assert f"\n{kind}: 2 sessions, 3 turns, 2000 tokens\n" in printed
+    assert (
+        len(
+            re.findall(
+                r"^\| ConversationCache \| [\d.]+ \| \d+ \| \d+ \| \d+ \|$", printed, re.MULTILINE
+            )
+        )
+        == 3
+    )

@@ -1,4 +1,4 @@
-"""The rank files are the published ones, and data/README.md says of them what is true."""
+"""Compares the rank files with data/README.md."""
 
 import base64
 import hashlib
@@ -26,7 +26,7 @@ def test_row_matches_file(name: str, tokens: str, sha256: str) -> None:
     assert len({int(rank) for _, rank in lines}) == int(tokens)
 
 
-def test_licences_are_beside_the_files() -> None:
+def test_licenses_are_beside_the_files() -> None:
     assert "MIT License" in (DATA / "LICENSE-openai").read_text(encoding="utf-8")
     assert "Apache License" in (DATA / "LICENSE-qwen").read_text(encoding="utf-8")
     for name in ("LICENSE-openai", "LICENSE-qwen"):

@@ -1,4 +1,4 @@
-"""Random tests take their seed from one place, and a failure says how to run it again."""
+"""Tests that random tests take their seed from one place, and that failures print it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_fails():
 
 
 def test_no_other_generators() -> None:
-    """Python's and numpy's; hypothesis prints how to repeat a failure itself."""
+    """Neither Python's nor numpy's; hypothesis prints how to repeat a failure itself."""
     own = re.compile(r"random\.(Random|seed)\(|default_rng\((?!seed_for)|from random import")
     for path in (ROOT / "tests").rglob("*.py"):
         if path.name not in ("seeds.py", Path(__file__).name):

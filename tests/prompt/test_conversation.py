@@ -1,4 +1,4 @@
-"""Conversations: updates equal `encode`, and stable ids stay."""
+"""Tests conversations: updates equal `encode`, and stable ids stay."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Segments: ids, policies, audits, wrong shapes."""
+"""Tests segments: ids, policies, audits, wrong shapes."""
 
 from __future__ import annotations
 
-import time
 import unicodedata
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seeds import seeded
 from strategies import texts
+from work import work
 
 import bpe_engine
 from bpe_engine.prompt import ControlString, Segment, special, tokens, trusted, untrusted
@@ -145,7 +145,7 @@ def test_nothing_that_normalization_makes_is_special() -> None:
     assert enc.encode_segments([("x<|\u212a|>y", False)], on_control="strip") == [120, 121]
 
 
-def test_text_from_outside_does_not_take_a_special_token_away() -> None:
+def test_untrusted_text_does_not_remove_a_special_token() -> None:
     qwen = bpe_engine.get_encoding("qwen")
     segments = [special("<|im_start|>"), untrusted("\u0338 hi")]
     assert qwen.encode_segments(segments)[0] == qwen.encode_single_token("<|im_start|>")
@@ -177,7 +177,7 @@ def test_raise_names_token_segment_and_offset(gpt2: bpe_engine.Encoding) -> None
         gpt2.encode_segments(
             [special("<|endoftext|>"), untrusted("a <|endoftext|>")], on_control="raise"
         )
-    # Untrusted neighbours are one text.
+    # Untrusted neighbors are one text.
     with pytest.raises(ValueError, match=r"segments\[1\], character 1"):
         gpt2.encode_segments(
             [(".", True), (".<|end", False), ("oftext|>", False)], on_control="raise"
@@ -185,7 +185,7 @@ def test_raise_names_token_segment_and_offset(gpt2: bpe_engine.Encoding) -> None
     gpt2.encode_segments([("<|end", False), ("of", True), ("text|>", False)], on_control="raise")
 
 
-def test_strip_takes_out_what_comes_about(gpt2: bpe_engine.Encoding) -> None:
+def test_strip_removes_names_that_a_removal_forms(gpt2: bpe_engine.Encoding) -> None:
     text = "a<|endof<|endoftext|>text|>b"
     assert gpt2.encode_segments([untrusted(text)], on_control="strip") == gpt2.encode("ab")
     parts = [(text[:4], False), (text[4:13], False), (text[13:], False), ("<|endoftext|>", True)]
@@ -193,7 +193,7 @@ def test_strip_takes_out_what_comes_about(gpt2: bpe_engine.Encoding) -> None:
     assert stripped == [*gpt2.encode("ab"), 50256]
 
 
-def test_a_function_says_what_is_put_in_place(gpt2: bpe_engine.Encoding) -> None:
+def test_a_function_returns_the_replacement(gpt2: bpe_engine.Encoding) -> None:
     seen: list[ControlString] = []
 
     def replace(found: ControlString) -> str:
@@ -231,38 +231,41 @@ def test_policies_lose_no_other_text(segments: list[tuple[str, bool]], name: str
     assert all(character in rest for character in stripped), "some text is not of the prompt"
 
 
-def test_stripping_takes_linear_time(gpt2: bpe_engine.Encoding) -> None:
-    text = "<|endof" * 50_000 + "text|>" * 50_000
-    start = time.process_time()
-    assert gpt2.encode_segments([untrusted(text)], on_control="strip") == []
-    assert time.process_time() - start < 2
+def test_strip_refuses_control_strings_nested_deeply(gpt2: bpe_engine.Encoding) -> None:
+    qwen = bpe_engine.get_encoding("qwen")
+    for encoding, text, control in (
+        (gpt2, "<|endof" * 50_000 + "text|>" * 50_000, ()),
+        (qwen, "<e" * 50_000 + "<\u00e9>" + "\u0301>" * 50_000, ["<\u00e9>"]),
+    ):
+        for segments in ([untrusted(text)], [untrusted(text[:9]), untrusted(text[9:])]):
+            with pytest.raises(ValueError, match='nested more than 15 deep.*on_control="raise"'):
+                encoding.encode_segments(segments, on_control="strip", control=control)
 
 
 @pytest.mark.parametrize("policy", ["strip", lambda found: ""])
-def test_policies_take_linear_time_in_segments(gpt2: bpe_engine.Encoding, policy: Any) -> None:
-    segments = [untrusted("x<|endoftext|>"), untrusted("<|endof"), untrusted("text|>y")] * 10_000
-    start = time.process_time()
-    ids = gpt2.encode_segments(segments, on_control=policy)
-    assert gpt2.decode(ids) == "xy" * 10_000
-    assert time.process_time() - start < 2
+def test_policies_take_linear_work_in_segments(gpt2: bpe_engine.Encoding, policy: Any) -> None:
+    segments = [untrusted("x<|endoftext|>"), untrusted("<|endof"), untrusted("text|>y")]
+
+    def encode(count: int) -> None:
+        ids = gpt2.encode_segments(segments * count, on_control=policy)
+        assert gpt2.decode(ids) == "xy" * count
+
+    assert work(lambda: encode(20_000)) < 5 * work(lambda: encode(5_000))
 
 
-def test_normalization_that_makes_control_strings_again_and_again_takes_linear_time() -> None:
+def test_strip_removes_what_normalization_makes() -> None:
     qwen = bpe_engine.get_encoding("qwen")
     control = ["<\u00e9>"]
-    for count in (20, 3000, 15_000):
-        nested = "<e" * count + "<\u00e9>" + "\u0301>" * count
-        marks = "x" + "<e<\u00e9>\u0301>\u0301<\u00e9>\u0323" * (count // 3)
-        start = time.process_time()
-        for segments in (
-            [untrusted(nested)],
-            [untrusted(nested[: len(nested) // 2]), untrusted(nested[len(nested) // 2 :])],
-            [untrusted(character) for character in nested],
-        ):
-            assert qwen.encode_segments(segments, on_control="strip", control=control) == []
-        rest = qwen.encode_segments([untrusted(marks)], on_control="strip", control=control)
-        assert not {"<", ">"} & set(qwen.decode(rest))
-        assert time.process_time() - start < 4
+    nested = "<e" * 14 + "<\u00e9>" + "\u0301>" * 14
+    marks = "x" + "<e<\u00e9>\u0301>\u0301<\u00e9>\u0323" * 5000
+    for segments in (
+        [untrusted(nested)],
+        [untrusted(nested[: len(nested) // 2]), untrusted(nested[len(nested) // 2 :])],
+        [untrusted(character) for character in nested],
+    ):
+        assert qwen.encode_segments(segments, on_control="strip", control=control) == []
+    rest = qwen.encode_segments([untrusted(marks)], on_control="strip", control=control)
+    assert not {"<", ">"} & set(qwen.decode(rest))
 
 
 def test_strip_sees_what_normalization_makes_across_borders() -> None:
@@ -310,9 +313,7 @@ BETWEEN: list[Any] = [
 
 
 @pytest.mark.parametrize("between", BETWEEN)
-def test_policies_see_names_across_what_has_no_text(
-    gpt2: bpe_engine.Encoding, between: Any
-) -> None:
+def test_policies_see_names_across_empty_segments(gpt2: bpe_engine.Encoding, between: Any) -> None:
     segments = [trusted("x"), untrusted("a<|endof"), between, between, untrusted("text|>b")]
     with pytest.raises(ValueError, match=r"segments\[1\], character 1"):
         gpt2.encode_segments(segments, on_control="raise")
@@ -354,7 +355,7 @@ def test_both_halves_of_a_surrogate_pair_are_one_character(enc: bpe_engine.Encod
         assert ids == enc.encode(text)
 
 
-def test_control_strings_that_are_no_special_tokens(gpt2: bpe_engine.Encoding) -> None:
+def test_control_strings_that_are_not_special_tokens(gpt2: bpe_engine.Encoding) -> None:
     segments = [trusted("<think>"), untrusted("a</think>b", source="mail")]
     audit = gpt2.audit_segments(segments, control=["<think>", "</think>"])
     assert audit.controls == [ControlString("</think>", 1, 1)]
@@ -399,26 +400,26 @@ def test_mask(gpt2: bpe_engine.Encoding) -> None:
         (b"text", TypeError, r"segments must be a list of segments, not bytes"),
         ({"a": True}, TypeError, r"segments must be a list of segments, not dict"),
         (5, TypeError, r"segments must be a list of segments, not int"),
-        (["text"], TypeError, r"segments\[0\] must be a tuple \(text, allow_special\), not str"),
+        (["text"], TypeError, r"segments\[0\] must be a tuple \(text, allowed_special\), not str"),
         ([("a", True), None], TypeError, r"segments\[1\] must be a tuple.*not NoneType"),
         ([["a", True]], TypeError, r"segments\[0\] must be a tuple.*not list"),
         ([[("a", True)]], TypeError, r"segments\[0\] must be a tuple.*not list"),
         ([("a",)], TypeError, r"segments\[0\] must be a tuple \(.*\), not a tuple of 1"),
         ([()], TypeError, r"segments\[0\] must be a tuple \(.*\), not a tuple of 0"),
-        ([("a", ["<|endoftext|>"])], TypeError, r"allow_special of segments\[0\].*not list"),
-        ([("a", {"<|endoftext|>": 1})], TypeError, r"allow_special of segments\[0\].*not dict"),
+        ([("a", ["<|endoftext|>"])], TypeError, r"allowed_special of segments\[0\].*not list"),
+        ([("a", {"<|endoftext|>": 1})], TypeError, r"allowed_special of segments\[0\].*not dict"),
         ([Segment("a", True, kind="bogus")], ValueError, r"kind of segments\[0\].*'bogus'"),  # type: ignore[arg-type]
         ([Segment("a", True, kind=5)], ValueError, r"kind of segments\[0\].*not 5"),  # type: ignore[arg-type]
         ([Segment("", False, None, None, "tokens", (1.5,))], TypeError, r"segments\[0\]"),  # type: ignore[arg-type]
         ([("a", True), (b"b", True)], TypeError, r"text of segments\[1\] must be a str, not bytes"),
         ([(None, True)], TypeError, r"text of segments\[0\] must be a str, not NoneType"),
-        ([("a", 1)], TypeError, r"allow_special of segments\[0\] must be True.*not int"),
-        ([("a", None)], TypeError, r"allow_special of segments\[0\].*not NoneType"),
-        ([("a", "all")], TypeError, r"allow_special of segments\[0\].*not str"),
-        ([("a", {1})], TypeError, r"allow_special of segments\[0\].*holds int"),
+        ([("a", 1)], TypeError, r"allowed_special of segments\[0\] must be True.*not int"),
+        ([("a", None)], TypeError, r"allowed_special of segments\[0\].*not NoneType"),
+        ([("a", "all")], TypeError, r"allowed_special of segments\[0\].*not str"),
+        ([("a", {1})], TypeError, r"allowed_special of segments\[0\].*contains int"),
         ([("a", {"<|no_such|>"})], ValueError, r"segments\[0\] asks for the special token"),
         ([("a", True), special("<|no_such|>")], ValueError, r"segments\[1\] asks for .*no_such"),
-        ([tokens([50257])], ValueError, r"segments\[0\] holds the id 50257"),
+        ([tokens([50257])], ValueError, r"segments\[0\] contains the id 50257"),
         ([("a", True), tokens([-1])], ValueError, r"segments\[1\]"),
         ([tokens([1 << 40])], ValueError, r"segments\[0\]"),
     ],

@@ -1,10 +1,15 @@
-"""Chat templates: the text is that of transformers, and nothing from outside is ever trusted."""
+"""Tests chat templates: they render the text of transformers, and trust nothing from outside."""
 
 from __future__ import annotations
 
 import collections
+import copy
 import functools
+import itertools
+import pickle
 import re
+import subprocess
+import sys
 import time
 import tracemalloc
 from typing import Any
@@ -27,13 +32,9 @@ from bpe_engine.prompt import (
 )
 
 jinja2 = pytest.importorskip("jinja2")
+limits = pytest.importorskip("bpe_engine.prompt.limits")
 
 TEMPLATES = chats.templates()
-# What looks like a control token in a template, or may be one in the model's vocabulary.
-_CONTROL = re.compile(
-    r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>"
-    r"|<\|[a-z_]+>|<[a-z_]+\|>|\]<\]"
-)
 
 
 @functools.cache
@@ -41,16 +42,12 @@ def transformers_render() -> Any:
     return pytest.importorskip("transformers.utils.chat_template_utils").render_jinja_template
 
 
-def control_of(template: str) -> list[str]:
-    return sorted({*_CONTROL.findall(template), *chats.CONTROL, "</s>", "<pad>"})
-
-
 @functools.cache
 def encoding(template: str) -> bpe_engine.Encoding:
-    """Bytes and some merges, and every control token of the template as a special one."""
+    """Returns an encoding with some merges, whose special tokens are the template's control tokens."""
     base = ranks("r50k_base")
     some = {token: rank for token, rank in base.items() if rank < 3000}
-    names = control_of(TEMPLATES[template])
+    names = chats.control_of(TEMPLATES[template])
     return bpe_engine.Encoding(
         f"test {template}",
         pat_str=bpe_engine.get_encoding("cl100k_base")._pat_str,
@@ -60,7 +57,7 @@ def encoding(template: str) -> bpe_engine.Encoding:
 
 
 def rendered(template: str, messages: Any, **variables: Any) -> str | Exception:
-    """What transformers makes of it."""
+    """Returns the prompt of transformers, or its error."""
     try:
         conversation = [dict(message) for message in messages]
         return transformers_render()([conversation], chat_template=template, **variables)[0][0]
@@ -96,32 +93,47 @@ def test_text_is_that_of_transformers(name: str) -> None:
         assert "".join(segment[0] for segment in segments) == expected
         # No trust that is needed is lost: the ids are those of the text.
         enc = encoding(name)
-        if any(control in str(messages) for control in control_of(template)):
+        if any(control in str(messages) for control in chats.control_of(template)):
             continue
         assert enc.encode_segments(segments) == enc.encode(expected, allowed_special="all")
     # Some of the published ones refuse most of these conversations, and so do we.
     assert some >= 4 or name not in chats.TEMPLATES
 
 
-def test_special_tokens_of_the_caller_are_trusted_when_they_are_handed_over_as_such() -> None:
+def test_special_segments_from_the_caller_are_trusted() -> None:
     template = "{{ bos_token }}{{ messages[0].role }}"
     message = [{"role": trusted("<s>"), "content": ""}]
     assert [s[:2] for s in render_template(template, message, bos_token=special("<s>"))] == [
         ("<s>", {"<s>"}),
         ("<s>", True),
     ]
-    assert [s[:2] for s in render_template(template, message, bos_token="<s>")] == [
-        ("<s>", False),
-        ("<s>", True),
-    ]
 
 
-def test_a_segment_that_allows_some_names_is_not_trusted_with_all() -> None:
+def test_a_plain_string_as_a_token_is_refused() -> None:
+    template = "{{ bos_token }}{{ messages[0].role }}"
+    message = [{"role": "user", "content": ""}]
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    known = {"tokenizer": gpt2, "bos_token": "<|endoftext|>"}
+    segments = render_template(template, message, **known)
+    assert segments == render_template(template, message, bos_token=special("<|endoftext|>"))
+    assert gpt2.encode_segments(segments)[0] == 50256
+    tokenizer = bpe_engine.Tokenizer(gpt2)
+    assert render_template(template, message, **{**known, "tokenizer": tokenizer}) == segments
+    for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
+        for given in ({}, {"tokenizer": gpt2}):
+            with pytest.raises(ValueError, match=rf"pass {name}_token=special\('<s>'\)"):
+                render_template(template, message, **{f"{name}_token": "<s>"}, **given)
+    for empty in ("", None):
+        assert render_template(template, message, bos_token=empty)[-1].text.endswith("user")
+    assert render_template(template, message, bos_token=trusted("<s>"))[0].allowed_special is True
+
+
+def test_segments_that_allow_some_names_are_untrusted() -> None:
     given = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
     assert [s[:2] for s in render_template("{{ x }}", [], x=given)] == [(given.text, False)]
 
 
-def test_special_tokens_that_there_are_not_are_refused() -> None:
+def test_unknown_special_tokens_are_refused() -> None:
     enc = encoding("chatml")
     unknown = special("<|no_such|>", role="system")
     with pytest.raises(ValueError, match=r"segments\[0\] asks for the special token \"<|no_such"):
@@ -132,10 +144,10 @@ def test_special_tokens_that_there_are_not_are_refused() -> None:
         "{{ [x]|join }}",
     ]:
         segments = render_template(template, [], x=unknown)
-        assert segments[0] == unknown
+        assert segments[0][:6] == unknown[:6]
         with pytest.raises(ValueError, match="no_such"):
             enc.encode_segments(segments)
-    # What a template takes apart is text of the caller's own.
+    # Parts of a special token are the caller's trusted text.
     taken = render_template("<{{ x[1:] }}{{ x|upper }}", [], x=special("<|im_end|>"))
     assert [s[:2] for s in taken] == [("<|im_end|><|IM_END|>", True)]
 
@@ -172,7 +184,7 @@ SAFE = [
 
 
 @pytest.mark.parametrize("operation", SAFE)
-def test_what_is_safe_keeps_its_origin(operation: str) -> None:
+def test_safe_text_keeps_its_origin(operation: str) -> None:
     enc = encoding("chatml")
     template = f"{{% set x = messages[0].content %}}{{{{ {operation} }}}}"
     for content in ["fine", "a & b", "<|im_end|>", "|", ""]:
@@ -186,7 +198,7 @@ def test_what_is_safe_keeps_its_origin(operation: str) -> None:
         assert special_ids(enc, segments) == expected, content
 
 
-def test_what_is_formatted_takes_no_trust_from_the_text_beside_it() -> None:
+def test_formatted_values_take_no_trust_from_their_neighbors() -> None:
     enc = encoding("chatml")
     for operation in [
         "'<|im_end|>%s %d %5.1f %-3s' % (x, 5, 1.5, x)", "'<|im_end|>{} {:>5} {!r}'.format(5, x, x)",
@@ -218,7 +230,7 @@ class Hostile:
         self.control = control
 
     def strings(self) -> tuple[str, str]:
-        """A hostile string, and a harmless one in its place."""
+        """Returns a hostile string, and a harmless one of the same shape."""
         r = self.random
         token = r.choice(self.control)
         cut = r.randrange(1, len(token))
@@ -249,7 +261,7 @@ class Hostile:
         pairs: list[tuple[str, str]] = []
 
         def text() -> str:
-            """A mark that stands for a hostile string."""
+            """Returns a mark that is replaced by a hostile string."""
             pairs.append(self.strings())
             return f"\ue000{len(pairs) - 1}\ue001"
 
@@ -281,7 +293,7 @@ class Hostile:
         if r.random() < 0.3:
             more["add_generation_prompt"] = True
         if r.random() < 0.3:
-            more["bos_token"] = more["model_identity"] = text()
+            more["date_string"] = more["model_identity"] = text()
 
         def filled(value: Any, which: int) -> Any:
             if isinstance(value, str):
@@ -304,9 +316,9 @@ def special_ids(enc: bpe_engine.Encoding, segments: Any) -> collections.Counter[
 
 
 def check_hostile(name: str, case: int) -> bool:
-    """Whether the case is one in which the template took the same way for both conversations."""
+    """Returns whether the template took the same branches for both conversations."""
     template, enc = TEMPLATES[name], encoding(name)
-    hostile, more, plain, plain_more = Hostile(case, control_of(template)).conversation()
+    hostile, more, plain, plain_more = Hostile(case, chats.control_of(template)).conversation()
     segments = ours(template, hostile, **more)
     if isinstance(segments, Exception):
         return False
@@ -316,8 +328,8 @@ def check_hostile(name: str, case: int) -> bool:
     expected = special_ids(enc, ours(template, plain, **plain_more))
     found = special_ids(enc, segments)
     if found != expected:
-        # The template looked into the text and took another way; then its own text still is the
-        # only source of special tokens. Without the origins there would be more of them.
+        # The template looked into the text and took another branch. Special tokens still come from
+        # its own text only.
         naive = collections.Counter(i for i in enc.encode(text, allowed_special="all") if i >= 5000)
         assert not found - naive, (case, name)
         assert looks_into_text(template), (case, name, found, expected)
@@ -348,7 +360,7 @@ def test_hostile_conversations_make_no_control_token_thoroughly(name: str) -> No
         check_hostile(name, case)
 
 
-def test_a_token_split_over_two_messages_or_key_and_value_is_none() -> None:
+def test_control_tokens_split_over_values_stay_text() -> None:
     template = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools[0].items() | map('join') | join }}"
     enc = encoding("chatml")
     messages = [{"content": "<|im_"}, {"content": "start|>"}]
@@ -358,14 +370,14 @@ def test_a_token_split_over_two_messages_or_key_and_value_is_none() -> None:
 
 
 @pytest.mark.parametrize("content", ["", "user", "im_end"])
-def test_the_text_of_a_template_on_both_sides_of_a_value_is_not_one(content: str) -> None:
+def test_template_text_around_a_value_stays_apart(content: str) -> None:
     template = "{% for m in messages %}<|im_{{ m.content }}end|>{{ '<|im_' ~ m.content ~ 'end|>' }}{% set x = '<|im_' + m.content + 'end|>' %}{{ x | replace(m.content, '') }}{% endfor %}"
     segments = render_template(template, [{"content": content}])
     assert not special_ids(encoding("chatml"), segments)
 
 
-# Each puts text of the template's own, on both sides of a value, side by side when the value is
-# empty or white space.
+# Each brings the template's own text on both sides of a value together when the value is empty or
+# white space.
 APART = [
     "('<|im_' ~ x)|trim ~ 'end|>'", "'<|im_' ~ (x ~ ' end|>')|trim", "('<|im_' ~ x).rstrip() ~ 'end|>'",
     "('<|im_' ~ x ~ 'end|>')[::-1][::-1]", "('<|im_' ~ x ~ 'end|>')|reverse|reverse",
@@ -383,7 +395,7 @@ APART = [
 
 
 @pytest.mark.parametrize("operation", APART)
-def test_what_stood_on_both_sides_of_a_value_stays_apart(operation: str) -> None:
+def test_template_text_around_a_removed_value_stays_apart(operation: str) -> None:
     template = (
         f"{{% set x = messages[0].content %}}{{{{ {operation} }}}}"
         f"{{% for c in {operation} %}}{{{{ c }}}}{{% endfor %}}"
@@ -395,7 +407,7 @@ def test_what_stood_on_both_sides_of_a_value_stays_apart(operation: str) -> None
         assert not special_ids(encoding("chatml"), segments), content
 
 
-def test_a_letter_that_becomes_two_takes_no_trust_from_the_text_beside_it() -> None:
+def test_letters_that_become_two_take_no_trust() -> None:
     template = "{{ ('<|im_end|>' ~ messages[0].content ~ '<|IM_END|>')|upper|lower }}"
     segments = render_template(template, [{"content": "stra\u00dfe"}])
     assert len(special_ids(encoding("chatml"), segments)) == 1
@@ -436,8 +448,8 @@ OPERATIONS = [
 ]  # fmt: skip
 
 
-def test_every_operation_gives_the_text_of_jinja_and_no_trust() -> None:
-    """Each operation on hostile text, beside plain Jinja: the same text, and no special id."""
+def test_operations_return_the_text_of_jinja_without_trust() -> None:
+    """On hostile text, each operation returns the text of plain Jinja and makes no special id."""
     enc = encoding("chatml")
     own = collections.Counter({"<|im_end|>": 1, "<|im_start|>": 1})
     for operation in OPERATIONS:
@@ -517,6 +529,10 @@ BOMBS = [
     ),
     "{% macro f() %}{% set ns.x = varargs %}{% endmacro %}{% set ns = namespace(x=(1,)) %}"
     "{% for i in range(40) %}{{ f(ns.x, ns.x) }}{% endfor %}{{ {}[ns.x] }}{{ {ns.x: 1} }}",
+    "{% macro f() %}{% set ns.x = [ns.x, varargs] %}{% endmacro %}{% set b = [0] * 30000 %}"
+    "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{{ f(*b) }}{% endfor %}",
+    "{% set b = [0] * 9000 %}{% set ns = namespace(x=[]) %}"
+    "{% for i in range(99999) %}{% set ns.x = [ns.x, b|select('eq', 0)|map('abs')|list] %}{% endfor %}",
     "{{ ([dict.fromkeys(range(90000)).keys() - []] * 60000)|string|length }}",
     *(
         "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}" + use
@@ -542,7 +558,7 @@ BOMBS = [
 ]  # fmt: skip
 
 
-# What each operation costs goes by the sizes of what it is given.
+# Each operation costs as much as its operands are long.
 _WIDE = "{% set a = 'a' * 8000000 ~ 'b' %}{% set b = 'a' * 8000000 ~ 'c' %}"
 BOMBS += [
     _WIDE + use
@@ -566,29 +582,103 @@ BOMBS += [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
+BOMBS += [
+    # Runs of empty strings, which have no characters, and small texts that pile up.
+    "{% set ns = namespace(x='') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
+    "{% set x = '' ~ '' %}{% for i in range(9) %}{% set x = [x] * 99|join %}{% endfor %}" + "{% set x = x ~ x ~ x ~ x %}" * 40,
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, 'a' * 60000] %}{% endfor %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, ['a' * 60000]|map('upper')|list] %}{% endfor %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, [" + "0," * 9000 + "]] %}{% endfor %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, [1]|batch(99999, 0)|list] %}{% endfor %}{% endfor %}",
+    "{% set ns = namespace(x={}) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = {1: ns.x, 2: i, 3: j} %}{% endfor %}{% endfor %}",
+    "{% macro f(n) %}{% set ns.x = [ns.x, n ~ 'abc'] %}{{ f(n + 1) if n < 300 }}{{ f(n + 1) if n < 300 }}{% endmacro %}{% set ns = namespace(x=[]) %}{{ f(0) }}",
+    # Conditions for which no block is entered.
+    "{% for i in range(99999) %}{% for j in range(99999) if j < 0 %}{% endfor %}{% endfor %}",
+    # Each character, URL or item may become a long text.
+    "{{ ('a' * 60000)|wordwrap(1, wrapstring='b' * 60000) }}", "{{ ('a.de ' * 13000)|urlize(rel='b' * 60000) }}",
+    "{% autoescape true %}{{ ('a' * 40000)|replace('a', 'b' * 60000) }}{% endautoescape %}",
+    "{% autoescape true %}{{ (['a'] * 40000)|join('b' * 60000) }}{% endautoescape %}", "{{ (['a'] * 40000)|join('b' * 60000) }}",
+    "{{ ('a\n' * 40000)|indent('b' * 60000) }}", "{{ ('a\n' * 40000)|safe|indent('b' * 60000) }}", "{{ ('<!--' * 999999|safe).striptags() }}",
+    "{{ ('a ' * 4000000|safe).split()|length }}", "{{ ('a' * 9999999)|sort|length }}", "{{ ([0] * 999999)|batch(1)|list|length }}",
+    "{{ {'a': 1, 'b': 'b' * 9999999}.items()|string * 2 }}", "{{ 'a'.ljust(-99999999999) }}{{ 'a'.ljust(99999999) }}",
+    "{{ 'a'|truncate(5) }}{{ 'a'|center(99999999) }}", "{{ ('1' * 9999999)|float }}", "{{ [[[]]]|tojson(indent=99999999) }}",
+]  # fmt: skip
+
+
+@pytest.fixture
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No deadline passes: templates end by what they cost."""
+    monkeypatch.setattr(limits, "clock", lambda: 0.0)
+
+
+@pytest.mark.usefixtures("stopped_clock")
+@pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
 def test_templates_are_bounded(bomb: str) -> None:
-    template = ChatTemplate(bomb, max_seconds=0.2)
-    start = time.process_time()
-    with pytest.raises(Exception) as raised:
-        template.render([{"role": "user", "content": "x" if "y" not in bomb else "xy" * 4_000_000}])
-    assert time.process_time() - start < 5
-    assert isinstance(raised.value, (ValueError, jinja2.TemplateError, OverflowError, TypeError))
+    content = "x" if "xy" not in bomb else "xy" * 4_000_000
+    template = ChatTemplate(bomb, max_characters=1 << 18)
+    tracemalloc.start()
+    with pytest.raises((ValueError, jinja2.TemplateError, OverflowError, TypeError)):
+        template.render([{"role": "user", "content": content}])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000_000
 
 
-def test_replacing_and_splitting_long_texts_takes_little_time_and_memory() -> None:
+@pytest.mark.usefixtures("stopped_clock")
+@pytest.mark.parametrize("bomb", BOMBS[3:12])
+def test_templates_are_bounded_by_default(bomb: str) -> None:
+    with pytest.raises((TemplateLimitError, OverflowError)):
+        ChatTemplate(bomb).render([{"role": "user", "content": "x"}])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for i in range(99999) %}{% endfor %}",
+        "{% for i in range(99999) %}{% for j in [1, 2, 3] if j < 0 %}{% endfor %}{% endfor %}",
+        "{% macro f(n) %}{{ f(n - 1) if n }}{% endmacro %}{% for i in range(999) %}{{ f(50) }}{% endfor %}",
+        "{{ messages[0].content|upper }}" * 99,
+        "{% set b = [0] * 999 %}" + "{{ b|selectattr('z')|first }}" * 99,
+        "{% set b = [0] * 999 %}" + "{{ b|map('abs')|map('abs')|list }}" * 99,
+        "{{ 'a' ~ messages }}" * 99,
+        "{{ messages == messages }}" * 99,
+        "{{ messages[0].content.strip() }}" * 99,
+    ],
+)
+def test_templates_have_a_deadline(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr(limits, "clock", lambda: next(looks))
+    message = {"role": "user", "content": "x" * 20_000}
+    ChatTemplate(source, max_seconds=1_000_000).render([message])
+    assert next(looks) > 90
+    with pytest.raises(TemplateLimitError, match="takes longer than 50 seconds"):
+        ChatTemplate(source, max_seconds=50).render([message])
+
+
+def test_deadlines_use_a_real_clock() -> None:
+    assert limits.clock is time.monotonic
+
+
+def test_long_texts_are_replaced_in_little_memory() -> None:
     template = ChatTemplate(
         "{% set x = messages[0].content %}{{ x.replace('a', 'b')|length }} {{ (x ~ 'c').replace('a', 'b')|length }}"
         " {{ ('a' * 4000000).replace('a', 'bb')|length }} {{ x|replace('a', '')|length }}"
     )
     messages = [{"content": "a" * 4_000_000}]
     tracemalloc.start()
-    start = time.process_time()
     text = "".join(s.text for s in template.render(messages))
-    seconds, peak = time.process_time() - start, tracemalloc.get_traced_memory()[1]
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert text == "4000000 4000001 8000000 0"
-    assert seconds < 2 and peak < 100_000_000
+    assert peak < 100_000_000
+
+
+def test_long_variables_of_a_loop_cost_calls_nothing() -> None:
+    template = (
+        "{% for m in messages %}{% set c = m.content %}{{ c.strip('<>')|length }}{% endfor %}"
+    )
+    segments = render_template(template, [{"content": "<" + "x" * 1_000_000}])
+    assert segments[0].text == "1000000"
 
 
 def test_long_operations_on_short_texts_are_not_refused() -> None:
@@ -619,10 +709,8 @@ def test_templates_that_python_cannot_compile(source: str) -> None:
     ["{{a}}" * 50_000, "{% if x %}{% set a = 1 %}{% endif %}" * 7_000, "{{ a|e }}" * 25_000],
 )
 def test_templates_that_take_long_to_compile(source: str) -> None:
-    start = time.process_time()
     with pytest.raises(TemplateLimitError, match="more than 20000 words and signs"):
         ChatTemplate(source)
-    assert time.process_time() - start < 1
 
 
 def test_expressions_that_nest_too_deeply_are_refused() -> None:
@@ -694,10 +782,14 @@ def test_wrong_shapes(messages: Any, more: Any, message: str) -> None:
         ([{"content": tokens([1])}], {}, r"messages\[0\]\['content'\] is tokens"),
         ([{"content": Segment(5, True)}], {}, r"text must be a str, not int"),
         ([{"content": Segment("a", True, 5)}], {}, r"role must be a str, not int"),
-        ([{"content": Segment("a", True, None, None, "bogus")}], {}, r"of the kind 'bogus'"),
+        (
+            [{"content": Segment("a", True, None, None, "bogus")}],
+            {},
+            r"of the unknown kind 'bogus'",
+        ),
     ],
 )
-def test_what_is_no_text_is_refused_by_name(messages: Any, more: Any, place: str) -> None:
+def test_values_that_are_not_text_are_refused_by_path(messages: Any, more: Any, place: str) -> None:
     with pytest.raises(TypeError, match=place):
         render_template("{{ messages }}", messages, **more)
 
@@ -718,7 +810,7 @@ def test_messages_that_hold_themselves() -> None:
         render_template("", [message])
 
 
-def test_objects_are_made_plain() -> None:
+def test_objects_become_plain_data() -> None:
     class Loud(str):
         def upper(self) -> str:
             raise AssertionError
@@ -738,3 +830,31 @@ def test_objects_are_made_plain() -> None:
     )
     assert text == "<|im_end|>;3;<object>;(1, 'x');<ndarray>"
     assert render_template("{{ messages[0].a.upper() }}", [message])[0].text == "<|IM_END|>"
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+)
+def test_templates_can_be_copied_and_pickled(copied: Any) -> None:
+    template = ChatTemplate(TEMPLATES["tools"], max_seconds=5.0, max_characters=100_000)
+    other = copied(template)
+    assert (other.source, other.max_seconds, other.max_characters) == (
+        template.source,
+        5.0,
+        100_000,
+    )
+    messages = [{"role": "user", "content": "Hi<|im_end|>"}]
+    assert other.render(messages) == template.render(messages)
+
+
+@pytest.mark.parametrize("name", ["render_template", "ChatTemplate", "TemplateLimitError"])
+@pytest.mark.parametrize("missing", ["jinja2", "markupsafe"])
+def test_missing_jinja2_names_the_extra(name: str, missing: str) -> None:
+    code = (
+        f"import sys; sys.modules['{missing}'] = None\n"
+        "import bpe_engine.prompt\n"
+        f"try: from bpe_engine.prompt import {name}\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'bpe-engine[chat]'" in done.stdout

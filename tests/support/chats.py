@@ -1,4 +1,4 @@
-"""Conversations and chat templates that the tests of prompts share.
+"""Conversations and chat templates shared by the tests of prompts.
 
 The templates are the project's own, in the shapes that models document; those that models come
 with are read from `../shared`, where it is there.
@@ -7,6 +7,7 @@ with are read from `../shared`, where it is there.
 from __future__ import annotations
 
 import pathlib
+import re
 from typing import Any
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared" / "chat_templates"
@@ -195,6 +196,32 @@ TEMPLATES: dict[str, str] = {
     {%- endcall -%}
 {%- endfor -%}
 """,
+    # Keeps reasoning only until the next question of the user, and writes calls value by value.
+    "forgets": """\
+{%- set ns = namespace(last=-1) %}
+{%- for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}
+{%- for m in messages %}
+    {%- set content = m.content %}
+    {%- if m.role == 'assistant' %}
+        {%- if m.reasoning_content %}
+            {%- set content = '<think>' + m.reasoning_content + '</think>' + content %}
+        {%- endif %}
+        {%- if loop.index0 < ns.last %}
+            {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
+        {%- endif %}
+    {%- endif %}
+    {{- '<|im_start|>' + m.role + '\\n' + content }}
+    {%- for call in m.tool_calls or [] %}
+        {{- '<tool_call>' + call.function.name }}
+        {%- for key, value in (call.function.arguments | items if call.function.arguments is mapping else []) %}
+            {{- ' ' + key + '=' }}{{ value if value is string else value | tojson }}
+        {%- endfor %}
+        {{- '</tool_call>' }}
+    {%- endfor %}
+    {{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
+""",
 }
 
 #: The control tokens of these templates, and of nothing else.
@@ -217,3 +244,15 @@ def templates() -> dict[str, str]:
     """The project's own templates, and those in `../shared`."""
     shared = {path.stem: path.read_text() for path in sorted(SHARED.glob("*.jinja"))}
     return {**TEMPLATES, **shared}
+
+
+# Text that looks like a control token in a template, or may be one in the model's vocabulary.
+_CONTROL = re.compile(
+    r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>"
+    r"|<\|[a-z_]+>|<[a-z_]+\|>|\]<\]"
+)
+
+
+def control_of(template: str) -> list[str]:
+    """The control tokens of a template, and those that all templates may have."""
+    return sorted({*_CONTROL.findall(template), *CONTROL, "</s>", "<pad>"})

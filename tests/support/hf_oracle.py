@@ -1,4 +1,4 @@
-"""Our tokenizers beside those of the package `tokenizers`: the same file, and every field compared."""
+"""Compares our tokenizers with those of `tokenizers`: the same file, every field."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from bpe_engine import hf  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 FILES = ["deepseek", "dolma2", "gpt-neox-pii", "gpt2", "phi-2", "roberta-base", "whisper-tiny"]
+#: Files over characters, with byte fallback.
+CHARACTER_FILES = ["mistral-7b-v0.3", "phi-3-mini.sentencepiece-like"]
 
 FIELDS = [
     "ids",
@@ -74,7 +76,7 @@ def assert_same(ours: Any, theirs: Any, note: object = None) -> None:
 
 
 def outcome(call: Any) -> tuple[str, Any]:
-    """What a call returns, or the kind of error that it raises."""
+    """Returns the result of a call, or the kind of error that it raises."""
     try:
         return "returned", call()
     except (Exception, BaseException) as error:

@@ -1,4 +1,4 @@
-"""A command line called in this process, with standard streams of its own.
+"""Runs a command line in this process, with its own standard streams.
 
 It saves starting Python and importing everything for each call. What is about the process itself
 (signals, terminals, pipes that close, how Python starts) is tested with a real one.
@@ -81,7 +81,7 @@ def _standard_streams(*files: BinaryIO) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _pipe(contents: bytes) -> Iterator[BinaryIO]:
-    """A pipe with these contents, however much of them is read."""
+    """Makes a pipe with contents that need not be read to the end."""
     reader, writer = os.pipe()
 
     def write() -> None:

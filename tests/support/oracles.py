@@ -1,4 +1,4 @@
-"""tiktoken itself, made of the rank files in data/ instead of the network."""
+"""Makes tiktoken's encodings from the rank files in data/, without network access."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import unicodedata
 import tiktoken
 from tiktoken_ext import openai_public
 
-# The encodings of the package, but for the later generations of Qwen: those have qwen's ranks and
-# pattern, and test_qwen holds their special tokens against tiktoken and tokenizers.
+# The encodings of the package without the later generations of Qwen: those have qwen's ranks and
+# pattern, and test_qwen compares their special tokens with tiktoken and tokenizers.
 ENCODINGS = [*openai_public.ENCODING_CONSTRUCTORS, "qwen"]
 
 DATA = pathlib.Path(__file__).parents[2] / "data"
@@ -27,7 +27,7 @@ QWEN_SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] + [
 
 @functools.cache
 def ranks(file: str) -> dict[bytes, int]:
-    """The ranks in data/, read by plain Python."""
+    """Reads a rank file in data/ with plain Python."""
     lines = (DATA / f"{file}.tiktoken").read_bytes().splitlines()
     return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
 
@@ -38,7 +38,7 @@ def _load(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
 
 @functools.cache
 def oracle(name: str) -> tiktoken.Encoding:
-    """tiktoken's encoding of that name."""
+    """Returns tiktoken's encoding of a name."""
     if name == "qwen":
         special = {text: 151_643 + i for i, text in enumerate(QWEN_SPECIAL)}
         return tiktoken.Encoding(
@@ -54,11 +54,11 @@ def oracle(name: str) -> tiktoken.Encoding:
 
 
 def repaired(text: str) -> str:
-    """What every path makes of surrogates."""
+    """Repairs surrogates as all methods do."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def normalized(name: str, text: str) -> str:
-    """The text that an encoding looks at."""
+    """Returns the text that an encoding sees."""
     text = repaired(text)
     return unicodedata.normalize("NFC", text) if name == "qwen" else text

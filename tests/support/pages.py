@@ -1,4 +1,4 @@
-"""The project's Markdown pages: their text, code blocks, headings and links."""
+"""Reads the project's Markdown pages: text, code blocks, headings and links."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Page:
 
     @property
     def anchors(self) -> set[str]:
-        """What a link can name after `#`: one for each heading."""
+        """The anchors of the headings, as links name them after `#`."""
         return {slug(title) for title in re.findall(r"^#+ (.*)$", self.prose, re.MULTILINE)}
 
     @property
@@ -47,7 +47,7 @@ class Page:
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading.
+    """Returns the anchor of a heading.
 
     >>> slug("What `Encoding` does, and why")
     'what-encoding-does-and-why'
@@ -56,11 +56,11 @@ def slug(title: str) -> str:
 
 
 def manual() -> list[Page]:
-    """README.md and the pages of docs/."""
+    """Returns README.md and the pages of docs/."""
     return [Page(ROOT / "README.md"), *map(Page, sorted((ROOT / "docs").glob("*.md")))]
 
 
 def every_page() -> list[Page]:
-    """The manual and the notes beside data and benchmarks."""
+    """Returns the manual, the changelog, and the notes of data/ and benchmarks/."""
     others = ["CHANGELOG.md", "benchmarks/README.md", "data/README.md"]
     return [*manual(), *(Page(ROOT / name) for name in others)]

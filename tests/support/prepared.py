@@ -1,4 +1,4 @@
-"""A process that has prepared what many programs need, and forks a new one for each of them.
+"""Starts a process that prepares once, and forks a child for each program.
 
 Each program finds itself in a process of its own, in which nothing has happened but the
 preparation; what it does to that process reaches no other.
@@ -24,7 +24,7 @@ for line in sys.stdin:
     program, output = json.loads(line)
     child = os.fork()
     if child == 0:
-        signal.alarm(120)
+        signal.alarm(500)
         pipe = os.open(output, os.O_WRONLY)
         os.dup2(pipe, 1)
         os.dup2(pipe, 2)
@@ -45,7 +45,7 @@ for line in sys.stdin:
 
 
 class Ended(NamedTuple):
-    """How a program ended: 0 or 1, or minus the number of a signal; and what it printed."""
+    """The status of a program (0, 1, or minus the number of a signal) and its output."""
 
     status: int
     output: str
@@ -67,16 +67,16 @@ class Prepared:
         self._send(preparation)
 
     def start(self, program: str) -> tuple[int, TextIO]:
-        """Starts a program: its process id, and what it prints, to read as it comes."""
+        """Starts a program; returns its process id, and its output to read as it comes."""
         self._send([program, os.fspath(self._pipe)])
         return self._receive(), open(self._pipe)
 
     def wait(self) -> int:
-        """The status of the program that was started last, once it has ended."""
+        """Waits for the last program, and returns its status."""
         return os.waitstatus_to_exitcode(self._receive())
 
     def run(self, program: str) -> Ended:
-        """Runs a program to its end."""
+        """Runs a program and waits for its end."""
         _, output = self.start(program)
         with output:
             printed = output.read()

@@ -1,4 +1,4 @@
-"""One seed for all random tests: BPE_ENGINE_TEST_SEED, 0 by default.
+"""Seeds all random tests from BPE_ENGINE_TEST_SEED, 0 by default.
 
 A test that fails prints it. Another seed gives other texts:
 
@@ -15,7 +15,7 @@ SEED = int(os.environ.get(VARIABLE, "0"))
 
 
 def seeded(*key: object) -> random.Random:
-    """A generator for one test, or one part of it: the same for the same seed and ``key``.
+    """Returns a generator for a test or a part of it, determined by the seed and ``key``.
 
     >>> seeded("a", 1).random() == seeded("a", 1).random() != seeded("a", 2).random()
     True
@@ -24,5 +24,5 @@ def seeded(*key: object) -> random.Random:
 
 
 def seed_for(*key: object) -> int:
-    """The same as a number of 32 bits, for generators of other packages."""
+    """Returns a seed of 32 bits for generators of other packages."""
     return seeded(*key).getrandbits(32)

@@ -1,4 +1,4 @@
-"""Texts that hurt: hypothesis strategies that the tests share."""
+"""Defines hypothesis strategies for hard texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain trainer of byte-level BPE: it counts all pairs anew before every merge."""
+"""A plain trainer of byte-level BPE that counts all pairs anew before every merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running the command ``vocab-tools`` as people do."""
+"""Runs the command ``vocab-tools`` as people do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from in_process import call
 
 from vocab_tools.cli import app
 
-#: For what needs a process of its own.
+#: The command as a process of its own.
 COMMAND = [sys.executable, "-m", "vocab_tools.cli"]
 
 

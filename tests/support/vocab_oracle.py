@@ -1,4 +1,4 @@
-"""Extending a vocabulary in plain Python, counted anew after every merge.
+"""Extends a vocabulary in plain Python, counting anew after every merge.
 
 The slow twin of ``vocab_tools``: it answers what Qwen's add_merges.py answers, defects included,
 and is what the tests and the benchmark compare with.
@@ -68,7 +68,7 @@ def learn(words: Mapping[str, int], ranks: Mapping[bytes, int]) -> list[PairOfPi
 
 
 def read_words(text: str) -> dict[str, int]:
-    """Words and frequencies; words that the pre-tokeniser would split are left out."""
+    """Words and frequencies; words that the pre-tokenizer would split are left out."""
     words: dict[str, int] = {}
     for line in text.splitlines():
         if not line.strip():
@@ -86,7 +86,7 @@ def read_words(text: str) -> dict[str, int]:
 
 
 def extra_file(words: Mapping[str, int], ranks: Mapping[bytes, int], start_id: int) -> bytes:
-    """What add_merges.py writes: a token learned twice keeps its last id, and leaves a gap."""
+    """Returns the file of add_merges.py: a token learned twice has its last id, and leaves a gap."""
     if start_id in (0, -1) or start_id < len(ranks):
         start_id = len(ranks)
     wanted = {word: count for word, count in words.items() if word.encode() not in ranks}

@@ -1,4 +1,4 @@
-"""Counting on many machines: Arrow tables, Ray and Spark's way of calling."""
+"""Tests counting on many machines: Arrow tables, Ray, and Spark's way of calling."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from seeds import seeded
 
 from vocab_tools import count_pieces, train_vocabulary
+from vocab_tools.corpus.cutting import cutting
+from vocab_tools.corpus.piece_counts import CorpusCounts
 from vocab_tools.train.arrow import read_counts, write_counts
-from vocab_tools.train.counting import CorpusCounts
-from vocab_tools.train.cutting import cutting
 
 arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -85,16 +85,16 @@ def test_files_of_counts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="columns 'piece', 'n', not 'piece' and 'count'"):
         read_counts([path], CUT)
     arrow.parquet.write_table(arrow.table({"piece": ["a"], "count": [-1]}), path)
-    with pytest.raises(ValueError, match="'a': -1 is no piece"):
+    with pytest.raises(ValueError, match="'a': -1 is not a piece"):
         read_counts([path], CUT)
     path.write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match="is no Parquet file"):
+    with pytest.raises(ValueError, match="is not a Parquet file"):
         read_counts([path], CUT)
 
 
 @pytest.mark.thorough
 def test_ray(tmp_path: Path) -> None:
-    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'bpe-engine[ray]'")
+    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'ray[data]'")
     data = pytest.importorskip("ray.data")
     texts = rows(400)
     ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)

@@ -1,4 +1,4 @@
-"""The merges are those of a plain trainer and of Hugging Face's, to the last."""
+"""Compares all merges with those of a plain trainer and of Hugging Face's."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import seeded
 
+from bpe_engine import byte_level
 from bpe_engine.vocabulary import PieceCounts, train_bpe
-from vocab_tools.convert.alphabet import read, written
-from vocab_tools.train.training import BYTES
 
-BASE = [bytes([byte]) for byte in BYTES]
+BASE = [bytes([byte]) for byte in byte_level.ORDER]
 
 #: Few letters, so that pairs overlap and tokens are made in several ways.
 pieces = st.sampled_from([b"a", b"ab", b"abc", b"ab\xc3\xa9"]).flatmap(
@@ -74,13 +73,13 @@ def merges_of_tokenizers(
         vocab_size=size,
         min_frequency=min_frequency,
         show_progress=False,
-        initial_alphabet=[written(token) for token in BASE],
+        initial_alphabet=[byte_level.text_of(token) for token in BASE],
         **limit,
     )
-    rows = ("\n".join([written(piece)] * count) for piece, count in counts.items())
+    rows = ("\n".join([byte_level.text_of(piece)] * count) for piece, count in counts.items())
     tokenizer.train_from_iterator(rows, trainer)
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
-    return [(read(left) or b"", read(right) or b"") for left, right in merges]
+    return [(byte_level.bytes_of(left), byte_level.bytes_of(right)) for left, right in merges]
 
 
 def check_tokenizers(name: str, most_pieces: int, longest: int, most_tokens: int) -> None:
@@ -95,7 +94,7 @@ def check_tokenizers(name: str, most_pieces: int, longest: int, most_tokens: int
     least, length = chooser.randint(0, 4), chooser.choice([None, None, 2, 3, 5])
     found = learned(counts, size, "lowest-ids", least, length)
     expected = merges_of_tokenizers(counts, size, least, length)
-    # A pair that is merged twice stands at its last place there.
+    # A pair that is merged twice is listed at its last place there.
     last = {pair: place for place, pair in enumerate(found)}
     assert [pair for place, pair in enumerate(found) if last[pair] == place] == expected
 
@@ -126,7 +125,7 @@ def test_counts_beyond_32_bits() -> None:
     assert learned(counts, 260) == [(b"a", b"b"), (b"e", b"f"), (b"c", b"d"), (b"cd", b"e")]
 
 
-def test_a_byte_that_is_no_token_is_named() -> None:
+def test_a_missing_byte_is_named() -> None:
     with pytest.raises(ValueError, match="byte 0x7a is not a token"):
         learned({b"az": 1}, 10, base=[b"a", b"b"])
     with pytest.raises(ValueError, match="twice"):

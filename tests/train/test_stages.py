@@ -1,4 +1,4 @@
-"""Beyond one stage and one corpus: superwords, and merges that serve who is worst off."""
+"""Tests training with a second stage (superwords), and with several corpora in balance."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import train_oracle
 from seeds import seeded
 
 import bpe_engine
+from bpe_engine.byte_level import ORDER
 from vocab_tools import train_vocabulary
 from vocab_tools.train.superwords import LINES
-from vocab_tools.train.training import BYTES
 
-BASE = [bytes([byte]) for byte in BYTES]
+BASE = [bytes([byte]) for byte in ORDER]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Ctrl-C at the worst moments: nothing is lost, and nothing counts twice."""
+"""Tests Ctrl-C during counting and merging, and the temporary files of counts."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import os
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from seeds import seeded
-from vocab_command import COMMAND, run
+from vocab_command import COMMAND
 
 from bpe_engine.vocabulary import PieceCounts, train_bpe
-from vocab_tools import train_vocabulary
+from vocab_tools.corpus.cutting import Cutting, cutting
 from vocab_tools.train import CorpusCounts, count_corpus
-from vocab_tools.train.cutting import Cutting, cutting
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="Windows has other signals"),
+    pytest.mark.usefixtures("ctrl_c"),
+]
 
 CUT = cutting("gpt2")
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Text of fourteen blocks or so, of many words."""
+    """Text of about fourteen blocks, with many distinct words."""
     chooser = seeded("stopping")
     path = tmp_path / "text.txt"
     words = [f"word{number}" for number in range(5000)]
@@ -35,67 +35,45 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def all_counts(counts: CorpusCounts) -> dict[bytes, int]:
-    with counts:
-        return {piece: n for rows in counts.rows() for piece, n in zip(*rows)}
-
-
 class Interrupting:
-    """Counts in one of whose calls Ctrl-C is pressed."""
+    """Counts that press Ctrl-C when a method is called for the nth time."""
 
-    def __init__(self, pieces: Any, method: str, call: int, press: Callable[[Any], None]) -> None:
-        self.pieces, self.method, self.left, self.press = pieces, method, call, press
+    def __init__(self, pieces: Any, method: str, call: int, calls: list[str]) -> None:
+        self.pieces, self.method, self.left, self.calls = pieces, method, call, calls
 
     def __getattr__(self, name: str) -> Any:
-        if name != self.method:
-            return getattr(self.pieces, name)
-        self.left -= 1
         work = getattr(self.pieces, name)
-        return work if self.left else lambda argument: self.press(lambda: work(argument))
+        if name not in ("count", "spill"):
+            return work
+
+        def called(argument: Any) -> Any:
+            self.calls.append(name)
+            if name == self.method:
+                self.left -= 1
+                if self.left == 0:
+                    os.kill(os.getpid(), signal.SIGINT)
+            return work(argument)
+
+        return called
 
 
-def behind(work: Callable[[], Any]) -> Any:
-    result = work()
-    os.kill(os.getpid(), signal.SIGINT)
-    return result
-
-
-def while_waited_for(work: Callable[[], Any]) -> Any:
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.2)
-    return work()
-
-
-@pytest.mark.parametrize(
-    "method, press, call",
-    [
-        ("spill", behind, 1),
-        ("spill", behind, 2),
-        ("count", while_waited_for, 1),
-        ("count", while_waited_for, 4),
-    ],
-)
-def test_ctrl_c_at_a_bad_moment(
-    corpus: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    method: str,
-    press: Callable[[Any], None],
-    call: int,
+@pytest.mark.parametrize("method, call", [("spill", 1), ("spill", 2), ("count", 1), ("count", 4)])
+def test_ctrl_c_while_counting_leaves_no_file(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, call: int
 ) -> None:
-    """Right behind the writing of a file, and while the only thread counts a block."""
-    expected = all_counts(count_corpus([corpus], CUT))
-    checkpoint = str(tmp_path / "checkpoint")
-    options: dict[str, Any] = {"threads": 1, "checkpoint": checkpoint, "max_memory": 30_000}
-    with monkeypatch.context() as patched:
-        real = Cutting.counter
-        patched.setattr(
-            Cutting, "counter", lambda cut: Interrupting(real(cut), method, call, press)
-        )
-        with pytest.raises(KeyboardInterrupt):
-            count_corpus([corpus], CUT, **options)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert all_counts(count_corpus([corpus], CUT, resume=True, **options)) == expected
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    calls: list[str] = []
+    real = Cutting.counter
+    monkeypatch.setattr(
+        Cutting, "counter", lambda cut: Interrupting(real(cut), method, call, calls)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        count_corpus([corpus], CUT, num_threads=1, max_memory=30_000)
+    # Blocks that were being counted are finished; no others begin.
+    assert calls[-1] == "spill" if method == "spill" else calls.count("count") <= call + 3
+    assert list(temporary.iterdir()) == []
 
 
 def long_piece() -> bytes:
@@ -103,87 +81,44 @@ def long_piece() -> bytes:
     return bytes(seeded("merging").choices(b"abcdefghij", k=10_000_000))
 
 
-@pytest.mark.parametrize("stages", ["superwords", "balance"])
-def test_a_run_of_several_stages_is_stopped_again_and_again(
-    corpus: Path, tmp_path: Path, stages: str
-) -> None:
-    """By a function for progress, after three blocks of any stage and at its last one: each run
-    goes on where the one before it ended."""
-    text: Any = corpus
-    options: dict[str, Any] = {"superwords_from": 270}
-    if stages == "balance":
-        part = tmp_path / "part.txt"
-        part.write_bytes(corpus.read_bytes()[: 1 << 20])
-        text, options = [part, corpus], {"balance": "lines"}
-    expected = train_vocabulary(text, 280, **options)
-    rounds = 0
-    while True:
-        seen: list[int] = []
-
-        def stop(step: str, done: int, total: int, seen: list[int] = seen) -> None:
-            seen.append(done)
-            if step == "counting" and (len(seen) == 3 or done == total):
-                raise KeyboardInterrupt
-
-        rounds += 1
-        assert rounds < 30, "a round that counts nothing"
-        try:
-            result = train_vocabulary(
-                text, 280, checkpoint=str(tmp_path / "run"), resume=True, progress=stop, **options
-            )
-            break
-        except KeyboardInterrupt:
-            pass
-    # Each stage was stopped; how often depends on how many blocks are counted at a time.
-    assert rounds > 2
-    assert (result.ranks, result.merges) == (expected.ranks, expected.merges)
-
-
 def test_ctrl_c_while_merging() -> None:
+    """Merging looks for signals: it ends long before it is done."""
     table = PieceCounts(r"\S+")
     table.add([long_piece()], [1])
-    pressed: list[float] = []
+    done: list[int] = []
 
-    def press() -> None:
-        pressed.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
+    def press(tokens: int, _: int) -> None:
+        done.append(tokens)
+        if len(done) == 1:
+            threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
 
-    timer = threading.Timer(0.25, press)
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
-        train_bpe([bytes([byte]) for byte in range(256)], [(table, 1)], tokens=500_000)
-    assert pressed and time.monotonic() - pressed[0] < 1
-    timer.join()
+        train_bpe([bytes([n]) for n in range(256)], [(table, 1)], tokens=500_000, progress=press)
+    assert done and done[-1] < 400_000
 
 
-def test_ctrl_c_while_the_command_merges(tmp_path: Path) -> None:
-    """It ends at once with 130 and no half file, and --resume does not count again."""
-    corpus, out = tmp_path / "text.txt", tmp_path / "out.tiktoken"
-    corpus.write_bytes(long_piece())
-    checkpoint = Path(f"{out}.checkpoint")
-    arguments = ["train", corpus, "-o", out, "--pattern-regex", r"\S+", "--vocab-size"]
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", [["train", "--vocab-size", "300"], ["count"]])
+def test_ctrl_c_ends_the_command_cleanly(tmp_path: Path, command: list[str]) -> None:
+    """It ends with 130 and one line, without an output or temporary file."""
+    pytest.importorskip("pyarrow")
+    text, out, temporary = tmp_path / "text.txt", tmp_path / "out", tmp_path / "temporary"
+    os.mkfifo(text)
+    temporary.mkdir()
     process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments), "400000"], stderr=subprocess.PIPE, text=True
+        [*COMMAND, *command, str(text), "-o", str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
     )
-    # Counting ends with a whole checkpoint.
-    deadline = time.monotonic() + 60
-    while not checkpoint.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    pressed = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and time.monotonic() - pressed < 2, errors
-    assert errors.splitlines()[-2:] == [
-        f"the counts so far are in {checkpoint}; --resume goes on from them",
-        "vocab-tools: interrupted",
-    ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "out.tiktoken.checkpoint", "text.txt",
-    ]  # fmt: skip
-    done = run(*arguments, "300", "--resume")
-    assert done.returncode == 0 and len(out.read_bytes().splitlines()) == 300, done.stderr
-    assert not checkpoint.exists()
+    with open(text, "w", encoding="utf-8") as pipe:  # Waits until the command opens it.
+        pipe.write("low lower\n")
+        pipe.flush()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "vocab-tools: interrupted\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["temporary", "text.txt"]
+    assert list(temporary.iterdir()) == []
 
 
 def test_many_files_of_counts_become_few(corpus: Path) -> None:
@@ -191,33 +126,33 @@ def test_many_files_of_counts_become_few(corpus: Path) -> None:
         for number in range(300):
             counts.pieces.add([b"common", f"{number}".encode()], [1, 2])
             counts.spill()
-            assert len(counts.runs) <= 32
-            assert all(map(os.path.exists, counts.runs))
+            assert len(counts.files) <= 32
+            assert all(map(os.path.exists, counts.files))
         expected = {b"common": 300, **{f"{number}".encode(): 2 for number in range(300)}}
         assert {piece: n for rows in counts.rows() for piece, n in zip(*rows)} == expected
 
 
-def test_memory_of_tables_in_use_counts() -> None:
-    """Or else a thread that always counts would never be over the bound."""
+def test_memory_counts_tables_in_use() -> None:
+    """Otherwise a thread that counts all the time would never be over the limit."""
     pieces = CUT.counter()
     pieces.count([" ".join(f"w{number}" for number in range(100_000))])
     before = pieces.memory()
+    seen: list[int] = []
     busy = threading.Thread(target=pieces.count, args=([" again" * 5_000_000],))
     busy.start()
-    seen = []
     while busy.is_alive():
         seen.append(pieces.memory())
-        time.sleep(0.001)
     busy.join()
-    assert len(seen) > 10 and min(seen) == before > 1 << 20
+    assert min(seen, default=before) == before > 1 << 20
 
 
 def test_no_room_for_counts_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     with CorpusCounts(CUT) as counts:
         counts.pieces.add([b"a"], [1])
         counts.spill()
-        folder = os.path.dirname(counts.runs[0])
-        monkeypatch.setattr(counts, "_new_run", lambda level: "/dev/full")
+        folder = os.path.dirname(counts.files[0])
+        counts.pieces.add([b"a"], [1])
+        monkeypatch.setattr(counts, "_new_file", lambda level: "/dev/full")
         with pytest.raises(OSError, match="set TMPDIR to a folder with more room") as raised:
             counts.spill()
         assert raised.value.filename == folder

@@ -1,11 +1,10 @@
-"""The linter."""
+"""Tests checks of vocabularies: their findings, and the classes of tokens."""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
 import json
-import time
 import tracemalloc
 import unicodedata
 from pathlib import Path
@@ -56,8 +55,8 @@ def test_o200k_base_has_twelve_tokens_that_are_never_whole(o200k: CheckResult) -
     for number in o200k.never_whole:
         text = encoding.decode([number])
         for before in ["", "a", "\n", " ", "1", "é", "。", "("]:
-            for behind in ["", "b", "\n", " ", "1", "é", "。", ")"]:
-                assert text not in encoding.split(before + text + behind)
+            for after in ["", "b", "\n", " ", "1", "é", "。", ")"]:
+                assert text not in encoding.split(before + text + after)
 
 
 def test_classes_of_o200k_base(o200k: CheckResult) -> None:
@@ -95,19 +94,7 @@ def test_classes_are_what_encoding_gives(name: str) -> None:
             assert found.endswith("SINGLE_TOKEN" if len(ids) == 1 else "MULTI_TOKEN")
 
 
-def test_all_of_o200k_base_in_two_seconds() -> None:
-    best = min(timed() for _ in range(3))
-    assert best < 2, best
-
-
-def timed() -> float:
-    # Processor time: it does not count what other programs take.
-    start = time.process_time()
-    check_vocabulary(DATA / "o200k_base.tiktoken")
-    return time.process_time() - start
-
-
-@pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "qwen"])
+@pytest.mark.parametrize("name", ["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen"])
 def test_published_vocabularies_have_no_errors(name: str) -> None:
     result = check_vocabulary(DATA / f"{name}.tiktoken")
     assert result.pattern in (name, "gpt2")
@@ -166,7 +153,7 @@ def test_a_defective_file(tmp_path: Path) -> None:
     assert result.round_trip[300] == "UNREACHABLE_SPECIAL"
 
 
-def test_gaps_that_special_tokens_fill_are_none() -> None:
+def test_special_tokens_fill_gaps() -> None:
     base = {**BYTES, b"ab": 257}
     assert "ID_GAP" not in codes(check_vocabulary(base, special_tokens={"<x>": 256}))
     assert codes(check_vocabulary(base, special_tokens={}))["ID_GAP"] == 1
@@ -188,9 +175,9 @@ def test_an_id_far_off_costs_no_memory(tmp_path: Path) -> None:
     row = {"first": 256, "last": far - 1, "count": far - 256}
     assert extended.to_plain()["unused_ids"] == [row]
     for number in (-1, 2**32 - 1, 2**70, 1.5, True):
-        with pytest.raises(ValueError, match="no id from 0 to 4294967294"):
+        with pytest.raises(ValueError, match="not an id from 0 to 4294967294"):
             check_vocabulary({**BYTES, b"ab": number})  # type: ignore[dict-item]
-    with pytest.raises(ValueError, match="'<x>': 4294967295 is no id"):
+    with pytest.raises(ValueError, match="'<x>': 4294967295 is not an id"):
         check_vocabulary(BYTES, special_tokens={"<x>": 2**32 - 1})
     path = write(tmp_path / "base.tiktoken", [*BYTES.items(), (b"ab", 2**32 - 1)])
     bad_line = "line 257: the rank is not a whole number from 0 to 4294967294"
@@ -203,7 +190,7 @@ def test_one_extra_needs_no_list(tmp_path: Path) -> None:
         result = check_vocabulary(BYTES, extra, special_tokens={})  # type: ignore[arg-type]
         assert result.ok and result.sizes["extra_ranks"] == 1
     for wrong in (None, 3, b"ab", [3]):
-        with pytest.raises(TypeError, match="no source of ranks"):
+        with pytest.raises(TypeError, match="not a source of ranks"):
             check_vocabulary(BYTES, wrong)  # type: ignore[arg-type]
 
 
@@ -214,12 +201,12 @@ def test_new_parts_of_characters_change_other_text() -> None:
     assert finding is not None and finding.count == 1
     assert "has [151851] in place of [" in finding.examples[0]
     assert "xa0" in finding.examples[0]
-    # Merging never gives this one, and it is no piece of its own.
+    # Merging never makes this one, and it is never one piece.
     assert "OTHER_TEXT_CHANGES" not in codes(check_vocabulary(BYTES, {part: 151851}))
 
 
 @pytest.mark.parametrize("pattern", ["qwen", "gpt2"])
-def test_the_corpus_is_normalised_when_the_encoding_does_so(tmp_path: Path, pattern: str) -> None:
+def test_the_corpus_is_normalized_when_the_encoding_does_so(tmp_path: Path, pattern: str) -> None:
     extra = learn_merges(BYTES, {"cafébazé": 1}, pattern=pattern).tokens
     counts = []
     for form in ("NFC", "NFD"):
@@ -244,7 +231,7 @@ def test_merging_has_reasons() -> None:
     assert result.round_trip[259] == "OK"
 
 
-def test_bytes_that_are_no_text() -> None:
+def test_bytes_that_are_not_text() -> None:
     base = {**BYTES, b"\xe7\x8c": 256, b" \xe7": 257, b"\x8ca": 258, b"\xffa": 259}
     result = check_vocabulary(base, pattern="gpt2", special_tokens={})
     found = codes(result)
@@ -291,7 +278,7 @@ def test_a_defective_extension() -> None:
     assert "301 to 400" in examples(result, "EXTRA_GAP")
 
 
-def test_without_words_the_parts_of_others_are_no_words() -> None:
+def test_without_a_list_parts_of_others_are_not_words() -> None:
     extra = learn_merges(BYTES, {"lower": 2}, start_id=256, special_tokens={}).tokens
     result = check_vocabulary(BYTES, [extra], special_tokens={})
     finding = result.finding("OTHER_TEXT_CHANGES")
@@ -356,7 +343,7 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     assert not result.ok and codes(result)["MISSING_BYTE"] == 256
 
 
-def test_the_twin_reads_what_is_checked() -> None:
+def test_the_twin_reads_the_same_ranks() -> None:
     ranks = dict(BYTES)
     assert vocab_oracle.apply_ranks(b"ab", {**ranks, b"ab": 256}) == (b"ab",)
 

@@ -1,4 +1,4 @@
-"""Statistics of tokenizers on text, and tokenizers side by side."""
+"""Tests statistics of tokenizers on text, and comparisons of several tokenizers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from vocab_command import run
 
 import bpe_engine
 from bpe_engine import vocabulary
+from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
 from vocab_tools.compare import compare_tokenizers, load_subject, renyi_efficiency
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
 from vocab_tools.compare.train import ABOUT, compare_trained
 from vocab_tools.compare.train import _wordpiece as wordpiece_trainer
 from vocab_tools.corpus import reading
-from vocab_tools.report.plots import cumulative_cover, group_bars, rank_frequency
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -64,7 +64,7 @@ def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
 def test_paragraphs_that_are_lines_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They were one block, however many; the tokens are those of the whole text."""
+    """They do not become one block; the tokens are those of the whole text."""
     monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
@@ -149,15 +149,15 @@ def test_methods_trained_on_the_same_text(lines: Path) -> None:
     for sentence in found.sentences:
         assert b"".join(sentence.cuts[0]).decode() == sentence.text
     remarks = " ".join(found.remarks)
-    assert "byte-level BPE" in remarks and "cannot write" in remarks and "fewest tokens" in remarks
-    with pytest.raises(ValueError, match="'bert' is no method"):
+    assert "byte-level BPE" in remarks and "cannot encode" in remarks and "fewest tokens" in remarks
+    with pytest.raises(ValueError, match="unknown method 'bert'"):
         compare_trained(["bert"], [lines], 320)
     with pytest.raises(ValueError, match="too small"):
         compare_trained(["bpe"], [lines], 200)
 
 
 def test_wordpiece_learns_the_most_frequent_pair_first() -> None:
-    """As the remarks say: no weight for parts that seldom stand apart, as `x` and `q`."""
+    """As the remarks say: parts that are rarely apart, such as `x` and `q`, have no weight."""
     tokenizers = pytest.importorskip("tokenizers")
     tokenizer, trainer = wordpiece_trainer(tokenizers, 60)
     words = ["ea"] * 50 + ["eb"] * 40 + ["fa"] * 40 + ["xq"] * 20
@@ -168,7 +168,7 @@ def test_wordpiece_learns_the_most_frequent_pair_first() -> None:
 
 
 def test_no_vocabulary_is_larger_than_asked_for(tmp_path: Path) -> None:
-    """Of many characters, WordPiece took two tokens each, whatever the size."""
+    """WordPiece once took two tokens for each of many characters, whatever the size."""
     pytest.importorskip("tokenizers")
     path = tmp_path / "text.txt"
     letters = [chr(code) for code in range(0x4E00, 0x4E00 + 600)]
@@ -180,7 +180,7 @@ def test_no_vocabulary_is_larger_than_asked_for(tmp_path: Path) -> None:
 
 
 def test_paragraphs_are_lines_to_train_on(tmp_path: Path) -> None:
-    """Empty lines between them, and full stops before these, made one line of all."""
+    """Empty lines after full stops do not join them to one line."""
     path = tmp_path / "a.txt"
     path.write_text("The lowest and the newest are slower than the widest.\n\n" * 40)
     found = compare_trained(["bpe"], [path], 320)
@@ -287,7 +287,7 @@ def test_text_that_cannot_be_measured(tmp_path: Path) -> None:
             compare_tokenizers([load_subject("gpt2")], [path])
 
 
-def test_folders_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_folders_and_bytes_that_are_not_text(tmp_path: Path) -> None:
     folder = tmp_path / "texts"
     folder.mkdir()
     (folder / "a.txt").write_text("one text\n")

@@ -1,5 +1,4 @@
-"""Tokenizers from one format to another. What the package `tokenizers` and tiktoken make of both
-sides is compared, beside what the command compares by itself."""
+"""Tests conversions: ids of both sides are compared in `tokenizers` and tiktoken."""
 
 from __future__ import annotations
 
@@ -29,7 +28,11 @@ from vocab_tools import (
     read_special_tokens,
 )
 from vocab_tools.convert import NotAlikeError
-from vocab_tools.convert.cutting import pattern_of, pre_tokenizer_of, without_possessive_counts
+from vocab_tools.convert.pre_tokenizer import (
+    pattern_of,
+    pre_tokenizer_of,
+    without_possessive_counts,
+)
 from vocab_tools.embedding import EmbeddingPlan
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -149,7 +152,7 @@ def trained(folder: Path, **settings: Any) -> str:
     return str(path)
 
 
-def test_a_list_of_merges_with_ids_in_any_order_goes_through_gpt2_files(tmp_path: Path) -> None:
+def test_merges_with_ids_in_any_order_pass_through_gpt2_files(tmp_path: Path) -> None:
     source = trained(tmp_path, shuffled=True)
     pair = written(tmp_path, source, "gpt2/vocab.json")
     back = written(tmp_path, pair, "again.json")
@@ -166,9 +169,11 @@ def test_a_list_of_merges_with_ids_in_any_order_goes_through_gpt2_files(tmp_path
     assert any("</s>" in note for note in conversion.notes)
 
 
-def test_a_list_that_ranks_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_list_that_ranks_cannot_express_is_refused(tmp_path: Path) -> None:
     source = trained(tmp_path, shuffled=True)
-    with pytest.raises(NotAlikeError, match="ids are ranks|the list of merges does not") as error:
+    with pytest.raises(
+        NotAlikeError, match="ids are ranks|ranks follow the ids|the list of merges does not"
+    ) as error:
         convert_tokenizer(source, "x.tiktoken")
     assert error.value.conversion.differing
     assert "and would be" in str(error.value) and "--allow-differences" in str(error.value)
@@ -197,7 +202,7 @@ def test_a_list_that_ranks_cannot_say_is_refused_by_name(tmp_path: Path) -> None
         ({"model": {"byte_fallback": True}}, "model.byte_fallback"),
     ],
 )
-def test_what_ranks_and_a_pattern_cannot_say_is_named(
+def test_what_ranks_and_a_pattern_cannot_express_is_named(
     tmp_path: Path, settings: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(ValueError, match=named):
@@ -226,7 +231,7 @@ def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
     assert file["model"]["ignore_merges"] is True
     theirs = tokenizers.Tokenizer.from_str(json.dumps(file))
     assert theirs.encode("abcd abcdx").ids == [302, *theirs.encode(" abcdx").ids]
-    # An empty token is no piece: it stands in every format.
+    # An empty token is never a piece; every format keeps it.
     empty = rank_file(tmp_path, {**BYTES, b"": 303}, "empty.tiktoken")
     again = written(tmp_path, empty, "pair/vocab.json", **options)
     assert load_ranks(written(tmp_path, again, "e.tiktoken"))[b""] == 303
@@ -286,9 +291,9 @@ def test_gguf_is_read(tmp_path: Path) -> None:
 def test_qwen2_5_with_new_tokens_is_what_transformers_loads(tmp_path: Path, size: int) -> None:
     transformers = pytest.importorskip("transformers")
     numpy = pytest.importorskip("numpy")
-    whole = vocabulary.mergeable_ranks(bpe_engine.get_encoding("qwen2.5"))
+    whole = dict(bpe_engine.get_encoding("qwen2.5").mergeable_ranks)
     ranks = {token: number for token, number in whole.items() if number < size}
-    names = vocabulary.special_tokens(bpe_engine.get_encoding("qwen2.5"))
+    names = dict(bpe_engine.get_encoding("qwen2.5").special_tokens)
     specials = {name: size + place for place, name in enumerate(names)}
     qwen = vocabulary.make_encoding("x", ranks, patterns.QWEN, specials, "NFC")
     (tmp_path / "base").mkdir()
@@ -355,7 +360,7 @@ def test_new_tokens_on_a_list_of_merges_with_ids_in_any_order(tmp_path: Path) ->
         convert_tokenizer(source, "x.json", extra=[{b"a": 9999}])
 
 
-def test_what_stands_beside_is_what_load_encoding_takes(tmp_path: Path) -> None:
+def test_load_encoding_takes_the_sidecar(tmp_path: Path) -> None:
     ranks = {**BYTES, "é".encode(): 256}
     source = rank_file(tmp_path, ranks)
     path = written(tmp_path, source, "new.tiktoken", pattern="qwen", special_tokens={"<s>": 300})
@@ -425,9 +430,9 @@ def test_chains_that_amount_to_one_pattern() -> None:
         ("a.json", b'{"a": 1}', "name it vocab.json"),
         ("a.json", b'{"a": "b"}', "no tokenizer.json, tekken.json or vocab.json"),
         ("a.json", b'{"model": {"type": "WordPiece", "vocab": {}}}', "WordPiece"),
-        ("a.tiktoken", b"YQ== 0\n", "nothing says how text is cut"),
+        ("a.tiktoken", b"YQ== 0\n", "the pattern of .* is unknown"),
         ("vocab.json", b'{"a": 1}', "merges.txt: no such file|no such file"),
-        ("a.gguf", b"no", "is no GGUF file"),
+        ("a.gguf", b"no", "is not a GGUF file"),
         ("tekken.json", b'{"config": {}, "vocab": [{"token_bytes": ""}]}', "not a tekken.json"),
     ],
 )
@@ -440,9 +445,9 @@ def test_bad_sources_are_named(tmp_path: Path, name: str, contents: bytes, messa
         convert_tokenizer(str(path), str(tmp_path / "out" / "tokenizer.json"))
 
 
-def test_bytes_that_are_no_tokens_are_named(tmp_path: Path) -> None:
+def test_missing_bytes_are_named(tmp_path: Path) -> None:
     source = rank_file(tmp_path, {b"a": 0, b"b": 1, b"ab": 2})
-    with pytest.raises(ValueError, match="the byte 0x00 is no token"):
+    with pytest.raises(ValueError, match="the byte 0x00 is not a token"):
         convert_tokenizer(source, "tokenizer.json", pattern="gpt2", special_tokens={})
 
 
@@ -537,4 +542,4 @@ def test_the_note_says_what_is_used() -> None:
     assert rank_file.load(QWEN).notes[0].endswith("its pattern and special tokens are used")
     given = rank_file.load(QWEN, special_tokens={"<|end|>": 151643})
     assert given.special_tokens == {"<|end|>": 151643}
-    assert given.notes[0].endswith("recognised as qwen: its pattern is used")
+    assert given.notes[0].endswith("recognized as qwen: its pattern is used")

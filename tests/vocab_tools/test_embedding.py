@@ -1,4 +1,4 @@
-"""Rows for new tokens."""
+"""Tests the embedding rows made for new tokens."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_the_plan_of_a_loaded_base(example: Path) -> None:
     ranks = load_ranks(QWEN)
     plan = embedding_plan(ranks, load_ranks(example), special_tokens="qwen")
     assert plan == embedding_plan(QWEN, example)
-    # Loaded ranks are recognised like the file.
+    # Loaded ranks are recognized like the file.
     assert embedding_plan(ranks, example).gaps == []
-    # Without the special tokens there are ids that stand for nothing.
+    # Without the special tokens some ids are unused.
     assert embedding_plan(ranks, example, special_tokens={}).gaps == [(151643, 151850)]
 
 
@@ -75,7 +75,7 @@ def test_rows_have_the_mean_norm_of_the_table() -> None:
     assert numpy.allclose(numpy.linalg.norm(grown[257:], axis=1), norm, rtol=1e-5)
     mean = matrix[[256, 99]].mean(0)
     assert numpy.allclose(grown[260] / norm, mean / numpy.linalg.norm(mean), atol=1e-5)
-    # Ids that stand for nothing get the mean of all.
+    # Unused ids get the mean of all.
     mean = matrix.mean(0)
     assert numpy.allclose(grown[258] / norm, mean / numpy.linalg.norm(mean), atol=1e-5)
 
@@ -129,7 +129,7 @@ def test_bad_input() -> None:
         embedding_plan(BYTES, {b"ab": 256}, special_tokens={"<x>": 256})
     with pytest.raises(ValueError, match="two ids"):
         embedding_plan(BYTES, {b"a": 256})
-    with pytest.raises(ValueError, match="no token"):
+    with pytest.raises(ValueError, match="not a token"):
         embedding_plan({b"a": 0}, {b"ab": 1})
 
 
@@ -143,16 +143,16 @@ def test_an_id_far_off_costs_no_memory() -> None:
     # Rows that are there already are not appended.
     near = embedding_plan(BYTES, {b"ab": 2**20 + 256})
     assert extend_embeddings(numpy.ones((256, 1), "float16"), near).shape == (2**20 + 257, 1)
-    with pytest.raises(ValueError, match="no id from 0 to 4294967294"):
+    with pytest.raises(ValueError, match="not an id from 0 to 4294967294"):
         embedding_plan(BYTES, {b"ab": 2**32 - 1})
-    with pytest.raises(ValueError, match="'<x>': -1 is no id"):
+    with pytest.raises(ValueError, match="'<x>': -1 is not an id"):
         embedding_plan(BYTES, {b"ab": 256}, special_tokens={"<x>": -1})
 
 
-def test_a_plain_dict_is_no_plan() -> None:
+def test_a_plain_dict_is_not_a_plan() -> None:
     with pytest.raises(TypeError, match="is a dict; make one with embedding_plan"):
         extend_embeddings(table(256), {256: [1]})  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="no source of ranks"):
+    with pytest.raises(TypeError, match="not a source of ranks"):
         embedding_plan(BYTES, 3)  # type: ignore[arg-type]
 
 
@@ -164,7 +164,7 @@ def test_several_extras_and_none() -> None:
 
 
 class Tensor:
-    """As much of a torch tensor as is needed, on numpy."""
+    """The parts of a torch tensor that are needed, on numpy."""
 
     def __init__(self, array: Any) -> None:
         self.array = numpy.asarray(array)
@@ -210,7 +210,7 @@ class Torch:
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """torch, or what stands in for it where it is not installed."""
+    """Returns torch, or a stand-in if it is not installed."""
     try:
         import torch
     except ImportError:
@@ -235,7 +235,7 @@ def test_padding_to_a_multiple() -> None:
     plan = embedding_plan(BYTES, {b"ab": 256})
     grown = extend_embeddings(table(256), plan, pad_to_multiple_of=64)
     assert grown.shape == (320, 16)
-    # The rows of the padding are those of ids that stand for nothing.
+    # Rows of padding are like those of unused ids.
     mean = table(256).mean(0)
     assert numpy.allclose(
         grown[300] / numpy.linalg.norm(grown[300]), mean / numpy.linalg.norm(mean)

@@ -1,9 +1,14 @@
-"""Nothing is lost: outputs that are inputs, that exist, or that cannot be written."""
+"""Tests output files: inputs are never overwritten, and existing files only on request."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
+import signal
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -59,7 +64,7 @@ def test_no_output_is_an_input(tmp_path: Path, base: Path) -> None:
     assert contents(tmp_path) == before
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="there are no names for what is open")
+@pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="needs names of open files")
 def test_words_from_a_pipe_are_all_read(tmp_path: Path, base: Path) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     lines = "".join(f"zq{one}{other}\t1\n" for one in letters for other in letters)
@@ -87,7 +92,7 @@ def test_outputs_are_tried_before_the_work(tmp_path: Path, base: Path) -> None:
     words = listed(tmp_path, "bad line")
     for output in (tmp_path / "no" / "where", tmp_path):
         done = run("learn", base, words, "-o", output)
-        assert done.returncode == 1 and f"Error: {output}: " in done.stderr
+        assert done.returncode == 1 and f"vocab-tools: {output}: " in done.stderr
         assert "bad lines" not in done.stderr
     done = run("learn", base, words, "-o", tmp_path / "e", "--report", tmp_path / "no" / "r.md")
     assert f"{tmp_path}/no/r.md: No such file or directory" in done.stderr
@@ -172,21 +177,95 @@ def test_every_error_names_its_file(tmp_path: Path, base: Path) -> None:
         (f"{tmp_path}/folder/", f"{tmp_path}/folder/: is a directory"),
     ]:
         done = run("learn", base, words, "-o", output, "-q")
-        assert done.returncode == 1 and f"Error: {message}" in done.stderr, output
+        assert done.returncode == 1 and f"vocab-tools: {message}" in done.stderr, output
     assert not (tmp_path / "folder").exists()
     for arguments in (f"check {base}", f"check {base} --json", f"learn {base} {words} -o - -q"):
         shell = f"{' '.join(COMMAND)} {arguments} > /dev/full"
         done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
         assert done.returncode == 1, arguments
-        assert done.stderr == "Error: standard output: No space left on device\n", arguments
+        assert done.stderr == "vocab-tools: standard output: No space left on device\n", arguments
 
 
-def test_no_new_tokens_is_no_success(tmp_path: Path, base: Path) -> None:
+def test_no_new_tokens_is_an_error(tmp_path: Path, base: Path) -> None:
     words = listed(tmp_path, "a\t1")
     output, report = tmp_path / "extra.tiktoken", tmp_path / "report.md"
     done = run("learn", base, words, "-o", output, "--report", report)
-    assert done.returncode == 1 and "there are no new tokens" in done.stderr
+    assert done.returncode == 1 and "no new tokens" in done.stderr
     assert not output.exists() and "already a token" in report.read_text()
     # What add_merges.py writes is kept.
     done = run("learn", base, words, "-o", output, "--like-add-merges")
     assert done.returncode == 0 and output.read_bytes() == b""
+
+
+def killed(script: str) -> None:
+    """Runs Python code that kills its process."""
+    done = subprocess.run([sys.executable, "-c", f"import os, signal\n{script}"])
+    assert done.returncode == -signal.SIGKILL
+
+
+KILL = "lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def test_files_of_a_killed_run_are_removed_by_the_next(tmp_path: Path, base: Path) -> None:
+    """Killed before its file is in place, and before the old contents are deleted."""
+    words, out = listed(tmp_path, "ab\t1"), tmp_path / "extra.tiktoken"
+    before = {*contents(tmp_path), out.name}
+    write = f"from vocab_tools.files import OutputFiles; out = {str(out)!r}; " + (
+        "OutputFiles([out], force=True).write({out: b'half'})"
+    )
+    killed(f"os.replace = {KILL}; {write}")
+    assert len(contents(tmp_path)) == len(before) and not out.exists()
+    out.write_bytes(b"old")
+    killed(f"real = os.replace; os.replace = lambda *a: (real(*a), ({KILL})()); {write}")
+    assert any(name.endswith(".old") for name in contents(tmp_path))
+    assert run("learn", base, words, "-o", out, "--force").returncode == 0
+    assert contents(tmp_path).keys() == before
+
+
+def test_files_of_others_and_of_running_commands_stay(tmp_path: Path, base: Path) -> None:
+    words, out = listed(tmp_path, "ab\t1"), tmp_path / "extra.tiktoken"
+    names = [
+        ".extra.tiktoken.backup12", ".extra.tiktoken.vocab-tools-notes.txt", "extra.tiktoken.old",
+        ".other.vocab-tools-abcdefgh", ".extra.tiktoken.vocab-tools-abcdefgh",
+        ".extra.tiktoken.vocab-tools-abcdefgh.old",
+    ]  # fmt: skip
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    with open(tmp_path / names[4], "rb") as running:
+        fcntl.flock(running, fcntl.LOCK_EX)
+        assert run("learn", base, words, "-o", out).returncode == 0
+        assert {*names} <= contents(tmp_path).keys()
+    assert run("learn", base, words, "-o", out, "--force").returncode == 0
+    assert {*names} - contents(tmp_path).keys() == {*names[4:]}
+
+
+@pytest.mark.parametrize("command", ["learn", "train", "count", "count --max-memory 1M", "convert"])
+def test_a_full_disk_is_named(tmp_path: Path, base: Path, command: str) -> None:
+    """As RLIMIT_FSIZE has it: files may have 1,000 bytes."""
+    pytest.importorskip("pyarrow")
+    words = listed(tmp_path, *(f"{chr(0x4E00 + n)}zq\t1" for n in range(900)))
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"w{n * 7919 % 100_003}\n" for n in range(100_000)))
+    out, named = tmp_path / "out.tiktoken", "out.tiktoken"
+    arguments = {
+        "learn": [base, words], "convert": [base, "--pattern", "gpt2"],
+        "train": [text, "--vocab-size", "300"], "count": [text],
+    }[command.split()[0]]  # fmt: skip
+    if command == "convert":
+        options = [str(base), str(out), "--pattern", "gpt2", "--special-tokens", "none"]
+    else:
+        options = [*map(str, arguments), "-o", str(out)]
+    if command == "convert":
+        named = tempfile.gettempdir()  # What it wrote is read again there, first of all.
+    if command.endswith("1M"):
+        named = "set TMPDIR to a folder with more room"
+    before = contents(tmp_path).keys()
+    done = subprocess.run(
+        [*COMMAND, *command.split(), *options],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+    )
+    assert done.returncode == 1 and "File too large" in done.stderr, done.stderr
+    assert named in done.stderr and "Traceback" not in done.stderr
+    assert contents(tmp_path).keys() == before

@@ -1,4 +1,4 @@
-"""Files that are taken for each other, and what a terminal must not obey."""
+"""Tests that swapped files are refused, and that control characters are escaped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def base(tmp_path: Path) -> Path:
         "convert RANKS OUT.tiktoken --extra WORDS",
     ],
 )
-def test_swapped_files_are_recognised(tmp_path: Path, base: Path, arguments: str) -> None:
+def test_swapped_files_are_recognized(tmp_path: Path, base: Path, arguments: str) -> None:
     text = tmp_path / "text"
     text.write_text("page 12\nsome text\n" * 5)
     names = {
@@ -65,7 +65,7 @@ def test_text_that_looks_like_ranks_is_text(tmp_path: Path, base: Path) -> None:
         assert run("propose", base, text, "-o", "-", "-q").returncode == 0
 
 
-def test_every_command_says_what_the_base_is(tmp_path: Path) -> None:
+def test_every_command_names_the_base(tmp_path: Path) -> None:
     name = "r50k_base"
     ranks = DATA / f"{name}.tiktoken"
     words = listed(tmp_path, "myocarditisq\t9")
@@ -79,11 +79,11 @@ def test_every_command_says_what_the_base_is(tmp_path: Path) -> None:
     ):
         done = run(*command)
         assert done.returncode == 0, done.stderr
-        assert f"base: recognised as {name}\n" in done.stdout
+        assert f"base: recognized as {name}\n" in done.stdout
         assert name not in done.stderr
 
 
-def test_a_pipe_is_no_tokenizer_to_convert(tmp_path: Path) -> None:
+def test_a_pipe_cannot_be_converted(tmp_path: Path) -> None:
     done = run("convert", "/dev/stdin", tmp_path / "x.tiktoken", input="YQ== 0\n")
     assert done.returncode == 1 and "is a pipe or a device" in done.stderr
 
@@ -96,7 +96,7 @@ def test_an_extension_given_twice(tmp_path: Path, base: Path) -> None:
     assert done.returncode == 1 and "is a file given twice?" in done.stderr
 
 
-def test_nothing_that_a_terminal_obeys_is_printed(tmp_path: Path, base: Path) -> None:
+def test_control_characters_are_not_printed(tmp_path: Path, base: Path) -> None:
     evil = "a\x1b[31mb\x07\u202ec"
     words = listed(tmp_path, f"{evil}\t3", "plain\t2", f"{evil}\t4")
     report = tmp_path / "re\x1bport.md"
@@ -126,9 +126,9 @@ def test_texts_for_people() -> None:
 
 def test_numbers_and_encodings_of_lists(tmp_path: Path) -> None:
     for number in ("1,000", "1_000", "1 000", "1.000.000"):
-        with pytest.raises(ValueError, match=r"no plain number; write 1000"):
+        with pytest.raises(ValueError, match=r"not a plain number; write 1000"):
             read_words([f"word\t{number}"])
-    with pytest.raises(ValueError, match="no positive integer"):
+    with pytest.raises(ValueError, match="not a positive integer"):
         read_words(["word\t١٢"])
     assert read_words(["word\t+12"]) == {"word": 12}
     for name in ("utf-16", "utf-16-le", "utf-16-be"):
@@ -138,7 +138,7 @@ def test_numbers_and_encodings_of_lists(tmp_path: Path) -> None:
             read_words(path)
 
 
-def test_patterns_that_will_not_do(base: Path) -> None:
+def test_patterns_that_are_refused(base: Path) -> None:
     done = run("check", base, "--pattern-regex", "")
     assert done.returncode == 2 and "is empty" in done.stderr
     done = run("check", base, "--pattern", "")
@@ -147,7 +147,7 @@ def test_patterns_that_will_not_do(base: Path) -> None:
     assert done.returncode == 2 and "did you mean o200k_base?" in done.stderr
 
 
-def test_a_start_id_says_what_auto_takes(tmp_path: Path) -> None:
+def test_the_error_of_a_start_id_names_the_free_one(tmp_path: Path) -> None:
     words = listed(tmp_path, "zqxzq\t3")
     specials = tmp_path / "specials.txt"
     specials.write_text("".join(f"<|{number}|> {number}\n" for number in range(151643, 151665)))
@@ -160,7 +160,7 @@ def test_a_start_id_says_what_auto_takes(tmp_path: Path) -> None:
     assert "the first free id is 151851 (--start-id auto takes it)" in done.stderr
 
 
-def test_the_way_out_of_text_that_is_no_utf8(tmp_path: Path, base: Path) -> None:
+def test_errors_of_text_that_is_not_utf8(tmp_path: Path, base: Path) -> None:
     text = tmp_path / "text"
     text.write_bytes(b"low lower\xff low " * 9)
     words = listed(tmp_path, "low\t1")

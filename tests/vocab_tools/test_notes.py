@@ -1,4 +1,4 @@
-"""Notes are grouped, so that a flood of one kind hides no other."""
+"""Tests that notes are grouped, so that a flood of one kind hides no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vocab_tools.notes import KINDS, Note, grouped
 
 
 def arabic_words(count: int) -> list[str]:
-    """Words that qwen has as tokens already, and some that it has not."""
+    """Words that are tokens of qwen already, and some that are not."""
     texts = (token.decode(errors="ignore") for token in load_ranks(QWEN))
     known = [
         text for text in texts if len(text) > 2 and all("\u0621" <= c <= "\u064a" for c in text)
@@ -54,7 +54,7 @@ def test_words_that_do_not_become_tokens_are_never_cut(tmp_path: Path) -> None:
     assert len(set(many) & set(re.findall(r"\w+", done.stderr))) >= len(many) - 1
 
 
-def test_grave_kinds_come_first() -> None:
+def test_severe_kinds_come_first() -> None:
     result = learn_merges(BYTES, {"a": 1, "abc": 1, "x y": 1}, start_id=300, max_merges=1)
     assert [group.kind for group in grouped(result.notes)] == [
         "not one token",
@@ -68,7 +68,7 @@ def test_grave_kinds_come_first() -> None:
 
 
 def test_kinds_are_known() -> None:
-    with pytest.raises(ValueError, match="no kind of note"):
+    with pytest.raises(ValueError, match="unknown kind of note"):
         Note("gossip", "text")
     assert all(KINDS.values())
 

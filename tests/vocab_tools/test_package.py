@@ -1,4 +1,4 @@
-"""The package as a whole: its examples, what it exports, what it imports."""
+"""Tests the package as a whole: its examples, exports and imports."""
 
 from __future__ import annotations
 

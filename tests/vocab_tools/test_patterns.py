@@ -1,4 +1,4 @@
-"""Patterns: names, near misses and regular expressions; and which base is recognised."""
+"""Tests patterns (names, near misses, regular expressions), and which base is recognized."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from vocab_bases import BYTES, DATA, QWEN
 from vocab_command import listed, run
 
 import bpe_engine
+from bpe_engine.published import PUBLISHED
 from vocab_tools import check_vocabulary, dump_ranks, learn_merges, load_ranks
-from vocab_tools.bases import PUBLISHED, recognise
+from vocab_tools.bases import recognize
 from vocab_tools.patterns import find_pattern
 
 
@@ -18,16 +19,16 @@ from vocab_tools.patterns import find_pattern
     ("name", "meant"),
     [("qwen9", "qwen"), ("Qwen", "qwen"), ("cl100k", "cl100k_base"), ("gpt-4", "cl100k_base")],
 )
-def test_a_name_that_is_no_encoding_is_refused(tmp_path: Path, name: str, meant: str) -> None:
+def test_unknown_names_are_refused(tmp_path: Path, name: str, meant: str) -> None:
     done = run("learn", QWEN, listed(tmp_path, "abc\t1"), "-o", "-", "--pattern", name)
     assert done.returncode == 2 and "did you mean " in done.stderr and meant in done.stderr
     assert run("check", QWEN, "--pattern", name).returncode == 2
     for function in (find_pattern, lambda pattern: learn_merges(BYTES, {"a": 1}, pattern=pattern)):
-        with pytest.raises(ValueError, match=f"no encoding '{name}'; did you mean .*{meant}"):
+        with pytest.raises(ValueError, match=f"unknown encoding '{name}'; did you mean .*{meant}"):
             function(name)
 
 
-def test_regular_expressions_have_an_option_of_their_own(tmp_path: Path) -> None:
+def test_regular_expressions_have_their_own_option(tmp_path: Path) -> None:
     words = listed(tmp_path, "a b\t1")
     done = run("learn", QWEN, words, "-o", "-", "--pattern", "(?s).+")
     assert done.returncode == 2 and "--pattern-regex" in done.stderr
@@ -39,11 +40,11 @@ def test_regular_expressions_have_an_option_of_their_own(tmp_path: Path) -> None
     assert done.returncode == 0 and done.stdout
 
 
-def test_every_published_base_is_recognised() -> None:
+def test_every_published_base_is_recognized() -> None:
     for name in PUBLISHED:
-        found = recognise(load_ranks(DATA / f"{name}.tiktoken"))
+        found = recognize(load_ranks(DATA / f"{name}.tiktoken"))
         assert found is not None and (found.name, found.more) == (name, 0)
-    assert recognise(BYTES) is None
+    assert recognize(BYTES) is None
 
 
 def test_a_base_that_uses_the_ids_of_its_special_tokens() -> None:
@@ -51,11 +52,11 @@ def test_a_base_that_uses_the_ids_of_its_special_tokens() -> None:
     result = check_vocabulary(ranks)
     finding = result.finding("SPECIAL_ID")
     assert finding is not None and "<|endoftext|>" in finding.examples[0]
-    assert not result.ok and str(result.recognised) == "r50k_base and 1 more token"
+    assert not result.ok and str(result.recognized) == "r50k_base and 1 more token"
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_a_base_with_new_tokens_is_recognised_by_learn_and_check(
+def test_a_base_with_new_tokens_is_recognized_by_learn_and_check(
     tmp_path: Path, end: bytes
 ) -> None:
     ranks = load_ranks(DATA / "r50k_base.tiktoken")
@@ -64,11 +65,11 @@ def test_a_base_with_new_tokens_is_recognised_by_learn_and_check(
     path.write_bytes(dump_ranks({**ranks, **more}).replace(b"\n", end))
     result = check_vocabulary(path)
     assert result.pattern == "r50k_base" and result.sizes["special_tokens"] == 1
-    assert str(result.recognised) == "r50k_base and 3 more tokens"
-    assert "recognised as r50k_base and 3 more tokens" in run("check", path).stdout
+    assert str(result.recognized) == "r50k_base and 3 more tokens"
+    assert "recognized as r50k_base and 3 more tokens" in run("check", path).stdout
     learned = learn_merges(path, {"qwertzui": 1})
     assert learned.pattern.name == "r50k_base"
-    assert str(learned.recognised) == "r50k_base and 3 more tokens"
+    assert str(learned.recognized) == "r50k_base and 3 more tokens"
 
 
 def test_words_with_combining_marks_are_explained() -> None:

@@ -1,4 +1,4 @@
-"""Words proposed from a corpus, and extending in one go."""
+"""Tests proposing words from a corpus, and extending in one step."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from seeds import seeded
@@ -16,7 +17,6 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import COMMAND, run
 
 import bpe_engine
-from bpe_engine import vocabulary
 from vocab_tools import (
     check_vocabulary,
     dump_ranks,
@@ -25,15 +25,16 @@ from vocab_tools import (
     propose_words,
     read_words,
 )
-from vocab_tools.corpus import corpus_effect, count_pieces, counting, read_texts, reading
-from vocab_tools.corpus.counting import PieceCounts
+from vocab_tools.corpus import corpus_effect, count_corpus, read_texts, reading
+from vocab_tools.corpus.cutting import Cutting, cutting
 from vocab_tools.corpus.reading import BLOCK_CHARACTERS
+from vocab_tools.extend import propose
 from vocab_tools.extend.selection import learned_tokens, tokens_of
-from vocab_tools.patterns import Pattern, named_pattern
+from vocab_tools.patterns import named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
 
-#: Words that qwen has not.
+#: Words that are not tokens of qwen.
 DOMAIN = "myocarditis and pericarditis, no endocarditis: the pericardium; " * 20
 
 
@@ -92,10 +93,15 @@ def test_scripts_and_exclusions(corpus: Path) -> None:
     assert not any("猫" in word for word in words(scripts=["latin"]))
     assert " tower" not in words(exclude=[" tower"]) and " tower" in words()
     assert "rareword" in "".join(words(min_frequency=1))
-    with pytest.raises(ValueError, match="no script 'Tahi'; did you mean .*thai"):
+    with pytest.raises(ValueError, match="unknown script 'Tahi'; did you mean .*thai"):
         words(scripts=["Tahi"])
     with pytest.raises(ValueError, match="new_ids is 0"):
         propose_words(BYTES, [corpus], 0)
+
+
+def counted(path: Path, pattern: str, field: str = "text") -> dict[str, int]:
+    with count_corpus([path], cutting(pattern), field=field) as counts:
+        return dict(counts.texts())
 
 
 def test_every_kind_of_file_has_the_same_pieces(tmp_path: Path) -> None:
@@ -112,15 +118,14 @@ def test_every_kind_of_file_has_the_same_pieces(tmp_path: Path) -> None:
     packed_rows.write_bytes(gzip.compress(rows.read_bytes()))
     table = tmp_path / "a.parquet"
     parquet.write_table(arrow.table({"content": texts}), table)
-    pattern = named_pattern("qwen")
     for paths in ([plain, packed], [rows, packed_rows, table]):
-        found = [counts.counts for _, counts in count_pieces(paths, pattern, field="content")]
+        found = [counted(path, "qwen", "content") for path in paths]
         assert all(counts == found[0] for counts in found) and found[0][" number"] == 200
     with pytest.raises(ValueError, match="no field 'text'.*'content'.*--field"):
         list(read_texts(rows))
     with pytest.raises(ValueError, match="no column 'text'"):
         list(read_texts(table))
-    with pytest.raises(ValueError, match="no Parquet file"):
+    with pytest.raises(ValueError, match="not a Parquet file"):
         broken = tmp_path / "broken.parquet"
         broken.write_bytes(b"PAR1")
         list(read_texts(broken))
@@ -134,22 +139,22 @@ def test_blocks_change_no_piece(tmp_path: Path) -> None:
     path.write_bytes(text.encode())
     assert len(list(read_texts(path))) > 1
     for name in ("qwen", "gpt2", "o200k_base"):
-        ((_, counts),) = count_pieces([path], named_pattern(name))
         expected: dict[str, int] = {}
         for piece in bpe_engine.get_encoding(name).split(text):
             expected[piece] = expected.get(piece, 0) + 1
-        assert counts.counts == expected
-        assert counts.total == sum(expected.values())
+        assert counted(path, name) == expected
 
 
-def test_memory_is_bounded_by_forgetting_the_rarest(tmp_path: Path) -> None:
+def test_rare_pieces_are_counted_when_memory_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "text.txt"
-    path.write_text(
-        "".join(f" w{chr(97 + n % 26)}{chr(0x4E00 + n)}" for n in range(5000)) + " the" * 9
-    )
-    ((_, counts),) = count_pieces([path], named_pattern("gpt2"), most=100)
-    assert len(counts.counts) <= 100 and counts.counts[" the"] == 9
-    assert counts.forgotten_up_to >= 1 and counts.total == 5009
+    lines = (f"w{chr(0x4E00 + n % 5000)} and\n" for n in range(200_000))
+    path.write_text("".join(lines), encoding="utf-8")
+    expected = propose_words(BYTES, [path], 30, min_frequency=1)
+    monkeypatch.setattr(propose, "DEFAULT_MEMORY", 1)
+    found = propose_words(BYTES, [path], 30, min_frequency=1)
+    assert found == expected and found.tokens_before == path.stat().st_size
 
 
 @pytest.mark.parametrize(("pattern", "parts"), [("gpt2", True), (r"[^\n]+|\n", False)])
@@ -162,11 +167,19 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
     path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
     longest = []
 
-    def seen(cut: Pattern, texts: list[str]) -> list[tuple[str, int]]:
-        longest.append(max(map(len, texts)))
-        return vocabulary.count_pieces(cut.pat_str, texts, nfc=cut.nfc)
+    class Seen:
+        def __init__(self, counter: Any) -> None:
+            self.counter = counter
 
-    monkeypatch.setattr(counting, "_count", seen)
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.counter, name)
+
+        def count(self, texts: list[str]) -> int:
+            longest.append(max(map(len, texts)))
+            return int(self.counter.count(texts))
+
+    real = Cutting.counter
+    monkeypatch.setattr(Cutting, "counter", lambda cut: Seen(real(cut)))
     found = propose_words(BYTES, [path], 20, pattern=pattern)
     assert (max(longest) < 400) == parts
     encoding = found.pattern.encoding(BYTES, {}) if found.pattern else None
@@ -176,8 +189,8 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
     assert (max(longest) < 400) == parts
 
 
-def test_marks_of_no_script_are_of_any(tmp_path: Path) -> None:
-    """An iteration mark and a variation selector stand with letters of a script."""
+def test_marks_without_a_script_fit_any(tmp_path: Path) -> None:
+    """An iteration mark and a variation selector occur with letters of a script."""
     path = tmp_path / "text.txt"
     path.write_text("時々見る堂々 ❤\ufe0f\n" * 9, encoding="utf-8")
     found = propose_words(BYTES, [path], 50, pattern="gpt2", scripts=["Han", "Hiragana", "other"])
@@ -185,14 +198,6 @@ def test_marks_of_no_script_are_of_any(tmp_path: Path) -> None:
     assert "of other scripts" not in found.left_out
     with pytest.raises(ValueError, match=r"'latn'; did you mean latin\?"):
         propose_words(BYTES, [path], 50, scripts=["latn"])
-
-
-def test_what_was_forgotten_again_adds_up() -> None:
-    """A piece may be forgotten at the limit of each time, and so lose the sum of them."""
-    counts = PieceCounts()
-    counts.add([("rare", 1), ("a", 9)], most=1)
-    counts.add([("rare", 2), ("b", 1)], most=1)
-    assert counts.counts == {"a": 9} and counts.forgotten_up_to >= 3
 
 
 def test_the_output_goes_into_learn(tmp_path: Path) -> None:
@@ -211,7 +216,7 @@ def test_the_output_goes_into_learn(tmp_path: Path) -> None:
     assert 0 < len(load_ranks(extra)) <= 8
 
 
-def test_extend_does_it_in_one_go(tmp_path: Path, corpus: Path) -> None:
+def test_extend_does_all_in_one_step(tmp_path: Path, corpus: Path) -> None:
     extra, words, report = (tmp_path / name for name in ("e.tiktoken", "w.txt", "r.html"))
     done = run("extend", QWEN, corpus, "-n", 8, "-o", extra, "-w", words, "--report", report)
     assert done.returncode == 0, done.stderr
@@ -267,7 +272,7 @@ def test_the_choice_is_near_the_best(tmp_path: Path) -> None:
         for size in range(1, 7):
             for some in itertools.combinations(words.items(), size):
                 tokens = learned_tokens(some, BYTES)
-                before, after = tokens_of(words, current, pattern, BYTES, tokens)
+                before, after = tokens_of(words.items(), current, pattern, BYTES, tokens)
                 worth.append((len(tokens), before - after))
         for new_ids in (6, 10, 14):
             best = max((saved for count, saved in worth if count <= new_ids), default=0)
@@ -321,7 +326,7 @@ def test_the_printed_command_learns_the_words(tmp_path: Path) -> None:
     assert 0 < len(load_ranks(tmp_path / "extra.tiktoken")) <= 8
 
 
-def test_no_words_is_no_success(tmp_path: Path, base: Path) -> None:
+def test_no_words_is_an_error(tmp_path: Path, base: Path) -> None:
     corpus, words = tmp_path / "corpus.txt", tmp_path / "words.txt"
     corpus.write_text("rare words\n")
     for command in ("propose", "extend"):

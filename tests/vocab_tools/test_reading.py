@@ -1,4 +1,5 @@
-"""Text out of files: in blocks that change no piece, in bounded memory, and with clear errors."""
+"""Tests reading text from files: in blocks that change no piece, in bounded memory, with clear
+errors."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def test_text_without_a_place_to_cut_takes_linear_time(
     assert looked_at < 1.1 * len(text)
 
 
-def test_json_lines_that_are_odd(tmp_path: Path) -> None:
+def test_odd_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n\n{"text": null}\n{"text": "b"}')
     assert sum(read_texts(path), []) == ["a", "", "b"]
@@ -169,7 +170,7 @@ def test_a_folder_has_no_pipes(tmp_path: Path) -> None:
         list(read_texts(tmp_path / "broken"))
 
 
-def test_null_is_no_text_in_either_format(tmp_path: Path) -> None:
+def test_null_is_skipped_in_either_format(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     pytest.importorskip("pyarrow.parquet")
     rows, table = tmp_path / "a.jsonl", tmp_path / "a.parquet"
@@ -205,7 +206,7 @@ def test_paragraphs_that_are_lines_come_in_bounded_blocks(language: str, tmp_pat
 
 
 def test_cuts_inside_lines_change_no_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever text is cut behind a word, in every published pattern."""
+    """Every published pattern cuts text after a word."""
     monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 16)
     monkeypatch.setattr(reading, "_MOST_UNCUT", 0)
     chooser = seeded("cuts inside lines")

@@ -1,4 +1,4 @@
-"""Reports: what they say, and how they look in a real browser."""
+"""Tests reports: their contents, and how they look in a real browser."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
+from bpe_engine.html_report.charts import MOST_BARS, bar_chart
 from vocab_tools import check_vocabulary, corpus_effect, learn_merges, write_report
-from vocab_tools.report.charts import MOST_BARS, bar_chart
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -45,7 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_page_needs_nothing_else(page: Path) -> None:
+def test_the_page_is_self_contained(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"(src|href)\s*=\s*[\"'](?!#)", text)
     assert "@import" not in text and "url(" not in text
@@ -54,7 +54,7 @@ def test_the_page_needs_nothing_else(page: Path) -> None:
     assert all(f'href="#{name}"' in text for name in ("summary", "conflicts", "words", "corpus"))
 
 
-def test_token_texts_stand_in_place_of_ids(page: Path) -> None:
+def test_token_texts_replace_ids(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert '<bdi class="chip" title="id 151' in text
     assert "小只猫" in text and "مرحباكتاب" in text
@@ -88,7 +88,7 @@ def test_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
     assert "\\'" not in cells and "\u2423the" in cells and "\U0001f469\u200d\U0001f4bb" in cells
     # A mark at the beginning of a piece has something to sit on.
     assert '<bdi class="chip">\u25cc\u0e35' in text or '<bdi class="chip">\u25cc\u0e34' in text
-    # Words that are cut stand in the table, and not among the remarks as well.
+    # Words that are cut are in the table, and not also among the remarks.
     rows = re.findall(r'<section id="conflicts">(.*?)<script', text, re.DOTALL)[0]
     assert rows.count("<bdi>it&#39;s</bdi>") == 1
 
@@ -120,12 +120,10 @@ def test_check_writes_reports(tmp_path: Path) -> None:
     assert all(path.stat().st_size > 1000 for path in reports)
 
 
-def test_jinja2_is_named_where_it_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_jinja2_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     result = learn_merges(BYTES, {"ab": 1}, start_id=300)
-    with pytest.raises(ImportError, match=r"bpe-engine\[report\]"):
+    with pytest.raises(ImportError, match=r"bpe-engine\[vocab-tools\]"):
         write_report(tmp_path / "r.html", result)
     write_report(tmp_path / "r.md", result)
 

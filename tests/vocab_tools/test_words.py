@@ -1,4 +1,4 @@
-"""Word lists."""
+"""Tests reading word lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from vocab_tools import WordListError, read_words
 
 
-def test_lines_are_stripped_normalised_and_added_up(tmp_path: Path) -> None:
+def test_lines_are_stripped_normalized_and_added_up(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes("  一只\t3\r\n\r\ncafe\u0301\t 4 \n café\t1\n".encode())
     notes: list[str] = []
@@ -35,10 +35,10 @@ def test_spaces_can_be_kept() -> None:
     [
         ("猫", "line 2: no tab", {"ok": 1, "猫": 1}),
         ("猫\t1\t2", "line 2: 2 tabs", {"ok": 1, "猫": 1}),
-        ("猫\tx", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
-        ("猫\t0", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
-        ("猫\t-5", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
-        ("猫\t1.5", "line 2: the frequency is no positive integer", {"ok": 1, "猫": 1}),
+        ("猫\tx", "line 2: the frequency is not a positive integer", {"ok": 1, "猫": 1}),
+        ("猫\t0", "line 2: the frequency is not a positive integer", {"ok": 1, "猫": 1}),
+        ("猫\t-5", "line 2: the frequency is not a positive integer", {"ok": 1, "猫": 1}),
+        ("猫\t1.5", "line 2: the frequency is not a positive integer", {"ok": 1, "猫": 1}),
         ("猫\t" + "9" * 30, r"line 2: the frequency is above 2\*\*63", {"ok": 1, "猫": 1}),
     ],
 )
@@ -51,7 +51,7 @@ def test_bad_lines_are_named(line: str, message: str, lenient: dict[str, int]) -
 @pytest.mark.parametrize("line", ["\t5", " \t5", "\t 5 "])
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_line_without_a_word(line: str, lenient: bool) -> None:
-    with pytest.raises(WordListError, match="line 2: there is no word before the tab"):
+    with pytest.raises(WordListError, match="line 2: the word before the tab is missing"):
         read_words(["ok\t1", line], lenient=lenient)
     # A tab before a sound line is stripped, as add_merges.py strips it.
     assert read_words(["\tok\t5"], lenient=lenient) == {"ok": 5}
@@ -59,7 +59,7 @@ def test_a_line_without_a_word(line: str, lenient: bool) -> None:
 
 def test_many_bad_lines_are_counted() -> None:
     with pytest.raises(WordListError) as caught:
-        read_words(["x"] * 25)
+        read_words([*["x"] * 25, "y\t1"])
     assert "line 10:" in str(caught.value)
     assert "line 11:" not in str(caught.value)
     assert "15 more lines" in str(caught.value)
@@ -72,7 +72,7 @@ def test_add_merges_takes_odd_frequencies() -> None:
         read_words(["a"], like_add_merges=True)
 
 
-def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes(b"ok\t1\n\xff\t1\n")
     with pytest.raises(WordListError, match="line 2"):
@@ -94,3 +94,11 @@ def test_whole_numbers_of_spreadsheets() -> None:
         with pytest.raises(WordListError):
             read_words([f"a\t{bad}"])
     assert read_words(["a\t12.0"], like_add_merges=True) == {"a": 1}
+
+
+def test_a_list_without_frequencies() -> None:
+    assert read_words(["一只", "", " 猫 ", "一只"]) == {"一只": 2, "猫": 1}
+    assert read_words([" the", "cat"], keep_space=True) == {" the": 1, "cat": 1}
+    # Only all lines together tell that there are no frequencies.
+    with pytest.raises(WordListError, match="line 2: no tab"):
+        read_words(["一只\t200", "猫"])

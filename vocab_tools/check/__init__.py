@@ -1,4 +1,4 @@
-"""A linter for vocabularies.
+"""Checks vocabularies: a linter with one rule for each kind of finding.
 
 Each finding has a code, a severity, a count and examples. Errors are defects that break encoding
 or decoding; warnings are tokens or words that do not do what they are there for; the rest is
@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Union
 
 import bpe_engine
-from bpe_engine.vocabulary import mergeable_ranks
 
-from ..bases import Recognised, identify
+from ..bases import Recognized, identify, opened
 from ..ranks import (
     RankFile,
     RankSource,
@@ -27,9 +26,9 @@ from ..ranks import (
 )
 from ..words import WordSource, listed_words
 from . import rules
+from .check_result import ROUND_TRIP_CLASSES, CheckResult
 from .context import Context, Loaded
-from .findings import RULES, SEVERITIES, Finding
-from .result import ROUND_TRIP_CLASSES, CheckResult
+from .findings import RULES, Finding
 
 __all__ = ["RULES", "ROUND_TRIP_CLASSES", "CheckResult", "Finding", "check_vocabulary", "rules"]
 
@@ -49,7 +48,7 @@ def check_vocabulary(
     errors: str = "strict",
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckResult:
-    """Looks for what is wrong with a vocabulary, or with what extends it.
+    """Checks a vocabulary, or what extends it.
 
     Args:
         base: a rank file, ranks, or an encoding. Rank files may be defective: that is reported.
@@ -64,13 +63,13 @@ def check_vocabulary(
         keep_space: keep the spaces that a line of ``words`` begins with.
         corpus: a text file, or several, to compare base and extended vocabulary on.
         field: the field of JSON lines and Parquet that has the text of ``corpus``.
-        errors: "replace" puts U+FFFD where bytes of ``corpus`` are no UTF-8.
+        errors: "strict", or "replace" to read bytes of ``corpus`` that are not UTF-8 as U+FFFD.
         progress: called now and then with tokens done and tokens in all.
 
     Raises:
         ValueError: a pattern, a special token, the corpus or an id of a mapping is not usable;
             ids are 0 to 2**32 - 2.
-        TypeError: ``base`` or ``extra`` is no source of ranks.
+        TypeError: ``base`` or ``extra`` is not a source of ranks.
         OSError: a file cannot be read.
 
     >>> base = {bytes([byte]): byte for byte in range(256)} | {b"xyz": 256}
@@ -80,12 +79,12 @@ def check_vocabulary(
     >>> result.finding("UNREACHABLE_BY_MERGING").examples
     ["256 'xyz': no two tokens make it; merging stops at 'x' 'y' 'z'"]
     """
+    base = opened(as_sources([base])[0])
     files = [_rank_file(source) for source in (*as_sources([base]), *as_sources(extra))]
     loaded = Loaded()
     for file in files:
         loaded.add(file, is_extra=file is not files[0])
-    encoding = base if isinstance(base, bpe_engine.Encoding) else None
-    found = identify(loaded.base, encoding, pattern)
+    found = identify(loaded.base, base, pattern)
     if isinstance(special_tokens, (str, os.PathLike)):
         special_tokens = read_special_tokens(special_tokens)
     specials = dict(found.special_tokens if special_tokens is None else special_tokens)
@@ -101,7 +100,7 @@ def check_vocabulary(
         errors=errors,
         progress=progress,
     )
-    return _checked(context, found.recognised)
+    return _checked(context, found.recognized)
 
 
 def _paths(corpus: Corpus | None) -> list[str | os.PathLike[str]]:
@@ -114,18 +113,15 @@ def _rank_file(source: RankSource) -> RankFile:
     if isinstance(source, (str, os.PathLike)):
         return read_rank_file(source)
     if isinstance(source, bpe_engine.Encoding):
-        source = mergeable_ranks(source)
+        source = dict(source.mergeable_ranks)
     for token, number in source.items():
         check_token(token, number)
     rows = enumerate(source.items(), 1)
     return RankFile("the ranks", [(token, number, line) for line, (token, number) in rows])
 
 
-def _checked(context: Context, recognised: Recognised | None) -> CheckResult:
-    """Asks every rule."""
-    found = [finding for rule in RULES if (finding := rule.apply(context)) is not None]
-    # Of one severity, what the base has by itself comes last.
-    found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.new == 0))
+def _checked(context: Context, recognized: Recognized | None) -> CheckResult:
+    """Applies every rule."""
     audit = context.audit if "tokens" in context.has else None
     sizes = {
         "ranks": len(context.loaded.base),
@@ -135,7 +131,7 @@ def _checked(context: Context, recognised: Recognised | None) -> CheckResult:
         "unused_ids": count_ids(context.unused),
     }
     return CheckResult(
-        found,
+        RULES.findings(context),
         sizes,
         context.pattern.label,
         round_trip=audit.round_trip if audit else {},
@@ -143,6 +139,6 @@ def _checked(context: Context, recognised: Recognised | None) -> CheckResult:
         never_whole=audit.never_whole if audit else {},
         corpus=context.corpus,
         unused=context.unused,
-        recognised=recognised,
+        recognized=recognized,
         tokens=context.loaded.by_id,
     )

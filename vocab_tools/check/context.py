@@ -1,4 +1,4 @@
-"""What the rules of a check look at: the vocabulary, and what is known of its tokens."""
+"""The input of all rules of a check: the vocabulary, and facts about its tokens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from bpe_engine import vocabulary
 
@@ -15,20 +16,22 @@ from ..corpus.effect import CorpusEffect, corpus_effect
 from ..patterns import Pattern
 from ..ranks import RankFile, free_ranges
 from ..text import show, text_of
-from .findings import Need
+
+#: Input that a rule may need.
+Need = Literal["tokens", "extra", "words", "corpus"]
 
 #: Why merging does not reach a token.
 MERGING_REASONS = {
     "no parts": "no two tokens make it",
     "parts unreached": "merging reaches no two tokens that make it",
     "blocked": "merges with lower ranks take its bytes apart in another way",
-    "missing byte": "one of its bytes is no token",
+    "missing byte": "one of its bytes is not a token",
 }
 
 
 @dataclass
 class Loaded:
-    """What a loader is left with when the first of two definitions counts."""
+    """Tokens as a loader that keeps the first of two definitions has them."""
 
     ranks: dict[bytes, int] = dataclasses.field(default_factory=dict)
     by_id: dict[int, bytes] = dataclasses.field(default_factory=dict)
@@ -40,7 +43,7 @@ class Loaded:
     shadows: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, file: RankFile, is_extra: bool) -> None:
-        """Takes the tokens of a file."""
+        """Adds the tokens of a file."""
         ids = {token: number for token, number, _ in file.tokens}
         tokens = {number: token for token, number, _ in file.tokens}
         is_sound = len(ids) == len(tokens) == len(file.tokens)
@@ -67,26 +70,26 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ListedWord:
-    """A word that was to become a token."""
+    """A word that should have become a token."""
 
-    #: As it stands in the list, and in normalization form C.
+    #: As listed, and in normalization form C.
     listed: str
     word: str
-    #: What the pre-tokeniser makes of it.
+    #: The pieces that the pre-tokenizer cuts it into.
     pieces: list[str]
-    #: The ids at which merging stops; None where a byte is no token.
+    #: The ids at which merging stops; None if a byte is not a token.
     ids: list[int] | None
 
 
 @dataclass(frozen=True)
 class TokenAudit:
-    """What the engine knows of every token, by id."""
+    """Facts about every token, by id."""
 
     #: In the order of ids, without special tokens.
     ids: list[int]
-    #: "valid", "prefix", "suffix", "middle" or "nonsense", as `ids`.
+    #: "valid", "prefix", "suffix", "middle" or "nonsense"; in the order of `ids`.
     utf8: list[str]
-    #: Whether a token touches two characters and cuts one, as `ids`.
+    #: True for a token that touches two characters and cuts one; in the order of `ids`.
     crosses: list[bool]
     #: For ids that merging does not reach: why, and the ids at which it stops.
     unreached: dict[int, tuple[str, list[int]]]
@@ -94,19 +97,19 @@ class TokenAudit:
     never_whole: dict[int, str]
     #: The round-trip class of every id, special tokens included.
     round_trip: dict[int, str]
-    #: What the text of a token is encoded as, where that is not the token.
+    #: The encoding of a token's text, where that is not the token.
     encoded: Mapping[int, list[int]]
 
 
 @dataclass
 class Context:
-    """Everything that a rule may look at. What takes time is worked out when it is asked for."""
+    """Everything that rules use. Expensive parts are computed on first use."""
 
     files: list[RankFile]
     loaded: Loaded
     pattern: Pattern
     special_tokens: dict[str, int]
-    #: The words that were to become tokens, as listed; None when no list was given.
+    #: The words that should have become tokens, as listed; None without a list.
     listed: list[str] | None = None
     corpus_paths: list[str | os.PathLike[str]] = dataclasses.field(default_factory=list)
     #: The field of JSON lines and Parquet that has the text of the corpus.
@@ -116,7 +119,7 @@ class Context:
 
     @property
     def has(self) -> frozenset[Need]:
-        """What was given, of what rules may need."""
+        """The input that was given."""
         given: list[Need] = []
         if self.loaded.ranks:
             given.append("tokens")
@@ -126,11 +129,11 @@ class Context:
         return frozenset(given)
 
     def named(self, number: int) -> str:
-        """An id and its token, for people."""
+        """Returns an id and its token, for messages."""
         return f"{number} {show(self.loaded.by_id[number])}"
 
     def new_first(self, numbers: Iterable[int]) -> tuple[list[int], int | None]:
-        """Ids with those of the new tokens first, and how many these are; None without an
+        """Returns ids with those of the new tokens first, and the number of these; None without an
         extension."""
         listed = list(numbers)
         if "extra" not in self.has:
@@ -155,12 +158,12 @@ class Context:
 
     @functools.cached_property
     def unused(self) -> list[tuple[int, int]]:
-        """Ids below the largest that stand for nothing: ranges of first and last id."""
+        """Unused ids below the largest: ranges of first and last id."""
         return free_ranges(self.used_ids, 0, max(self.used_ids, default=-1) + 1)
 
     @functools.cached_property
     def audit(self) -> TokenAudit:
-        """What the engine knows of every token."""
+        """Facts about every token."""
         usable = self._usable_specials()
         columns = vocabulary.audit_tokens(
             self.loaded.ranks,
@@ -196,7 +199,7 @@ class Context:
 
     @functools.cached_property
     def ids_by_utf8(self) -> dict[str, list[int]]:
-        """The ids of tokens that are no valid UTF-8, by what is wrong with them."""
+        """The ids of tokens that are not valid UTF-8, by what is wrong with them."""
         kinds: dict[str, list[int]] = {}
         for number, kind in zip(self.audit.ids, self.audit.utf8):
             if kind != "valid":
@@ -204,7 +207,7 @@ class Context:
         return kinds
 
     def _usable_specials(self) -> dict[str, int]:
-        """Special tokens with an id of their own."""
+        """Returns the special tokens with an id of their own."""
         usable: dict[int, str] = {}
         for name, number in self.special_tokens.items():
             if name and number not in self.loaded.by_id:
@@ -213,7 +216,7 @@ class Context:
 
     @functools.cached_property
     def words(self) -> list[ListedWord]:
-        """The words that were to become tokens."""
+        """The words that should have become tokens."""
         listed = list(dict.fromkeys(self.listed or []))
         normal = [unicodedata.normalize("NFC", word) for word in listed]
         encoded = [word.encode() for word in normal]
@@ -232,7 +235,7 @@ class Context:
         return self._guessed_words() if self.loaded.extra else set()
 
     def _guessed_words(self) -> set[str]:
-        """Without a list: the new tokens that are no part of another new token's merge."""
+        """Returns the new tokens that are not part of another new token's merge."""
         parts: set[bytes] = set()
         ranks = self.loaded.ranks
         for token in self.loaded.extra:

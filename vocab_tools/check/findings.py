@@ -1,46 +1,47 @@
-"""What a check finds, and how a rule is written.
+"""Findings of a check, and the rules that make them.
 
-A rule is a function with one finding's code: it looks at the :class:`~.context.Context` and returns
-what it found. To change a finding, look for its code in ``check/rules/``; to add one, write a
-function there and decorate it with :func:`rule`.
+A rule is a function with one finding's code: it looks at the :class:`~.context.Context` of a
+vocabulary, or at the :class:`~.folder.model_folder.ModelFolder`, and returns what it found. To
+change a finding, look for its code in ``check/rules/`` and ``check/folder/rules/``; to add one,
+write a function there and decorate it with ``rule``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Generic, Literal, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from .context import Context
+from ..text import Brief
+from .context import Context
 
 Severity = Literal["error", "warning", "info"]
 
 #: The severities, the gravest first: the order of the findings.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
-#: How many examples a finding keeps.
+#: The most examples that a finding keeps.
 MOST_EXAMPLES = 20
 
-#: How many characters of a list of pieces or ids an example shows.
+#: The most characters of a list of pieces or ids in an example.
 MOST_LIST = 200
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One kind of thing that was found."""
+@dataclass(frozen=True, repr=False)
+class Finding(Brief):
+    """One kind of problem, with its count and examples."""
 
     code: str
-    severity: str
+    severity: Severity
     count: int
     message: str
     examples: list[str]
-    #: How many of them are of what extends the base; None where that is not asked.
+    #: The number of those in the extension; None if that is not counted.
     new: int | None = None
 
     @property
     def counted(self) -> str:
-        """How many there are, for people.
+        """The count, for messages.
 
         >>> Finding("NOT_UTF8", "info", 1448, "", [], 2).counted
         '1,448, 2 of them new'
@@ -50,40 +51,50 @@ class Finding:
 
 @dataclass(frozen=True)
 class Found:
-    """What a rule returns when its examples alone do not say it."""
+    """Result of a rule, where a list of examples is not enough."""
 
     examples: Sequence[str]
-    #: How many there are; None for as many as examples.
+    #: The count; None for the number of examples.
     count: int | None = None
-    #: In place of the rule's own message.
+    #: Replaces the rule's own message.
     message: str = ""
-    #: How many of them are of what extends the base.
+    #: The number of those in the extension.
     new: int | None = None
 
 
-#: What a rule may return: examples, one for each thing found, or :class:`Found`.
+#: Result of a rule: examples, one for each problem, or :class:`Found`.
 Outcome = Found | Sequence[str]
 
-#: What a rule can need to have anything to look at.
-Need = Literal["tokens", "extra", "words", "corpus"]
+
+class Checked(Protocol):
+    """The input of rules."""
+
+    @property
+    def has(self) -> Collection[str]:
+        """The parts that were given."""
+
+
+CheckedT = TypeVar("CheckedT", bound=Checked)
+
+_Look = Callable[[CheckedT], Outcome]
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Generic[CheckedT]):
     """A rule: its finding's code, severity and message, and the function that looks."""
 
     code: str
     severity: Severity
-    #: What the things found are.
+    #: Describes what was found, in the plural.
     message: str
-    look: Callable[[Context], Outcome]
-    needs: frozenset[Need] = field(default_factory=frozenset)
+    look: _Look[CheckedT]
+    needs: frozenset[str] = field(default_factory=frozenset)
 
-    def apply(self, context: Context) -> Finding | None:
-        """The finding, or None when there is nothing to find."""
-        if not self.needs <= context.has:
+    def apply(self, checked: CheckedT) -> Finding | None:
+        """Returns the finding; None if nothing was found."""
+        if not self.needs <= set(checked.has):
             return None
-        outcome = self.look(context)
+        outcome = self.look(checked)
         found = outcome if isinstance(outcome, Found) else Found(outcome)
         if not found.examples:
             return None
@@ -97,27 +108,37 @@ class Rule:
         )
 
 
-#: The rules in the order in which they were written down.
-RULES: list[Rule] = []
+class Rules(list[Rule[CheckedT]]):
+    """Rules in the order in which they were defined."""
 
-_Look = Callable[["Context"], Outcome]
+    def rule(
+        self, code: str, severity: Severity, message: str, *, needs: Sequence[str] = ()
+    ) -> Callable[[_Look[CheckedT]], _Look[CheckedT]]:
+        """Makes a function the rule for a finding.
+
+        Args:
+            code: the finding's code, in capitals.
+            severity: "error" for what breaks encoding or decoding, "warning" for tokens or words
+                that do not serve their purpose, "info" for what is worth knowing.
+            message: describes what was found, in the plural.
+            needs: input that must be given; without it the rule is skipped.
+        """
+
+        def add(look: _Look[CheckedT]) -> _Look[CheckedT]:
+            self.append(Rule(code, severity, message, look, frozenset(needs)))
+            return look
+
+        return add
+
+    def findings(self, checked: CheckedT) -> list[Finding]:
+        """Applies every rule. The gravest come first; of one severity, what the base of a
+        vocabulary has by itself comes last."""
+        found = [finding for rule in self if (finding := rule.apply(checked)) is not None]
+        found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.new == 0))
+        return found
 
 
-def rule(
-    code: str, severity: Severity, message: str, *, needs: Sequence[Need] = ()
-) -> Callable[[_Look], _Look]:
-    """Makes a function the rule for a finding.
+#: The rules for vocabularies.
+RULES: Rules[Context] = Rules()
 
-    Args:
-        code: the finding's code, in capitals.
-        severity: "error" for what breaks encoding or decoding, "warning" for tokens or words that
-            do not do what they are there for, "info" for what is worth knowing.
-        message: what the things found are, for people.
-        needs: what must have been given: without it the rule is not asked.
-    """
-
-    def add(look: _Look) -> _Look:
-        RULES.append(Rule(code, severity, message, look, frozenset(needs)))
-        return look
-
-    return add
+rule = RULES.rule

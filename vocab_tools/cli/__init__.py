@@ -1,6 +1,6 @@
-"""The command ``vocab-tools``: one file for each command, with the options they share.
+"""The command line ``vocab-tools``: a module for each command, and the options they share.
 
-Nothing is imported before :func:`main` has seen to Ctrl-C.
+:func:`main` handles Ctrl-C before it imports anything else.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 #: The exit status after Ctrl-C: 128 + SIGINT.
 INTERRUPTED = 130
 
-#: The exit status when whoever reads the output has gone away: 128 + SIGPIPE.
-PIPE_CLOSED = 141
-
 
 def _end_now(_signal: int = 0, _frame: FrameType | None = None) -> None:
-    """Ends the process with one line. Before and after the work there is nothing to put right."""
+    """Ends the process with one line, before or after the work, when nothing needs cleanup."""
     os.write(2, b"vocab-tools: interrupted\n")
     os._exit(INTERRUPTED)
 
@@ -33,9 +30,9 @@ except KeyboardInterrupt:
 
 
 def main() -> None:
-    """Runs the command and exits: with 0; 1 when there are errors or something cannot be done; 2
-    when the command line will not do; 130 after Ctrl-C; 141 when a pipe was closed early."""
-    # A command in the background of a shell script ignores Ctrl-C, and goes on doing so.
+    """Runs the command and exits with its status: 0 for success; 1 for errors found or a failure; 2
+    for a wrong command line; 130 after Ctrl-C; 141 when a pipe was closed early."""
+    # In the background of a shell script Ctrl-C is ignored from the start; keep it so.
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not is_ignored:
         signal.signal(signal.SIGINT, _end_now)

@@ -1,4 +1,4 @@
-"""``python -m vocab_tools.cli``."""
+"""Runs the command ``vocab-tools`` for ``python -m vocab_tools.cli``."""
 
 from . import main
 

@@ -1,4 +1,4 @@
-"""The group of commands, and how each ends."""
+"""The command group, and the exit status of every command."""
 
 from __future__ import annotations
 
@@ -9,49 +9,57 @@ import sys
 import click
 
 import bpe_engine
+from bpe_engine.cli.group import SuggestingGroup, complete, error_line
+from bpe_engine.cli.printing import escape_unencodable
 
 from ..text import visible
-from . import PIPE_CLOSED
 from .check import check
 from .compare import compare, stats
 from .convert import convert
-from .counting import count
+from .count import count
 from .extend import extend
 from .learn import learn
 from .propose import propose
 from .train import train
 
+#: The exit status when the reader of the output is gone: 128 + SIGPIPE.
+PIPE_CLOSED = 141
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(bpe_engine.__version__, prog_name="vocab-tools")
+
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(bpe_engine.__version__, "-V", "--version", prog_name="vocab-tools")
 def cli() -> None:
     """Extend, check, train, convert and compare byte-level BPE vocabularies.
 
+    A vocabulary is the name of an encoding (see `bpe-engine encodings`), a .tiktoken file, a
+    tokenizer.json or tekken.json, or a folder of one.
+
     \b
-    Add words to Qwen's vocabulary:
-      vocab-tools learn qwen.tiktoken words.txt -o extra.tiktoken
-    Look for what is wrong with the result:
-      vocab-tools check qwen.tiktoken extra.tiktoken --words words.txt
-    Find the words to add in the text of a domain or language:
-      vocab-tools propose qwen.tiktoken corpus.txt -n 2000 -o words.txt
-    All of it in one go:
-      vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken
-    Train a vocabulary:
-      vocab-tools train corpus/ --vocab-size 32000 -o out.tiktoken
-    Write a tokenizer in another format:
-      vocab-tools convert qwen.tiktoken new/tokenizer.json --extra extra.tiktoken
     Measure tokenizers on text:
       vocab-tools stats o200k_base --corpus news.txt
       vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
+    Find the words of a domain or language that are worth a token, add them, check the result:
+      vocab-tools propose qwen corpus.txt -n 2000 -o words.txt
+      vocab-tools learn qwen words.txt --keep-space -o extra.tiktoken
+      vocab-tools check qwen extra.tiktoken --words words.txt
+    All three in one step:
+      vocab-tools extend qwen corpus.txt -n 2000 -o extra.tiktoken
+    Train a vocabulary:
+      vocab-tools train corpus/ --vocab-size 32k -o out.tiktoken
+    Write a tokenizer in another format:
+      vocab-tools convert qwen new/tokenizer.json --extra extra.tiktoken
     """
 
 
-for _command in (learn, check, propose, extend, count, train, convert, stats, compare):
+for _command in (stats, compare, propose, learn, check, extend, count, train, convert):
     cli.add_command(_command)
 
 
 def run() -> int:
     """Runs the command, and returns its exit status. Ctrl-C raises KeyboardInterrupt."""
+    escape_unencodable()
+    if (completed := complete(cli, "vocab-tools")) is not None:
+        return completed
     try:
         # Not `cli.main`, which prints an empty line after Ctrl-C.
         with cli.make_context("vocab-tools", sys.argv[1:]) as context:
@@ -76,16 +84,15 @@ def run() -> int:
 
 
 def _show(error: click.ClickException) -> int:
-    """Shows an error, with nothing in it that a terminal would obey."""
-    vars(error)["message"] = visible(error.message)
+    """Shows an error, with control characters escaped."""
     with contextlib.suppress(OSError):
-        error.show()
+        click.echo(visible(error_line("vocab-tools", error)), err=True)
     return error.exit_code
 
 
 def _drop_output() -> None:
-    """What takes no more, such as a closed pipe: keeps the interpreter from failing on it again
-    at exit."""
+    """Discards what is left to print to a closed pipe or full disk, so that the interpreter does
+    not fail on it again at exit."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             try:

@@ -1,16 +1,22 @@
-"""``vocab-tools check``."""
+"""The command ``vocab-tools check``: finds problems in a vocabulary."""
 
 from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from ..check import CheckResult, check_vocabulary
+from ..check import CheckResult, Finding, check_vocabulary
+from ..check.folder import FolderResult, check_folder
+from ..corpus.reading import read_texts
 from ..files import OutputFiles, write_standard
 from ..report import render
 from ..report.plain import check_json
-from ..text import visible
+from ..text import plural, visible
 from .console import (
     console,
     print_indented,
@@ -21,9 +27,8 @@ from .console import (
     say_wrapped,
 )
 from .inputs import (
-    expect_ranks,
-    expect_text,
-    expect_words,
+    base_inputs,
+    expect,
     refuse_repeated,
     special_inputs,
     word_source,
@@ -40,19 +45,19 @@ from .options import (
     special_tokens_option,
 )
 
-#: Examples of a finding on the screen.
+#: The most examples of a finding on the screen.
 EXAMPLES_SHOWN = 3
 
-_COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 @click.command()
-@click.argument("base", type=RANKS)
+@click.argument("base", type=RANKS, metavar="BASE|MODEL_FOLDER")
 @click.argument("extra", type=FILE, nargs=-1)
 @pattern_options()
 @special_tokens_option
-@click.option("--words", type=FILE_OR_STDIN, help="The words that were to become tokens.")
-@click.option("--keep-space", is_flag=True, help="Keep the space that a word begins with.")
+@click.option("--words", type=FILE_OR_STDIN, help="The words that should have become tokens.")
+@click.option("--keep-space", is_flag=True, help="Keep the space at the start of a word.")
 @corpus_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every id that is not OK.")
 @output_options
@@ -73,21 +78,50 @@ def check(
     reports: tuple[str, ...],
     force: bool,
 ) -> None:
-    """Look for what is wrong with the vocabulary BASE, or with what extends it.
+    """Check the vocabulary BASE, or the tokens EXTRA that extend it; or the folder of a model that
+    is about to be served.
 
-    The exit status is 1 when there are errors, and 0 when there are only warnings.
+    The exit status is 1 if there are errors, and 0 if there are only warnings.
 
     \b
       vocab-tools check o200k_base.tiktoken
       vocab-tools check qwen.tiktoken extra.tiktoken --words words.txt --json
+      vocab-tools check models/qwen3
     """
+    if os.path.isdir(base):
+        given = {
+            "EXTRA": extra,
+            "--pattern": pattern,
+            "--pattern-regex": pattern_regex,
+            "--special-tokens": specials,
+            "--words": words,
+            "--keep-space": keep_space,
+        }
+        unused = [name for name, value in given.items() if value]
+        if unused:
+            raise click.UsageError(
+                f"{base} is a folder, which is checked by its own files; leave out "
+                f"{', '.join(unused)}, or give a rank file"
+            )
+        context.exit(_check_folder(base, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
     with readable_errors(), progress_bar("checking") as update:
-        expect_ranks("BASE", [base], "check BASE [EXTRA...] --words WORDS")
-        expect_ranks("EXTRA", extra, "a word list is given with --words")
-        expect_words("--words", words, "new tokens come behind BASE: check BASE EXTRA")
-        expect_text("--corpus", corpus, "new tokens come behind BASE: check BASE EXTRA")
-        inputs = [base, *extra, *corpus, *special_inputs(specials), *([words] if words else [])]
+        expect("ranks", "BASE", [base], "check BASE [EXTRA...] --words WORDS")
+        expect("ranks", "EXTRA", extra, "a word list is given with --words")
+        expect(
+            "words",
+            "--words",
+            [words] if words else [],
+            "new tokens come after BASE: check BASE EXTRA",
+        )
+        expect("text", "--corpus", corpus, "new tokens come after BASE: check BASE EXTRA")
+        inputs = [
+            *base_inputs(base),
+            *extra,
+            *corpus,
+            *special_inputs(specials),
+            *([words] if words else []),
+        ]
         refuse_repeated(inputs)
         files = OutputFiles(reports, inputs, force=force)
         result = check_vocabulary(
@@ -112,16 +146,61 @@ def check(
 
 
 def print_findings(result: CheckResult, to: Console) -> None:
-    """Prints what was found, with a few examples."""
+    """Prints the findings, with a few examples."""
     sizes = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in result.sizes.items())
-    say_base(to, result.pattern, result.recognised)
+    say_base(to, result.pattern, result.recognized)
     say_wrapped(to, sizes)
-    for finding in result.findings:
-        line = Text(f"{finding.severity:<8}", style=_COLOURS[finding.severity])
+    _print_list(result.findings, to)
+    counts = ", ".join(f"{name} {count:,}" for name, count in result.round_trip_counts.items())
+    say_wrapped(to, f"round trip: {counts}")
+    say(to, "no errors" if result.ok else "there are errors")
+
+
+def _print_list(findings: Sequence[Finding], to: Console) -> None:
+    for finding in findings:
+        line = Text(f"{finding.severity:<8}", style=_COLORS[finding.severity])
         line.append(f"{finding.code} ({finding.counted}): {finding.message}", style="default")
         print_indented(to, line, 8)
         for example in finding.examples[:EXAMPLES_SHOWN]:
             print_indented(to, Text(" " * 10 + visible(example)), 12)
-    counts = ", ".join(f"{name} {count:,}" for name, count in result.round_trip_counts.items())
-    say_wrapped(to, f"round trip: {counts}")
+
+
+def _check_folder(
+    folder: str,
+    corpus: Sequence[str],
+    field: str,
+    errors: str,
+    as_json: bool,
+    reports: Sequence[str],
+    force: bool,
+) -> int:
+    """Checks a model's folder, and returns the exit status."""
+    with readable_errors():
+        expect("text", "--corpus", corpus, "it is text to compare the folder's tokenizers on")
+        refuse_repeated(corpus)
+        files = OutputFiles(reports, corpus, force=force)
+        blocks = (read_texts(path, field, errors) for path in corpus)
+        texts = itertools.chain.from_iterable(itertools.chain.from_iterable(blocks))
+        result = check_folder(folder, texts)
+        files.write({path: render(path, result).encode() for path in reports})
+    if as_json:
+        write_standard(check_json(result).encode())
+    else:
+        print_folder(result, console())
+    return 0 if result.ok else 1
+
+
+def print_folder(result: FolderResult, to: Console) -> None:
+    """Prints the tokenizers of a folder, and the findings with a few examples."""
+    say(to, f"folder: {result.path}")
+    for source in result.sources:
+        added = plural(source.added_tokens, "added token")
+        line = f"{source.name}: {source.kind}, ids up to {source.size - 1}, {added}"
+        if source.compared:
+            alike = "none differ" if not source.differing else f"{source.differing:,} differ"
+            line += f"; of {plural(source.compared, 'text')}, {alike}"
+        print_indented(to, Text(visible(line)), 2)
+    if result.fingerprint is not None:
+        say(to, f"fingerprint: {result.fingerprint}")
+    _print_list(result.findings, to)
     say(to, "no errors" if result.ok else "there are errors")

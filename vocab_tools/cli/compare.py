@@ -1,4 +1,4 @@
-"""``vocab-tools stats`` and ``vocab-tools compare``."""
+"""The commands ``vocab-tools stats`` and ``vocab-tools compare``: measure tokenizers on text."""
 
 from __future__ import annotations
 
@@ -15,38 +15,40 @@ from ..convert import locate_source
 from ..corpus.reading import corpus_files
 from ..files import OutputFiles, write_standard
 from ..report import render
-from ..report.comparison import comparison_json, comparison_sections, readable
+from ..report.comparison_report import comparison_json, comparison_sections, readable
 from .console import console, print_sections, progress_bar, readable_errors, say
-from .options import Command, errors_option, field_option, output_options
+from .options import Options, Size, combined, errors_option, field_option, output_options
 
-#: Rows of a table on the screen.
+#: The most rows of a table on the screen.
 ROWS_SHOWN = 12
 
-#: Sentences that are shown cut by each.
+#: The most sentences that are shown cut by each tokenizer.
 SENTENCES_SHOWN = 4
 
-#: What tells neighbouring tokens apart.
-COLOURS = ("black on bright_blue", "black on bright_yellow", "black on bright_green")
+#: Colors of neighboring tokens.
+COLORS = ("black on bright_blue", "black on bright_yellow", "black on bright_green")
 
 
-def text_options(command: Command) -> Command:
-    """What both commands share."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")(
-        output_options(field_option(command))
-    )
-    return click.option(
+#: The options that both commands have.
+measure_options: Options = combined(
+    field_option,
+    output_options,
+    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
+    errors_option,
+    click.option(
         "--corpus",
         metavar="FILE",
         multiple=True,
         required=True,
         help="Text to measure on: a file, a folder or a glob; repeatable. .jsonl, .parquet and "
         "packed files are understood.",
-    )(errors_option(command))
+    ),
+)
 
 
 @click.command()
 @click.argument("tokenizer", metavar="A")
-@text_options
+@measure_options
 def stats(
     tokenizer: str,
     corpus: tuple[str, ...],
@@ -56,8 +58,9 @@ def stats(
     reports: tuple[str, ...],
     force: bool,
 ) -> None:
-    """Measure the tokenizer A on text: tokens per byte, character and word, and how much of its
-    vocabulary the text uses.
+    """Measure the tokenizer A on text.
+
+    Prints the tokens per byte, character and word, and how much of the vocabulary the text uses.
 
     A is the name of an encoding, a rank file, or a tokenizer.json.
 
@@ -75,19 +78,19 @@ def stats(
 
 @click.command()
 @click.argument("tokenizers", metavar="A B...", nargs=-1)
-@text_options
+@measure_options
 @click.option(
     "--train",
     is_flag=True,
     help=f"Train the methods among the arguments ({', '.join(METHODS)}) on the text, and compare "
-    f"them on lines of it that are held out.",
+    f"them on held-out lines.",
 )
 @click.option(
     "--vocab-size",
-    type=click.IntRange(1),
+    type=Size(),
     default=8000,
     show_default=True,
-    help="How many tokens --train gives each vocabulary.",
+    help="Size of each vocabulary that --train trains.",
 )
 def compare(
     tokenizers: tuple[str, ...],
@@ -102,7 +105,7 @@ def compare(
 ) -> None:
     """Compare the tokenizers A, B and others on the same text.
 
-    Each is the name of an encoding, a rank file or a tokenizer.json, of WordPiece or Unigram, too.
+    Each is the name of an encoding, a rank file, or a tokenizer.json (of any model).
 
     \b
       vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
@@ -159,7 +162,7 @@ def _run(
 
 
 def _print_sentences(comparison: Comparison, to: Console) -> None:
-    """Prints sentences as each tokenizer cuts them: in colours, or with bars between the tokens."""
+    """Prints sentences as each tokenizer cuts them: in colors, or with bars between the tokens."""
     width = max(len(row.name) for row in comparison.rows)
     for sentence in comparison.sentences[:SENTENCES_SHOWN]:
         say(to, "")
@@ -168,5 +171,5 @@ def _print_sentences(comparison: Comparison, to: Console) -> None:
             for place, token in enumerate(cut):
                 if place and to.color_system is None:
                     line.append("|")
-                line.append(readable(token), style=COLOURS[place % len(COLOURS)])
+                line.append(readable(token), style=COLORS[place % len(COLORS)])
             to.print(line, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What people see: text, tables, notes and progress."""
+"""Prints text, tables, notes and progress to a terminal or pipe."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from ..bases import Recognised
+from ..bases import Recognized
 from ..notes import Note, grouped
 from ..report.sections import Section
 from ..text import plural, shorten, visible
 
-#: What stands at the right of its column, and is never wrapped.
+#: Numbers are right-aligned, and never wrapped.
 _NUMBER = re.compile(r"([\d,.]+%?( of [\d,.]+)?)?")
 
-#: The narrowest and the widest lines into which a long list is broken where nothing says the width.
+#: The narrowest and widest lines of a long list where the width of the terminal is unknown.
 NARROWEST, WIDEST = 40, 120
 
-#: Rows of a table on the screen.
+#: The most rows of a table on the screen.
 ROWS_SHOWN = 20
 
 
 class _Console(Console):
-    """Leaves a closed pipe to the command."""
+    """A console whose closed pipe ends the command."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that writes text as it is, and does not wrap it in a pipe."""
+    """Returns a console that writes text as it is, and does not wrap it in a pipe."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 1 << 16
     return _Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
 def say(to: Console, text: str) -> None:
-    """Prints a line as it is, however long: people may want to copy it."""
+    """Prints a line without wrapping it, so that it can be copied."""
     to.print(Text(visible(text)), soft_wrap=True)
 
 
@@ -53,18 +53,24 @@ def say_wrapped(to: Console, text: str, most: int | None = None) -> None:
     print_indented(to, Text(visible(text)), 0, most)
 
 
-def say_base(to: Console, pattern: str, recognised: Recognised | None) -> None:
-    """Prints what the base was taken for."""
+def say_base(to: Console, pattern: str, recognized: Recognized | None) -> None:
+    """Prints the pattern, and the vocabulary that the base was recognized as."""
     say(to, f"pattern: {shorten(pattern, 200)}")
-    say(to, f"base: recognised as {recognised}" if recognised else "base: no published vocabulary")
+    say(
+        to,
+        f"base: recognized as {recognized}" if recognized else "base: not a published vocabulary",
+    )
 
 
 def print_indented(to: Console, text: Text, indent: int, most: int | None = None) -> None:
-    """The same for text with colours; lines that go on are indented."""
+    """Prints colored text, wrapped between words; continuation lines are indented."""
     width = to.width if most is None else max(min(to.width, most), NARROWEST)
     for paragraph in text.split("\n", allow_blank=True):
         first = paragraph.wrap(to, width, overflow="fold")[0]
-        rest = paragraph[len(first) :].wrap(to, width - indent, overflow="fold")
+        end = len(first)
+        # The space at which a full line ends is not in it.
+        end += paragraph.plain[end : end + 1] == " "
+        rest = paragraph[end:].wrap(to, width - indent, overflow="fold")
         others = [Text(" " * indent) + line for line in rest if line]
         for line in (first, *others):
             line.rstrip()
@@ -80,14 +86,14 @@ def print_table(to: Console, table: Table) -> None:
 
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, and nothing anywhere else."""
+    """Shows a progress bar on a terminal, and nothing elsewhere."""
     with steps_bar(what) as update:
         yield lambda done, total: update(what, done, total)
 
 
 @contextlib.contextmanager
 def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar for work in several steps, each with a pace of its own."""
+    """Shows a progress bar for work in several steps, each with its own pace."""
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[amount]}"))
     to = console(stderr=True)
     with Progress(*columns, console=to, transient=True, disable=not sys.stderr.isatty()) as bar:
@@ -106,7 +112,7 @@ def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None
 
 
 def _amount(step: str, done: int, total: int) -> str:
-    """What is done and what there is, where a step counts what people know.
+    """Returns progress as text, such as `1.5 MB of 2.0 MB`; empty for steps without a unit.
 
     >>> _amount("counting", 1_500_000, 2_000_000), _amount("merging", 300, 32_000)
     ('1.5 MB of 2.0 MB', '300 of 32,000 tokens')
@@ -120,8 +126,8 @@ def _amount(step: str, done: int, total: int) -> str:
 
 @contextlib.contextmanager
 def readable_errors() -> Iterator[None]:
-    """Errors that people can do something about end with their message and status 1, without a
-    traceback."""
+    """Ends the command with a message and status 1, without a traceback, for errors that the user
+    can fix."""
     try:
         yield
     except BrokenPipeError:
@@ -132,11 +138,11 @@ def readable_errors() -> Iterator[None]:
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     except MemoryError as error:
-        raise click.ClickException("there is not enough memory") from error
+        raise click.ClickException("not enough memory") from error
 
 
 def print_notes(notes: Sequence[Note], show_all: bool) -> None:
-    """Prints notes by kind; of many of one kind their number and a few examples."""
+    """Prints notes by kind; for many of one kind, their number and a few examples."""
     to = console(stderr=True)
     hidden = 0
     for group in grouped(notes, None if show_all else 3):
@@ -166,7 +172,7 @@ def _print_table(to: Console, part: Section) -> None:
     if not part.rows:
         return
     table = Table(box=None, pad_edge=False)
-    # A long text would leave no room for the columns behind it.
+    # A long text would leave no room for the other columns.
     most = max(to.width // (3 if len(part.columns) > 2 else 2), 20)
     for place, column in enumerate(part.columns):
         are_numbers = all(_NUMBER.fullmatch(row[place]) for row in part.rows)

@@ -1,4 +1,4 @@
-"""``vocab-tools convert``."""
+"""The command ``vocab-tools convert``: writes a tokenizer in another format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..convert.formats import WRITABLE, locate_source, locate_target
 from ..files import OutputFiles, write_standard
 from ..text import plural
 from .console import console, progress_bar, readable_errors, say, say_wrapped
-from .inputs import expect_ranks, expect_text, refuse_repeated, special_inputs
+from .inputs import expect, refuse_repeated, special_inputs
 from .options import (
     FILE,
     chosen_pattern,
@@ -23,7 +23,7 @@ from .options import (
     special_tokens_option,
 )
 
-#: Differences that are shown one by one.
+#: The most differences that are shown.
 EXAMPLES_SHOWN = 10
 
 
@@ -34,25 +34,25 @@ EXAMPLES_SHOWN = 10
     "--extra", type=FILE, multiple=True, help="A rank file of new tokens to add; repeatable."
 )
 @click.option(
-    "--plan", metavar="FILE", help="Write what the rows of new tokens are made of, as JSON."
+    "--plan", metavar="FILE", help="Write the embedding plan for the new tokens, as JSON."
 )
 @pattern_options(
-    "[default: what IN says, else that of the published vocabulary that it has or begins with]"
+    "[default: the pattern in IN, else that of the published vocabulary that IN is or begins with]"
 )
 @special_tokens_option
-@click.option("--corpus", type=FILE, multiple=True, help="Verify on this text, too; repeatable.")
+@click.option("--corpus", type=FILE, multiple=True, help="Verify on this text as well; repeatable.")
 @field_option
 @errors_option
 @click.option(
     "--allow-differences",
     is_flag=True,
-    help="Write what does not tokenise alike, and list the differences.",
+    help="Write OUT even if some text has other ids, and list the differences.",
 )
 @click.option(
     "--from", "source_format", type=click.Choice([*WRITABLE, "gguf"]), help="IN's format."
 )
 @click.option("--to", "target_format", type=click.Choice(WRITABLE), help="OUT's format.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was compared as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def convert(
@@ -73,12 +73,14 @@ def convert(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Convert a tokenizer to another format, and verify that it tokenises alike.
+    """Convert a tokenizer to another format, and verify the ids.
+
+    Text is encoded with both, and OUT is written only if all ids are the same.
 
     IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json beside merges.txt, a
-    tekken.json, a .gguf, a folder with one of them, or the name of an encoding. OUT says by its name
-    what to write: .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the special
-    tokens of .tiktoken and vocab.json stand beside them, in a file that ends in .encoding.json.
+    tekken.json, a .gguf, a folder with one of them, or the name of an encoding. The name of OUT
+    selects the format: .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the
+    special tokens of .tiktoken and vocab.json go to a file beside them that ends in .encoding.json.
 
     \b
       vocab-tools convert o200k_base new/tokenizer.json
@@ -87,11 +89,11 @@ def convert(
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     if plan and not extra:
-        raise click.UsageError("--plan tells of new tokens; give them with --extra")
+        raise click.UsageError("--plan needs new tokens; give them with --extra")
     with readable_errors():
-        expect_ranks("IN", [source], "the words become tokens with `learn` first")
-        expect_ranks("--extra", extra, "the words become tokens with `learn` first")
-        expect_text("--corpus", corpus, "new tokens are given with --extra")
+        expect("ranks", "IN", [source], "the words become tokens with `learn` first")
+        expect("ranks", "--extra", extra, "the words become tokens with `learn` first")
+        expect("text", "--corpus", corpus, "new tokens are given with --extra")
         refuse_repeated([*extra, *corpus, *special_inputs(specials)])
         origin = locate_source(source, source_format)  # type: ignore[arg-type]
         goal = locate_target(target, target_format)  # type: ignore[arg-type]
@@ -124,7 +126,7 @@ def convert(
 
 
 def _print(conversion: Conversion, files: list[str], to: Console) -> None:
-    """Prints what was written, and what differs."""
+    """Prints the files that were written, and the differences."""
     definition = conversion.definition
     tokens = plural(len(definition.tokens), "token")
     special = plural(len(definition.special_tokens), "special token")

@@ -1,4 +1,4 @@
-"""``vocab-tools extend``: propose, learn and check in one go."""
+"""The command ``vocab-tools extend``: proposes, learns and checks in one step."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import contextlib
 
 import click
 
+from ..bases import opened
 from ..check import check_vocabulary
 from ..corpus.reading import readable_again
 from ..extend import learn_merges
 from ..files import STANDARD, OutputFiles
-from ..ranks import load_ranks
 from ..report import render
 from .check import print_findings
 from .console import console, print_notes, progress_bar, readable_errors, say
-from .inputs import refuse_repeated, special_inputs
+from .inputs import base_inputs, refuse_repeated, special_inputs
 from .learn import effect_on, explain
 from .options import (
     FILE_OR_STDIN,
@@ -28,7 +28,7 @@ from .options import (
 )
 from .propose import check_corpus, no_words, print_proposal, propose_options, proposed
 
-#: Kinds of notes about how a list of words is written, which nobody wrote here.
+#: Kinds of notes about the spelling of a word list, which do not apply to proposed words.
 OF_LISTS = ("spaced form", "stripped space", "repeated word")
 
 
@@ -67,12 +67,13 @@ def extend(
     show_all: bool,
     quiet: bool,
 ) -> None:
-    """Extend BASE with the words of CORPUS that save most tokens: propose, learn and check.
+    """Extend BASE with words of CORPUS: propose, learn and check.
 
-    CORPUS is text, .jsonl or .parquet, packed with gzip or not; - is standard input.
+    The words are those that save the most tokens. CORPUS is text, .jsonl or .parquet, plain or
+    compressed with gzip or Zstandard; - is standard input.
 
-    The report tells what was gained on the corpus. The exit status is 1 when the check finds
-    errors; the tokens are then not written.
+    The report shows the gain on the corpus. If the check finds errors, nothing is written and the
+    exit status is 1.
 
     \b
       vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken --report r.html
@@ -80,14 +81,14 @@ def extend(
     chosen = chosen_pattern(pattern, pattern_regex)
     with readable_errors(), contextlib.ExitStack() as stack:
         check_corpus(base, corpus, extra, exclude)
-        inputs = [base, *corpus, *extra, *special_inputs(specials)]
+        inputs = [*base_inputs(base), *corpus, *extra, *special_inputs(specials)]
         inputs += [exclude] if exclude else []
         refuse_repeated(inputs)
         outputs = [output, *([word_file] if word_file else []), *reports]
         files = OutputFiles(outputs, inputs, force=force)
-        ranks = load_ranks(base, *extra)
+        ranks = opened(base, extra)
         special_tokens = read_special_option(specials)
-        # It is read for the words, and again for what they gain.
+        # Read for the words, and again for the gain.
         text = tuple(stack.enter_context(readable_again(corpus)))
         proposal = proposed(
             ranks, text, new_ids, chosen, min_frequency, scripts, exclude, field, errors

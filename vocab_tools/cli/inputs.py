@@ -1,4 +1,4 @@
-"""What is read: files that were taken for each other, pipes given twice, and standard input."""
+"""Checks input files: swapped arguments, pipes given twice, and standard input."""
 
 from __future__ import annotations
 
@@ -16,27 +16,24 @@ import click
 from ..files import STANDARD
 from ..words import WordSource
 
-#: What a file is by its first line.
+#: The kind of a file.
 Kind = Literal["ranks", "words"]
 
-_NAMES: dict[Kind, str] = {
-    "ranks": "a rank file",
-    "words": "a word list",
-}
+_NAMES = {"ranks": "a rank file", "words": "a word list", "text": "text"}
 
 
 def word_source(path: str) -> WordSource:
-    """A word list: a file, or standard input."""
+    """Returns a word list: a path, or standard input."""
     return sys.stdin.buffer if path == STANDARD else path
 
 
 def special_inputs(path: str | None) -> list[str]:
-    """The file that ``--special-tokens`` names, when it names one."""
+    """Returns the file that ``--special-tokens`` names, if any."""
     return [] if path in (None, "none") else [str(path)]
 
 
 def refuse_repeated(paths: Iterable[str]) -> None:
-    """Raises UsageError when a pipe, which can be read only once, is given twice."""
+    """Raises UsageError if a pipe, which can be read only once, is given twice."""
     pipes: list[str] = []
     for path in paths:
         if path != STANDARD and (os.path.isfile(path) or not os.path.exists(path)):
@@ -48,42 +45,29 @@ def refuse_repeated(paths: Iterable[str]) -> None:
         pipes.append(path)
 
 
-def expect_ranks(role: str, paths: Sequence[str], usage: str) -> None:
-    """Raises UsageError when one of the files is a word list, and so no rank file.
+def expect(
+    wanted: Literal["ranks", "words", "text"], role: str, paths: Sequence[str], usage: str
+) -> None:
+    """Raises UsageError if one of the files is of another kind.
 
     Args:
-        role: what the files are on the command line, such as BASE.
+        wanted: what the files must be: neither words nor text can be ranks, nor ranks words.
+        role: the argument on the command line, such as BASE.
         paths: the files.
-        usage: what should be given where.
+        usage: what belongs where.
     """
+    refused: Kind = "words" if wanted == "ranks" else "ranks"
     for path in paths:
-        if kind_of(path) == "words":
-            _refuse(path, "words", role, "ranks", usage)
-
-
-def expect_words(role: str, path: str | None, usage: str) -> None:
-    """Raises UsageError when the file is a rank file, and so no word list."""
-    if path is not None and kind_of(path) == "ranks":
-        _refuse(path, "ranks", role, "words", usage)
-
-
-def expect_text(role: str, paths: Sequence[str], usage: str) -> None:
-    """Raises UsageError when one of the files is a rank file, and so no text."""
-    for path in paths:
-        if kind_of(path) == "ranks":
-            raise click.UsageError(f"{path} is a rank file, and {role} must be text: {usage}")
-
-
-def _refuse(path: str, kind: Kind, role: str, wanted: Kind, usage: str) -> None:
-    raise click.UsageError(
-        f"{path} is {_NAMES[kind]}, and {role} must be {_NAMES[wanted]}: {usage}"
-    )
+        if kind_of(path) == refused:
+            raise click.UsageError(
+                f"{path} is {_NAMES[refused]}, and {role} must be {_NAMES[wanted]}: {usage}"
+            )
 
 
 def kind_of(path: str) -> Kind | None:
-    """What a file is by its first lines; None where they do not tell, or it cannot be read twice."""
+    """Returns the kind of a file by its first lines; None if unknown, or if the file is a pipe."""
     if not os.path.isfile(path):
-        # What is read from a pipe is gone.
+        # A pipe cannot be read again.
         return None
     with open(path, "rb") as file:
         start = file.read(4096)
@@ -103,7 +87,7 @@ def kind_of(path: str) -> Kind | None:
 
 
 def _rank(line: bytes) -> int | None:
-    """The id of a line of a rank file; None for any other line."""
+    """Returns the id in a line of a rank file; None for any other line."""
     found = re.fullmatch(rb"([A-Za-z0-9+/]+=*) (\d{1,10})", line.strip())
     if found is None:
         return None
@@ -112,3 +96,8 @@ def _rank(line: bytes) -> int | None:
     except binascii.Error:
         return None
     return int(found[2])
+
+
+def base_inputs(base: str | None) -> list[str]:
+    """Returns the file or folder of a base; none for the name of an encoding."""
+    return [base] if base is not None and os.path.exists(base) else []

@@ -1,4 +1,4 @@
-"""``vocab-tools learn``."""
+"""The command ``vocab-tools learn``: adds words to a vocabulary."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from ..bases import opened
 from ..corpus.effect import CorpusEffect, corpus_effect
 from ..extend import LearnResult, learn_merges
 from ..files import STANDARD, OutputFiles
 from ..notes import Note
-from ..ranks import load_ranks, read_ranks_like_add_merges
 from ..report import render
 from ..report.sections import sections
 from ..words import read_words
@@ -27,9 +27,8 @@ from .console import (
     say_base,
 )
 from .inputs import (
-    expect_ranks,
-    expect_text,
-    expect_words,
+    base_inputs,
+    expect,
     refuse_repeated,
     special_inputs,
     word_source,
@@ -46,7 +45,7 @@ from .options import (
     special_tokens_option,
 )
 
-#: Sections that are not printed when they have no rows.
+#: Sections that are printed only if they have rows.
 OPTIONAL = ("Words", "By-products", "Conflicts")
 
 
@@ -56,19 +55,19 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @pattern_options()
 @special_tokens_option
-@click.option("--keep-space", is_flag=True, help="Keep the space that a word begins with.")
-@click.option("--lenient", is_flag=True, help="Take 1 for a frequency that is bad or not there.")
+@click.option("--keep-space", is_flag=True, help="Keep the space at the start of a word.")
+@click.option("--lenient", is_flag=True, help="Take 1 for a frequency that is invalid or missing.")
 @click.option(
     "--max-merges",
     type=click.IntRange(0),
-    help="Learn at most this many tokens; what was learned until then is kept.",
+    help="Learn at most this many tokens.",
 )
-@click.option("--min-frequency", type=click.IntRange(1), help="Leave rarer pairs alone.")
+@click.option("--min-frequency", type=click.IntRange(1), help="Do not merge rarer pairs.")
 @learn_options
 @click.option(
     "--like-add-merges",
     is_flag=True,
-    help="Write what Qwen's add_merges.py writes even where that is a defective file.",
+    help="Write exactly the file of Qwen's add_merges.py, even where it is defective.",
 )
 @output_options
 @corpus_options
@@ -92,10 +91,10 @@ def learn(
     quiet: bool,
     **limits: Any,
 ) -> None:
-    """Learn the merges that make each of WORDS one token of BASE.
+    """Learn merges on top of BASE that make each of WORDS one token.
 
-    WORDS has one word and its frequency a line, separated by a tab; - is standard input. Only the
-    new tokens are written, as lines of base64, a space and the id.
+    Each line of WORDS is a word, a tab and its frequency; - is standard input. Only the new tokens
+    are written, as lines of base64, a space and the id.
 
     \b
       vocab-tools learn qwen.tiktoken words.txt -o extra.tiktoken
@@ -104,11 +103,11 @@ def learn(
     chosen = chosen_pattern(pattern, pattern_regex)
     notes: list[Note] = []
     with readable_errors():
-        expect_ranks("BASE", [base], "BASE comes first, and then WORDS")
-        expect_words("WORDS", words, "BASE comes first, and then WORDS")
-        expect_ranks("--extra", extra, "words come behind BASE")
-        expect_text("--corpus", corpus, "more ranks of the base are given with --extra")
-        inputs = [base, words, *extra, *corpus, *special_inputs(specials)]
+        expect("ranks", "BASE", [base], "BASE comes first, and then WORDS")
+        expect("words", "WORDS", [words], "BASE comes first, and then WORDS")
+        expect("ranks", "--extra", extra, "WORDS comes after BASE")
+        expect("text", "--corpus", corpus, "more ranks of the base are given with --extra")
+        inputs = [*base_inputs(base), words, *extra, *corpus, *special_inputs(specials)]
         refuse_repeated(inputs)
         files = OutputFiles([output, *reports], inputs, force=force)
         listed = read_words(
@@ -118,10 +117,9 @@ def learn(
             like_add_merges=like_add_merges,
             notes=notes,
         )
-        read = read_ranks_like_add_merges if like_add_merges else load_ranks
         with progress_bar("learning") as update:
             result = learn_merges(
-                read(base, *extra),
+                base if like_add_merges and not extra else opened(base, extra),
                 listed,
                 pattern=chosen,
                 special_tokens=read_special_option(specials),
@@ -132,7 +130,7 @@ def learn(
         result.notes[:0] = notes
         effect = effect_on(corpus, result, field, errors) if corpus else None
         contents = {path: render(path, result, effect).encode() for path in reports}
-        # A file without tokens would be taken for a result; what add_merges.py writes is kept.
+        # A file without tokens would be taken for a result; add_merges.py writes one.
         is_written = bool(result.tokens) or like_add_merges
         if is_written:
             contents[output] = result.dump()
@@ -141,7 +139,7 @@ def learn(
     if not quiet:
         explain(result, effect, console(stderr=output == STANDARD), output)
     if not is_written:
-        raise click.ClickException(f"there are no new tokens; {output} is not written")
+        raise click.ClickException(f"no new tokens; {output} is not written")
 
 
 def effect_on(
@@ -151,7 +149,7 @@ def effect_on(
     errors: str,
     names: Sequence[str] = (),
 ) -> CorpusEffect:
-    """What the new tokens do to a corpus; ``names`` are what its files are called."""
+    """Measures the new tokens on a corpus; ``names`` replace the names of its files."""
     base = result.pattern.encoding(result.base, {})
     extended = result.pattern.encoding(result.extended, {})
     new_words = [word.word for word in result.words if word.id is not None]
@@ -171,10 +169,10 @@ def effect_on(
 
 
 def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, output: str) -> None:
-    """Prints what was learned."""
+    """Prints the result of learning."""
     verb = "It is" if len(result.tokens) == 1 else "They are"
     where = f" {verb} in {output}." if result.tokens and output != STANDARD else ""
-    say_base(to, result.pattern.label, result.recognised)
+    say_base(to, result.pattern.label, result.recognized)
     parts = sections(result, effect, ROWS_SHOWN)
     summary, *others = (part for part in parts if part.title != "Remarks")
     print_sections(to, [replace(summary, text=summary.text + where), *others], OPTIONAL)

@@ -1,173 +1,87 @@
-"""Options that several commands have, and what they are turned into."""
+"""Options that several commands share, and their values."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import bpe_engine
+from bpe_engine.cli.group import complete_vocabulary
 
 from ..corpus.reading import ERRORS
-from ..patterns import is_regex, named_pattern, regex_pattern
+from ..patterns import is_regex, named_pattern, regex_pattern, unknown_encoding
 from ..ranks import read_special_tokens
 from ..report import check_ending
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+#: A decorator that adds options to a command.
+Options = Callable[[Any], Any]
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # Not generic in older versions.
 
 
-class RankFile(click.Path):
-    """A rank file; the name of an encoding is none."""
+def combined(*options: Options) -> Options:
+    """Returns a decorator that adds these options, the last one of which is listed first."""
 
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        if value in bpe_engine.list_encoding_names() and not os.path.exists(value):
-            self.fail(
-                f"{value} is an encoding, and a rank file is needed; write its ranks to one with "
-                f"vocab-tools convert {value} {value}.tiktoken",
-                param,
-                context,
-            )
-        return super().convert(value, param, context)
-
-
-#: A file of ranks that is read.
-RANKS = RankFile(exists=True, dir_okay=False, readable=True)
-
-#: A file that is read; ``-`` is none.
-FILE = click.Path(exists=True, dir_okay=False, readable=True)
-FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
-
-
-def pattern_options(
-    default: str = "[default: the one whose published ranks BASE has or begins with, else qwen]",
-) -> Callable[[Command], Command]:
-    """``--pattern`` and ``--pattern-regex``; :func:`chosen_pattern` puts them together.
-
-    ``default`` says for people what is taken without them.
-    """
-
-    def add(command: Command) -> Command:
-        for option in (
-            click.option(
-                "--pattern-regex",
-                metavar="REGEX",
-                help="A regular expression: how text is cut into pieces before merging.",
-            ),
-            click.option(
-                "--pattern",
-                metavar="NAME",
-                help=f"Name of an encoding: text is cut into pieces as it does. {default}",
-            ),
-        ):
+    def add(command: Any) -> Any:
+        for option in options:
             command = option(command)
         return command
 
     return add
 
 
-def special_tokens_option(command: Command) -> Command:
-    """``--special-tokens``; :func:`read_special_option` reads it."""
-    return click.option(
-        "--special-tokens",
-        "specials",
-        metavar="FILE",
-        help="Names and ids that are taken: JSON, or 'name id' a line; 'none' for none. "
-        "[default: those of the vocabulary, as the file says or as it is recognised; else those of "
-        "the named encoding]",
-    )(command)
+class Vocabulary(click.Path):
+    """The name of an encoding, a rank file, a tokenizer.json or tekken.json, or a folder of one."""
+
+    def convert(self, value: Any, param: Any, context: Any) -> Any:
+        if value in bpe_engine.list_encoding_names():
+            return value
+        if not os.path.exists(value) and not {".", os.sep} & set(value):
+            self.fail(f"no such file, and {unknown_encoding(value)}", param, context)
+        return super().convert(value, param, context)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> Any:
+        return complete_vocabulary(ctx, param, incomplete)
 
 
-def output_options(command: Command) -> Command:
-    """``--report`` and ``--force``."""
-    for option in (
-        click.option("--force", is_flag=True, help="Overwrite files that exist."),
+#: A vocabulary that is read.
+RANKS = Vocabulary(exists=True, readable=True)
+
+#: An input file; ``-`` is a name like any other.
+FILE = click.Path(exists=True, dir_okay=False, readable=True)
+FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+
+
+def pattern_options(
+    default: str = "[default: the one whose published ranks BASE has or begins with, else qwen]",
+) -> Options:
+    """Returns ``--pattern`` and ``--pattern-regex``, which :func:`chosen_pattern` combines.
+
+    ``default`` describes the default in the help text.
+    """
+    return combined(
         click.option(
-            "--report",
-            "reports",
-            multiple=True,
-            callback=_check_reports,
-            metavar="FILE",
-            help="Write a report: .html, .json or .md; repeatable.",
+            "--pattern-regex",
+            metavar="REGEX",
+            help="A regular expression that cuts text into pieces before merging.",
         ),
-    ):
-        command = option(command)
-    return command
-
-
-def corpus_options(command: Command) -> Command:
-    """``--corpus``, and how it is read."""
-    return text_options(
         click.option(
-            "--corpus",
-            type=FILE_OR_STDIN,
-            multiple=True,
-            help="Compare base and extended vocabulary on this text; repeatable. "
-            ".jsonl, .parquet and .gz are understood; - is standard input.",
-        )(command)
+            "--pattern",
+            metavar="NAME",
+            help=f"Name of an encoding whose pattern cuts text into pieces. {default}",
+        ),
     )
 
 
-def field_option(command: Command) -> Command:
-    """``--field``."""
-    return click.option(
-        "--field",
-        default="text",
-        show_default=True,
-        help="The field of .jsonl lines, or the column of .parquet files, that has the text.",
-    )(command)
-
-
-def text_options(command: Command) -> Command:
-    """``--field`` and ``--errors``: how files of text are read."""
-    return errors_option(field_option(command))
-
-
-def errors_option(command: Command) -> Command:
-    """``--errors``."""
-    return click.option(
-        "--errors",
-        type=click.Choice(ERRORS),
-        default="strict",
-        show_default=True,
-        help="What to do with bytes that are no UTF-8.",
-    )(command)
-
-
-def learn_options(command: Command) -> Command:
-    """What `learn` and `extend` share."""
-    for option in (
-        click.option(
-            "--start-id",
-            type=StartId(),
-            metavar="ID|auto",
-            default="auto",
-            help="Id of the first new token. [default: auto, the first free id; with the pattern "
-            "and the special tokens of qwen it is 151851 or above]",
-        ),
-        click.option(
-            "--whole-characters",
-            is_flag=True,
-            help="Learn no token that cuts a character or crosses into one.",
-        ),
-        click.option(
-            "--prune",
-            is_flag=True,
-            help="Leave out new tokens that no word needs in the end.",
-        ),
-        click.option(
-            "--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable."
-        ),
-        click.option("--all", "show_all", is_flag=True, help="Show every warning."),
-        click.option("-q", "--quiet", is_flag=True, help="Print warnings only."),
-    ):
-        command = option(command)
-    return command
-
-
-class StartId(click.ParamType):  # type: ignore[type-arg]
-    """A whole number, or ``auto``, which is None."""
+class StartId(ParamType):
+    """A whole number; or ``auto``, which becomes None."""
 
     name = "id|auto"
 
@@ -177,13 +91,26 @@ class StartId(click.ParamType):  # type: ignore[type-arg]
         try:
             return int(value)
         except ValueError:
-            self.fail(f"{value!r} is no id; give a whole number, or auto", param, context)
+            self.fail(f"{value!r} is not an id; give a whole number, or auto", param, context)
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]
+    """A number of tokens, such as 32000, 32_000, 32,000 or 32k."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, context: Any) -> int:
+        digits = str(value).lower().replace("_", "").replace(",", "")
+        found = re.fullmatch(r"([0-9]{1,9})(k?)", digits)
+        if found is None or not int(found[1]):
+            self.fail(f"{value!r} is not a number of tokens, such as 32000 or 32k", param, context)
+        return int(found[1]) * (1000 if found[2] else 1)
 
 
 def _check_reports(
     _context: click.Context, _option: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Refuses an unknown kind of report before any work is done."""
+    """Refuses an unknown kind of report before the work."""
     for path in value:
         try:
             check_ending(path)
@@ -192,15 +119,93 @@ def _check_reports(
     return value
 
 
+#: ``--special-tokens``, which :func:`read_special_option` reads.
+special_tokens_option: Options = click.option(
+    "--special-tokens",
+    "specials",
+    metavar="FILE",
+    help="Special tokens and their ids, as JSON or as lines of 'name id'; 'none' for none. "
+    "[default: those in the file or of the recognized vocabulary, else those of the named "
+    "encoding]",
+)
+
+#: ``--report`` and ``--force``.
+output_options: Options = combined(
+    click.option("--force", is_flag=True, help="Overwrite files that exist."),
+    click.option(
+        "--report",
+        "reports",
+        multiple=True,
+        callback=_check_reports,
+        metavar="FILE",
+        help="Write a report: .html, .json or .md; repeatable.",
+    ),
+)
+
+#: ``--field``.
+field_option: Options = click.option(
+    "--field",
+    default="text",
+    show_default=True,
+    help="The field of .jsonl lines, or the column of .parquet files, that has the text.",
+)
+
+#: ``--errors``.
+errors_option: Options = click.option(
+    "--errors",
+    type=click.Choice(ERRORS),
+    default="strict",
+    show_default=True,
+    help="Handling of bytes that are not UTF-8: replace reads them as U+FFFD.",
+)
+
+#: How files of text are read.
+text_options: Options = combined(field_option, errors_option)
+
+#: ``--corpus``, and how it is read.
+corpus_options: Options = combined(
+    click.option(
+        "--corpus",
+        type=FILE_OR_STDIN,
+        multiple=True,
+        help="Text to compare base and extended vocabulary on, also .jsonl, .parquet and .gz; - is "
+        "standard input; repeatable.",
+    ),
+    text_options,
+)
+
+#: The options that `learn` and `extend` share.
+learn_options: Options = combined(
+    click.option(
+        "--start-id",
+        type=StartId(),
+        metavar="ID|auto",
+        default="auto",
+        help="Id of the first new token. [default: auto, the first free id; 151851 or above with the "
+        "pattern and special tokens of qwen]",
+    ),
+    click.option("--whole-characters", is_flag=True, help="Learn only tokens of whole characters."),
+    click.option("--prune", is_flag=True, help="Leave out new tokens that no word needs."),
+    click.option(
+        "--extra",
+        type=FILE,
+        multiple=True,
+        help="A file with further ranks of the base; repeatable.",
+    ),
+    click.option("--all", "show_all", is_flag=True, help="Show every warning."),
+    click.option("-q", "--quiet", is_flag=True, help="Print warnings only."),
+)
+
+
 def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
-    """What the two options ask for. Raises UsageError for a name that is no encoding."""
+    """Returns the pattern that the two options select. Raises UsageError for an unknown name."""
     if pattern is not None and regex is not None:
         raise click.UsageError("--pattern and --pattern-regex exclude each other; give one")
     try:
         if pattern == "":
             raise click.UsageError("--pattern is empty; give the name of an encoding")
         if regex == "":
-            raise click.UsageError("--pattern-regex is empty, and would cut no text; give a regex")
+            raise click.UsageError("--pattern-regex is empty; give a regular expression")
         if regex is not None:
             regex_pattern(regex)
             return regex if is_regex(regex) else f"(?:{regex})"
@@ -217,7 +222,7 @@ def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
 
 
 def read_special_option(path: str | None) -> dict[str, int] | None:
-    """The special tokens that ``--special-tokens`` names."""
+    """Reads the special tokens that ``--special-tokens`` names."""
     if path is None:
         return None
     return {} if path == "none" else read_special_tokens(path)

@@ -1,4 +1,4 @@
-"""``vocab-tools propose``."""
+"""The command ``vocab-tools propose``: finds the words of a corpus that are worth a token."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..bases import opened
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
 from ..files import STANDARD, OutputFiles
-from ..ranks import load_ranks
+from ..ranks import RankSource
 from ..text import plural, quoted, shorten
 from ..words import listed_words
 from .console import (
@@ -25,48 +26,46 @@ from .console import (
     say_wrapped,
     steps_bar,
 )
-from .inputs import expect_ranks, expect_text, expect_words, refuse_repeated
+from .inputs import base_inputs, expect, refuse_repeated
 from .options import (
     FILE,
     FILE_OR_STDIN,
     RANKS,
-    Command,
+    Options,
     chosen_pattern,
+    combined,
     pattern_options,
     text_options,
 )
 
-
-def propose_options(command: Command) -> Command:
-    """What `propose` and `extend` share."""
-    for option in (
-        click.option(
-            "--exclude", type=FILE, help="Words not to propose, one a line, with their space."
-        ),
-        click.option(
-            "--scripts",
-            metavar="NAME,...",
-            default="",
-            help="Only words whose letters are of these scripts, such as Thai,Latin.",
-        ),
-        click.option(
-            "--min-frequency",
-            type=click.IntRange(1),
-            default=MIN_FREQUENCY,
-            show_default=True,
-            help="Leave out words that occur less often.",
-        ),
-        click.option(
-            "-n",
-            "--new-ids",
-            type=click.IntRange(1),
-            default=2000,
-            show_default=True,
-            help="The most ids to use, for words and for the by-products on their way.",
-        ),
-    ):
-        command = option(command)
-    return text_options(command)
+#: The options that `propose` and `extend` share.
+propose_options: Options = combined(
+    click.option(
+        "--exclude", type=FILE, help="Words not to propose, one per line, with their space."
+    ),
+    click.option(
+        "--scripts",
+        metavar="NAME,...",
+        default="",
+        help="Only words whose letters are of these scripts, such as Thai,Latin.",
+    ),
+    click.option(
+        "--min-frequency",
+        type=click.IntRange(1),
+        default=MIN_FREQUENCY,
+        show_default=True,
+        help="Leave out words that occur less often.",
+    ),
+    click.option(
+        "-n",
+        "--new-ids",
+        type=click.IntRange(1),
+        default=2000,
+        show_default=True,
+        help="Maximum number of new ids, for words and their by-products.",
+    ),
+    text_options,
+)
 
 
 @click.command()
@@ -94,10 +93,11 @@ def propose(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Find the words of CORPUS that save most tokens when they become tokens of BASE.
+    """Find the words of CORPUS that save the most as tokens of BASE.
 
-    CORPUS is text, .jsonl or .parquet, packed with gzip or not; - is standard input. The words are written with their
-    frequencies, those that save most for an id first, as `learn --keep-space` reads them.
+    CORPUS is text, .jsonl or .parquet, plain or compressed with gzip or Zstandard; - is standard
+    input. The words are written with their frequencies, as `learn --keep-space` reads them; words
+    that save the most tokens per id come first.
 
     \b
       vocab-tools propose qwen.tiktoken thai/*.txt -n 2000 --scripts Thai -o words.txt
@@ -106,10 +106,10 @@ def propose(
     chosen = chosen_pattern(pattern, pattern_regex)
     with readable_errors():
         check_corpus(base, corpus, extra, exclude)
-        inputs = [base, *corpus, *extra, *([exclude] if exclude else [])]
+        inputs = [*base_inputs(base), *corpus, *extra, *([exclude] if exclude else [])]
         refuse_repeated(inputs)
         files = OutputFiles([output], inputs, force=force)
-        ranks = load_ranks(base, *extra)
+        ranks = opened(base, extra)
         proposal = proposed(
             ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field, errors
         )
@@ -118,7 +118,7 @@ def propose(
     to = console(stderr=output == STANDARD)
     if not quiet:
         assert proposal.pattern is not None
-        say_base(to, proposal.pattern.label, proposal.recognised)
+        say_base(to, proposal.pattern.label, proposal.recognized)
         print_proposal(proposal, to)
     if not proposal.words:
         raise click.ClickException(no_words(proposal, new_ids))
@@ -130,15 +130,20 @@ def propose(
 def check_corpus(
     base: str, corpus: Sequence[str], extra: Sequence[str], exclude: str | None
 ) -> None:
-    """Raises UsageError for files that were taken for each other."""
-    expect_ranks("BASE", [base], "BASE comes first, and then CORPUS")
-    expect_text("CORPUS", corpus, "BASE comes first, and then CORPUS; --extra has more ranks")
-    expect_ranks("--extra", extra, "words that are not to be proposed are given with --exclude")
-    expect_words("--exclude", exclude, "more ranks of the base are given with --extra")
+    """Raises UsageError for swapped files."""
+    expect("ranks", "BASE", [base], "BASE comes first, and then CORPUS")
+    expect("text", "CORPUS", corpus, "BASE comes first, and then CORPUS; --extra has more ranks")
+    expect("ranks", "--extra", extra, "words that are not to be proposed are given with --exclude")
+    expect(
+        "words",
+        "--exclude",
+        [exclude] if exclude else [],
+        "more ranks of the base are given with --extra",
+    )
 
 
 def no_words(proposal: Proposal, new_ids: int) -> str:
-    """Why nothing was written."""
+    """Returns the reason why nothing was written."""
     if proposal.tokens_before == 0:
         return "the corpus is empty; nothing is written"
     ids = plural(new_ids, "new id")
@@ -151,7 +156,7 @@ def no_words(proposal: Proposal, new_ids: int) -> str:
 def learn_command(
     base: str, words: str, extra: Sequence[str], options: Mapping[str, str | None]
 ) -> str:
-    """What learns the proposed words, as a shell takes it.
+    """Returns the command that learns the proposed words, quoted for a shell.
 
     >>> learn_command("b.tiktoken", "my words.txt", [], {"--pattern": "gpt2"})
     "vocab-tools learn b.tiktoken 'my words.txt' --pattern gpt2 --keep-space -o extra.tiktoken"
@@ -161,7 +166,7 @@ def learn_command(
         parts += ["--extra", _as_path(path)]
     for name, value in options.items():
         if value is not None:
-            # As one word, since what begins with a dash would be taken for an option.
+            # As one word: a value that begins with a dash would be taken for an option.
             parts += [f"{name}={value}"] if value.startswith("-") else [name, value]
     return shlex.join([*parts, "--keep-space", "-o", "extra.tiktoken"])
 
@@ -171,7 +176,7 @@ def _as_path(path: str) -> str:
 
 
 def proposed(
-    ranks: dict[bytes, int],
+    ranks: RankSource,
     corpus: tuple[str, ...],
     new_ids: int,
     pattern: str | None,
@@ -181,7 +186,7 @@ def proposed(
     field: str,
     errors: str,
 ) -> Proposal:
-    """The words that the options ask for, with a progress bar."""
+    """Proposes words by the options, with a progress bar."""
     with steps_bar() as update:
         return propose_words(
             ranks,
@@ -198,7 +203,7 @@ def proposed(
 
 
 def print_proposal(proposal: Proposal, to: Console) -> None:
-    """Prints what was proposed, with the first words."""
+    """Prints the proposal and its first words."""
     say_wrapped(to, summary(proposal))
     table = Table(box=None, pad_edge=False)
     table.add_column("word", overflow="fold")
@@ -215,8 +220,3 @@ def print_proposal(proposal: Proposal, to: Console) -> None:
         say(to, f"and {len(proposal.words) - ROWS_SHOWN:,} more")
     for reason, count in sorted(proposal.left_out.items()):
         say_wrapped(to, f"left out: {plural(count, 'piece')}, {reason}")
-    if proposal.forgotten_up_to:
-        times = proposal.forgotten_up_to
-        say_wrapped(
-            to, f"pieces that occur {times:,} times or less may be missing, to bound memory"
-        )

@@ -1,4 +1,4 @@
-"""``vocab-tools train``."""
+"""The command ``vocab-tools train``: learns a vocabulary from text."""
 
 from __future__ import annotations
 
@@ -12,82 +12,77 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ..convert.sidecar import beside
+from bpe_engine.sidecar import beside
+
+from ..bases import opened
+from ..corpus.cutting import cutting
+from ..corpus.piece_counts import CorpusCounts
 from ..corpus.reading import corpus_files, read_texts
 from ..files import STANDARD, OutputFiles, is_special
-from ..ranks import load_ranks
+from ..ranks import RankSource
 from ..text import plural, show
 from ..train import TrainResult, train_vocabulary
 from ..train.arrow import read_counts
-from ..train.counting import CorpusCounts
-from ..train.cutting import cutting
 from ..train.superwords import MAX_WORDS
 from ..train.training import TIES, UNITS, base_cutting
 from .console import console, print_table, readable_errors, say, steps_bar
-from .counting import (
-    checkpoint_paths,
-    checkpointed,
-    count_files,
-    counting_options,
-    expanded,
-    print_repeated,
-)
-from .options import RANKS, Command, chosen_pattern
+from .count import count_files, counting_options, expanded, print_repeated
+from .inputs import base_inputs
+from .options import RANKS, Options, Size, chosen_pattern, combined
 
-#: The last tokens that were learned, on the screen.
+#: The number of tokens that are shown, learned last.
 TOKENS_SHOWN = 8
 
 
-def training_options(command: Command) -> Command:
-    """What is learned."""
-    for option in (
-        click.option(
-            "--balance",
-            type=click.Choice(UNITS),
-            help="Each CORPUS is one of its own; the next merge serves the one with the fewest of "
-            "these a token.",
-        ),
-        click.option(
-            "--max-words",
-            type=click.IntRange(1),
-            default=MAX_WORDS,
-            show_default=True,
-            help="The most words of a superword.",
-        ),
-        click.option(
-            "--superwords-from",
-            type=click.IntRange(1),
-            metavar="N",
-            help="From N tokens on, merges may cross the pattern's borders inside a line.",
-        ),
-        click.option("--base", type=RANKS, help="Ranks to go on from: all of their ids stay."),
-        click.option(
-            "--ties",
-            type=click.Choice(TIES),
-            default="lowest-ids",
-            show_default=True,
-            help="Which of several pairs with the same count is merged first.",
-        ),
-        click.option(
-            "--max-token-length", type=click.IntRange(1), help="The most bytes of a new token."
-        ),
-        click.option(
-            "--min-frequency",
-            type=click.IntRange(0),
-            default=2,
-            show_default=True,
-            help="Pairs that occur less often are not merged.",
-        ),
-        click.option(
-            "--vocab-size",
-            type=int,
-            required=True,
-            metavar="N",
-            help="How many tokens: single bytes, base and special tokens included.",
-        ),
-    ):
-        command = option(command)
-    return command
+#: The options for training.
+training_options: Options = combined(
+    click.option(
+        "--balance",
+        type=click.Choice(UNITS),
+        help="Keep several CORPUS in balance: the next merge serves the one with the fewest of these "
+        "per token.",
+    ),
+    click.option(
+        "--max-words",
+        type=click.IntRange(1),
+        default=MAX_WORDS,
+        show_default=True,
+        help="Maximum number of words in a superword.",
+    ),
+    click.option(
+        "--superwords-from",
+        type=click.IntRange(1),
+        metavar="N",
+        help="From N tokens on, merges may cross pieces within a line (SuperBPE).",
+    ),
+    click.option("--base", type=RANKS, help="A vocabulary to start from; its ids stay."),
+    click.option(
+        "--ties",
+        type=click.Choice(TIES),
+        default="lowest-ids",
+        show_default=True,
+        help="The order of pairs with the same count.",
+    ),
+    click.option(
+        "--max-token-length",
+        type=click.IntRange(1),
+        help="Maximum length of a new token, in bytes.",
+    ),
+    click.option(
+        "--min-frequency",
+        type=click.IntRange(0),
+        default=2,
+        show_default=True,
+        help="Pairs that occur less often are not merged.",
+    ),
+    click.option(
+        "--vocab-size",
+        type=Size(),
+        required=True,
+        metavar="N",
+        help="The number of tokens, such as 32k, with single bytes, base and special tokens.",
+    ),
+)
 
 
 @click.command()
@@ -98,11 +93,11 @@ def training_options(command: Command) -> Command:
     "outputs",
     required=True,
     multiple=True,
-    help="OUT.tiktoken; or a name that ends with .json, for a tokenizer.json; repeatable; - for "
-    "the ranks on stdout.",
+    help="OUT.tiktoken, or a name that ends in .json for a tokenizer.json; repeatable; - writes the "
+    "ranks to standard output.",
 )
 @training_options
-@click.option("--counts", "as_counts", is_flag=True, help="CORPUS is files of `count`.")
+@click.option("--counts", "as_counts", is_flag=True, help="CORPUS are files written by `count`.")
 @counting_options
 @click.option(
     "--held-out",
@@ -122,17 +117,15 @@ def train(
     base: str | None,
     as_counts: bool,
     held_out: tuple[str, ...],
-    checkpoint: str | None,
-    resume: bool,
     force: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
     """Learn a byte-level BPE vocabulary from CORPUS.
 
-    CORPUS is files, folders and globs: text, .jsonl or .parquet, packed with gzip or Zstandard or
-    not; - is standard input. The result does not depend on the number of threads or the order of
-    files. Beside a .tiktoken file, NAME.encoding.json has the pattern and the special tokens.
+    CORPUS are files, folders and globs: text, .jsonl or .parquet, plain or compressed with gzip or
+    Zstandard; - is standard input. The result does not depend on the number of threads or the order
+    of files. The pattern and the special tokens go to NAME.encoding.json beside NAME.tiktoken.
 
     \b
       vocab-tools train texts/ --vocab-size 32000 --pattern o200k_base -o out.tiktoken
@@ -141,39 +134,26 @@ def train(
     chosen = chosen_pattern(pattern, pattern_regex)
     start = time.perf_counter()
     with readable_errors():
-        inputs = [*expanded(corpus), *expanded(held_out), *([base] if base else [])]
-        all_outputs = _all_outputs(outputs)
-        files = OutputFiles(all_outputs, inputs, force=force)
+        inputs = [*expanded(corpus), *expanded(held_out), *base_inputs(base)]
+        sidecars = [str(beside(path)) for path in outputs if _has_sidecar(path)]
+        files = OutputFiles([*outputs, *sidecars], inputs, force=force)
         _check_held_out(held_out, options)
         print_repeated(corpus)
-        ranks = None if base is None else load_ranks(base)
+        ranks = None if base is None else opened(base)
         source: Any = corpus
-        paths: list[str] = []
         if as_counts:
             source = _read_counts(corpus, ranks, chosen, special_tokens, options)
-        else:
-            paths = checkpoint_paths(
-                checkpoint,
-                outputs,
-                corpus,
-                resume=resume,
-                parts=len(corpus) if options["balance"] else 1,
-                superwords=options["superwords_from"] is not None,
+        with steps_bar("counting") as update:
+            result = train_vocabulary(
+                source,
+                vocab_size,
+                pattern=chosen,
+                special_tokens=special_tokens,
+                base=ranks,
+                progress=update,
+                **options,
             )
-        with checkpointed(paths, inputs, all_outputs, resume=resume, force=force):
-            with steps_bar("counting") as update:
-                result = train_vocabulary(
-                    source,
-                    vocab_size,
-                    pattern=chosen,
-                    special_tokens=special_tokens,
-                    base=ranks,
-                    checkpoint=paths[0] if paths else None,
-                    resume=resume,
-                    progress=update,
-                    **options,
-                )
-            files.write(_contents(result, outputs))
+        files.write(_contents(result, outputs))
         measured = _measured(result, held_out, options)
     for note in result.notes:
         say(console(stderr=True), f"note: {note}")
@@ -182,13 +162,8 @@ def train(
         print_summary(result, measured, time.perf_counter() - start, to)
 
 
-def _all_outputs(outputs: Sequence[str]) -> list[str]:
-    """The outputs, and what stands beside them."""
-    return [*outputs, *(str(beside(path)) for path in outputs if _has_sidecar(path))]
-
-
 def _has_sidecar(path: str) -> bool:
-    """Whether it is a rank file, and no pipe or device."""
+    """True for a rank file, but not for a pipe or device."""
     return path not in (STANDARD, "") and not _is_json(path) and not is_special(path)
 
 
@@ -207,12 +182,12 @@ def _contents(result: TrainResult, outputs: Sequence[str]) -> dict[str, bytes]:
 
 def _read_counts(
     corpus: Sequence[str],
-    ranks: dict[bytes, int] | None,
+    ranks: RankSource | None,
     pattern: str | None,
     special_tokens: Sequence[str],
     options: dict[str, Any],
 ) -> CorpusCounts | list[CorpusCounts]:
-    """Files of counts: of one corpus, or one of each."""
+    """Reads files of counts: of one corpus, or of several."""
     found, old_special = base_cutting(ranks, pattern)
     cut = cutting(found, [*old_special, *special_tokens], options["nfc"])
     most = options["max_memory"]
@@ -224,7 +199,7 @@ def _read_counts(
 def _measured(
     result: TrainResult, held_out: Sequence[str], options: dict[str, Any]
 ) -> tuple[int, int] | None:
-    """Bytes and tokens of held-out text."""
+    """Returns the bytes and tokens of held-out text."""
     if not held_out:
         return None
     encoding = result.encoding()
@@ -242,8 +217,8 @@ def _held_out_texts(held_out: Sequence[str], options: dict[str, Any]) -> Iterato
 
 
 def _check_held_out(held_out: Sequence[str], options: dict[str, Any]) -> None:
-    """Reads it before hours are spent. Raises ValueError when there is no text, or none that can be
-    read again."""
+    """Reads held-out text before the long work. Raises ValueError if it is empty or can be read
+    only once."""
     for path in corpus_files(held_out):
         if not os.path.isfile(path):
             raise ValueError(f"{path}: held-out text is read twice; give files")
@@ -256,7 +231,7 @@ def _check_held_out(held_out: Sequence[str], options: dict[str, Any]) -> None:
 def print_summary(
     result: TrainResult, measured: tuple[int, int] | None, seconds: float, to: Console
 ) -> None:
-    """What was learned, in a small table."""
+    """Prints the result in a small table."""
     rows = [
         ("tokens", f"{result.size:,}"),
         ("learned", f"{len(result.new_tokens):,} in {plural(len(result.merges), 'merge')}"),
@@ -285,7 +260,7 @@ def print_summary(
 
 
 def peak_memory() -> int | None:
-    """The most memory that this process has had, in bytes; None where the system does not say."""
+    """Returns the peak memory of this process in bytes; None if it is unknown."""
     try:
         # Not `getrusage`, which on Linux begins with the memory of the process that started this one.
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:

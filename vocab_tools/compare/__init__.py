@@ -1,7 +1,7 @@
-"""Tokenizers measured on a corpus, one alone or several beside each other."""
+"""Measures one or several tokenizers on a corpus."""
 
+from .comparison import Comparison, Differing, Measured, renyi_efficiency
 from .measure import compare_texts, compare_tokenizers
-from .result import Comparison, Differing, Measured, renyi_efficiency
 from .subjects import Subject, load_subject
 
 __all__ = [

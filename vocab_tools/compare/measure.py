@@ -1,4 +1,4 @@
-"""Counting the tokens of a corpus with several tokenizers at once."""
+"""Counts the tokens of a corpus with several tokenizers in one pass."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import itertools
 import os
 import unicodedata
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..corpus.reading import STANDARD, corpus_files, read_texts
-from .result import Comparison, Differing, Measured
+from ..corpus.piece_counts import ProgressFunction
+from ..corpus.reading import corpus_files, read_texts
+from ..files import STANDARD
+from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject
 
@@ -25,18 +27,15 @@ MOST_DIFFERING = 20
 #: A text with fewer tokens in each tokenizer says little.
 FEWEST_TOKENS = 8
 
-#: Called with bytes done and bytes in all.
-ProgressFunction = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
 class _Counted:
-    """What a tokenizer makes of a block."""
+    """The tokens of one tokenizer in a block."""
 
     tokens: int
     #: Tokens by script.
     scripts: Counter[str]
-    #: How often each id comes.
+    #: The number of times that each id was used.
     times: Counter[int]
     #: Tokens of each text that may be shown.
     shown: list[int]
@@ -72,7 +71,7 @@ def compare_tokenizers(
         subjects: from :func:`load_subject`.
         corpus: files, folders and globs: text, JSON lines or Parquet, packed or not.
         field: the field of JSON lines and Parquet that has the text.
-        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         progress: called now and then with bytes done and bytes in all.
 
     Returns:
@@ -80,7 +79,7 @@ def compare_tokenizers(
         tokenizers differ most.
 
     Raises:
-        ValueError: a file is not UTF-8, or there is no text.
+        ValueError: a file is not UTF-8, or all files are empty.
         OSError: a file cannot be read.
 
     >>> import tempfile
@@ -117,7 +116,7 @@ def compare_tokenizers(
 
 
 def compare_texts(subjects: Sequence[Subject], name: str, texts: list[str]) -> Comparison:
-    """The same for texts that are in memory, as one file of this name."""
+    """Compares tokenizers on texts in memory, as if they were one file of this name."""
     meter = _Meter(subjects)
     meter.start_file(name)
     meter.add(_count(subjects, texts))
@@ -160,8 +159,8 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
 
 
 def _by_part(subject: Subject, text: str, parts: Sequence[tuple[str, str]]) -> list[int]:
-    """How many tokens of a text begin in each of its parts. Where the tokens are not the bytes of
-    the text, as those of WordPiece, each part is encoded by itself."""
+    """Returns the number of tokens that begin in each part of a text. Where the tokens are not the
+    bytes of the text, as with WordPiece, each part is encoded by itself."""
     tokens = [len(token) for token in subject.cut(text)]
     for form in (None, "NFC"):
         sizes = [len(_in_form(part, form).encode()) for _, part in parts]
@@ -187,7 +186,7 @@ class _Meter:
         self.comparison_so_far = Comparison([Measured(subject) for subject in subjects])
         self.times: list[Counter[int]] = [Counter() for _ in subjects]
         self.file = ""
-        #: How much they differ, a number that is never the same, and the text.
+        #: How much they differ, a unique number as a tie-breaker, and the text.
         self.differing: list[tuple[float, int, str]] = []
         self.numbers = itertools.count()
 
@@ -198,7 +197,7 @@ class _Meter:
             row.files.setdefault(name, 0)
 
     def add(self, block: _Block) -> None:
-        """Takes a block."""
+        """Adds the counts of a block."""
         found = self.comparison_so_far
         size = found.files[self.file]
         size += block.size
@@ -227,10 +226,10 @@ class _Meter:
                 heapq.heapreplace(self.differing, entry)
 
     def comparison(self) -> Comparison:
-        """What was measured."""
+        """Returns the result."""
         found = self.comparison_so_far
         if not found.total.characters:
-            raise ValueError("there is no text to measure; give files that have some")
+            raise ValueError("the files have no text to measure")
         for row, times in zip(found.rows, self.times):
             row.times = dict(times)
             row.scripts = dict(sorted(row.scripts.items(), key=lambda item: -item[1]))
@@ -240,5 +239,5 @@ class _Meter:
         return found
 
     def cut(self, text: str) -> Differing:
-        """A text, cut by each."""
+        """Cuts a text with every tokenizer."""
         return Differing(text, [subject.cut(text) for subject in self.subjects])

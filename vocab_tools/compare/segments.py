@@ -1,4 +1,4 @@
-"""Texts in segments: what is counted, attributed to a script, and shown where tokenizers differ."""
+"""Cuts text into segments, each counted for one script and shown where tokenizers differ."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from dataclasses import dataclass
 
 from ..corpus.scripts import script_of
 
-#: Every published pattern cuts between a newline that stands behind text and a letter, so that the
+#: Every published pattern cuts between a newline that follows text and a letter, so that the
 #: tokens of the segments are those of the whole text.
 _CUT = re.compile(r"(?<=\S\n)(?=[^\W\d_])")
 
 #: The script of text without letters.
 OTHER = "other"
 
-#: A line, with the line ends behind it.
+#: A line, with the line ends after it.
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 
-#: Of segments that are longer, lines are shown.
+#: Longer segments are shown line by line.
 MOST_SHOWN = 240
 
 
 @dataclass
 class Size:
-    """How much text there is, whatever tokenizer reads it."""
+    """The size of a text, independent of tokenizers."""
 
     texts: int = 0
     bytes: int = 0
     characters: int = 0
-    #: What white space separates.
+    #: Stretches between white space.
     words: int = 0
 
     def add(self, text: str) -> None:
@@ -49,7 +49,7 @@ class Size:
 
 
 def segments_of(texts: list[str]) -> list[str]:
-    """Texts cut into lines or paragraphs.
+    """Cuts texts into lines or paragraphs.
 
     >>> segments_of(["a line\\nand one\\n\\nmore\\n  indented", "b"])
     ['a line\\n', 'and one\\n\\nmore\\n  indented', 'b']
@@ -58,7 +58,7 @@ def segments_of(texts: list[str]) -> list[str]:
 
 
 def lines_of(text: str) -> list[str]:
-    """A text cut into lines, with the line ends behind them.
+    """Cuts a text into lines, each with the line ends after it.
 
     >>> lines_of("a line.\\n\\nmore\\n  indented")
     ['a line.\\n\\n', 'more\\n', '  indented']
@@ -72,7 +72,7 @@ def _script_of_character(character: str) -> str:
 
 
 def main_script(text: str) -> str:
-    """The script of most letters; "other" where there are none.
+    """Returns the script of most letters; "other" for text without letters.
 
     >>> main_script("the word 猫"), main_script("12:30")
     ('latin', 'other')
@@ -85,8 +85,9 @@ def main_script(text: str) -> str:
 
 
 def script_parts(text: str) -> list[tuple[str, str]]:
-    """A text cut into lines of one script, each with the script of most letters in it; a line
-    without letters goes with the line before it, or else with the one behind it.
+    """Cuts a text into groups of lines of one script, the one that most letters of a line have.
+
+    A line without letters goes with the line before it, or else with the one after it.
 
     >>> script_parts("12\\nthe word\\n42\\n还有一行\\n")
     [('latin', '12\\nthe word\\n42\\n'), ('cjk', '还有一行\\n')]

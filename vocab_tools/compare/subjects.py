@@ -1,4 +1,4 @@
-"""Tokenizers that can be measured: of this package, or of the package `tokenizers`."""
+"""Tokenizers to measure: encodings, and tokenizers of the package `tokenizers`."""
 
 from __future__ import annotations
 
@@ -10,40 +10,39 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import bpe_engine
-from bpe_engine import vocabulary
+from bpe_engine import byte_level, vocabulary
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 
-from ..convert import Definition, load, locate_source
-from ..convert.alphabet import read
+from ..convert import load, locate_source
 from ..convert.tokenizer_json import dump
 from ..patterns import is_published
 
-#: How Unigram models spell the token of a byte.
+#: The spelling of byte tokens in Unigram models.
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class Subject(Protocol):
     """A tokenizer that is measured."""
 
-    #: What people call it.
+    #: Its name in reports.
     name: str
     #: Its method, such as "byte-level BPE".
     method: str
-    #: How many tokens its vocabulary has, special tokens included.
+    #: The size of its vocabulary, special tokens included.
     size: int
-    #: The id of what stands for unknown characters.
+    #: The id of the unknown token.
     unknown: int | None
-    #: Whether text may be cut inside a line, behind a word, and has the same tokens.
+    #: True if text may be cut after a word inside a line without changing its tokens.
     inside_lines: bool
 
     def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
-        """How many tokens each text has, and how often each id comes in all together."""
+        """Returns the number of tokens of each text, and of each id in all texts together."""
 
     def token(self, number: int) -> bytes:
-        """The bytes that an id stands for."""
+        """Returns the bytes of an id."""
 
     def cut(self, text: str) -> list[bytes]:
-        """The tokens of a text."""
+        """Returns the tokens of a text."""
 
 
 class RankSubject:
@@ -54,16 +53,13 @@ class RankSubject:
 
     def __init__(self, name: str, encoding: bpe_engine.Encoding) -> None:
         self.name = name
-        self.inside_lines = is_published(vocabulary.pattern(encoding))
+        self.inside_lines: bool = is_published(encoding.pattern)
         self._encoding = encoding
         self._specials = {
-            number: special.encode()
-            for special, number in vocabulary.special_tokens(encoding).items()
+            number: special.encode() for special, number in dict(encoding.special_tokens).items()
         }
-        self._tokens = {
-            number: token for token, number in vocabulary.mergeable_ranks(encoding).items()
-        }
-        self.size = len(self._tokens.keys() | self._specials.keys())
+        self._tokens = {number: token for token, number in dict(encoding.mergeable_ranks).items()}
+        self.size: int = len(self._tokens.keys() | self._specials.keys())
 
     def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
         return vocabulary.count_tokens(self._encoding, texts)
@@ -81,7 +77,7 @@ class FileSubject:
     Of how it cuts text nothing is known.
 
     Args:
-        name: what people call it.
+        name: its name in reports.
         tokenizer: of :mod:`bpe_engine.hf`, or of the package `tokenizers`.
         method: "byte-level BPE", or the type of the model.
         unknown: the token for unknown characters.
@@ -90,16 +86,17 @@ class FileSubject:
     inside_lines = False
 
     def __init__(self, name: str, tokenizer: Any, method: str, unknown: str | None = None) -> None:
-        self.name, self.method = name, method
+        self.name: str = name
+        self.method: str = method
         self._tokenizer = tokenizer
         vocab: dict[str, int] = tokenizer.get_vocab(True)
-        self.size = len(vocab)
-        self.unknown = None if unknown is None else vocab.get(unknown)
+        self.size: int = len(vocab)
+        self.unknown: int | None = None if unknown is None else vocab.get(unknown)
         self._tokens = {number: self._bytes(token) for token, number in vocab.items()}
 
     def _bytes(self, token: str) -> bytes:
         if self.method == "byte-level BPE":
-            found = read(token)
+            found = byte_level.try_bytes_of(token)
             return token.encode() if found is None else found
         byte = _BYTE_TOKEN.fullmatch(token)
         return bytes([int(byte[1], 16)]) if byte else token.replace("\u2581", " ").encode()
@@ -123,7 +120,7 @@ class FileSubject:
 
 
 def load_subject(path: str) -> Subject:
-    """The tokenizer of a file, of a folder, or with the name of an encoding.
+    """Returns the tokenizer of a file, of a folder, or with the name of an encoding.
 
     Args:
         path: as :func:`vocab_tools.convert_tokenizer` takes its source; also a ``tokenizer.json``
@@ -140,7 +137,8 @@ def load_subject(path: str) -> Subject:
         return _of_file(name, location.path)
     definition = load(location)
     if definition.merges is not None:
-        return _of_definition(name, definition)
+        tokenizer = Tokenizer.from_str(dump(definition).decode())
+        return FileSubject(name, tokenizer, "byte-level BPE")
     assert definition.pattern is not None
     encoding = vocabulary.make_encoding(
         name,
@@ -153,7 +151,7 @@ def load_subject(path: str) -> Subject:
 
 
 def _short_name(path: str) -> str:
-    """The name of a file; of one that is called as all are, with its folder.
+    """Returns the name of a file; of one that is called as all are, with its folder.
 
     >>> _short_name("a/qwen.tiktoken"), _short_name("models/qwen2.5/tokenizer.json")
     ('qwen', 'qwen2.5')
@@ -179,7 +177,7 @@ def _of_tokenizers(name: str, path: str, reason: str) -> Subject:
         import tokenizers
     except ImportError as error:
         raise ImportError(
-            f"{path}: {reason}; the package tokenizers reads it: pip install 'bpe-engine[compare]'"
+            f"{path}: {reason}; the package tokenizers reads it: pip install 'bpe-engine[vocab-tools]'"
         ) from error
     try:
         return of_tokenizer(name, tokenizers.Tokenizer.from_file(path))
@@ -188,7 +186,7 @@ def _of_tokenizers(name: str, path: str, reason: str) -> Subject:
 
 
 def of_tokenizer(name: str, tokenizer: Any) -> Subject:
-    """A tokenizer of the package `tokenizers`."""
+    """Returns a tokenizer of the package `tokenizers`."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     method = type(tokenizer.model).__name__
@@ -198,7 +196,3 @@ def of_tokenizer(name: str, tokenizer: Any) -> Subject:
         number = json.loads(tokenizer.to_str())["model"].get("unk_id")
         unknown = None if number is None else tokenizer.id_to_token(number)
     return FileSubject(name, tokenizer, method, unknown)
-
-
-def _of_definition(name: str, definition: Definition) -> Subject:
-    return FileSubject(name, Tokenizer.from_str(dump(definition).decode()), "byte-level BPE")

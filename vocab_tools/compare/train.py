@@ -1,4 +1,4 @@
-"""Subword methods trained on the same text, and what each does differently there."""
+"""Trains subword methods on the same text, and compares them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from bpe_engine import vocabulary
-
+from ..corpus.cutting import cutting
+from ..corpus.piece_counts import CorpusCounts
 from ..corpus.reading import corpus_files, read_texts
 from ..patterns import named_pattern
 from ..text import plural
 from ..train import train_vocabulary
+from .comparison import Comparison, Differing, Measured, rates
 from .measure import compare_texts
-from .result import Comparison, Differing, Measured, rates
 from .segments import MOST_SHOWN, lines_of
 from .subjects import RankSubject, Subject, of_tokenizer
 
@@ -23,10 +23,10 @@ METHODS = ("bpe", "wordpiece", "unigram")
 #: One of this many lines is held out: no tokenizer is trained on it, and all are measured on it.
 HELD_OUT_ONE_IN = 10
 
-#: Sentences that are shown cut by each.
+#: The number of sentences that are shown cut by each method.
 SENTENCES = 8
 
-#: The share of letters in them, if there are such lines.
+#: The least share of letters in these, if possible.
 LETTERS = 0.7
 
 #: The encoding whose pattern cuts text before BPE.
@@ -63,7 +63,7 @@ def compare_trained(
         vocab_size: how many tokens each vocabulary is to have.
         others: tokenizers that are compared, too.
         field: the field of JSON lines and Parquet that has the text.
-        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         progress: called now and then with methods done and methods in all.
 
     Returns:
@@ -77,7 +77,7 @@ def compare_trained(
     """
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no method; the methods are {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {unknown[0]!r}; choose from {', '.join(METHODS)}")
     if vocab_size < 300:
         raise ValueError(
             f"a vocabulary of {vocab_size} is too small: the bytes alone are 256; take 300 or more"
@@ -112,7 +112,7 @@ def compare_trained(
 
 
 def _sentences(lines: list[str]) -> list[str]:
-    """Some lines of a length that can be read, mostly letters, from all over the text."""
+    """Returns some readable lines, mostly letters, from all parts of the text."""
     short = [line for line in lines if 20 <= len(line) <= MOST_SHOWN]
     fit = [line for line in short if sum(map(str.isalpha, line)) >= LETTERS * len(line)]
     fit = fit or short or [line[:MOST_SHOWN] for line in lines]
@@ -120,20 +120,22 @@ def _sentences(lines: list[str]) -> list[str]:
 
 
 def train_method(method: str, lines: list[str], vocab_size: int) -> Subject:
-    """A tokenizer that one method has learned.
+    """Trains a tokenizer with one method.
 
     Raises ImportError where `tokenizers` is needed, and not installed.
     """
     if method == "bpe":
         pattern = named_pattern(BPE_PATTERN)
-        pieces = dict(vocabulary.count_pieces(pattern.pat_str, lines))
-        return RankSubject(method, train_vocabulary(pieces, vocab_size, pattern=pattern).encoding())
+        with CorpusCounts(cutting(pattern, nfc=False)) as counts:
+            counts.pieces.count(lines)
+            result = train_vocabulary(counts, vocab_size, pattern=pattern)
+        return RankSubject(method, result.encoding())
     try:
         import tokenizers
     except ImportError as error:
         raise ImportError(
             f"training {method} needs the package tokenizers; install it with "
-            f"pip install 'bpe-engine[compare]'"
+            f"pip install 'bpe-engine[vocab-tools]'"
         ) from error
     makers = {"wordpiece": _wordpiece, "unigram": _unigram}
     tokenizer, trainer = makers[method](tokenizers, vocab_size)
@@ -168,9 +170,9 @@ def _unigram(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
     return tokenizer, trainer
 
 
-#: What each method does, whatever the text.
+#: Descriptions of the methods.
 ABOUT = {
-    "byte-level BPE": "joins the most frequent pair of neighbours again and again, starting from "
+    "byte-level BPE": "joins the most frequent pair of neighbors again and again, starting from "
     "bytes, and writes any text, spaces and line ends included",
     # Google's trainer weighs a pair by its parts; that of the package `tokenizers` is BPE.
     "WordPiece": "learns its tokens as BPE does, but from characters, and cuts in another way: it "
@@ -182,7 +184,7 @@ ABOUT = {
 
 
 def remarks(comparison: Comparison, vocab_size: int) -> list[str]:
-    """What each does differently on this text, in sentences."""
+    """Returns remarks on how the methods differ on this text, in sentences."""
     found = []
     total = comparison.total
     for row in comparison.rows:
@@ -191,12 +193,12 @@ def remarks(comparison: Comparison, vocab_size: int) -> list[str]:
         fertility = rates(row.tokens, total)["per_word"]
         sentence = f"{row.name} ({row.subject.method}, {size})"
         sentence += f" {about}." if about else "."
-        sentence += f" Here it takes {fertility:.2f} tokens a word"
+        sentence += f" Here it takes {fertility:.2f} tokens per word"
         details = []
         if row.unknown:
             share = row.unknown / row.tokens
             details.append(
-                f"{plural(row.unknown, 'token')} ({share:.2%}) stand for what it cannot write"
+                f"{plural(row.unknown, 'token')} ({share:.2%}) are unknown: it cannot encode their text"
             )
         if row.broken:
             details.append(f"{plural(row.broken, 'token')} hold a part of a character")
@@ -204,7 +206,7 @@ def remarks(comparison: Comparison, vocab_size: int) -> list[str]:
         found.append(f"{sentence}; {', '.join(details)}.")
         if row.subject.size < vocab_size and row.subject.method in ABOUT:
             found.append(
-                f"{row.name} has fewer tokens than the {vocab_size:,} asked for: the text has no more"
+                f"{row.name} has fewer than {vocab_size:,} tokens: the text gives no more."
             )
     return [*found, *_verdict(comparison.rows)]
 
@@ -215,13 +217,13 @@ def _verdict(rows: Sequence[Measured]) -> list[str]:
     ordered = sorted(rows, key=lambda row: row.tokens)
     first, last = ordered[0], ordered[-1]
     if first.tokens == last.tokens:
-        return ["All take equally many tokens on this text."]
+        return ["All need the same number of tokens for this text."]
     more = last.tokens / first.tokens - 1
     text = (
-        f"{first.name} takes fewest tokens on this text, {last.name} {more:.0%} more. Fewer is not "
-        f"better in itself: what counts is the model that is trained on them, and another text may "
-        f"turn the order around."
+        f"{first.name} needs the fewest tokens for this text, {last.name} {more:.0%} more. Fewer is "
+        f"not better in itself: the model that is trained on them counts, and another text may "
+        f"reverse the order."
     )
     if last.unknown or first.unknown:
-        text += " Unknown words make a text short: what they stand for is lost."
+        text += " Unknown tokens make a text short, but lose its contents."
     return [text]

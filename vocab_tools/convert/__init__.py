@@ -1,4 +1,4 @@
-"""Tokenizers from one format to another, verified by encoding text both ways."""
+"""Converts tokenizers between formats, and verifies the result by encoding text with both."""
 
 from .conversion import Conversion, Difference, NotAlikeError, convert_tokenizer
 from .definition import Definition

@@ -1,4 +1,4 @@
-"""Texts on which two tokenizers are compared."""
+"""Generates the texts on which two tokenizers are compared."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ TEXTS = (
 #: Texts of several tokens put together: as many as ten for each token, up to this.
 MOST_JOINED = 20_000
 
-#: How many texts are compared at a time.
+#: The number of texts that are compared at a time.
 BLOCK = 10_000
 
 
 def battery(
     tokens: Iterable[bytes], special_tokens: Iterable[str], more: Iterable[list[str]] = ()
 ) -> Iterator[list[str]]:
-    """Texts in blocks: those above; special tokens, whole and cut short, in text; the text of every
-    token; several of them together; and those given.
+    """Yields texts in blocks: :data:`TEXTS`; special tokens, whole and cut short, in text; the text
+    of every token; several tokens together; and the given texts.
 
     >>> blocks = list(battery([b"a", b"\\xff", b"b"], ["<|end|>"]))
     >>> "x <|end|> y" in blocks[0], blocks[1]

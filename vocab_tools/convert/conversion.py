@@ -1,4 +1,4 @@
-"""Converting a tokenizer, and making sure that the result tokenises alike."""
+"""Converts a tokenizer, and verifies that the result gives the same ids."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 from ..corpus.reading import read_texts
 from ..embedding.plan import EmbeddingPlan
+from ..files import naming
 from ..ranks import RankSource
-from ..text import few, plural, quoted, shorten, show
+from ..text import Brief, few, parting, plural, quoted, shorten, show
 from . import rank_file, tokenizer_json
 from .battery import battery
 from .definition import Definition
@@ -25,7 +26,7 @@ MOST_EXAMPLES = 20
 
 @dataclass(frozen=True)
 class Difference:
-    """A text that the result tokenises otherwise."""
+    """A text that the result tokenizes differently."""
 
     text: str
     before: list[int]
@@ -37,48 +38,43 @@ class Difference:
         >>> str(Difference("abcdef", [1, 2, 3, 4, 5], [1, 2, 3, 9]))
         "'abcdef' is […, 3, 4, 5], and would be […, 3, 9]"
         """
-        pairs = zip(self.before, self.after)
-        alike = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
-        start = max((min(len(self.before), len(self.after)) if alike is None else alike) - 1, 0)
-        before, after = (_ids(ids, start) for ids in (self.before, self.after))
+        before, after = parting(self.before, self.after)
         return f"{shorten(quoted(self.text))} is {before}, and would be {after}"
 
 
-def _ids(ids: Sequence[int], start: int, most: int = 6) -> str:
-    """Some ids of a list."""
-    some = ["…"] if start else []
-    some += [str(number) for number in ids[start : start + most]]
-    some += ["…"] if len(ids) > start + most else []
-    return "[" + ", ".join(some) + "]"
-
-
-@dataclass
-class Conversion:
-    """What a conversion gives."""
+@dataclass(repr=False)
+class Conversion(Brief):
+    """The result of a conversion."""
 
     source: Location
     target: Location
     definition: Definition
     #: The files, by path.
     contents: dict[str, bytes]
-    #: How many texts were encoded both ways, and on how many the ids differ.
+    #: The number of texts that were encoded with both, and of those whose ids differ.
     compared: int = 0
     differing: int = 0
     #: The first of them.
     differences: list[Difference] = field(default_factory=list)
-    #: What the format cannot say.
+    #: Properties of the source that the format cannot express.
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    #: What the rows of new tokens are made of; None when none were added.
+    #: The embedding plan for new tokens; None if none were added.
     plan: EmbeddingPlan | None = None
 
     @property
     def is_exact(self) -> bool:
-        """Whether the result tokenises alike."""
+        """True if the result gives the same ids."""
         return not self.differing and not self.reasons
 
+    def save(self) -> None:
+        """Writes the files; those that exist are replaced."""
+        for path, contents in self.contents.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(contents)
+
     def to_plain(self) -> dict[str, Any]:
-        """What was found, as plain types."""
+        """Returns the findings as plain types, for JSON."""
         return {
             "source": {"path": self.source.path, "format": self.source.format},
             "target": {"files": list(self.contents), "format": self.target.format},
@@ -93,11 +89,11 @@ class Conversion:
 
 
 class NotAlikeError(ValueError):
-    """The result would not tokenise as the source does. Its text names the first difference."""
+    """The result would not tokenize as the source does. Its text names the first difference."""
 
     def __init__(self, conversion: Conversion) -> None:
         self.conversion = conversion
-        lines = [f"{conversion.target.path} would not tokenise as {conversion.source.path} does:"]
+        lines = [f"{conversion.target.path} would not tokenize as {conversion.source.path} does:"]
         lines += conversion.reasons
         lines += map(str, conversion.differences[:1])
         if conversion.differing > 1:
@@ -128,26 +124,26 @@ def convert_tokenizer(
         source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (beside its
             ``merges.txt``), ``tekken.json`` or ``.gguf``; a folder with one of them; or the name of
             an encoding.
-        target: the file to make, whose name says the format: ``.tiktoken``, ``.json``,
+        target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
             ``vocab.json`` or ``tekken.json``.
         extra: rank files whose tokens are added.
-        pattern: the name of an encoding, or a regular expression, where the source does not say
-            how text is cut.
-        special_tokens: names and ids, where the source does not say them.
+        pattern: the name of an encoding, or a regular expression, if the source does not have
+            a pattern.
+        special_tokens: names and ids, if the source does not have them.
         corpus: text files that are encoded both ways, too.
         field: the field of JSON lines and Parquet that has their text.
-        errors: "replace" puts U+FFFD where their bytes are no UTF-8.
-        allow_differences: give back the result even where it does not tokenise alike.
-        source_format: the format of the source, where its name does not say it.
-        target_format: the same of the target.
+        errors: "strict", or "replace" to read their bytes that are not UTF-8 as U+FFFD.
+        allow_differences: return the result even if it gives other ids.
+        source_format: the format of the source, if its name does not determine it.
+        target_format: the format of the target, if its name does not determine it.
         progress: called now and then with texts done and texts in all.
 
     Returns:
-        The conversion: the contents of the files by path, how many texts were compared, and what
-        differs.
+        The conversion: the contents of the files by path, the number of texts compared, and the
+        differences.
 
     Raises:
-        NotAlikeError: the result would not tokenise alike.
+        NotAlikeError: the result would give other ids.
         ValueError: the source is malformed or not supported, or the target cannot hold it.
         ImportError: a package is not installed that a format needs.
         OSError: a file cannot be read.
@@ -175,7 +171,7 @@ def convert_tokenizer(
 
 
 def _reasons(definition: Definition, goal: Location) -> list[str]:
-    """What the format cannot say, by what is known of it."""
+    """Returns the properties that the format is known not to express."""
     reasons = []
     if goal.format in ("tiktoken", "tekken"):
         reasons += definition.inexpressible
@@ -196,7 +192,7 @@ def _reasons(definition: Definition, goal: Location) -> list[str]:
 
 
 def _notes(definition: Definition, goal: Location) -> list[str]:
-    """What to know about the result."""
+    """Returns notes about the result."""
     notes = []
     if goal.format == "tokenizer.json":
         note = tokenizer_json.hole_note(definition)
@@ -231,9 +227,10 @@ def _compare(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Reads what was made, and encodes texts both ways."""
-    for path, contents in conversion.contents.items():
-        (folder / Path(path).name).write_bytes(contents)
+    """Reads the result back, and encodes texts with both."""
+    with naming(str(folder)):
+        for path, contents in conversion.contents.items():
+            (folder / Path(path).name).write_bytes(contents)
     format = conversion.target.format
     written = locate_source(str(folder / Path(conversion.target.path).name), format)
     read = load(written)
@@ -252,7 +249,7 @@ def _compare(
 
 
 def _compare_ids(conversion: Conversion, read: Definition) -> None:
-    """Tokens and special tokens have the ids that they had."""
+    """Checks that tokens and special tokens keep their ids."""
     definition = conversion.definition
     rows: list[tuple[Mapping[Any, int], Mapping[Any, int]]] = [
         (definition.tokens, read.tokens),
@@ -263,6 +260,6 @@ def _compare_ids(conversion: Conversion, read: Definition) -> None:
             if after.get(token) != number:
                 name = show(token) if isinstance(token, bytes) else quoted(token)
                 other = after.get(token)
-                becomes = "is no token there" if other is None else f"would have the id {other}"
+                becomes = "is not a token there" if other is None else f"would have the id {other}"
                 conversion.reasons.append(f"{name}, id {number}, {becomes}")
                 break

@@ -1,53 +1,56 @@
-"""What a tokenizer file says, whatever its format."""
+"""`Definition`: a tokenizer independent of its file format, between a reader and a writer."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from bpe_engine import vocabulary
 
-from ..text import show
+from ..text import Brief, show
+
+#: Bytes, or the text that represents them in a file.
+Token = TypeVar("Token", bytes, str)
 
 #: Two tokens that merge.
 Merge = tuple[bytes, bytes]
 
 
-@dataclass(frozen=True)
-class Definition:
+@dataclass(frozen=True, repr=False)
+class Definition(Brief):
     """A byte-level BPE tokenizer.
 
-    Rank files say which tokens merge first by their ids; the formats of Hugging Face list the
-    merges. Where both say the same, one becomes the other.
+    Rank files order merges by the ids of the tokens; the formats of Hugging Face list the merges.
+    Where both agree, one can be converted to the other.
     """
 
     #: Bytes and ids, in the order of ids.
     tokens: dict[bytes, int]
     #: Names and ids.
     special_tokens: dict[str, int]
-    #: The regular expression that cuts text into pieces; None where no single one does.
+    #: The regular expression that cuts text into pieces; None if no single one does.
     pattern: str | None
     #: "NFC" or None.
     normalization: str | None = None
-    #: The merges in their order; None where the ids are that order.
+    #: The merges in order; None if the ids give the order.
     merges: list[Merge] | None = None
-    #: Whether a piece that is a token becomes this token, whatever merging would make of it.
+    #: True if a piece that is a token always becomes that token, even if merging would not make it.
     whole_pieces: bool = True
     #: A ``tokenizer.json`` without the tokens and merges of its model.
     settings: dict[str, Any] | None = None
-    #: Entries of the vocabulary that stand for no bytes: encoding never gives them.
+    #: Entries of the vocabulary that are not byte-level: encoding never returns them.
     others: dict[str, int] = field(default_factory=dict)
-    #: What an encoding of ranks and one pattern cannot express.
+    #: Properties that ranks and one pattern cannot express.
     inexpressible: list[str] = field(default_factory=list)
-    #: What to tell people.
+    #: Notes for the user.
     notes: list[str] = field(default_factory=list)
 
     @functools.cached_property
     def order(self) -> dict[bytes, int]:
-        """Every token and its place in the order of merging: single bytes first, and what no merge
-        makes last."""
+        """Every token and its place in the order of merging: single bytes first, tokens that no
+        merge makes last."""
         if self.merges is None:
             return {token: place for place, token in enumerate(self.tokens)}
         single = [token for token in self.tokens if len(token) == 1]
@@ -62,22 +65,21 @@ class Definition:
 
     @functools.cached_property
     def merge_list(self) -> list[Merge]:
-        """The merges in their order, found where the format does not list them."""
+        """The merges in order; derived from the ids if the format does not list them."""
         return list(self.splits.values()) if self.merges is None else self.merges
 
     @functools.cached_property
     def unreached(self) -> list[bytes]:
-        """Tokens that merging does not make, in the order of ids. An empty one is no piece, and
-        does not matter."""
+        """Tokens that merging never makes, in the order of ids. The empty token, which is never a
+        piece, is left out."""
         made = self.splits if self.merges is None else {a + b for a, b in self.merges}
         return [token for token in self.tokens if len(token) > 1 and token not in made]
 
     def list_differs_from(self, order: Mapping[bytes, int]) -> str | None:
-        """Why merging by these ranks is another thing than merging by the list; None where both
-        are the same.
+        """Returns why merging by these ranks differs from merging by the list, if it does.
 
-        They are when every token that ranks make has its pair in the list, in the same order: the
-        list's other pairs then never stand side by side.
+        Both agree if the pair of every token that ranks make is in the list, in the same order:
+        other pairs of the list are then never neighbors.
         """
         if self.merges is None:
             return None
@@ -87,18 +89,18 @@ class Definition:
             place = places.get((left, right))
             if place is None:
                 pair = f"{show(left)} + {show(right)}"
-                return f"ranks merge {pair} into {show(token)}, and the list of merges does not"
+                return f"ranks merge {pair} into {show(token)}, but the list of merges does not"
             if place < before:
                 return (
                     f"the list merges {show(token)} (id {self.tokens[token]}) before {show(last)} "
-                    f"(id {self.tokens[last]}), and ids are ranks"
+                    f"(id {self.tokens[last]}), but ranks follow the ids"
                 )
             before, last = place, token
         return None
 
 
 def missing_byte(tokens: Mapping[bytes, int]) -> int | None:
-    """The first byte of UTF-8 that is no token.
+    """Returns the first byte that is not a token, of those that UTF-8 uses; None if all are tokens.
 
     >>> missing_byte({bytes([byte]): byte for byte in range(256) if byte != 65})
     65
@@ -109,6 +111,6 @@ def missing_byte(tokens: Mapping[bytes, int]) -> int | None:
     )
 
 
-def by_id(tokens: Mapping[bytes, int]) -> dict[bytes, int]:
-    """The tokens in the order of ids."""
+def by_id(tokens: Mapping[Token, int]) -> dict[Token, int]:
+    """Returns the tokens sorted by id."""
     return dict(sorted(tokens.items(), key=lambda row: row[1]))

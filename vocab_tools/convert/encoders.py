@@ -1,4 +1,4 @@
-"""Text to ids by the rules of a file: what both sides of a conversion are compared by.
+"""Encoders for the files of a conversion, to compare both sides.
 
 Files of Hugging Face go through the package `tokenizers`, the others through this package.
 """
@@ -9,25 +9,24 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from bpe_engine import vocabulary
+from bpe_engine import byte_level, vocabulary
 
 from . import gpt2_files
-from .alphabet import written
 from .definition import Definition
 from .formats import Location
 from .tokenizer_json import dump
 
-#: Texts to lists of ids; names of special tokens stand for these.
+#: Encodes texts; names of special tokens in them become these tokens.
 Encoder = Callable[[list[str]], list[list[int]]]
 
 
 def encoder_of(definition: Definition, location: Location, *, is_read: bool = True) -> Encoder:
-    """The encoder of a definition.
+    """Returns the encoder of a definition.
 
     Args:
-        definition: what the files say.
+        definition: the definition in the files.
         location: the files.
-        is_read: whether the files are there and say this; otherwise the definition counts alone.
+        is_read: True if the files exist and hold this definition; otherwise only it is used.
 
     Raises ImportError where the package `tokenizers` is needed and not installed.
     """
@@ -51,19 +50,19 @@ def encoder_of(definition: Definition, location: Location, *, is_read: bool = Tr
 
 
 def require_tokenizers() -> Any:
-    """The package `tokenizers`. Raises ImportError, with the extra that has it."""
+    """Returns the package `tokenizers`. Raises ImportError that names the extra with it."""
     try:
         import tokenizers
     except ImportError as error:
         raise ImportError(
             "files of Hugging Face are verified with the package tokenizers; install it with "
-            "pip install 'bpe-engine[convert]'"
+            "pip install 'bpe-engine[vocab-tools]'"
         ) from error
     return tokenizers
 
 
 def _by_ranks(definition: Definition) -> Encoder:
-    """By an encoding of this package, whose ranks are the order of merging."""
+    """Encodes with an encoding of this package; its ranks are the order of merging."""
     assert definition.pattern is not None
     free = len(definition.order)
     places = {name: free + place for place, name in enumerate(definition.special_tokens)}
@@ -96,17 +95,20 @@ def _by_tokenizers(tokenizer: Any) -> Encoder:
 
 
 def _model(definition: Definition) -> Any:
-    """A model of `tokenizers` out of a definition."""
-    vocab = {written(token): number for token, number in definition.tokens.items()}
+    """Returns a definition as a model of `tokenizers`."""
+    vocab = {byte_level.text_of(token): number for token, number in definition.tokens.items()}
     return require_tokenizers().models.BPE(
         vocab={**vocab, **definition.others, **definition.special_tokens},
-        merges=[(written(left), written(right)) for left, right in definition.merge_list],
+        merges=[
+            (byte_level.text_of(left), byte_level.text_of(right))
+            for left, right in definition.merge_list
+        ],
         ignore_merges=definition.whole_pieces,
     )
 
 
 def _around(model: Any, definition: Definition) -> Any:
-    """A tokenizer of `tokenizers` around a model, with the other components of a definition."""
+    """Returns a tokenizer of `tokenizers` with a model and the other components of a definition."""
     tokenizers = require_tokenizers()
     settings = definition.settings
     assert settings is not None

@@ -1,4 +1,4 @@
-"""A definition with more tokens, and what their rows in an embedding table are made of."""
+"""Adds tokens to a definition, and plans their rows in an embedding table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .definition import Definition, by_id
 
 
 def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
-    """The definition with the tokens of rank files, which merge after all others.
+    """Returns the definition with the tokens of rank files, which merge after all others.
 
     Raises ValueError when a token or an id is taken, or when the result could not be written as a
     list of merges.
@@ -58,9 +58,9 @@ def _check_free(definition: Definition, new: dict[bytes, int]) -> None:
 
 
 def plan(base: Definition, whole: Definition) -> EmbeddingPlan:
-    """The embedding plan of an extended definition.
+    """Returns the embedding plan of an extended definition.
 
-    Raises ValueError when a byte of a new token is no token of the base.
+    Raises ValueError if a byte of a new token is not a token of the base.
     """
     ids = {place: base.tokens[token] for token, place in base.order.items()}
     new = {token: number for token, number in whole.tokens.items() if token not in base.tokens}

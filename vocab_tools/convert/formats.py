@@ -1,4 +1,4 @@
-"""The formats, and how a file tells which it is."""
+"""Recognizes file formats, and calls the reader and the writer of each."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Literal
 
 import bpe_engine
+from bpe_engine.sidecar import beside
 
 from ..patterns import find_pattern
 from ..text import few
 from . import gguf_file, gpt2_files, rank_file, tekken, tokenizer_json
 from .definition import Definition
-from .sidecar import beside
 
 #: ``encoding`` is one that is known by name, and has no file.
 Format = Literal["tiktoken", "tokenizer.json", "gpt2", "tekken", "gguf", "encoding"]
 
-#: What can be written.
+#: Formats that can be written.
 WRITABLE: tuple[Format, ...] = ("tiktoken", "tokenizer.json", "gpt2", "tekken")
 
-#: What a folder is searched for, in this order.
+#: Files that are looked for in a folder, in this order.
 _IN_FOLDERS = ("tokenizer.json", "tekken.json", "vocab.json", "encoder.json")
 
 
@@ -36,7 +36,7 @@ class Location:
 
     @property
     def files(self) -> list[str]:
-        """The files that are read or written, with what stands beside them."""
+        """The files that are read or written, with sidecar files."""
         if self.format == "encoding":
             return []
         if self.format == "gpt2":
@@ -47,10 +47,10 @@ class Location:
 
 
 def locate_source(path: str, format: Format | None = None) -> Location:
-    """What ``path`` is: a file, a folder with one, or the name of an encoding.
+    """Locates a source: a file, a folder with one, or the name of an encoding.
 
     Raises:
-        FileNotFoundError: there is no such file, and no such encoding.
+        FileNotFoundError: neither a file nor an encoding has this name.
         ValueError: it is of no known format.
     """
     if not Path(path).exists():
@@ -83,16 +83,16 @@ def _in_folder(folder: Path) -> str:
 
 
 def locate_target(path: str, format: Format | None = None) -> Location:
-    """The files to write.
+    """Returns the files to write.
 
-    Raises ValueError when the name says no format that can be written.
+    Raises ValueError when the name does not determine a format that can be written.
     """
     if Path(path).is_dir() or path.endswith("/"):
         raise ValueError(f"{path} is a folder; give a file in it, such as {path}/tokenizer.json")
     found = format or _format_by_name(path)
     if found not in WRITABLE:
         raise ValueError(
-            f"{path} says no format that can be written: end it in .tiktoken, tokenizer.json, "
+            f"{path} has no ending of a format that can be written: use .tiktoken, tokenizer.json, "
             f"vocab.json (merges.txt comes beside it) or tekken.json, or name one with --to"
         )
     if found == "gpt2" and gpt2_files.pair(path) is None:
@@ -114,7 +114,7 @@ def _format_by_name(path: str) -> Format | None:
 
 
 def _format_by_contents(path: str) -> Format:
-    """Of a file whose name does not tell."""
+    """Returns the format of a file by its contents."""
     with open(path, "rb") as file:
         start = file.read(1 << 16)
     if start.startswith(b"GGUF"):
@@ -139,16 +139,15 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Definition:
-    """What the files say.
+    """Reads the definition from the files.
 
     Args:
         location: from :func:`locate_source`.
-        pattern: the name of an encoding, or a regular expression, for files that do not say it.
-        special_tokens: names and ids, for files that do not say them.
+        pattern: the name of an encoding, or a regular expression, for files without a pattern.
+        special_tokens: names and ids, for files without them.
 
     Raises:
-        ValueError: a file is malformed, or holds what is not supported; or it says itself what was
-            given.
+        ValueError: a file is malformed or not supported, or brings what was given.
         ImportError: a package is not installed that the format needs.
         OSError: a file cannot be read.
     """
@@ -178,7 +177,7 @@ def load(
 
 
 def dump(definition: Definition, location: Location) -> dict[str, bytes]:
-    """The files of a definition, by path.
+    """Returns the files of a definition, by path.
 
     Raises ValueError where the format cannot hold it.
     """

@@ -1,4 +1,4 @@
-"""GGUF: the tokenizer inside a model file of llama.cpp, read with the package gguf."""
+"""Reads the tokenizer in a GGUF file of llama.cpp, with the package gguf."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_engine import patterns
+from bpe_engine import byte_level, patterns
 
 from ..text import plural
-from .alphabet import read
-from .cutting import DEEPSEEK_IN_ONE, DIGITS_IN_ONE
 from .definition import Definition, Merge
+from .pre_tokenizer import DEEPSEEK_IN_ONE, DIGITS_IN_ONE
 from .tokenizer_json import definition_of, fresh_settings
 
 #: Llama 3's pattern, as its tokenizer.json has it.
@@ -30,7 +29,7 @@ _TEKKEN = (
     r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
-#: How text is cut, by what ``tokenizer.ggml.pre`` says, as llama.cpp takes the names.
+#: Patterns by the value of ``tokenizer.ggml.pre``, as in llama.cpp.
 PATTERNS = {
     **dict.fromkeys(("gpt-2", "phi-2", "mpt", "olmo", "jina-v2-code", "trillion"), patterns.R50K),
     **dict.fromkeys(("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "lfm2"), _LLAMA3),
@@ -46,7 +45,7 @@ PATTERNS = {
 #: Those for which a piece that is a token is that token, whatever the merges say.
 WHOLE_PIECES = {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "lfm2", "tekken"}
 
-#: What ``tokenizer.ggml.token_type`` says.
+#: Values of ``tokenizer.ggml.token_type``.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 
 
@@ -55,7 +54,7 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Definition:
-    """What the tokenizer of a GGUF file says: its tokens, merges and special tokens.
+    """Reads the tokens, merges and special tokens of a GGUF file.
 
     Raises:
         ImportError: the package gguf is not installed.
@@ -100,23 +99,23 @@ def load(
 
 
 def _merge(merge: str, path: str | Path) -> Merge:
-    parts = [read(part) for part in merge.split(" ")]
+    parts = [byte_level.try_bytes_of(part) for part in merge.split(" ")]
     if len(parts) != 2 or not parts[0] or not parts[1]:
         raise ValueError(f"{path}: tokenizer.ggml.merges has {merge!r}, which is not two tokens")
     return parts[0], parts[1]
 
 
 def _fields(path: str | Path) -> dict[str, Any]:
-    """The fields of the tokenizer, as plain values."""
+    """Returns the fields of the tokenizer, as plain values."""
     try:
         from gguf import GGUFReader
     except ImportError as error:
         raise ImportError(
-            "reading GGUF needs the package gguf; install it with pip install 'bpe-engine[convert]'"
+            "reading GGUF needs the package gguf; install it with pip install 'bpe-engine[vocab-tools]'"
         ) from error
     with open(path, "rb") as file:
         if file.read(4) != b"GGUF":
-            raise ValueError(f"{path} is no GGUF file")
+            raise ValueError(f"{path} is not a GGUF file")
     try:
         reader = GGUFReader(path)
         fields = reader.fields.items()

@@ -1,4 +1,4 @@
-"""GPT-2's pair of files: ``vocab.json`` with tokens and ids, and ``merges.txt``.
+"""Reads and writes GPT-2's pair of files: ``vocab.json`` and ``merges.txt``.
 
 The first was also called ``encoder.json``, the second ``vocab.bpe``.
 """
@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_engine import patterns
+from bpe_engine import byte_level, patterns
+from bpe_engine.gpt2_files import read_merges, read_vocab
+from bpe_engine.sidecar import beside, read_sidecar
 
 from ..text import few
-from .alphabet import read, written
-from .definition import Definition, Merge
-from .sidecar import beside, dump_sidecar, read_sidecar
+from .definition import Definition, Merge, by_id
+from .sidecar import dump_sidecar
 from .tokenizer_json import definition_of, fresh_settings, settings_and_vocabulary
 
 #: The names of the two files, or how they end: ``gpt2-vocab.json`` goes with ``gpt2-merges.txt``.
@@ -24,7 +25,7 @@ NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
 def pair(path: str | Path) -> tuple[Path, Path] | None:
-    """Both files, from the path of either; None for another name.
+    """Returns the paths of both files, from the path of either; None for another name.
 
     >>> [file.name for file in pair("a/gpt2-merges.txt")]
     ['gpt2-vocab.json', 'gpt2-merges.txt']
@@ -44,7 +45,7 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Definition:
-    """What the pair says, with what stands beside it; without, it is cut as GPT-2 cuts.
+    """Reads the pair and its sidecar file; without one, text is cut by GPT-2's pattern.
 
     Args:
         path: of either file.
@@ -67,7 +68,7 @@ def load(
         pattern = sidecar.get("pattern")
     if pattern is None:
         pattern = patterns.R50K
-        notes.append(f"nothing beside {found[0].name} says how text is cut: as GPT-2 does")
+        notes.append(f"no file beside {found[0].name} gives the pattern: GPT-2's is taken")
     if special_tokens is None:
         special_tokens = sidecar.get("special_tokens")
     if special_tokens is None:
@@ -82,44 +83,30 @@ def load(
 
 
 def _merging_as_listed(settings: dict[str, Any]) -> dict[str, Any]:
-    """The files do not say that merges are to be ignored."""
+    """Sets ignore_merges to false, which the two files cannot express."""
     return {**settings, "model": {**settings["model"], "ignore_merges": False}}
 
 
 def _vocabulary(path: Path) -> dict[str, int]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is no JSON object of tokens and ids: {error}") from error
-    if not isinstance(found, dict) or not all(
-        type(number) is int and number >= 0 for number in found.values()
-    ):
-        raise ValueError(f"{path} is no JSON object of tokens and ids, such as {{'a': 64}}")
+    found = read_vocab(path)
     if len(set(found.values())) != len(found):
-        raise ValueError(f"{path}: an id stands for two tokens")
+        raise ValueError(f"{path}: two tokens have the same id")
     return found
 
 
 def _merges(path: Path) -> list[Merge]:
     merges = []
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 (byte {error.start})") from error
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.removesuffix("\r")
-        if not line or (number == 1 and line.startswith("#version")):
-            continue
-        parts = [read(part) for part in line.split(" ")]
-        if len(parts) != 2 or not parts[0] or not parts[1]:
-            raise ValueError(f"{path}, line {number}: expected two tokens, not {line!r}")
+    for left, right in read_merges(path):
+        parts = byte_level.try_bytes_of(left), byte_level.try_bytes_of(right)
+        if not parts[0] or not parts[1]:
+            raise ValueError(f"{path}: {left!r} {right!r} is not a merge of byte-level tokens")
         merges.append((parts[0], parts[1]))
     return merges
 
 
 def _looks_special(vocabulary: Mapping[str, int], merges: list[Merge]) -> dict[str, int]:
-    """Names in brackets that no merge makes."""
-    made = {written(left + right) for left, right in merges}
+    """Returns the tokens in brackets that no merge makes, and their ids."""
+    made = {byte_level.text_of(left + right) for left, right in merges}
     brackets = ("<>", "[]")
     return {
         text: number
@@ -129,23 +116,22 @@ def _looks_special(vocabulary: Mapping[str, int], merges: list[Merge]) -> dict[s
 
 
 def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
-    """Both files, and what stands beside them, by path.
+    """Returns the contents of both files and the sidecar, by path.
 
     Raises ValueError where the format cannot hold the definition.
     """
     found = pair(path)
     assert found is not None
     _, vocabulary = settings_and_vocabulary(definition)
-    # Special tokens stand in this vocabulary, too.
-    vocabulary = dict(sorted({**vocabulary, **definition.special_tokens}.items(), key=_id))
+    # This vocabulary has special tokens, too.
+    vocabulary = by_id({**vocabulary, **definition.special_tokens})
     lines = ["#version: 0.2"]
-    lines += [f"{written(left)} {written(right)}" for left, right in definition.merge_list]
+    lines += [
+        f"{byte_level.text_of(left)} {byte_level.text_of(right)}"
+        for left, right in definition.merge_list
+    ]
     return {
         str(found[0]): (json.dumps(vocabulary, ensure_ascii=False) + "\n").encode(),
         str(found[1]): ("\n".join(lines) + "\n").encode(),
         str(beside(found[0])): dump_sidecar(definition),
     }
-
-
-def _id(row: tuple[str, int]) -> int:
-    return row[1]

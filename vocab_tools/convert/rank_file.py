@@ -1,4 +1,4 @@
-"""``.tiktoken``: lines of base64 and rank, with the pattern and the special tokens beside it."""
+"""Reads and writes ``.tiktoken`` files, with the pattern and special tokens in a sidecar file."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import bpe_engine
-from bpe_engine import vocabulary
+from bpe_engine.sidecar import beside, read_sidecar
 
-from ..bases import recognise
+from ..bases import recognize
 from ..patterns import Pattern, encoding_pattern, find_pattern, named_pattern
 from ..ranks import check_special_tokens, dump_ranks, load_ranks
 from ..text import plural, show
 from .definition import Definition
-from .sidecar import beside, dump_sidecar, read_sidecar
+from .sidecar import dump_sidecar
 
 
 def from_encoding(encoding: bpe_engine.Encoding) -> Definition:
-    """What an encoding says."""
+    """Returns the definition of an encoding."""
     pattern = encoding_pattern(encoding)
-    return _definition(vocabulary.mergeable_ranks(encoding), pattern, pattern.special_tokens)
+    return _definition(dict(encoding.mergeable_ranks), pattern, pattern.special_tokens)
 
 
 def load(
@@ -29,7 +29,7 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Definition:
-    """What a rank file says, with what stands beside it.
+    """Reads a rank file and its sidecar file.
 
     Raises:
         ValueError: the file is malformed, or nothing says how text is cut.
@@ -40,17 +40,17 @@ def load(
     if pattern is None and found is not None:
         return _with_sidecar(ranks, found, special_tokens)
     if pattern is None:
-        known = recognise(ranks)
+        known = recognize(ranks)
         if known is None:
             raise ValueError(
-                f"nothing says how text is cut before merging: {path} is no published vocabulary, "
-                f"and there is no {beside(path).name} beside it; give --pattern or --pattern-regex"
+                f"the pattern of {path} is unknown: it is not a published vocabulary, "
+                f"and {beside(path).name} is not beside it; give --pattern or --pattern-regex"
             )
         own = named_pattern(known.name)
         used = "its pattern is used"
         if special_tokens is None:
             special_tokens, used = own.special_tokens, "its pattern and special tokens are used"
-        note = f"{path} is recognised as {known}: {used}"
+        note = f"{path} is recognized as {known}: {used}"
         definition = _definition(ranks, own, special_tokens)
         return dataclasses.replace(definition, notes=[note])
     own = find_pattern(pattern)
@@ -90,7 +90,7 @@ def _with_sidecar(
 
 
 def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
-    """The rank file and what stands beside it, by path.
+    """Returns the contents of the rank file and its sidecar, by path.
 
     Raises ValueError where the format cannot hold the definition.
     """
@@ -111,8 +111,8 @@ def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
 
 
 def notes(definition: Definition) -> list[str]:
-    """What the file leaves out."""
+    """Returns notes on what the file leaves out."""
     if not definition.others:
         return []
     entries = plural(len(definition.others), "entry", "entries")
-    return [f"{entries} of the vocabulary that stand for no bytes are left out"]
+    return [f"{entries} of the vocabulary that are not byte-level are left out"]

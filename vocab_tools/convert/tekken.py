@@ -1,4 +1,4 @@
-"""``tekken.json`` of Mistral: base64 tokens, a pattern, and special tokens on the first ids."""
+"""Reads and writes Mistral's ``tekken.json``: tokens, a pattern, special tokens on the first ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import bpe_engine
-from bpe_engine import vocabulary
 
 from ..text import show, text_of
 from .definition import Definition, by_id
@@ -17,15 +16,15 @@ VERSION = "v7"
 
 
 def load(path: str, special_tokens: dict[str, int] | None = None) -> Definition:
-    """What a ``tekken.json`` says.
+    """Reads a ``tekken.json``.
 
     Raises:
         ValueError: it is malformed.
         OSError: it cannot be read.
     """
     encoding = bpe_engine.load_encoding(path, special_tokens=special_tokens)
-    tokens = by_id(vocabulary.mergeable_ranks(encoding))
-    special = vocabulary.special_tokens(encoding)
+    tokens = by_id(dict(encoding.mergeable_ranks))
+    special = dict(encoding.special_tokens)
     notes = []
     first = min(tokens.values())
     if not special and first:
@@ -33,11 +32,11 @@ def load(path: str, special_tokens: dict[str, int] | None = None) -> Definition:
             f"{path} does not list its special tokens: the ids 0 to {first - 1} have no names; "
             f"give them with --special-tokens"
         )
-    return Definition(tokens, special, vocabulary.pattern(encoding), notes=notes)
+    return Definition(tokens, special, encoding.pattern, notes=notes)
 
 
 def dump(definition: Definition) -> bytes:
-    """The ``tekken.json`` of a definition: ids are numbered as the format has it, special tokens
+    """Returns the ``tekken.json`` of a definition, with the ids of the format: special tokens come
     first, then single bytes, then tokens in the order of merging.
 
     Raises ValueError where the format cannot hold it.
@@ -51,7 +50,7 @@ def dump(definition: Definition) -> bytes:
     single = [bytes([byte]) for byte in range(256)]
     missing = next((byte for byte in single if byte not in definition.tokens), None)
     if missing is not None:
-        raise ValueError(f"a tekken.json begins with every byte, and {missing!r} is no token")
+        raise ValueError(f"a tekken.json begins with every byte, and {missing!r} is not a token")
     longer = [token for token in definition.order if len(token) > 1]
     if len(single) + len(longer) != len(definition.tokens):
         raise ValueError("a tekken.json has no place for the empty token")
@@ -83,7 +82,7 @@ def dump(definition: Definition) -> bytes:
 
 
 def _ranked(special: list[str], definition: Definition, reserved: int) -> list[tuple[int, str]]:
-    """Special tokens with their own ids where those are the first, else numbered from 0."""
+    """Returns special tokens with their own ids if those come first, else numbered from 0."""
     if all(definition.special_tokens[name] < reserved for name in special):
         return [(definition.special_tokens[name], name) for name in special]
     return list(enumerate(special))

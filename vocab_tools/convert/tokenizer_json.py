@@ -1,4 +1,4 @@
-"""``tokenizer.json`` of Hugging Face: any that is byte-level BPE."""
+"""Reads and writes byte-level BPE in Hugging Face's ``tokenizer.json``."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bpe_engine import byte_level
 from bpe_engine.hf import Tokenizer
 
 from ..text import few, plural, show
-from .alphabet import read, written
-from .cutting import pattern_of, pre_tokenizer_of
 from .definition import Definition, Merge, by_id, missing_byte
+from .pre_tokenizer import pattern_of, pre_tokenizer_of
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
 
 
 def parse(contents: str) -> Definition:
-    """What a ``tokenizer.json`` says.
+    """Reads a ``tokenizer.json``.
 
     Raises:
-        UnsupportedTokenizer: it is no byte-level BPE, or asks for what cannot be done exactly; the
+        UnsupportedTokenizer: it is not byte-level BPE, or asks for what cannot be done exactly; the
             message has the JSON path.
         ValueError: it is malformed.
     """
@@ -36,13 +36,13 @@ def parse(contents: str) -> Definition:
 def definition_of(
     vocabulary: Mapping[str, int], merges: list[Merge], settings: dict[str, Any]
 ) -> Definition:
-    """What a vocabulary, its merges and the rest of a ``tokenizer.json`` say together."""
+    """Returns the definition that a vocabulary, merges and the rest of the file make together."""
     added = {token["content"]: int(token["id"]) for token in settings.get("added_tokens") or []}
     made = {left + right for left, right in merges}
     tokens: dict[bytes, int] = {}
     others: dict[str, int] = {}
     for text, number in vocabulary.items():
-        token = read(text)
+        token = byte_level.try_bytes_of(text)
         if text in added and (token is None or (token not in made and len(token) != 1)):
             continue
         if token is None:
@@ -52,7 +52,7 @@ def definition_of(
     pattern = pattern_of(settings.get("pre_tokenizer"))
     normalization, reasons = _normalization(settings.get("normalizer"))
     if pattern is None:
-        reasons.append("pre_tokenizer: no single pattern cuts as this chain does")
+        reasons.append("pre_tokenizer: no single pattern cuts text as this chain does")
     return Definition(
         by_id(tokens),
         added,
@@ -67,18 +67,18 @@ def definition_of(
 
 
 def _merge(merge: str | list[str]) -> Merge | None:
-    """A merge in one of its two spellings; None for the line with the version, and where a part
-    stands for no bytes."""
+    """Returns a merge in either spelling; None for the version line, and if a part is not
+    byte-level."""
     if isinstance(merge, str):
         if merge.startswith("#version"):
             return None
         merge = merge.split(" ")
-    left, right = map(read, merge)
+    left, right = map(byte_level.try_bytes_of, merge)
     return None if left is None or right is None else (left, right)
 
 
 def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
-    """The normalization form, and why there is none that does what the normalizer does."""
+    """Returns the normalization form, and why no form does what the normalizer does."""
     while isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
         parts = normalizer["normalizers"]
         if len(parts) > 1:
@@ -93,7 +93,7 @@ def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
 
 
 def _flags(added: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Flags of added tokens that an encoding has not."""
+    """Returns flags of added tokens that an encoding cannot express."""
     reasons = []
     for flag in ("single_word", "lstrip", "rstrip"):
         names = [token["content"] for token in added if token.get(flag)]
@@ -103,7 +103,7 @@ def _flags(added: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def dump(definition: Definition) -> bytes:
-    """The ``tokenizer.json`` of a definition.
+    """Returns the ``tokenizer.json`` of a definition.
 
     Raises ValueError where the format cannot hold it.
     """
@@ -111,17 +111,20 @@ def dump(definition: Definition) -> bytes:
     model = {
         **settings["model"],
         "vocab": vocabulary,
-        "merges": [[written(left), written(right)] for left, right in definition.merge_list],
+        "merges": [
+            [byte_level.text_of(left), byte_level.text_of(right)]
+            for left, right in definition.merge_list
+        ],
     }
     return (json.dumps({**settings, "model": model}, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dict[str, int]]:
-    """The rest of the file, and the vocabulary of its model, in the order of ids."""
+    """Returns the rest of the file, and the vocabulary in the order of ids."""
     missing = missing_byte(definition.tokens)
     if missing is not None:
         raise ValueError(
-            f"the byte 0x{missing:02x} is no token, and a tokenizer.json of byte-level BPE needs "
+            f"the byte 0x{missing:02x} is not a token, and a tokenizer.json of byte-level BPE needs "
             f"every byte of UTF-8; add the single byte to the base"
         )
     settings = definition.settings
@@ -135,23 +138,23 @@ def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dic
         ignores = definition.whole_pieces
     if ignores or "ignore_merges" in settings["model"]:
         settings = {**settings, "model": {**settings["model"], "ignore_merges": ignores}}
-    rows = {written(token): number for token, number in definition.tokens.items()}
+    rows = {byte_level.text_of(token): number for token, number in definition.tokens.items()}
     for name, number in {**definition.others, **_specials_in_vocabulary(definition)}.items():
         if rows.setdefault(name, number) != number:
             raise ValueError(
                 f"the special token {name!r} has the id {number}, and the token that is spelled "
-                f"so in a tokenizer.json, {show(read(name) or b'')}, the id {rows[name]}"
+                f"so in a tokenizer.json, {show(byte_level.try_bytes_of(name) or b'')}, the id {rows[name]}"
             )
-    return settings, dict(sorted(rows.items(), key=lambda row: row[1]))
+    return settings, by_id(rows)
 
 
 def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
-    """The special tokens that must be in the vocabulary of the model: all of them, unless they get
-    their ids by being added one after the other."""
+    """Returns the special tokens that must be in the vocabulary of the model: all of them, unless
+    adding them one after the other gives the same ids."""
     size = len(definition.tokens) + len(definition.others)
     highest = -1
     for name, number in sorted(definition.special_tokens.items(), key=lambda row: row[1]):
-        token = read(name)
+        token = byte_level.try_bytes_of(name)
         is_there = token is not None and definition.tokens.get(token) == number
         if not is_there and number != max(size, highest + 1):
             return definition.special_tokens
@@ -162,7 +165,7 @@ def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
 def fresh_settings(
     pattern: str, special_tokens: Mapping[str, int], normalization: str | None
 ) -> dict[str, Any]:
-    """All of a file but the vocabulary and the merges, for what never had one."""
+    """Returns all of a new file but the vocabulary and the merges."""
     added = [
         {
             "id": number,
@@ -203,7 +206,7 @@ def fresh_settings(
 
 
 def hole_note(definition: Definition) -> str | None:
-    """What to know about ids that stand for nothing."""
+    """Returns a note about unused ids."""
     used = {*definition.tokens.values(), *definition.special_tokens.values()}
     used.update(definition.others.values())
     rows = max(used) + 1
@@ -211,7 +214,7 @@ def hole_note(definition: Definition) -> str | None:
         return None
     holes = plural(rows - len(used), "id")
     return (
-        f"{holes} below {rows:,} stand for nothing, so len(tokenizer) in transformers is "
+        f"{holes} below {rows:,} unused, so len(tokenizer) in transformers is "
         f"{len(used):,}, and an embedding table needs {rows:,} rows: do not resize it to "
         f"len(tokenizer)"
     )

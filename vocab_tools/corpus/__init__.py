@@ -1,16 +1,16 @@
-"""Samples of text: reading them, counting their pieces, and what an extension does to them."""
+"""Reads corpora, counts their pieces, and measures extensions on them."""
 
-from .counting import PieceCounts, count_pieces
 from .effect import ChangedPiece, CorpusEffect, TokenCounts, corpus_effect
+from .piece_counts import CorpusCounts, count_corpus
 from .reading import corpus_files, read_texts
 
 __all__ = [
     "ChangedPiece",
+    "CorpusCounts",
     "CorpusEffect",
-    "PieceCounts",
     "TokenCounts",
     "corpus_effect",
     "corpus_files",
-    "count_pieces",
+    "count_corpus",
     "read_texts",
 ]

@@ -1,4 +1,4 @@
-"""What an extension does to a sample of text."""
+"""Measures what an extended vocabulary changes on a corpus."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import Union
 import bpe_engine
 from bpe_engine import vocabulary
 
+from ..files import STANDARD
 from ..patterns import Pattern
-from .counting import ProgressFunction, count_pieces
+from ..text import Brief
+from .cutting import cutting
+from .piece_counts import DEFAULT_MEMORY, CorpusCounts, ProgressFunction, count_corpus
 from .scripts import script_of
 
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -20,10 +23,10 @@ Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 @dataclass(frozen=True)
 class ChangedPiece:
-    """A piece of text whose ids are not what they were."""
+    """A piece of text whose ids change."""
 
     text: str
-    #: How often it stands in the corpus.
+    #: Its count in the corpus.
     count: int
     before: list[int]
     after: list[int]
@@ -31,7 +34,7 @@ class ChangedPiece:
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Tokens of a part of the corpus: of a file, or of what is written in a script."""
+    """Tokens of a part of the corpus: a file, or the text in one script."""
 
     name: str
     before: int
@@ -39,25 +42,25 @@ class TokenCounts:
 
     @property
     def saved(self) -> float:
-        """The share of tokens that is saved."""
+        """The share of tokens that are saved."""
         return (self.before - self.after) / self.before if self.before else 0.0
 
 
-@dataclass(frozen=True)
-class CorpusEffect:
+@dataclass(frozen=True, repr=False)
+class CorpusEffect(Brief):
     """The corpus, encoded with the base and with the extended vocabulary."""
 
     tokens_before: int
     tokens_after: int
-    #: How many pieces the corpus has, and how many of them have other ids now.
+    #: The number of pieces of the corpus, and of those whose ids change.
     pieces: int
     changed: int
-    #: Pieces that changed though none of the new words is in them, the most frequent first.
+    #: Pieces that change without containing a new word, the most frequent first.
     unexpected: list[ChangedPiece]
     #: Tokens by file, in the order given, and by script, the most tokens first.
     files: list[TokenCounts] = field(default_factory=list)
     scripts: list[TokenCounts] = field(default_factory=list)
-    #: How many pieces have how many tokens: before and after.
+    #: The number of pieces by their number of tokens, before and after.
     lengths_before: dict[int, int] = field(default_factory=dict)
     lengths_after: dict[int, int] = field(default_factory=dict)
 
@@ -80,9 +83,9 @@ def corpus_effect(
         base: the encoding without the new tokens.
         extended: the encoding with them.
         new_words: the words that became tokens.
-        nfc: bring the text into Unicode normalization form C first, as Qwen's encoding does.
+        nfc: normalize text to Unicode NFC first, as Qwen's encoding does.
         field: the field of JSON lines and Parquet that has the text.
-        errors: "replace" puts U+FFFD where bytes are no UTF-8.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         progress: called now and then with bytes done and bytes in all.
 
     Raises:
@@ -90,12 +93,21 @@ def corpus_effect(
         OSError: a file cannot be read.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    pattern = Pattern(None, vocabulary.pattern(base), {}, nfc=nfc)
+    cut = cutting(Pattern(None, base.pattern, {}, nfc=nfc))
     comparison = _Comparison(base, extended, new_words)
+    sizes = [0 if os.fspath(path) == STANDARD else os.path.getsize(path) for path in paths]
     files = []
-    reading = count_pieces(paths, pattern, field=field, errors=errors, progress=progress)
-    for name, counted in reading:
-        files.append(TokenCounts(name, *comparison.add(counted.counts)))
+    for number, path in enumerate(paths):
+
+        def update(done: int, _: int, before: int = sum(sizes[:number])) -> None:
+            if progress is not None:
+                progress(before + done, sum(sizes))
+
+        counts = count_corpus(
+            [path], cut, field=field, errors=errors, max_memory=DEFAULT_MEMORY, progress=update
+        )
+        with counts:
+            files.append(TokenCounts(os.fspath(path), *comparison.add(counts)))
     return comparison.effect(files)
 
 
@@ -116,10 +128,10 @@ class _Comparison:
         self.scripts: dict[str, list[int]] = {}
         self.lengths: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
 
-    def add(self, counts: dict[str, int]) -> tuple[int, int]:
-        """The tokens of a file, before and after."""
+    def add(self, counts: CorpusCounts) -> tuple[int, int]:
+        """Adds a file, and returns its tokens before and after."""
         tokens_before = tokens_after = 0
-        for piece, count in counts.items():
+        for piece, count in counts.texts():
             before = vocabulary.encode_piece(self.base, piece)
             after = vocabulary.encode_piece(self.extended, piece)
             self.pieces += count
@@ -139,7 +151,7 @@ class _Comparison:
         return tokens_before, tokens_after
 
     def _holds_word(self, piece: str) -> bool:
-        """Whether one of the words is in the piece."""
+        """True if the piece contains one of the words."""
         return any(
             piece[start : start + length] in self.words
             for length in self.word_lengths

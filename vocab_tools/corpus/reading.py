@@ -1,4 +1,4 @@
-"""Text out of files: plain, JSON lines, Parquet; packed with gzip or Zstandard, or not."""
+"""Reads text from files: plain text, JSON lines or Parquet, also compressed."""
 
 from __future__ import annotations
 
@@ -20,20 +20,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..files import STANDARD, naming
+
 #: Text comes in blocks of about this many characters, to bound memory.
 BLOCK_CHARACTERS = 1 << 18
 
 #: The endings of files with one JSON object a line.
 JSON_LINES = (".jsonl", ".ndjson")
 
-#: Standard input, as a path.
-STANDARD = "-"
-
-#: What to do with bytes that are no UTF-8.
+#: How to handle bytes that are not UTF-8.
 ERRORS = ("strict", "replace")
-
-#: How a file of counts begins, which a checkpoint is.
-COUNTS_MAGIC = b"bperuns1"
 
 #: The most rows of a Parquet file at a time.
 _MOST_ROWS = 1024
@@ -52,13 +48,13 @@ _WORD_CHARACTERS = (
 )
 _IN_WORD = re.compile(f"[{_WORD_CHARACTERS}]")
 
-#: What ends a word, and never is of its piece, inside a line.
+#: Characters that end a word inside a line, and are never in its piece.
 BEHIND_WORDS = " \u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 
 #: The text up to the last end of a word.
 _WORD_END = re.compile(f".*[{_WORD_CHARACTERS}](?=[{BEHIND_WORDS}])", re.DOTALL)
 
-#: So many blocks without a line end where text can be cut are cut inside a line.
+#: After this many blocks without a line end to cut at, text is cut inside a line.
 _MOST_UNCUT = 4
 
 
@@ -69,23 +65,23 @@ def read_texts(
     *,
     inside_lines: bool = False,
 ) -> Iterator[list[str]]:
-    """The texts of a file, in blocks of some 250,000 characters.
+    """Returns the texts of a file, in blocks of some 250,000 characters.
 
     A plain file is one text; it is cut where every published pattern cuts, at most line ends. A
-    stretch without such a place, as of paragraphs that are lines and end in full stops, with empty
-    lines between them, is one block, or with ``inside_lines`` cut behind a word. In ``.jsonl`` and ``.parquet`` files every row is a
-    text, and rows that are null have none.
+    stretch without such a place, such as paragraphs that end in full stops with empty lines between
+    them, is one block; with ``inside_lines`` it is cut after a word. In ``.jsonl`` and ``.parquet``
+    files every row is a text; null rows are skipped.
 
     Args:
         path: a file in UTF-8; one that is packed with gzip or Zstandard is known by its first
             bytes. ``-`` is standard input, which is plain text, packed or not.
         field: the name of the JSON field or the Parquet column that has the text.
-        errors: "replace" puts U+FFFD where bytes are no UTF-8.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         inside_lines: cut long stretches between a word and a space or a full stop of Chinese, too,
             where every published pattern cuts.
 
     Raises:
-        ValueError: the file is not UTF-8, a line is no JSON object, or it has no such field.
+        ValueError: the file is not UTF-8, or a line is not a JSON object or lacks the field.
         ImportError: reading Parquet or Zstandard needs a package.
         OSError: the file cannot be read.
     """
@@ -100,14 +96,14 @@ def read_texts(
 
 
 def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """The files that paths stand for, in a fixed order.
+    """Expands folders and globs to files, in a fixed order.
 
-    A folder stands for all files in it and below it, but for checkpoints and those whose names
-    begin with a dot; a path that does not exist and has ``*``, ``?`` or ``[`` for the files that it matches, ``**``
-    for any folders.
+    A folder becomes all files in it and below it, but for those whose names begin with a dot. A path
+    that does not exist and has ``*``, ``?`` or ``[`` becomes the files that it matches; ``**``
+    matches any folders.
 
     Raises:
-        FileNotFoundError: there is no such file, or none that matches.
+        FileNotFoundError: a file does not exist, or a glob matches none.
         ValueError: a folder has no files.
     """
     files: list[str] = []
@@ -120,21 +116,21 @@ def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
         elif os.path.isdir(path):
             found = sorted(_files_below(path))
             if not found:
-                raise ValueError(f"{path}: there are no files in this folder")
+                raise ValueError(f"{path}: the folder has no files")
         elif path == STANDARD or os.path.exists(path):
             found = [path]
         else:
-            raise FileNotFoundError(2, "there is no such file", path)
+            raise FileNotFoundError(2, "no such file", path)
         files += found
     return files
 
 
 @contextlib.contextmanager
 def readable_again(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Paths that can be read more than once: what comes out of a pipe goes to a file first.
+    """Yields paths that can be read more than once: the contents of pipes are copied to files.
 
-    They are in the order of ``paths``, and end as these do. Raises ValueError for a pipe that is
-    given twice, and OSError where there is no room for what it holds.
+    The paths keep their order and their endings. Raises OSError, naming the folder, if it has no
+    room for the copies.
     """
     with contextlib.ExitStack() as stack:
         found: list[str] = []
@@ -148,7 +144,7 @@ def readable_again(paths: Iterable[str]) -> Iterator[list[str]]:
             with contextlib.ExitStack() as files:
                 standard = path == STANDARD
                 given = sys.stdin.buffer if standard else files.enter_context(open(path, "rb"))
-                with open(kept, "xb") as file:
+                with naming(folder), open(kept, "xb") as file:
                     shutil.copyfileobj(given, file, BLOCK_CHARACTERS)
             found.append(kept)
         yield found
@@ -162,13 +158,10 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _is_text_file(path: str) -> bool:
-    """Whether a path that was found, not given, is of the corpus: no pipe, which may never end, no
-    device, no folder, and no checkpoint. Of a link that leads nowhere, opening it will tell."""
+    """True if a path that was found, not given, belongs to the corpus: a regular file, since a pipe
+    may never end; or a broken link, which fails when it is opened."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as file:
-            return file.read(len(COUNTS_MAGIC)) != COUNTS_MAGIC
+        return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return True
 
@@ -195,7 +188,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _label(path: str | os.PathLike[str]) -> str:
-    """What messages call a file."""
+    """Returns the name of a file in messages."""
     return "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
 
 
@@ -206,7 +199,7 @@ def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryI
     except ImportError as error:
         raise ImportError(
             f"reading {path} needs the package zstandard; install it with "
-            f"pip install 'bpe-engine[zstd]'"
+            f"pip install 'bpe-engine[vocab-tools]'"
         ) from error
     try:
         with io.BufferedReader(_ZstandardFrames(package, file), BLOCK_CHARACTERS) as lines:
@@ -216,8 +209,8 @@ def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryI
 
 
 class _ZstandardFrames(io.RawIOBase):
-    """Frames, one behind the other. The package's own reader does not tell a file that was cut off
-    from a whole one."""
+    """Reads one frame after the other. The package's own reader does not notice that a file was cut
+    off."""
 
     def __init__(self, package: Any, file: BinaryIO) -> None:
         self.package, self.file = package, file
@@ -254,7 +247,7 @@ def _not_utf8(where: str, error: UnicodeDecodeError, offset: int) -> ValueError:
 
 
 def _blocks_of_text(path: str | os.PathLike[str], errors: str, inside_lines: bool) -> Iterator[str]:
-    # What waits for a place to cut, and its end, where a cut may be with what follows.
+    # Text that waits for a place to cut, and its end, where a place may depend on what follows.
     parts: list[str] = []
     rest = ""
     with _opened(path) as file:
@@ -266,7 +259,7 @@ def _blocks_of_text(path: str | os.PathLike[str], errors: str, inside_lines: boo
             if end:
                 yield "".join([*parts, rest[:end]])
                 parts, rest = [], rest[end:]
-            # Every part is looked through once, however long a line is.
+            # Every part is searched once, however long a line is.
             parts.append(rest[:-_CONTEXT])
             rest = rest[-_CONTEXT:]
     if parts or rest:
@@ -291,10 +284,10 @@ def _decoded(file: BinaryIO, path: str | os.PathLike[str], errors: str) -> Itera
 
 
 def _cut(text: str) -> int:
-    """The last place where every published pattern cuts, or 0.
+    """Returns the last place where every published pattern cuts, or 0.
 
-    It is behind a line end that stands between text and text (a slash may belong to the punctuation
-    before the line end); or else, as with the line ends of Windows, between a word and a line end.
+    It follows a line end between text and text (a slash may belong to the punctuation before the
+    line end); or else, for line ends of Windows, it is between a word and a line end.
     """
     end = text.rfind("\n", 1, len(text) - 1)
     while end > 0:
@@ -309,7 +302,7 @@ def _cut(text: str) -> int:
 
 
 def _end_of_word(text: str) -> int:
-    """The last end of a word inside a line, where every published pattern cuts; or 0."""
+    """Returns the last end of a word inside a line where every published pattern cuts, or 0."""
     found = _WORD_END.match(text)
     return found.end() if found else 0
 
@@ -355,12 +348,12 @@ def _field(row: Any, field: str, where: str) -> str:
         raise ValueError(f"{where}: expected a JSON object, not {type(row).__name__}")
     if field not in row:
         has = ", ".join(map(repr, list(row)[:8])) or "none"
-        raise ValueError(f"{where}: there is no field {field!r}, only {has}; name it with --field")
+        raise ValueError(f"{where} has no field {field!r}, only {has}; name it with --field")
     if row[field] is None:
         return ""
     if not isinstance(row[field], str):
         raise ValueError(f"{where}: the field {field!r} is {type(row[field]).__name__}, not text")
-    # Escapes may make surrogates without their other half, which no text has.
+    # Escapes may make lone surrogates, which are not text.
     return str(row[field]).encode("utf-8", "replace").decode()
 
 
@@ -370,7 +363,7 @@ def _parquet_rows(path: str | os.PathLike[str], field: str) -> Iterator[str]:
     except ImportError as error:
         raise ImportError(
             f"reading {path} needs the package pyarrow; install it with "
-            f"pip install 'bpe-engine[parquet]'"
+            f"pip install 'bpe-engine[vocab-tools]'"
         ) from error
     try:
         # A megabyte of the file at a time, not all of a group of rows.
@@ -379,7 +372,7 @@ def _parquet_rows(path: str | os.PathLike[str], field: str) -> Iterator[str]:
             if field not in names:
                 has = ", ".join(map(repr, names[:8])) or "none"
                 raise ValueError(
-                    f"{path}: there is no column {field!r}, only {has}; name it with --field"
+                    f"{path} has no column {field!r}, only {has}; name it with --field"
                 )
             rows = _rows_at_a_time(file.metadata, field)
             for batch in file.iter_batches(batch_size=rows, columns=[field]):
@@ -390,7 +383,7 @@ def _parquet_rows(path: str | os.PathLike[str], field: str) -> Iterator[str]:
                     if text:
                         yield text
     except ArrowException as error:
-        raise ValueError(f"{path} is no Parquet file: {error}") from error
+        raise ValueError(f"{path} is not a Parquet file: {error}") from error
     except OSError as error:
         if error.errno is not None:
             raise
@@ -398,7 +391,7 @@ def _parquet_rows(path: str | os.PathLike[str], field: str) -> Iterator[str]:
 
 
 def _rows_at_a_time(metadata: Any, field: str) -> int:
-    """So many rows that they have about as much text as a block."""
+    """Returns the number of rows with about as much text as a block."""
     size, row_count = 0, int(metadata.num_rows)
     for group in range(metadata.num_row_groups):
         columns = (

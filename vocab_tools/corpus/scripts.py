@@ -1,4 +1,4 @@
-"""The script that a piece of text is written in."""
+"""Finds the script of a piece of text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import difflib
 import functools
 import unicodedata
 
-#: Names that people use for scripts, and the first word of the names of their characters.
+#: Common names of scripts, and the first word in the Unicode names of their characters.
 ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"}
 
-#: First words of the names of letters that name no script.
+#: First words in the Unicode names of letters that are not scripts.
 NO_SCRIPTS = frozenset(
     "combining modifier mathematical micro feminine masculine double fullwidth halfwidth script "
     "black kelvin angstrom ohm vertical superscript subscript alef bet gimel dalet caron euler "
@@ -26,7 +26,7 @@ def _character_script(character: str) -> str | None:
 
 
 def script_of(text: str) -> str:
-    """The script of the first letter; "other" for text without letters.
+    """Returns the script of the first letter; "other" for text without letters.
 
     >>> script_of(" hello"), script_of("猫"), script_of("สวัสดี"), script_of("123")
     ('latin', 'cjk', 'thai', 'other')
@@ -39,7 +39,7 @@ def script_of(text: str) -> str:
 
 
 def scripts_of(text: str) -> set[str]:
-    """The scripts of all its letters.
+    """Returns the scripts of all letters of a text.
 
     >>> sorted(scripts_of("aя1"))
     ['cyrillic', 'latin']
@@ -49,9 +49,9 @@ def scripts_of(text: str) -> set[str]:
 
 
 def script_named(name: str) -> str:
-    """A script by its usual name, or "other" for what has no letters.
+    """Returns a script by its usual name; "other" means text without letters.
 
-    Raises ValueError when there is no such script.
+    Raises ValueError if the script is unknown.
 
     >>> script_named("Han"), script_named("Thai")
     ('cjk', 'thai')
@@ -61,11 +61,11 @@ def script_named(name: str) -> str:
     if script != "other" and script not in known:
         near = difflib.get_close_matches(script, known, n=2)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"there is no script {name.strip()!r}{hint}")
+        raise ValueError(f"unknown script {name.strip()!r}{hint}")
     return script
 
 
 @functools.cache
 def _known_scripts() -> frozenset[str]:
-    """The scripts of the Basic Multilingual Plane."""
+    """Returns the scripts of the Basic Multilingual Plane."""
     return frozenset(scripts_of("".join(map(chr, range(0xD800)))))

@@ -1,4 +1,4 @@
-"""Rows for new tokens in the embedding table of a model."""
+"""Adds rows for new tokens to the embedding table of a model."""
 
 from .plan import EmbeddingPlan, embedding_plan, read_plan
 from .tables import METHODS, extend_embeddings

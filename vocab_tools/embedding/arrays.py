@@ -1,4 +1,4 @@
-"""What is needed of numpy and of torch, under the same names."""
+"""The operations of numpy and torch that are needed, under common names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_torch(matrix: object) -> bool:
-    """Whether it is a torch tensor; torch is not imported for the question."""
+    """True for a torch tensor. Does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(matrix, torch.Tensor)
 
@@ -27,7 +27,7 @@ class Numpy:
         return matrix
 
     def wide(self, matrix: Any) -> Any:
-        """In single precision at least: half precision overflows in norms."""
+        """Converts to single precision at least: half precision overflows in norms."""
         return matrix.astype(self.numpy.promote_types(matrix.dtype, "float32"), copy=False)
 
     def narrow(self, row: Any, table: Any) -> Any:
@@ -42,11 +42,11 @@ class Numpy:
         return table
 
     def samples(self, trained: Any, scale: float, count: int, seed: int) -> Any:
-        """Normal samples around the mean of the rows, with their covariance times ``scale``."""
+        """Draws normal samples around the mean of the rows, with their covariance times ``scale``."""
         trained = trained.astype("float64")
         mean = trained.mean(0)
-        centred = trained - mean
-        covariance = centred.T @ centred * (scale / len(trained))
+        centered = trained - mean
+        covariance = centered.T @ centered * (scale / len(trained))
         try:
             root = self.numpy.linalg.cholesky(covariance)
         except self.numpy.linalg.LinAlgError:
@@ -59,7 +59,7 @@ class Torch:
     """Tables that are torch tensors."""
 
     def __init__(self) -> None:
-        self.torch = sys.modules["torch"]
+        self.torch: Any = sys.modules["torch"]
 
     def check(self, matrix: Any) -> Any:
         if not matrix.is_floating_point():
@@ -85,8 +85,8 @@ class Torch:
         # On the processor, so that a seed gives the same rows on every device.
         trained = trained.to("cpu", torch.float64)
         mean = trained.mean(0)
-        centred = trained - mean
-        covariance = centred.T @ centred * (scale / trained.shape[0])
+        centered = trained - mean
+        covariance = centered.T @ centered * (scale / trained.shape[0])
         root, failed = torch.linalg.cholesky_ex(covariance)
         if int(failed):
             return mean.repeat(count, 1)

@@ -1,4 +1,4 @@
-"""Which rows an embedding table needs for new tokens, and what each is made of.
+"""Plans the rows of new tokens in an embedding table, and what each is made of.
 
 Four sizes are often taken for each other: how many *ranks* a vocabulary has, how many *special
 tokens*, its *largest id plus one* (ids have gaps), and the *rows* of the table (often padded). A
@@ -19,27 +19,30 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import bpe_engine
 from bpe_engine import vocabulary
 
-from ..bases import recognise
+from ..bases import identify, opened
 from ..patterns import named_pattern
 from ..ranks import RankSource, as_sources, check_special_tokens, free_ranges, load_ranks
+from ..text import plural
 
 
 class EmbeddingPlan(dict[int, list[int]]):
     """For every new id, the base ids that made it up: a dict, with the sizes beside it."""
 
-    #: What the vocabulary has before and after; see :func:`embedding_plan`.
+    #: Sizes of the vocabulary before and after; see :func:`embedding_plan`.
     sizes: dict[str, int]
-    #: Ids from the base's maximum to the new maximum that stand for no token: ranges of first and
+    #: Unused ids from the base's maximum to the new maximum: ranges of first and
     #: last id.
     gaps: list[tuple[int, int]]
     #: The ids of the base's tokens, whose rows are trained.
     base_ids: list[int]
 
+    def __repr__(self) -> str:
+        return f"<EmbeddingPlan of {plural(len(self), 'new id')}>"
+
     def dump(self) -> bytes:
-        """The plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""
+        """Returns the plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""
         contents = {
             "sizes": self.sizes,
             "gaps": self.gaps,
@@ -50,10 +53,10 @@ class EmbeddingPlan(dict[int, list[int]]):
 
 
 def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
-    """The plan that ``vocab-tools convert --plan`` wrote.
+    """Returns the plan that ``vocab-tools convert --plan`` wrote.
 
     Raises:
-        ValueError: the file is no such plan.
+        ValueError: the file is not an embedding plan.
         OSError: it cannot be read.
 
     >>> import tempfile
@@ -73,12 +76,12 @@ def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
             number for first, last in found["base_ids"] for number in range(first, last + 1)
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} is no embedding plan: {error!r}") from error
+        raise ValueError(f"{path} is not an embedding plan: {error!r}") from error
     return plan
 
 
 def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Numbers as ranges of first and last."""
+    """Returns numbers as ranges of first and last."""
     ranges: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if ranges and ranges[-1][1] == number - 1:
@@ -94,7 +97,7 @@ def embedding_plan(
     *,
     special_tokens: Mapping[str, int] | str | None = None,
 ) -> EmbeddingPlan:
-    """For every new id, the ids of the base whose tokens made it up.
+    """Plans the row of every new id: the ids of the base whose tokens make it up.
 
     Args:
         base: a rank file, ranks, or an encoding.
@@ -106,13 +109,13 @@ def embedding_plan(
         A mapping of new id to base ids, in the order of ids. Its ``sizes`` are ``base_ranks``,
         ``extra_ranks``, ``special_tokens``, ``base_max_id_plus_one`` and ``max_id_plus_one``
         (special tokens included), and ``rows``, how many rows the table needs. Its ``gaps`` are
-        the ids between the two maxima that stand for nothing, as ranges of first and last id;
+        the unused ids between the two maxima, as ranges of first and last id;
         they get rows too.
 
     Raises:
-        ValueError: a token has two ids, or an id two tokens, or a byte of a new token is no token
+        ValueError: a token has two ids, or an id two tokens, or a byte of a new token is not a token
             of the base, or an id is not from 0 to 2**32 - 2.
-        TypeError: ``extra`` is no source of ranks.
+        TypeError: ``extra`` is not a source of ranks.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
     >>> plan = embedding_plan({**base, b"ab": 256}, {b"abc": 260})
@@ -120,6 +123,7 @@ def embedding_plan(
     ({260: [256, 99]}, [(257, 259)], 261)
     """
     extras = as_sources(extra)
+    base = opened(base)
     ranks = load_ranks(base)
     specials = _special_tokens(base, special_tokens, ranks)
     check_special_tokens(specials)
@@ -141,15 +145,15 @@ def plan_of(
     made_of: Sequence[list[int] | None],
     special_ids: Sequence[int],
 ) -> EmbeddingPlan:
-    """The plan, when it is known what the new tokens are made of.
+    """Returns the plan, when it is known what the new tokens are made of.
 
-    Raises ValueError for a new token of which nothing says that.
+    Raises ValueError for a new token with a byte that is not a token of the base.
     """
     plan = EmbeddingPlan()
     for (token, number), parts in zip(new.items(), made_of):
         if parts is None:
             raise ValueError(
-                f"{token!r} has a byte that is no token of the base, so nothing says what its "
+                f"{token!r} has a byte that is not a token of the base, so nothing defines what its "
                 f"row is made of; add the single byte to the base"
             )
         plan[number] = parts
@@ -175,7 +179,5 @@ def _special_tokens(
         return named_pattern(special_tokens).without_taken_specials(ranks).special_tokens
     if special_tokens is not None:
         return special_tokens
-    if isinstance(base, bpe_engine.Encoding):
-        return vocabulary.special_tokens(base)
-    recognised = recognise(ranks)
-    return named_pattern(recognised.name).special_tokens if recognised else {}
+    found = identify(ranks, base)
+    return {} if found.name is None else found.special_tokens

@@ -1,4 +1,4 @@
-"""Making the rows: arrays, tensors, parameters, and the layers of torch that hold them."""
+"""Makes embedding rows: in arrays, tensors, parameters, and layers of torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..ranks import count_ids, free_ranges
 from .arrays import Numpy, Torch, is_torch
 from .plan import EmbeddingPlan
 
-#: How :func:`extend_embeddings` makes a row.
+#: Ways to make a row; see :func:`extend_embeddings`.
 METHODS = ("mean", "mean-raw", "zeros", "covariance")
 
 #: The factor of the covariance, as in transformers' ``resize_token_embeddings(mean_resizing=True)``.
@@ -28,22 +28,22 @@ def extend_embeddings(
     pad_to_multiple_of: int | None = None,
     seed: int = 0,
 ) -> Any:
-    """A copy of an embedding table with rows for the new ids.
+    """Returns a copy of an embedding table with rows for the new ids.
 
     Args:
         table: numpy array or torch tensor of shape (rows, width), with floating-point numbers; or
             ``torch.nn.Parameter``, ``torch.nn.Embedding`` or, for the head of a model,
             ``torch.nn.Linear``, whose weight it is; or a tuple of these, such as ``(embedding,
-            head)``. The rows of the base's tokens and special tokens must be there; rows behind
+            head)``. The rows of the base's tokens and special tokens must be there; rows after
             them that were only padding are filled in where the plan has ids for them.
         plan: from :func:`embedding_plan`.
         method: ``mean``, the mean of the rows that made the token up, scaled to the mean norm of
             the base's rows; ``mean-raw``, the same without scaling (a mean is shorter than what it
             is made of); ``zeros``; ``covariance``, samples around the mean of all base rows with
             1e-9 of their covariance, as transformers takes them for ``mean_resizing`` (the mean
-            itself where that covariance is not positive definite). Ids that stand for nothing get
+            itself where that covariance is not positive definite). Unused ids get
             the mean of all base rows.
-        pad_to_multiple_of: append rows, as for ids that stand for nothing, until the number of rows
+        pad_to_multiple_of: append rows, as for unused ids, until the number of rows
             is a multiple of this.
         seed: of the samples of ``covariance``.
 
@@ -54,10 +54,10 @@ def extend_embeddings(
         shares one parameter in a tuple shares one afterwards: a tied head stays tied.
 
     Raises:
-        ValueError: the method is none of these, the table has not two dimensions, or it lacks
-            rows of the base or of its special tokens; or ids far above the others would append more than 2**20 rows
-            that stand for no token.
-        TypeError: the table does not hold floating-point numbers, or the plan is none.
+        ValueError: the method is unknown, the table does not have two dimensions, or it lacks
+            rows of the base or of its special tokens; or ids far above the others would append
+            more than 2**20 unused rows.
+        TypeError: the table does not hold floating-point numbers, or the plan is not one.
 
     >>> import numpy
     >>> from vocab_tools import embedding_plan
@@ -69,7 +69,7 @@ def extend_embeddings(
     (320, 8)
     """
     if method not in METHODS:
-        raise ValueError(f"{method!r} is no method; the methods are {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     if not isinstance(plan, EmbeddingPlan):
         raise TypeError(
             f"the plan is a {type(plan).__name__}; make one with embedding_plan(base, extra), which "
@@ -141,7 +141,7 @@ class _Maker:
         return new.train(old.training)
 
     def rows(self, matrix: Any) -> Any:
-        """The table with its new rows."""
+        """Returns the table with its new rows."""
         arrays: Any = Torch() if is_torch(matrix) else Numpy()
         matrix = arrays.check(matrix)
         plan = self.plan

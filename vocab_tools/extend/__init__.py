@@ -1,8 +1,8 @@
-"""Extending a vocabulary: proposing words, learning their merges, numbering and explaining them."""
+"""Extends a vocabulary: proposes words, learns their merges, and numbers the new tokens."""
 
 from .learn import learn_merges
+from .learn_result import ByProduct, LearnResult, Step, WordPath, to_plain
 from .policy import first_free_id
-from .result import ByProduct, LearnResult, Step, WordPath, to_plain
 
 __all__ = [
     "ByProduct",

@@ -1,4 +1,4 @@
-"""Which of the given words can become tokens: one piece each, and no token yet."""
+"""Sorts words by whether they can become tokens: each must be one piece, and not a token yet."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..notes import Note
 from ..patterns import Pattern, leaves_out_marks
 from ..text import plural, quoted, quoted_list, shorten
 
-#: How many characters a warning shows of the pieces of a word.
+#: The most characters of a word's pieces in a warning.
 MOST_PIECES = 200
 
 
 @dataclass
 class Candidates:
-    """The words by what can become of them; all in normalization form C."""
+    """Words that can become tokens, and words that cannot; all in NFC."""
 
     #: The frequency of each word to learn.
     words: dict[str, int]
-    #: Words that the pre-tokeniser would split, and into what.
+    #: Words that the pre-tokenizer cuts, and their pieces.
     refused: dict[str, list[str]]
     #: Words that are tokens of the base, and their ids.
     skipped: dict[str, int]
@@ -33,10 +33,10 @@ def sort_words(
     any_frequency: bool,
     notes: list[Note],
 ) -> Candidates:
-    """Sorts the words, and notes what becomes of those that are not learned.
+    """Sorts the words, and notes why some are not learned.
 
-    Raises ValueError when a word is no text, or its frequency no positive integer (with
-    ``any_frequency``: no integer).
+    Raises ValueError if a word is not text, or its frequency not a positive integer (with
+    ``any_frequency``: not an integer).
     """
     splitter = pattern.splitter()
     found = Candidates({}, {}, {})
@@ -63,13 +63,13 @@ def sort_words(
 
 
 def _named(word: str) -> str:
-    """A word in a sentence; in quotes where spaces at its ends could not be seen."""
+    """Returns a word for a sentence; in quotes if it has spaces at its ends."""
     return shorten(word if word == word.strip() else quoted(word))
 
 
 def _check_word(word: object, frequency: object, any_frequency: bool) -> None:
     if not isinstance(word, str) or not word:
-        raise ValueError(f"{word!r} is no word; words are text, and not empty")
+        raise ValueError(f"{word!r} is not a word; words are text, and not empty")
     if isinstance(frequency, bool) or not isinstance(frequency, int):
         raise ValueError(f"the frequency of {word!r} is {frequency!r}; it must be an integer")
     if (frequency < 1 and not any_frequency) or frequency.bit_length() > 63:
@@ -79,11 +79,11 @@ def _check_word(word: object, frequency: object, any_frequency: bool) -> None:
     try:
         word.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{word!r} has a lone surrogate, and is no text") from error
+        raise ValueError(f"{word!r} has a lone surrogate, and is not text") from error
 
 
 def _note_marks(refused: Mapping[str, list[str]], pattern: Pattern, notes: list[Note]) -> None:
-    """Says why words of Hindi, Thai and the like are refused, and what helps."""
+    """Notes why words of Hindi, Thai and similar are refused, and what helps."""
     marked = [word for word in refused if any(unicodedata.category(c)[0] == "M" for c in word)]
     if not marked or not leaves_out_marks(pattern):
         return

@@ -1,28 +1,25 @@
-"""Learning the merges that a vocabulary lacks."""
+"""Learns the merges that make words one token each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import bpe_engine
 from bpe_engine import vocabulary
 
-from ..bases import identify, pattern_note
+from ..bases import identify, opened, pattern_note
+from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
 from ..ranks import RankSource, check_special_tokens
 from ..text import few, plural, quoted, shorten, show
 from ..words import is_spaced
 from .candidates import sort_words
+from .learn_result import LearnResult, Step, WordPath, distinct_ids
 from .policy import LikeAddMerges, Merge, SoundPolicy, Taken, number_merges
 from .prune import unneeded
-from .result import LearnResult, Step, WordPath, distinct_ids
 
 #: The most words that are learned without a limit to the merges: each needs a token, and those on
-#: its way, and what comes of more is no vocabulary any more.
+#: its way, and more of them would not make a vocabulary.
 MOST_WORDS = 500_000
-
-#: Called with how much is done and how much there is.
-ProgressFunction = Callable[[int, int], None]
 
 
 def learn_merges(
@@ -53,7 +50,7 @@ def learn_merges(
             and else ``qwen``.
         special_tokens: names and ids that are taken; by default those of the encoding that
             ``base`` is, or else those of the named encoding.
-        start_id: the id of the first new token. By default the first one behind all ranks from
+        start_id: the id of the first new token. By default the first one after all ranks from
             which on enough ids are free of special tokens; but from 151851 on with the pattern
             and the special tokens of ``qwen``, as add_merges.py does.
         max_merges: the most tokens to learn; what was learned until then is the result.
@@ -70,9 +67,9 @@ def learn_merges(
 
     Raises:
         ValueError: the base gives a token two ids or an id two tokens; the start id collides (the
-            message has the first free one); a frequency is no positive integer; the pattern is no
-            encoding's name and does not compile; there are more words than 500,000, or more tokens
-            than a vocabulary holds, and no ``max_merges``.
+            message has the first free one); a frequency is not a positive integer; the pattern is
+            neither the name of an encoding nor a valid expression; without ``max_merges``, there
+            are more than 500,000 words, or more tokens than a vocabulary holds.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
     >>> result = learn_merges(base, {"low": 5, "lower": 2}, start_id=300)
@@ -85,9 +82,9 @@ def learn_merges(
         if limit is not None and limit < 0:
             raise ValueError(f"{name} is {limit}; it cannot be negative")
     policy = LikeAddMerges() if like_add_merges else SoundPolicy()
+    base = opened(base)
     ranks = policy.read_base(base)
-    encoding = base if isinstance(base, bpe_engine.Encoding) else None
-    found = identify(ranks, encoding, pattern, keep_default=policy.qwen_by_default)
+    found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)
     noted = pattern_note(found, pattern)
     notes = [Note(*noted)] if noted else []
     specials = dict(found.special_tokens if special_tokens is None else special_tokens)
@@ -123,7 +120,7 @@ def learn_merges(
         pattern=found.pattern,
         special_tokens=specials,
         base=ranks,
-        recognised=found.recognised,
+        recognized=found.recognized,
     )
     result.words = _follow(result, kept, paths, (max_merges, min_frequency))
     _note_results(result)
@@ -131,7 +128,7 @@ def learn_merges(
 
 
 def _room(base: int, words: int, max_merges: int | None) -> int:
-    """The most merges to learn. Refuses at once what would end at a limit after minutes."""
+    """Returns the most merges to learn. Refuses at once what would end at a limit after minutes."""
     room = max(vocabulary.MAX_TOKENS - base, 0)
     if max_merges is not None:
         return min(max_merges, room)
@@ -152,7 +149,7 @@ def _too_many(base: int, words: int, most: int) -> str:
 def _pruned(
     merges: Sequence[Merge], ranks: dict[bytes, int], words: Mapping[str, int], notes: list[Note]
 ) -> list[Merge]:
-    """The merges, those marked that no word needs."""
+    """Returns the merges, those marked that no word needs."""
     left_out = unneeded(ranks, merges, [word.encode() for word in words])
     if left_out:
         named = few([show(token) for token in left_out])
@@ -165,7 +162,7 @@ def _pruned(
 
 
 def _tokens(steps: Sequence[Step]) -> dict[bytes, int]:
-    """The numbered tokens in the order of ids; of two ids for one token, the later one stays."""
+    """Returns the tokens in the order of ids; of two ids for one token, the later one stays."""
     ids = {step.token: step.id for step in steps if step.id is not None}
     return dict(sorted(ids.items(), key=lambda row: row[1]))
 
@@ -176,7 +173,7 @@ def _follow(
     paths: list[tuple[list[int], list[int], list[int], bool]],
     limits: tuple[int | None, int | None],
 ) -> list[WordPath]:
-    """What became of each word in the extended vocabulary."""
+    """Returns how the extended vocabulary encodes each word."""
     extended = result.extended
     encoded = [word.encode() for word in kept]
     merged = vocabulary.merge_bytes(distinct_ids(extended), encoded) if encoded else []
@@ -220,7 +217,7 @@ def _reason(blocked: bool, limits: tuple[int | None, int | None]) -> str:
 
 
 def _note_results(result: LearnResult) -> None:
-    """Hints about the words."""
+    """Adds warnings and hints about the words."""
     spaced = _words_without_spaced_form(result)
     if spaced:
         text = (
@@ -247,7 +244,7 @@ def _note_results(result: LearnResult) -> None:
 
 
 def _words_without_spaced_form(result: LearnResult) -> list[str]:
-    """Words that running text has with a space before them, which is another piece."""
+    """Returns words that running text has with a space before them, which is another piece."""
     listed = {*result.skipped, *(path.word for path in result.words)}
     splitter = result.pattern.splitter()
 

@@ -1,4 +1,4 @@
-"""What differs between a sound extension and one that is byte for byte that of add_merges.py.
+"""Two policies for extensions: a valid file, or one that is byte for byte that of add_merges.py.
 
 Qwen's add_merges.py gives a token of the base a second id where the base's merges do not reach it,
 leaves out ids, raises a start id that is too small, and takes any integer for a frequency.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..notes import Note
 from ..ranks import MAX_ID, RankSource, load_ranks, read_ranks_like_add_merges
 from ..text import plural, show
-from .result import Step
+from .learn_result import Step
 
 #: The first id after Qwen's special tokens: the default start for its pattern.
 QWEN_START_ID = 151851
@@ -34,14 +34,14 @@ class Taken(NamedTuple):
 
     ranks: Mapping[bytes, int]
     special_tokens: Mapping[str, int]
-    #: As people gave it; None for the default.
+    #: As given by the user; None for the default.
     start_id: int | None
-    #: Whether the pattern and the special tokens are those of ``qwen``.
+    #: True if the pattern and the special tokens are those of ``qwen``.
     is_qwen: bool
 
     @property
     def asked(self) -> int:
-        """The first id that is asked for, by people or by default."""
+        """The first id that is requested, by the user or by default."""
         return self.default if self.start_id is None else self.start_id
 
     @property
@@ -53,25 +53,25 @@ class Taken(NamedTuple):
 class SoundPolicy:
     """Every new token is new, and its id is free."""
 
-    #: Whether a merge counts towards the limit when its token is not new.
+    #: True if a merge counts towards the limit even when its token is not new.
     count_repeats = False
-    #: Whether the pattern of ``qwen`` is the default for any base.
+    #: True if the pattern of ``qwen`` is the default for any base.
     qwen_by_default = False
-    #: Whether frequencies below 1 are taken.
+    #: True if frequencies below 1 are accepted.
     any_frequency = False
-    #: What is done with a token that was there before.
+    #: How a token that exists already is handled.
     repeat_done = "not written again"
 
     def read_base(self, *sources: RankSource) -> dict[bytes, int]:
-        """The ranks of a base and what extends it."""
+        """Returns the ranks of a base and what extends it."""
         return load_ranks(*sources)
 
     def gets_id(self, merge: Merge) -> bool:
-        """Whether the token of a merge is written."""
+        """True if the token of a merge is written."""
         return merge.novelty == "new"
 
     def first_id(self, taken: Taken, count: int, notes: list[Note]) -> int:
-        """The id of the first of ``count`` new tokens."""
+        """Returns the id of the first of ``count`` new tokens."""
         ranks, special_tokens, start_id, is_qwen = taken
         first = first_free_id(ranks, special_tokens, taken.asked, count)
         if start_id is not None and first != start_id:
@@ -142,7 +142,7 @@ def number_merges(
 def first_free_id(
     ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], start: int, count: int
 ) -> int:
-    """The smallest id from ``start`` on, above all ranks, with ``count`` ids free of specials.
+    """Returns the first id from ``start`` on, after all ranks, with ``count`` ids free of specials.
 
     >>> first_free_id({b"a": 0, b"b": 5}, {"<end>": 7}, 0, 2)
     8
@@ -155,7 +155,7 @@ def first_free_id(
 
 
 def _collision(ids: Taken, start_id: int, count: int, free: int, auto: int) -> str:
-    """Why a start id will not do; ``free`` is the first one from there on that will."""
+    """Explains why a start id cannot be used; ``free`` is the first usable one from there on."""
     ranks = ids.ranks
     tokens = {number: token for token, number in ranks.items()}
     specials = {number: name for name, number in ids.special_tokens.items()}

@@ -1,7 +1,7 @@
-"""Which words of a corpus are worth a token.
+"""Proposes words of a corpus that are worth a token.
 
-The candidates are the pieces that the pre-tokeniser makes of the corpus; which of them are chosen
-is in :mod:`~vocab_tools.extend.selection`.
+The candidates are the pieces that the pre-tokenizer makes of the corpus;
+:mod:`~vocab_tools.extend.selection` chooses among them.
 """
 
 from __future__ import annotations
@@ -11,45 +11,43 @@ import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-import bpe_engine
-
-from ..bases import Recognised, identify
-from ..corpus.counting import PieceCounts, count_pieces
+from ..bases import Recognized, identify, opened
+from ..corpus.cutting import cutting
+from ..corpus.piece_counts import DEFAULT_MEMORY, CorpusCounts, count_corpus
 from ..corpus.scripts import script_named, scripts_of
 from ..patterns import Pattern
 from ..ranks import RankSource, load_ranks
-from ..text import plural
+from ..text import Brief, plural
 from .learn import MOST_WORDS
 from .selection import ProposedWord, learned_tokens, select, tokens_of
 
 #: Candidates that occur less often are not looked at, by default.
 MIN_FREQUENCY = 5
 
-#: Longer pieces are no words: base64, tables, ornaments.
+#: Longer pieces are not words, but base64, tables and ornaments.
 LONGEST_CANDIDATE = 64
 
 ProgressFunction = Callable[[str, int, int], None]
 
 
-@dataclass
-class Proposal:
+@dataclass(repr=False)
+class Proposal(Brief):
     """The words worth a token, and what all of them together save."""
 
-    #: In the order in which they are paid for: those that save most for an id come first.
+    #: In the order of choice: words that save most for each id come first.
     words: list[ProposedWord]
-    #: New ids for all words, by-products included, counted once.
+    #: New ids for all words, by-products included; shared ones count once.
     new_ids: int
     #: Tokens of the corpus now, and with the words.
     tokens_before: int
     tokens_after: int
-    #: Why pieces were no candidates, and how many distinct ones.
+    #: Reasons why pieces were not candidates, and the number of distinct pieces.
     left_out: dict[str, int] = field(default_factory=dict)
-    #: Pieces that occurred at most this often may have been forgotten to bound memory.
-    forgotten_up_to: int = 0
-    #: How the text was cut, and the published vocabulary that the base is or begins with.
+    #: The pattern, and the published vocabulary that the base is or begins with.
     pattern: Pattern | None = None
-    recognised: Recognised | None = None
+    recognized: Recognized | None = None
 
     @property
     def saved(self) -> int:
@@ -58,11 +56,15 @@ class Proposal:
 
     @property
     def frequencies(self) -> dict[str, int]:
-        """What :func:`vocab_tools.learn_merges` takes."""
+        """The words and frequencies, as :func:`vocab_tools.learn_merges` takes them."""
         return {word.word: word.frequency for word in self.words}
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what :meth:`dump` returns; a file that exists is replaced."""
+        Path(path).write_bytes(self.dump())
+
     def dump(self) -> bytes:
-        """A word list: what ``vocab-tools learn --keep-space`` reads."""
+        """Returns a word list: what ``vocab-tools learn --keep-space`` reads."""
         return "".join(f"{word.word}\t{word.frequency}\n" for word in self.words).encode()
 
 
@@ -79,7 +81,7 @@ def propose_words(
     errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Proposal:
-    """The words of a corpus that save most tokens, for a number of new ids.
+    """Proposes the words of a corpus that save most tokens, for a number of new ids.
 
     Args:
         base: a rank file, ranks, or an encoding.
@@ -91,7 +93,7 @@ def propose_words(
             "devanagari"; "other" is what has no letters. By default any.
         exclude: words not to propose, with their space.
         field: the field of JSON lines and Parquet that has the text.
-        errors: "replace" puts U+FFFD where bytes are no UTF-8.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         progress: called with the name of a step, what is done of it and all of it.
 
     Returns:
@@ -116,95 +118,73 @@ def propose_words(
     for name, number in [("new_ids", new_ids), ("min_frequency", min_frequency)]:
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more")
+    base = opened(base)
     ranks = load_ranks(base)
-    encoding = base if isinstance(base, bpe_engine.Encoding) else None
-    found = identify(ranks, encoding, pattern)
-    counts = _counted(corpus, found.pattern, field, errors, progress)
+    found = identify(ranks, base, pattern)
     wanted = frozenset(map(script_named, scripts))
-    chosen = _candidates(
-        counts.counts, ranks, found.pattern, min_frequency, wanted, frozenset(exclude)
-    )
     current = found.pattern.encoding(ranks, {})
-    update = None if progress is None else functools.partial(progress, "choosing")
-    words = select(chosen.words, ranks, current, found.pattern, new_ids, update)
-    tokens = learned_tokens(((word.word, word.frequency) for word in words), ranks)
-    before, after = tokens_of(counts.counts, current, found.pattern, ranks, tokens)
-    return Proposal(
-        words,
-        len(tokens),
-        before,
-        after,
-        chosen.left_out,
-        counts.forgotten_up_to,
-        found.pattern,
-        found.recognised,
+    reading = count_corpus(
+        corpus,
+        cutting(found.pattern),
+        field=field,
+        errors=errors,
+        max_memory=DEFAULT_MEMORY,
+        progress=_step(progress, "reading"),
     )
+    with reading as counts:
+        candidates, left_out = _candidates(
+            counts, ranks, found.pattern, min_frequency, wanted, frozenset(exclude)
+        )
+        choosing = _step(progress, "choosing")
+        words = select(candidates, ranks, current, found.pattern, new_ids, choosing)
+        tokens = learned_tokens(((word.word, word.frequency) for word in words), ranks)
+        before, after = tokens_of(counts.texts(), current, found.pattern, ranks, tokens)
+    return Proposal(words, len(tokens), before, after, left_out, found.pattern, found.recognized)
 
 
-def _counted(
-    corpus: Iterable[str | os.PathLike[str]],
-    pattern: Pattern,
-    field: str,
-    errors: str,
-    progress: ProgressFunction | None,
-) -> PieceCounts:
-    """The pieces of all files together."""
-
-    def update(done: int, total: int) -> None:
-        if progress is not None:
-            progress("reading", done, total)
-
-    all_counts = PieceCounts()
-    reading = count_pieces(corpus, pattern, field=field, errors=errors, progress=update)
-    for _, counts in reading:
-        all_counts.add(counts.counts.items())
-        all_counts.forgotten_up_to += counts.forgotten_up_to
-    return all_counts
-
-
-@dataclass
-class _Candidates:
-    words: dict[str, int]
-    left_out: dict[str, int]
+def _step(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:
+    return None if progress is None else functools.partial(progress, name)
 
 
 def _candidates(
-    counts: Mapping[str, int],
+    counts: CorpusCounts,
     ranks: Mapping[bytes, int],
     pattern: Pattern,
     min_frequency: int,
     scripts: frozenset[str],
     exclude: frozenset[str],
-) -> _Candidates:
-    """The pieces that may become words, the most frequent first."""
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Returns the pieces that may become words, the most frequent first, and how many others are
+    left out, by reason."""
     splitter = pattern.splitter()
     left_out: dict[str, int] = {}
-    words: dict[str, int] = {}
-    for piece, count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
+    words: list[tuple[str, int]] = []
+    for piece, count in counts.texts():
         if piece.encode() in ranks:
             continue
         reason = _unfit(piece, count, min_frequency, scripts, exclude)
         if reason is None and splitter.split(piece) != [piece]:
-            reason = "no piece of their own"
-        if reason is None and len(words) >= MOST_WORDS:
-            reason = f"behind the {MOST_WORDS:,} most frequent"
+            reason = "not one piece when they are alone"
         if reason is None:
-            words[piece] = count
+            words.append((piece, count))
         else:
             left_out[reason] = left_out.get(reason, 0) + 1
-    return _Candidates(words, left_out)
+    words.sort(key=lambda row: (-row[1], row[0]))
+    if len(words) > MOST_WORDS:
+        left_out[f"not among the {MOST_WORDS:,} most frequent"] = len(words) - MOST_WORDS
+    return dict(words[:MOST_WORDS]), left_out
 
 
 def _unfit(
     piece: str, count: int, min_frequency: int, scripts: frozenset[str], exclude: frozenset[str]
 ) -> str | None:
-    """Why a piece is no candidate."""
+    """Returns why a piece is not a candidate; None if it is one."""
     if count < min_frequency:
         return f"less frequent than {min_frequency}"
     if len(piece) > LONGEST_CANDIDATE:
         return f"longer than {LONGEST_CANDIDATE} characters"
     if piece.strip(" ") != piece.strip() or piece != piece.rstrip() or "\t" in piece:
-        return "spaces or line ends behind them, which a word list cannot hold"
+        return "with trailing spaces or line ends, which a word list cannot hold"
     if any(c in piece for c in "\n\r\ufeff") or not unicodedata.is_normalized("NFC", piece):
         return "not in normalization form C, or with line ends"
     if scripts and not (scripts_of(piece) or {"other"}) <= scripts:
@@ -215,11 +195,11 @@ def _unfit(
 
 
 def summary(proposal: Proposal) -> str:
-    """What was proposed, in one sentence."""
+    """Describes the proposal in one sentence."""
     share = proposal.saved / proposal.tokens_before if proposal.tokens_before else 0
     per_thousand = proposal.saved * 1000 / proposal.new_ids if proposal.new_ids else 0
     return (
         f"{plural(len(proposal.words), 'word')} with {plural(proposal.new_ids, 'new id')} save "
         f"{proposal.saved:,} of {plural(proposal.tokens_before, 'token')} ({share:.1%}): "
-        f"{per_thousand:,.0f} for 1,000 ids"
+        f"{per_thousand:,.0f} per 1,000 ids"
     )

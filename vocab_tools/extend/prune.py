@@ -1,8 +1,8 @@
-"""By-products that no word needs.
+"""Finds learned tokens that can be dropped again, because no word needs them.
 
-A by-product is a step on the way to a word. In the extended vocabulary merging may reach every
-word without it, since the same token can be made of other parts. Then its id is better used for
-something else.
+A by-product is a token learned as a step on the way to a word. In the extended vocabulary, merging
+may reach every word without it, since a token can be made from different parts. Its id is then free
+for a better use.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .policy import Merge
 
-#: Merging a longer word here would take long: what it uses is kept.
+#: Longer words are not merged here, which would take long: all tokens inside them are kept.
 LONGEST_WORD = 256
 
 
 def unneeded(
     base: Mapping[bytes, int], merges: Sequence[Merge], words: Iterable[bytes]
 ) -> set[bytes]:
-    """The tokens of ``merges`` that are none of the words, and without which merging takes every
-    word to the same tokens as with them.
+    """Returns the tokens of ``merges`` that are not words, and that can be dropped without changing
+    the tokens of any word.
 
-    The least used are looked at first, and of those the latest.
+    Tries the least used first; among equals, the latest.
 
     >>> base = {bytes([byte]): byte for byte in range(256)} | {b"bc": 256}
     >>> both = [Merge(b"a", b"b", "new", 1, 1), Merge(b"a", b"bc", "new", 1, 1)]
@@ -41,10 +41,10 @@ def unneeded(
     results: dict[int, list[bytes]] = {}
     for number, word in enumerate(listed):
         if len(word) > LONGEST_WORD:
-            needed.update(_inside(word, learned))
+            needed.update(token for token in learned if token in word)
             continue
         results[number], used = _merge(word, ranks)
-        # A word that is several tokens in the end needs those.
+        # A word that remains several tokens needs all of them.
         needed.update(results[number])
         for token in used & learned.keys():
             users.setdefault(token, set()).add(number)
@@ -71,7 +71,7 @@ def _same_without(
     ranks: Mapping[bytes, int],
     results: Mapping[int, list[bytes]],
 ) -> dict[int, set[bytes]] | None:
-    """What merging uses for each of these words now; None when one of them ends differently."""
+    """Returns the tokens made on the way to each affected word; None if a result changes."""
     again = {}
     for number in affected:
         pieces, again[number] = _merge(words[number], ranks)
@@ -81,7 +81,7 @@ def _same_without(
 
 
 def _merge(word: bytes, ranks: Mapping[bytes, int]) -> tuple[list[bytes], set[bytes]]:
-    """The tokens at which merging stops, and all tokens that it makes on the way."""
+    """Returns the tokens at which merging stops, and all tokens that it makes on the way."""
     parts = [word[i : i + 1] for i in range(len(word))]
     used: set[bytes] = set()
     while True:
@@ -95,8 +95,3 @@ def _merge(word: bytes, ranks: Mapping[bytes, int]) -> tuple[list[bytes], set[by
         i = min(known)[1]
         parts[i : i + 2] = [parts[i] + parts[i + 1]]
         used.add(parts[i])
-
-
-def _inside(word: bytes, tokens: Mapping[bytes, int]) -> set[bytes]:
-    """Those of the tokens that stand somewhere in the word."""
-    return {token for token in tokens if token in word}

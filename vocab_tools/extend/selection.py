@@ -1,7 +1,7 @@
-"""Which candidates are worth the ids that they need, when merges that they share count once.
+"""Selects the candidates that are worth their ids; shared merges count once.
 
-All candidates learn together: the pair of tokens that stands side by side most often is merged
-first, in every word that has it. A merge saves as many tokens as its pair is frequent, whether it
+All candidates learn together: the most frequent pair of neighboring tokens is merged first, in
+every word that has it. A merge saves as many tokens as its pair is frequent, whether it
 ends in a word or is only a step on the way to several; and a word is worth what the merges on its
 way save that no word before it has made. Taken again and again, the word that saves most for each
 new id makes a good list, though not always the best one: what `learn` makes of the list alone may be
@@ -11,34 +11,33 @@ other merges, since pairs are rarer there. So the list is learned, and what it r
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import bpe_engine
 from bpe_engine import vocabulary
 
+from ..corpus.piece_counts import ProgressFunction
 from ..patterns import Pattern
 
-#: How many merges all candidates learn together, for each id that may be used, and at least. Words
-#: that are complete later are not looked at.
+#: The number of merges that all candidates learn together: for each id that may be used, and in
+#: all at least. Words that need later merges are ignored.
 MERGES_PER_ID, LEAST_MERGES = 8, 5000
 
-#: How many further words are tried for ids that are left.
+#: The most further words that are tried for ids that are left.
 MOST_TRIES = 12
-
-ProgressFunction = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class ProposedWord:
-    """A word, and what it is worth."""
+    """A proposed word, and what it saves."""
 
     word: str
-    #: How often it occurs in the corpus.
+    #: Its count in the corpus.
     frequency: int
-    #: How many tokens it is now.
+    #: The number of tokens that it is now.
     tokens_now: int
-    #: New ids that it needs beside those that words before it have made.
+    #: New ids that it needs beyond those that earlier words need.
     new_ids: int
 
     @property
@@ -65,7 +64,7 @@ class _Candidates:
     users: dict[int, list[int]] = field(default_factory=dict)
 
     def worth(self, word: int, made: set[int]) -> float:
-        """Tokens that the missing merges of a word save, for each of them."""
+        """Returns the tokens that the missing merges of a word save, per merge."""
         missing = self.steps[word] - made
         return sum(self.saved[step] for step in missing) / len(missing) if missing else 0.0
 
@@ -78,7 +77,7 @@ def select(
     new_ids: int,
     progress: ProgressFunction | None = None,
 ) -> list[ProposedWord]:
-    """The words that save most when they are learned with at most ``new_ids`` new tokens.
+    """Selects the words that save most when they are learned with at most ``new_ids`` new tokens.
 
     Args:
         words: the candidates and their frequencies.
@@ -96,7 +95,7 @@ def select(
     for order in (_by_worth(found, new_ids), _by_completion(found, new_ids)):
         chosen = _fitting(found, order, ranks, new_ids)
         tokens = learned_tokens([listed[number] for number in chosen], ranks)
-        _, after = tokens_of(words, current, pattern, ranks, tokens)
+        _, after = tokens_of(words.items(), current, pattern, ranks, tokens)
         saved = -after
         if not best[1] or saved > best[0]:
             best = (saved, chosen)
@@ -128,7 +127,7 @@ def _learned_together(
 
 
 def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
-    """Words by what they save for each new id, as long as there are ids."""
+    """Orders words by what they save for each new id, as long as there are ids."""
     made: set[int] = set()
     worth = {number: found.worth(number, made) for number in found.steps}
     heap = [(-value, number) for number, value in worth.items()]
@@ -151,7 +150,7 @@ def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
 
 
 def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
-    """Words in the order in which learning completes them, as long as there are ids."""
+    """Orders words as learning completes them, as long as there are ids."""
     made: set[int] = set()
     chosen = []
     for number in sorted(found.steps, key=lambda number: (max(found.steps[number]), number)):
@@ -165,8 +164,8 @@ def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
 def _fitting(
     found: _Candidates, order: Sequence[int], ranks: dict[bytes, int], new_ids: int
 ) -> list[int]:
-    """As many of the words as need no more than ``new_ids`` when they are learned alone, and more
-    words where ids are left."""
+    """Returns the first words that need at most ``new_ids`` when they are learned alone, and
+    further words while ids are left."""
     chosen = list(order)
     while (left := new_ids - _cost(found, chosen, ranks)) < 0:
         del chosen[left:]
@@ -192,7 +191,7 @@ def _cost(found: _Candidates, chosen: Sequence[int], ranks: dict[bytes, int]) ->
 
 
 def learned_tokens(words: Iterable[tuple[str, int]], ranks: dict[bytes, int]) -> list[bytes]:
-    """The new tokens that words need, which are given with their frequencies."""
+    """Returns the new tokens that words need, which are given with their frequencies."""
     rows = [(word.encode(), count) for word, count in words]
     merges, _ = vocabulary.learn_merges(ranks, rows)
     return [left + right for left, right, novelty, _, _ in merges if novelty == "new"]
@@ -201,7 +200,7 @@ def learned_tokens(words: Iterable[tuple[str, int]], ranks: dict[bytes, int]) ->
 def _priced(
     words: Sequence[tuple[str, int]], ranks: dict[bytes, int], current: bpe_engine.Encoding
 ) -> list[ProposedWord]:
-    """The words with what each of them needs, when only they are learned."""
+    """Returns the words with what each of them needs, when only they are learned."""
     merges, paths = vocabulary.learn_merges(ranks, [(word.encode(), n) for word, n in words])
     made: set[int] = set()
     proposed = []
@@ -214,18 +213,18 @@ def _priced(
 
 
 def tokens_of(
-    counts: Mapping[str, int],
+    counts: Iterable[tuple[str, int]],
     current: bpe_engine.Encoding,
     pattern: Pattern,
     ranks: Mapping[bytes, int],
     tokens: Iterable[bytes],
 ) -> tuple[int, int]:
-    """The tokens of pieces, now and with the new tokens."""
+    """Returns the tokens of pieces, now and with the new tokens."""
     first = max(ranks.values()) + 1
     added = {token: first + number for number, token in enumerate(tokens)}
     extended = pattern.encoding({**ranks, **added}, {})
     before = after = 0
-    for piece, count in counts.items():
+    for piece, count in counts:
         before += count * len(vocabulary.encode_piece(current, piece))
         after += count * len(vocabulary.encode_piece(extended, piece))
     return before, after

@@ -1,23 +1,25 @@
-"""Reports of what was learned or found, as HTML, Markdown or JSON."""
+"""Writes reports on learning, checks and comparisons, as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from bpe_engine.html_report.page import require_jinja2
+
 from ..check import CheckResult
-from ..compare.result import Comparison
+from ..check.folder import FolderResult
+from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
-from ..extend.result import LearnResult
-from . import comparison, html, plain
-from .page import require_jinja2
+from ..extend.learn_result import LearnResult
+from . import comparison_report, html, plain
 
 __all__ = ["ENDINGS", "check_ending", "render", "write_report"]
 
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-Result = LearnResult | CheckResult | Comparison
+Result = LearnResult | CheckResult | FolderResult | Comparison
 
 
 def write_report(
@@ -27,8 +29,8 @@ def write_report(
 
     Args:
         path: the file; its ending names the format: .html, .json or .md.
-        result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.check_vocabulary` or
-            :func:`vocab_tools.compare_tokenizers`.
+        result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.check_vocabulary`,
+            :func:`vocab_tools.check_folder` or :func:`vocab_tools.compare_tokenizers`.
         effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
 
     Raises:
@@ -51,14 +53,20 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
-    """The contents of a report in the format that the ending of ``path`` names."""
+    """Returns the contents of a report in the format that the ending of ``path`` names."""
     check_ending(path)
     ending = Path(path).suffix.lower()
     if isinstance(result, Comparison):
         if ending == ".json":
-            return comparison.comparison_json(result)
+            return comparison_report.comparison_json(result)
         page = ending != ".md"
-        return comparison.comparison_page(result) if page else plain.comparison_markdown(result)
+        return (
+            comparison_report.comparison_page(result) if page else plain.comparison_markdown(result)
+        )
+    if isinstance(result, FolderResult):
+        if ending == ".json":
+            return plain.check_json(result)
+        return plain.folder_markdown(result) if ending == ".md" else html.folder_page(result)
     if isinstance(result, CheckResult):
         if ending == ".json":
             return plain.check_json(result)

@@ -1,17 +1,29 @@
-"""What the HTML reports show: of what was learned, and of what a check found."""
+"""The HTML reports on learning and on a check."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..check import CheckResult
+from bpe_engine.html_report.charts import Chart, bar_chart
+from bpe_engine.html_report.page import (
+    Cell,
+    Column,
+    Page,
+    Part,
+    Remark,
+    TableView,
+    Tile,
+    percent,
+    rendered,
+)
+
+from ..check import CheckResult, Finding
+from ..check.folder import FolderResult
 from ..corpus.effect import CorpusEffect
-from ..extend.result import LearnResult, WordPath
+from ..extend.learn_result import LearnResult, WordPath
 from ..notes import NoteGroup, grouped
 from ..text import id_range, plural, shorten, token_text
-from .charts import Chart, bar_chart
-from .page import Cell, Column, Page, Part, Remark, TableView, Tile, percent, rendered
 
 #: Examples of a kind of notes.
 MOST_NOTES = 50
@@ -24,8 +36,8 @@ MOST_STAGES, FIRST_STAGES = 6, 1
 
 
 def learn_page(result: LearnResult, effect: CorpusEffect | None = None) -> str:
-    """What was learned, as a page."""
-    known = f"{result.recognised}, " if result.recognised else ""
+    """Returns the result of learning as a page."""
+    known = f"{result.recognized}, " if result.recognized else ""
     subtitle = (
         f"Base: {known}{plural(len(result.base), 'rank')} and "
         f"{plural(len(result.special_tokens), 'special token')}. Pattern: {result.pattern.label}."
@@ -85,7 +97,7 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
 
 
 def _lengths(tokens: Iterable[bytes]) -> Counter[int]:
-    """How many tokens have how many characters."""
+    """Counts tokens by their number of characters."""
     return Counter(len(token.decode(errors="replace")) for token in tokens)
 
 
@@ -128,7 +140,7 @@ def _conflicts(result: LearnResult) -> Part | None:
         tables.append(TableView("conflicts-table", columns, rows, leaf=10))
     if not remarks and not rows:
         return None
-    text = "Words and merges that gave no new token, and what to know about the others."
+    text = "Words and merges without a new token, and remarks about the others."
     return Part("conflicts", "Conflicts and remarks", text, remarks=remarks, tables=tables)
 
 
@@ -155,7 +167,7 @@ def _chip(token: bytes) -> str:
 
 
 def _chips(tokens: Sequence[bytes]) -> list[str]:
-    """The tokens of a word, or its first ones."""
+    """Returns the tokens of a word, or its first ones."""
     shown = [_chip(token) for token in tokens[:MOST_PIECES]]
     return shown if len(tokens) <= MOST_PIECES else [*shown[:-1], "…"]
 
@@ -213,7 +225,7 @@ def _by_products(result: LearnResult) -> Part | None:
         Column("on the way to", "tokens"),
     ]
     text = (
-        "Tokens that are none of the words, but steps on the way to them. Other text that holds "
+        "Tokens that are not words, but steps on the way to them. Other text that holds "
         "them changes, too. Use is the frequency of their words together."
     )
     return Part(
@@ -233,14 +245,14 @@ def _corpus(result: LearnResult, effect: CorpusEffect) -> Part:
 
 
 def corpus_charts(effect: CorpusEffect) -> list[Chart]:
-    """How many pieces have how many tokens."""
+    """Charts the pieces by their number of tokens."""
     lengths = {"before": effect.lengths_before, "after": effect.lengths_after}
     chart = bar_chart("Tokens of a piece of the corpus", "tokens", "pieces", lengths)
     return [] if chart is None else [chart]
 
 
 def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[TableView]:
-    """Tokens by file and by script, and the pieces that changed unexpectedly."""
+    """Makes tables of tokens by file and by script, and of pieces that changed unexpectedly."""
     tables = []
     for name, parts in [("file", effect.files), ("script", effect.scripts)]:
         rows: list[list[Cell]] = [
@@ -276,29 +288,76 @@ def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[T
 
 
 def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes]) -> list[list[Cell]]:
-    """Token texts, with their ids for those who want them."""
+    """Returns the texts of tokens, each with its id."""
     return [[token_text(token(number)) if token(number) else str(number), number] for number in ids]
 
 
 def check_page(result: CheckResult) -> str:
-    """What was found, as a page."""
-    known = f"Base: {result.recognised}. " if result.recognised else ""
-    counts: Mapping[str, int] = Counter(finding.severity for finding in result.findings)
-    tiles = [
-        Tile(
-            "no errors"
-            if result.ok
-            else plural(counts["error"], "kind of error", "kinds of errors"),
-            "in the vocabulary",
-            "good" if result.ok else "bad",
-        ),
-        Tile(f"{counts['warning']:,}", "kinds of warnings", "bad" if counts["warning"] else "good"),
-    ]
+    """Returns the result of a check as a page."""
+    known = f"Base: {result.recognized}. " if result.recognized else ""
+    tiles = _verdict(result.findings, "in the vocabulary")
     tiles += [Tile(f"{size:,}", name.replace("_", " ")) for name, size in result.sizes.items()]
     counts_by_length = _lengths(result.tokens.values())
     lengths = bar_chart(
         "Length of the tokens, in characters", "characters", "tokens", {"tokens": counts_by_length}
     )
+    classes: list[list[Cell]] = [[name, count] for name, count in result.round_trip_counts.items()]
+    columns = [Column("round-trip class"), Column("ids", "number")]
+    parts = [
+        Part("summary", "Summary", tiles=tiles, charts=[lengths] if lengths else []),
+        _findings(result.findings),
+    ]
+    if result.corpus is not None:
+        tables = corpus_tables(result.corpus, lambda number: result.tokens.get(number, b""))
+        text = f"{result.corpus.changed:,} of {result.corpus.pieces:,} pieces changed."
+        charts = corpus_charts(result.corpus)
+        parts.append(Part("corpus", "Corpus", text, tables=tables, charts=charts))
+    text = "The number of ids by what the text of a token is encoded as."
+    parts.append(
+        Part("classes", "Round trip", text, tables=[TableView("classes-table", columns, classes)])
+    )
+    return rendered(Page("Check of a vocabulary", f"{known}Pattern: {result.pattern}.", parts))
+
+
+def folder_page(result: FolderResult) -> str:
+    """Returns the result of a check of a model's folder as a page."""
+    columns = [
+        Column("tokenizer"),
+        Column("kind"),
+        *(Column(name, "number") for name in ("ids", "added tokens", "compared", "differing")),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            source.name,
+            source.kind,
+            source.size,
+            source.added_tokens,
+            source.compared,
+            source.differing,
+        ]
+        for source in result.sources
+    ]
+    text = "Each is compared with the first one on texts."
+    parts = [
+        Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
+        _findings(result.findings),
+        Part("tokenizers", "Tokenizers", text, tables=[TableView("sources", columns, rows)]),
+    ]
+    return rendered(Page("Check of a model's folder", result.path, parts))
+
+
+def _verdict(findings: Sequence[Finding], where: str) -> list[Tile]:
+    counts: Mapping[str, int] = Counter(finding.severity for finding in findings)
+    errors, warnings = counts["error"], counts["warning"]
+    return [
+        Tile(f"{errors:,}", f"kinds of errors {where}", "bad")
+        if errors
+        else Tile("no errors", where, "good"),
+        Tile(f"{warnings:,}", "kinds of warnings", "bad" if warnings else "good"),
+    ]
+
+
+def _findings(findings: Sequence[Finding]) -> Part:
     remarks = [
         Remark(
             f"{finding.message} ({finding.counted})",
@@ -307,21 +366,6 @@ def check_page(result: CheckResult) -> str:
             max(finding.count - len(finding.examples), 0) if len(finding.examples) > 1 else 0,
             finding.code,
         )
-        for finding in result.findings
+        for finding in findings
     ]
-    classes: list[list[Cell]] = [[name, count] for name, count in result.round_trip_counts.items()]
-    columns = [Column("round-trip class"), Column("ids", "number")]
-    parts = [
-        Part("summary", "Summary", tiles=tiles, charts=[lengths] if lengths else []),
-        Part("findings", "Findings", "The gravest first.", remarks=remarks),
-    ]
-    if result.corpus is not None:
-        tables = corpus_tables(result.corpus, lambda number: result.tokens.get(number, b""))
-        text = f"{result.corpus.changed:,} of {result.corpus.pieces:,} pieces changed."
-        charts = corpus_charts(result.corpus)
-        parts.append(Part("corpus", "Corpus", text, tables=tables, charts=charts))
-    text = "What the text of each token is encoded as."
-    parts.append(
-        Part("classes", "Round trip", text, tables=[TableView("classes-table", columns, classes)])
-    )
-    return rendered(Page("Check of a vocabulary", f"{known}Pattern: {result.pattern}.", parts))
+    return Part("findings", "Findings", "The most severe first.", remarks=remarks)

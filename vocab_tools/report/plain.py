@@ -1,4 +1,4 @@
-"""Reports as JSON and as Markdown."""
+"""Renders reports as JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -7,41 +7,47 @@ from dataclasses import asdict
 from html import escape
 
 from ..check import CheckResult
-from ..compare.result import Comparison
+from ..check.folder import FolderResult
+from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
-from ..extend.result import LearnResult, to_plain
-from .comparison import comparison_sections, title_of
-from .sections import MOST_ROWS, Section, check_sections, sections
+from ..extend.learn_result import LearnResult, to_plain
+from .comparison_report import comparison_sections, title_of
+from .sections import MOST_ROWS, Section, check_sections, folder_sections, sections
 
 
 def learn_json(result: LearnResult, effect: CorpusEffect | None = None) -> str:
-    """Everything that was learned, as JSON."""
+    """Returns everything that was learned, as JSON."""
     plain = to_plain(result)
     plain["corpus"] = None if effect is None else asdict(effect)
     return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
 
 
-def check_json(result: CheckResult) -> str:
-    """Everything that was found, as JSON."""
+def check_json(result: CheckResult | FolderResult) -> str:
+    """Returns everything that was found, as JSON."""
     return json.dumps(result.to_plain(), ensure_ascii=False, indent=1) + "\n"
 
 
 def learn_markdown(result: LearnResult, effect: CorpusEffect | None = None) -> str:
-    """What was learned, as Markdown."""
+    """Returns the result of learning as Markdown."""
     return _markdown("New tokens", sections(result, effect))
 
 
 def check_markdown(result: CheckResult) -> str:
-    """What was found, as Markdown."""
+    """Returns the result of a check as Markdown."""
     return _markdown("Check of a vocabulary", check_sections(result))
 
 
+def folder_markdown(result: FolderResult) -> str:
+    """Returns the result of a check of a model's folder as Markdown."""
+    return _markdown("Check of a model's folder", folder_sections(result))
+
+
 def comparison_markdown(result: Comparison) -> str:
-    """What was measured, as Markdown."""
+    """Returns a comparison as Markdown."""
     return _markdown(title_of(result), comparison_sections(result, MOST_ROWS))
 
 
-#: What Markdown would take as markup in the cell of a table; HTML is escaped before.
+#: Characters that are markup in the cell of a Markdown table; HTML is escaped before.
 _MARKUP = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_|[]~"}, "\n": "⏎", "\r": "␍"})
 
 

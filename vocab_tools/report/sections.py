@@ -1,12 +1,13 @@
-"""What there is to tell about a result: one set of sections for the terminal and for Markdown."""
+"""The sections of a report on learning, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..check import CheckResult
+from ..check import CheckResult, Finding
+from ..check.folder import FolderResult
 from ..corpus.effect import CorpusEffect
-from ..extend.result import LearnResult, bare
+from ..extend.learn_result import LearnResult, bare
 from ..text import few, id_range, plural, quoted, quoted_list, show
 
 #: Rows of a table in Markdown; HTML and JSON have all of them.
@@ -21,14 +22,14 @@ class Section:
     text: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    #: How many rows there are in all.
+    #: The number of all rows.
     total: int
 
 
 def sections(
     result: LearnResult, effect: CorpusEffect | None = None, most_rows: int = MOST_ROWS
 ) -> list[Section]:
-    """What there is to tell about a result, with tables of up to ``most_rows`` rows."""
+    """Returns the sections on a result, with tables of up to ``most_rows`` rows."""
     parts = [
         _summary(result),
         _words(result, most_rows),
@@ -52,7 +53,7 @@ def _summary(result: LearnResult) -> Section:
         ("special tokens", f"{len(result.special_tokens):,}"),
         ("words that became one token", f"{learned:,} of {result.listed:,}"),
         ("words that were tokens already", f"{len(result.skipped):,}"),
-        ("words that the pre-tokeniser would split", f"{len(result.refused):,}"),
+        ("words that the pre-tokenizer would split", f"{len(result.refused):,}"),
     ]
     text = f"{plural(len(ids), 'new token')}, {id_range(ids)}."
     return Section("Summary", text, ("what", "how many"), rows, len(rows))
@@ -86,7 +87,7 @@ def _by_products(result: LearnResult, most_rows: int) -> Section:
         )
         for made in by_products[:most_rows]
     ]
-    text = "Tokens that are none of the words. Other text that holds them changes, too."
+    text = "Tokens that are not words. Other text that contains them changes, too."
     columns = ("token", "id", "use", "made of", "on the way to")
     return Section("By-products", text, columns, rows, len(by_products))
 
@@ -112,7 +113,7 @@ def _conflicts(result: LearnResult, most_rows: int) -> Section:
         (bare(word.encode()), f"is already a token, {number}")
         for word, number in result.skipped.items()
     ]
-    text = "Words and merges that gave no new token."
+    text = "Words and merges without a new token."
     return Section("Conflicts", text, ("what", "why"), rows[:most_rows], len(rows))
 
 
@@ -133,18 +134,39 @@ def _corpus(effect: CorpusEffect, most_rows: int) -> Section:
 
 
 def check_sections(result: CheckResult, most_rows: int = MOST_ROWS) -> list[Section]:
-    """The findings of a check, as sections: a summary, and one section for each finding."""
+    """Returns the findings of a check, as sections: a summary, and one section for each finding."""
     rows: list[tuple[str, ...]] = [
         (name.replace("_", " "), f"{size:,}") for name, size in result.sizes.items()
     ]
     rows += [(name, f"{count:,}") for name, count in result.round_trip_counts.items()]
-    known = f", recognised as {result.recognised}" if result.recognised else ""
+    known = f", recognized as {result.recognized}" if result.recognized else ""
     verdict = "no errors" if result.ok else "there are errors"
     text = f"Pattern {result.pattern}{known}: {verdict}."
     parts = [Section("Summary", text, ("what", "how many"), rows, len(rows))]
-    for finding in result.findings:
-        examples: list[tuple[str, ...]] = [(example,) for example in finding.examples[:most_rows]]
-        title = f"{finding.severity}: {finding.code} ({finding.counted})"
-        text = finding.message
-        parts.append(Section(title, text, ("example",), examples, finding.count))
-    return parts
+    return parts + [_finding(finding, most_rows) for finding in result.findings]
+
+
+def folder_sections(result: FolderResult, most_rows: int = MOST_ROWS) -> list[Section]:
+    """Returns the findings about a model's folder, as sections: the tokenizers, and one section
+    for each finding."""
+    rows: list[tuple[str, ...]] = [
+        (
+            source.name,
+            source.kind,
+            f"{source.size:,}",
+            f"{source.added_tokens:,}",
+            f"{source.compared:,}",
+            f"{source.differing:,}",
+        )
+        for source in result.sources
+    ]
+    columns = ("tokenizer", "kind", "ids", "added tokens", "texts compared", "texts differing")
+    text = f"{result.path}: {'no errors' if result.ok else 'there are errors'}."
+    parts = [Section("Tokenizers", text, columns, rows, len(rows))]
+    return parts + [_finding(finding, most_rows) for finding in result.findings]
+
+
+def _finding(finding: Finding, most_rows: int) -> Section:
+    examples: list[tuple[str, ...]] = [(example,) for example in finding.examples[:most_rows]]
+    title = f"{finding.severity}: {finding.code} ({finding.counted})"
+    return Section(title, finding.message, ("example",), examples, finding.count)

@@ -1,7 +1,7 @@
-"""Counts as Arrow tables and Parquet files: counting on many machines, merging on one.
+"""Counts the pieces of Arrow tables, and stores counts in Parquet, to count on several machines.
 
-A table has the columns ``piece`` (text) and ``count`` (64-bit integers). A piece may be in it, or in
-several of them, more than once: counts add up.
+A table of counts has the columns ``piece`` (text) and ``count`` (64-bit integers). A piece may
+occur more than once, in one table or in several: its counts add up.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .counting import CorpusCounts
-from .cutting import Cutting, cutting
+from ..corpus.cutting import Cutting, cutting
+from ..corpus.piece_counts import CorpusCounts
 
 if TYPE_CHECKING:
     import pyarrow
 
-#: Where a file of counts says how they were cut.
+#: Metadata key of a file of counts: how the text was cut.
 METADATA = b"bpe_engine.cutting"
 
-#: Rows that are read or counted at a time.
+#: Rows read or counted at a time.
 ROWS = 1 << 14
 
 
@@ -31,7 +31,7 @@ def _pyarrow(what: str) -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
-            f"{what} needs the package pyarrow; install it with pip install 'bpe-engine[parquet]'"
+            f"{what} needs the package pyarrow; install it with pip install 'bpe-engine[vocab-tools]'"
         ) from error
     return pyarrow
 
@@ -49,23 +49,23 @@ def count_pieces(
     nfc: bool | None = None,
     field: str = "text",
 ) -> pyarrow.Table:
-    """Counts the pieces of the texts of a table: the part of training that many machines can do.
+    """Counts the pieces of the texts in a table: the part of training that can be distributed.
 
-    It is what Ray Data's ``map_batches(count_pieces, batch_format="pyarrow")`` and, batch by batch,
-    Spark's ``mapInArrow`` call.
+    For Ray Data's ``map_batches(count_pieces, batch_format="pyarrow")`` and, batch by batch,
+    Spark's ``mapInArrow``.
 
     Args:
         table: a table, or a record batch, with a column of texts.
         pattern: the name of an encoding, or a regular expression; by default that of o200k_base.
-        special_tokens: names that are cut out.
-        nfc: bring text into normalization form C; by default as the named encoding does.
-        field: the column that has the texts.
+        special_tokens: names that are cut out of the texts.
+        nfc: normalizes text to NFC; by default, as the named encoding does.
+        field: the column with the texts.
 
     Returns:
-        The columns ``piece`` and ``count``, in the order of the bytes of pieces.
+        A table with the columns ``piece`` and ``count``, sorted by the bytes of the pieces.
 
     Raises:
-        ValueError: there is no such column, or it has no text.
+        ValueError: the column is missing, or its type is not text.
         ImportError: pyarrow is not installed.
 
     >>> import pyarrow
@@ -76,7 +76,7 @@ def count_pieces(
     names = table.schema.names
     if field not in names:
         has = ", ".join(map(repr, names[:8])) or "none"
-        raise ValueError(f"there is no column {field!r}, only {has}; name it with field=")
+        raise ValueError(f"the table has no column {field!r}, only {has}; name it with field=")
     kind = table.schema.field(field).type
     if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
         raise ValueError(f"the column {field!r} has {kind}, not text")
@@ -91,21 +91,22 @@ def count_pieces(
 
 
 def _table(arrow: Any, pieces: Sequence[bytes], counts: Sequence[int]) -> Any:
-    # Spark has no unsigned numbers.
+    # Spark has no unsigned integers.
     counts = [min(count, 2**63 - 1) for count in counts]
     column = arrow.array(pieces, arrow.binary()).cast(arrow.string())
     return arrow.table({"piece": column, "count": arrow.array(counts, arrow.int64())})
 
 
 def write_counts(counts: CorpusCounts, path: str | os.PathLike[str], least: int = 1) -> int:
-    """Writes counts to a Parquet file, but for pieces that occur less than ``least`` times, and
-    returns how many distinct pieces it has."""
+    """Writes counts to a Parquet file, except pieces that occur fewer than ``least`` times. Returns
+    the number of distinct pieces written."""
     arrow = _pyarrow(f"writing {os.fspath(path)}")
     metadata = {METADATA: counts.cutting.dump().encode()}
     schema = _table(arrow, [], []).schema.with_metadata(metadata)
     written = 0
+    rows = counts.rows(least)
     with arrow.parquet.ParquetWriter(path, schema, compression="zstd") as file:
-        for pieces, some in counts.rows(least):
+        for pieces, some in rows:
             file.write_table(_table(arrow, pieces, some).replace_schema_metadata(metadata))
             written += len(pieces)
     return written
@@ -114,15 +115,15 @@ def write_counts(counts: CorpusCounts, path: str | os.PathLike[str], least: int 
 def read_counts(
     paths: Iterable[str | os.PathLike[str]], cut: Cutting, *, max_memory: int | None = None
 ) -> CorpusCounts:
-    """The sum of Parquet files of counts.
+    """Adds up Parquet files of counts.
 
     Args:
         paths: the files.
-        cut: how the pieces must have been cut, where a file says how they were.
-        max_memory: bytes of memory for the tables; beyond it, counts go to files.
+        cut: how the pieces must have been cut; checked for files that record it.
+        max_memory: bytes of memory for counts; beyond that, they go to temporary files.
 
     Raises:
-        ValueError: a file has other columns, or was counted in another way.
+        ValueError: a file has other columns, or its text was cut differently.
     """
     counts = CorpusCounts(cut)
     for path in paths:
@@ -136,7 +137,7 @@ def read_counts(
                     if max_memory is not None and counts.pieces.memory() * 3 > max_memory:
                         counts.spill()
         except arrow.ArrowException as error:
-            raise ValueError(f"{name} is no Parquet file: {error}") from error
+            raise ValueError(f"{name} is not a Parquet file: {error}") from error
         except OSError as error:
             if error.filename is not None or error.errno is not None:
                 raise
@@ -150,7 +151,7 @@ def _check_schema(name: str, schema: Any, cut: Cutting) -> None:
     if missing:
         has = ", ".join(map(repr, schema.names[:8])) or "none"
         raise ValueError(
-            f"{name} is no file of counts: it has the columns {has}, not 'piece' and 'count'"
+            f"{name} is not a file of counts: it has the columns {has}, not 'piece' and 'count'"
         )
     described = (schema.metadata or {}).get(METADATA)
     if described is None:
@@ -160,7 +161,7 @@ def _check_schema(name: str, schema: Any, cut: Cutting) -> None:
     except ValueError:
         other = None
     if not isinstance(other, dict):
-        raise ValueError(f"{name}: what it says of its pattern is damaged; count again")
+        raise ValueError(f"{name}: the metadata is damaged; count again")
     cut.check_same(other, name)
 
 
@@ -168,5 +169,5 @@ def _add(counts: CorpusCounts, name: str, batch: Any) -> None:
     pieces, some = batch.column(0).to_pylist(), batch.column(1).to_pylist()
     for piece, count in zip(pieces, some):
         if not isinstance(piece, str) or not isinstance(count, int) or count < 0:
-            raise ValueError(f"{name}: {piece!r}: {count!r} is no piece and how often it occurs")
+            raise ValueError(f"{name}: {piece!r}: {count!r} is not a piece and its count")
     counts.pieces.add([piece.encode() for piece in pieces], some)

@@ -1,8 +1,8 @@
-"""The second stage of SuperBPE: merges cross the borders of words, inside a line.
+"""The second stage of SuperBPE: within a line, merges may cross the borders of words.
 
 Liu et al., "SuperBPE: Space Travel for Language Models" (arXiv 2503.13423): subwords are learned as
-usual up to a transition point; from there on white space cuts no more, and a token may have several
-words, four at most.
+usual up to a transition point; from there on merges cross white space, and a token may have several
+words, four by default.
 """
 
 from __future__ import annotations
@@ -10,30 +10,27 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..corpus.reading import STANDARD, corpus_files, read_texts
+from ..corpus.reading import corpus_files, read_texts
+from ..files import STANDARD
 
-#: The most words of a superword: runs of characters that are no white space.
+#: The most words of a superword: stretches without white space.
 MAX_WORDS = 4
 
-#: What cuts text in the second stage, and whenever the result encodes: lines, and the line ends
-#: between them.
+#: The pattern of the second stage, and of the result: lines, and the line ends between them.
 LINES = r"[^\r\n]+|[\r\n]+"
 
 
 def can_be_read_twice(corpus: Any) -> bool:
-    """Whether a corpus is of regular files: no counts, no pipe, not standard input."""
+    """True if a corpus is regular files only: not counts, a pipe or standard input."""
     if isinstance(corpus, (str, os.PathLike)):
         path = os.fspath(corpus)
-        return path != STANDARD and (not os.path.exists(path) or _is_regular(path))
+        is_regular = os.path.isfile(path) or os.path.isdir(path)
+        return path != STANDARD and (is_regular or not os.path.exists(path))
     return isinstance(corpus, (list, tuple)) and all(map(can_be_read_twice, corpus))
 
 
-def _is_regular(path: str) -> bool:
-    return os.path.isfile(path) or os.path.isdir(path)
-
-
 def count_lines(corpus: Any, field: str, errors: str) -> int:
-    """The lines of a corpus that are not empty."""
+    """Counts the lines of a corpus that are not empty."""
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     total = 0
     for path in corpus_files(paths):

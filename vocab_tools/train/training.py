@@ -1,4 +1,4 @@
-"""Training a vocabulary: counting, and then merging."""
+"""Trains a vocabulary: counts pieces, and then merges."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Union
 
-import bpe_engine
-from bpe_engine import vocabulary
+from bpe_engine import byte_level, vocabulary
 
-from ..bases import identify, recognise
+from ..bases import identify, opened
+from ..corpus.cutting import Cutting, cutting
+from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note
 from ..patterns import Pattern
 from ..ranks import RankSource, check_special_tokens, load_ranks
-from .checkpoint import checkpoint_of
-from .counting import CorpusCounts, count_corpus, dropped_note
-from .cutting import Cutting, cutting
-from .result import TrainedMerge, TrainResult, shortage_note
 from .superwords import LINES, MAX_WORDS, can_be_read_twice, count_lines
+from .train_result import TrainedMerge, TrainResult, shortage_note
 
 #: A text file or several; or pieces and how often each occurs.
 Corpus = Union[
@@ -33,20 +31,13 @@ Corpus = Union[
 #: Called with the name of a step, what is done of it and all of it.
 ProgressFunction = Callable[[str, int, int], None]
 
-#: How a tie between pairs of the same count is broken.
+#: Rules for pairs with the same count.
 TIES = ("lowest-ids", "first", "bytes")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: What the compression of several corpora is measured by.
+#: Units that the compression of several corpora is measured by.
 UNITS = ("bytes", "characters", "lines")
-
-#: The single bytes in the order of GPT-2, which published vocabularies have: first those that are
-#: printable characters of Latin-1.
-BYTES = [
-    *(byte for byte in range(256) if chr(byte).isprintable() and byte != 0x20),
-    *(byte for byte in range(256) if not chr(byte).isprintable() or byte == 0x20),
-]
 
 
 def train_vocabulary(
@@ -67,12 +58,10 @@ def train_vocabulary(
     errors: str = "strict",
     max_memory: int | None = None,
     drop_rare: int = 1,
-    threads: int | None = None,
-    checkpoint: str | None = None,
-    resume: bool = False,
+    num_threads: int | None = None,
     progress: ProgressFunction | None = None,
 ) -> TrainResult:
-    """Learns a byte-level BPE vocabulary: the most frequent pair of neighbouring tokens is merged,
+    """Trains a byte-level BPE vocabulary: merges the most frequent pair of neighboring tokens,
     again and again.
 
     The result depends on the text and the options only, not on the number of threads or the order
@@ -81,7 +70,7 @@ def train_vocabulary(
     Args:
         corpus: text files, folders and globs; or pieces and how often each occurs; or counts of
             :func:`count_corpus`, which are used up.
-        vocab_size: how many tokens there are to be, single bytes, base and special tokens included.
+        vocab_size: the number of tokens, with single bytes, base and special tokens.
         pattern: the name of an encoding, or a regular expression: no token crosses the pieces it
             cuts. By default that of ``base``, or else of o200k_base.
         special_tokens: names that get the last ids; in the corpus they are cut out.
@@ -91,8 +80,8 @@ def train_vocabulary(
             lowest id, and then whose right token has (as Hugging Face's trainer does); "bytes" the
             same by the bytes of tokens; "first" the one that is met first in the distinct pieces,
             the most frequent piece first, equal ones in the order of their bytes.
-        base: ranks to go on from: all of their ids stay.
-        nfc: bring text into Unicode normalization form C; by default as the named encoding does.
+        base: ranks to start from; their ids stay.
+        nfc: normalize text to Unicode NFC; by default as the named encoding does.
         superwords_from: from this many tokens on, merges may cross the borders of pieces inside a
             line (SuperBPE).
         max_words: the most words of such a token.
@@ -100,22 +89,19 @@ def train_vocabulary(
             and the next merge serves the one that has the fewest of these for a token
             (parity-aware BPE). Lines compare what the same lines, translated, need.
         field: the field of JSON lines and Parquet that has the text.
-        errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
-        max_memory: bytes of memory for counting; beyond it, counts go to files.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        max_memory: bytes of memory for counting; beyond it, counts go to temporary files.
         drop_rare: leave out pieces that occur less often than this.
-        threads: how many threads count; by default one for each processor.
-        checkpoint: a file for the counts, which a stopped run goes on from; with several corpora
-            and superwords, more files whose names begin so.
-        resume: go on from it, if it is there.
+        num_threads: the number of threads; by default one for each processor.
         progress: called with the name of a step, what is done of it and all of it.
 
     Returns:
-        The vocabulary. It has fewer tokens than asked for when no pair is left; a note says so.
+        The vocabulary. If no pair is left, it has fewer tokens than requested, and a note about it.
 
     Raises:
-        ValueError: the corpus is empty, an option will not do, or a file is not UTF-8.
+        ValueError: the corpus is empty, an option is invalid, or a file is not UTF-8.
         OSError: a file cannot be read.
-        MemoryError: there is not enough memory.
+        MemoryError: memory is not sufficient.
 
     The algorithm is that of Sennrich et al. (arXiv 1508.07909) on bytes; superwords are those of
     Liu et al. (arXiv 2503.13423), balance is that of Foroutan et al. (arXiv 2508.04796).
@@ -128,9 +114,10 @@ def train_vocabulary(
     [b'hug', b's']
     """
     job = _Job(vocab_size, min_frequency, max_token_length, ties, progress)
+    base = None if base is None else opened(base)
     found, old_special = base_cutting(base, pattern)
     if base is None:
-        ranks = {bytes([byte]): place for place, byte in enumerate(BYTES)}
+        ranks = {bytes([byte]): place for place, byte in enumerate(byte_level.ORDER)}
     else:
         ranks = load_ranks(base)
     cut = cutting(found, [*old_special, *special_tokens], nfc)
@@ -150,22 +137,23 @@ def train_vocabulary(
         )
     job.check(len(ranks), special, superwords_from, max_words, balance)
     reading = {
-        "field": field, "errors": errors, "max_memory": max_memory, "threads": threads,
-        "resume": resume,
-    }  # fmt: skip
+        "field": field,
+        "errors": errors,
+        "max_memory": max_memory,
+        "num_threads": num_threads,
+    }
 
-    def counted(cut: Cutting, stage: int) -> list[CorpusCounts]:
+    def counted(cut: Cutting) -> list[CorpusCounts]:
         parts: list[Corpus] = list(corpus) if balance else [corpus]  # type: ignore[arg-type, list-item]
         found = []
         for number, part in enumerate(parts):
-            path = None if checkpoint is None else checkpoint_of(checkpoint, number, stage)
-            counts = _counted(part, cut, path, progress, reading)
+            counts = _counted(part, cut, progress, reading)
             counts.load(drop_rare, max_memory)
             _check_not_empty(counts, number if balance else None)
             found.append(counts)
         return found
 
-    counts = counted(cut, 0)
+    counts = counted(cut)
     until = vocab_size if superwords_from is None else superwords_from
     taken = max([*ranks.values(), *old_special.values()]) + 1
     result = job.train(
@@ -173,7 +161,7 @@ def train_vocabulary(
     )
     if superwords_from is not None:
         lines = replace(cut, pattern=LINES)
-        again = counted(lines, 1)
+        again = counted(lines)
         units = _units(corpus, again, balance, field, errors)
         result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
     result.notes += [note for part in counts if (note := dropped_note(part))]
@@ -183,21 +171,19 @@ def train_vocabulary(
 def base_cutting(
     base: RankSource | None, pattern: str | Pattern | None
 ) -> tuple[Pattern | str | None, dict[str, int]]:
-    """The pattern to train with, and the special tokens that the base has already."""
+    """Returns the pattern to train with, and the special tokens of the base."""
     if base is None:
         return pattern, {}
     ranks = load_ranks(base)
-    encoding = base if isinstance(base, bpe_engine.Encoding) else None
-    if encoding is None and recognise(ranks) is None:
+    own = identify(ranks, base)
+    if own.name is None:
         return pattern, {}
-    own = identify(ranks, encoding)
     return pattern or own.pattern, dict(own.special_tokens)
 
 
 def _counted(
     corpus: Corpus,
     cut: Cutting,
-    checkpoint: str | None,
     progress: ProgressFunction | None,
     reading: Mapping[str, object],
 ) -> CorpusCounts:
@@ -208,7 +194,7 @@ def _counted(
         counts = CorpusCounts(cut)
         for piece, count in corpus.items():
             if not _is_piece(piece) or not isinstance(count, int) or not 0 <= count < 1 << 64:
-                raise ValueError(f"{piece!r}: {count!r} is no piece and how often it occurs")
+                raise ValueError(f"{piece!r}: {count!r} is not a piece and its count")
         counts.pieces.add([piece.encode() for piece in corpus], list(corpus.values()))
         return counts
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
@@ -217,11 +203,11 @@ def _counted(
         if progress is not None:
             progress("counting", done, total)
 
-    return count_corpus(paths, cut, checkpoint=checkpoint, progress=update, **reading)  # type: ignore[arg-type]
+    return count_corpus(paths, cut, progress=update, **reading)  # type: ignore[arg-type]
 
 
 def _is_piece(piece: object) -> bool:
-    """Whether it is text: a str without surrogates."""
+    """True for text: a str without surrogates."""
     return isinstance(piece, str) and (piece.isascii() or not _SURROGATE.search(piece))
 
 
@@ -229,7 +215,7 @@ def _check_not_empty(counts: CorpusCounts, number: int | None) -> None:
     if counts.pieces.totals()[0] == 0:
         what = "the corpus" if number is None else f"corpus {number + 1}"
         rare = f" but {counts.dropped[0]:,} rare pieces" if counts.dropped[0] else ""
-        raise ValueError(f"{what} is empty: there are no pieces in it{rare}; give more text")
+        raise ValueError(f"{what} is empty: it has no pieces{rare}; give more text")
 
 
 def _units(
@@ -239,7 +225,7 @@ def _units(
     field: str,
     errors: str,
 ) -> list[int]:
-    """What each corpus is measured by."""
+    """Returns the units that each corpus is measured by."""
     if balance == "lines":
         return [count_lines(part, field, errors) for part in corpus]  # type: ignore[union-attr]
     place = 3 if balance == "characters" else 2
@@ -247,7 +233,7 @@ def _units(
 
 
 class _Job:
-    """The options of a run, and its stages."""
+    """The options of a training, and its stages."""
 
     def __init__(
         self,
@@ -268,7 +254,7 @@ class _Job:
         max_words: int,
         balance: str | None,
     ) -> None:
-        """Raises ValueError for an option that will not do."""
+        """Raises ValueError for an invalid option."""
         least = base + special
         if self.vocab_size < least:
             what = "single bytes" if base == 256 else "tokens of the base"
@@ -306,7 +292,7 @@ class _Job:
         units: Sequence[int],
         max_words: int | None = None,
     ) -> TrainResult:
-        """One stage: tokens behind those of ``ranks``, until there are ``tokens``, with the ids
+        """Trains one stage: adds tokens to those of ``ranks``, up to ``tokens``, with the ids
         from ``first_id`` on."""
         sizes = [part.pieces.totals()[2] for part in counts]
 
@@ -347,7 +333,7 @@ class _Job:
         units: Sequence[int],
         max_words: int,
     ) -> TrainResult:
-        """The second stage: the first one's vocabulary is the base of one that cuts lines only."""
+        """Trains the second stage: its base is the vocabulary of the first, and it cuts only lines."""
         first_id = max(first.ranks.values()) + 1 if first.new_tokens else taken
         result = self.train(first.ranks, first_id, lines, counts, tokens, units, max_words)
         result.base_size = first.base_size
@@ -358,7 +344,7 @@ class _Job:
     def finish(
         self, result: TrainResult, old_special: Mapping[str, int], special_tokens: Sequence[str]
     ) -> TrainResult:
-        """Gives the special tokens their ids, and says what people should know."""
+        """Gives the special tokens their ids, and adds notes for the user."""
         first = max([*result.ranks.values(), *old_special.values()]) + 1
         new = {name: first + place for place, name in enumerate(special_tokens)}
         result.special_tokens = {**old_special, **new}
@@ -370,7 +356,7 @@ class _Job:
         made = len(result.merges) - len(result.new_tokens)
         if made:
             result.notes.append(
-                f"{made:,} merges give tokens that are there already, which only the merge list of "
-                f"a tokenizer.json can say: rare text may have other tokens with the .tiktoken file"
+                f"{made:,} merges make tokens that exist already, which only the merge list of a "
+                f"tokenizer.json can express: rare text may have other tokens with the .tiktoken file"
             )
         return result

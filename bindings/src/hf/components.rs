@@ -1,4 +1,4 @@
-//! The components of a tokenizer, as JSON.
+//! Applies, reads and sets single components of a tokenizer, which Python passes as JSON.
 
 use bpe_hf::spec::{Component, PostProcessor};
 use pyo3::exceptions::PyValueError;
@@ -15,33 +15,33 @@ fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> 
     component.map(write).transpose()
 }
 
-/// A component out of JSON.
+/// Reads a component from JSON.
 pub fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
     let value = serde_json::from_str(json)
         .map_err(|error| PyValueError::new_err(format!("{path}: {error}")))?;
     C::read(&value, path).or_raise()
 }
 
-/// The text that the normalizer given as JSON makes of a text.
+/// Normalizes a text with a normalizer given as JSON.
 #[pyfunction]
 pub fn hf_normalize(json: &str, text: &str) -> PyResult<String> {
     bpe_hf::normalize(&component(json, "normalizer")?, text).or_raise()
 }
 
-/// The pieces that the pre-tokenizer given as JSON makes of a text, with their places in it.
+/// Splits a text with a pre-tokenizer given as JSON. Returns the pieces and their offsets.
 #[pyfunction]
 pub fn hf_pre_tokenize(json: &str, text: &str) -> PyResult<Vec<(String, (usize, usize))>> {
     bpe_hf::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()
 }
 
-/// How many tokens the post-processor given as JSON adds to one sequence, or to two.
+/// Counts the tokens that a post-processor given as JSON adds to one sequence, or to a pair.
 #[pyfunction]
 pub fn hf_added_tokens(json: &str, is_pair: bool) -> PyResult<usize> {
     let processor: PostProcessor = component(json, "post_processor")?;
     Ok(processor.added_tokens(is_pair))
 }
 
-/// What the post-processor given as JSON makes of the encoding of a sequence, or of two.
+/// Post-processes one or two encoded sequences with a post-processor given as JSON.
 #[pyfunction]
 pub fn hf_process(
     py: Python<'_>,
@@ -55,10 +55,10 @@ pub fn hf_process(
     let sequences = std::iter::once(encoding).chain(pair).map(|part| part.get().to_core(py));
     let sequences = sequences.collect::<PyResult<_>>()?;
     let made = bpe_hf::post::post_process(sequences, None, Some(&processor), add_special_tokens);
-    made.map(HfEncoding::detailed).or_raise()
+    made.map(HfEncoding::complete).or_raise()
 }
 
-/// The text that the decoder given as JSON makes of tokens.
+/// Decodes tokens with a decoder given as JSON.
 #[pyfunction]
 pub fn hf_decode(json: &str, tokens: Vec<String>) -> PyResult<String> {
     bpe_hf::decode(&component(json, "decoder")?, tokens).or_raise()
@@ -66,7 +66,8 @@ pub fn hf_decode(json: &str, tokens: Vec<String>) -> PyResult<String> {
 
 #[pymethods]
 impl HfTokenizer {
-    /// The JSON of a component: `normalizer`, `pre_tokenizer`, `post_processor` or `decoder`.
+    /// Returns the JSON of a component: `normalizer`, `pre_tokenizer`, `post_processor` or
+    /// `decoder`.
     fn _component(&self, name: &str) -> PyResult<Option<String>> {
         let tokenizer = self.current();
         match name {
@@ -78,7 +79,7 @@ impl HfTokenizer {
         }
     }
 
-    /// Sets a component to what its JSON says.
+    /// Sets a component, given as JSON.
     #[pyo3(signature = (name, json))]
     fn _set_component(&self, name: &str, json: Option<&str>) -> PyResult<()> {
         match name {

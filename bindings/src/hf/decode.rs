@@ -1,44 +1,59 @@
-//! Ids to text.
+//! Methods of `HfTokenizer` that decode ids.
 
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::OrRaise;
 use super::input::items;
 use super::tokenizer::{HfTokenizer, SHARE, aside};
 use crate::errors::OrRaise as _;
-use crate::objects::collected;
+use crate::objects::{collected, new_list, new_str};
 use crate::{ids, rows};
 
 #[pymethods]
 impl HfTokenizer {
-    /// The text of ids. Ids of no token are left out.
+    /// Decodes ids to text. Skips unknown ids.
     ///
     /// Args:
     ///     ids: The ids.
-    ///     skip_special_tokens: Whether special tokens are left out.
+    ///     skip_special_tokens: Whether to skip special tokens.
     #[pyo3(signature = (ids, skip_special_tokens=true))]
-    fn decode(
+    fn decode<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         ids: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
-    ) -> PyResult<String> {
+    ) -> PyResult<Bound<'py, PyString>> {
         let ids = ids::read(ids)?;
         let tokenizer = self.current();
-        aside(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?.or_raise()
+        let text = aside(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?;
+        new_str(py, &text.or_raise()?)
     }
 
-    /// The text of each sequence of ids.
-    #[pyo3(signature = (sequences, skip_special_tokens=true, num_threads=None))]
-    fn decode_batch(
+    /// Decodes ids to bytes; only for the decoder ``ByteLevel``.
+    fn _decode_bytes<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        skip_special_tokens: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let ids = ids::read(ids)?;
+        let tokenizer = self.current();
+        let bytes = aside(py, ids.len(), || tokenizer.decode_bytes(&ids, skip_special_tokens))?;
+        Ok(PyBytes::new(py, &bytes.or_raise()?))
+    }
+
+    /// Decodes a batch of sequences of ids.
+    #[pyo3(signature = (sequences, skip_special_tokens=true, *, num_threads=None))]
+    fn decode_batch<'py>(
+        &self,
+        py: Python<'py>,
         sequences: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
         num_threads: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<String>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let sequences = items(sequences)?.map(|ids| ids::read(&ids?));
         let sequences = collected(py, sequences)?;
         let tokenizer = self.current();
@@ -61,11 +76,11 @@ impl HfTokenizer {
             |job| aside(py, total, job),
             |made| {
                 for text in made {
-                    texts.push(text.clone().or_raise()?);
+                    texts.push(new_str(py, text.as_deref().map_err(Clone::clone).or_raise()?)?);
                 }
                 Ok::<(), PyErr>(())
             },
         )?;
-        Ok(texts)
+        new_list(py, texts)
     }
 }

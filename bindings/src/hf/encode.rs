@@ -1,51 +1,50 @@
-//! Texts to encodings.
+//! Methods of `HfTokenizer` that encode texts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
-use bpe_hf::{Input, Tokenizer};
+use bpe_hf::{Encoded, Error, Input, Result, Tokenizer};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyByteArray, PyList};
 
-use super::OrRaise;
 use super::encoding::HfEncoding;
-use super::input::{Given, GivenInput, items};
-use super::state::Origin;
+use super::input::{Given, GivenInput, Surrogates, items};
+use super::state::State;
 use super::tokenizer::{HfTokenizer, SHARE, aside};
+use super::{OrRaise, to_python};
+use crate::buffer::TokenBuffer;
 use crate::buffer_pool::{self, likely_ids};
+use crate::encode::Ragged;
 use crate::errors::OrRaise as _;
-use crate::objects::{collected, new_list, push};
-use crate::rows;
+use crate::objects::{collected, new_list};
+use crate::{request, rows};
 
-/// What was made of a share, and what stopped the next one. The lock is for taking it out.
-type Part<T, E> = Mutex<(Vec<T>, Option<E>)>;
+impl rows::RowError for Error {
+    fn to_python(self, _: Python<'_>) -> PyErr {
+        to_python(self)
+    }
+}
 
-/// What `encode` makes of inputs, in order, on up to `threads` threads.
-pub fn encode_each<T: Send, E: Send + From<bpe_core::Error>>(
+/// The results of a share, and the error of the input after them. Locked to take them out.
+type Part<T> = Mutex<(Vec<T>, Option<Error>)>;
+
+/// Runs `encode` on inputs, on up to `threads` threads. Keeps the order.
+pub fn encode_each<T: Send>(
     py: Python<'_>,
     given: &[GivenInput],
     threads: usize,
-    encode: impl Fn(Input<'_>) -> Result<T, E> + Sync,
-    raise: impl Fn(E) -> PyErr,
+    encode: impl Fn(Input<'_>) -> Result<T> + Sync,
 ) -> PyResult<Vec<T>> {
     let read = collected(py, given.iter().map(|given| given.utf8(py)))?;
     let inputs = collected(py, read.iter().map(|read| Ok(read.input())))?;
     let total: usize = inputs.iter().map(|input| input.size()).sum();
-    let mut shares = Vec::new();
-    let (mut start, mut sum) = (0, 0);
-    for (index, input) in inputs.iter().enumerate() {
-        sum += input.size() + 16;
-        if sum >= SHARE || index + 1 == inputs.len() {
-            push(py, &mut shares, start..index + 1)?;
-            (start, sum) = (index + 1, 0);
-        }
-    }
-    let encode = |share: usize, part: &mut Part<T, E>| {
+    let shares = rows::shares(py, inputs.iter().map(|input| input.size()), SHARE)?;
+    let encode = |share: usize, part: &mut Part<T>| {
         let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         *failure = None;
         for &input in &inputs[shares[share].clone()] {
-            let room = reserve(made, 1).map_err(E::from);
+            let room = reserve(made, 1).map_err(Error::from);
             match room.and_then(|()| encode(input)) {
                 Ok(encoding) => made.push(encoding),
                 Err(error) => {
@@ -57,17 +56,20 @@ pub fn encode_each<T: Send, E: Send + From<bpe_core::Error>>(
     };
     let mut encodings = Vec::new();
     reserve(&mut encodings, given.len()).or_raise(py)?;
-    let take = |part: &Part<T, E>| {
+    let take = |part: &Part<T>| {
         let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
         encodings.append(made);
-        failure.take().map_or(Ok(()), |error| Err(raise(error)))
+        failure.take().map_or(Ok(()), |error| Err(to_python(error)))
     };
     let threads = threads.min(cores()).min(total / SHARE + 1);
     in_order(shares.len(), threads, encode, |job| aside(py, total, job), take)?;
     Ok(encodings)
 }
 
-/// The encodings of inputs, in order, filled up.
+/// Bytes of memory for the encoding of a short text.
+const ENCODING: usize = 1024;
+
+/// Encodes inputs as one batch, and pads it. Keeps the order.
 fn encode_all<'py>(
     py: Python<'py>,
     tokenizer: &Arc<Tokenizer>,
@@ -75,29 +77,31 @@ fn encode_all<'py>(
     add_special_tokens: bool,
     threads: usize,
 ) -> PyResult<Bound<'py, PyList>> {
+    // Encodings of short texts take many small allocations, so checks for the sum first.
+    reserve(&mut Vec::<[u8; ENCODING]>::new(), given.len()).or_raise(py)?;
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
-    let mut made = encode_each(py, &given, threads, encode, super::to_python)?;
-    let length = tokenizer.pad_encoded(&mut made).or_raise()?;
+    let mut made = encode_each(py, &given, threads, encode)?;
+    let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
-        let origin = Origin::new(tokenizer.clone(), given, add_special_tokens, length);
-        Bound::new(py, HfEncoding::of_input(encoded, origin))
+        let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
+        Bound::new(py, HfEncoding::new(state))
     });
     new_list(py, collected(py, objects)?)
 }
 
 #[pymethods]
 impl HfTokenizer {
-    /// Encodes a sequence, or two.
+    /// Encodes a sequence or a pair.
     ///
     /// Args:
-    ///     sequence: A text, or with ``is_pretokenized`` its words.
+    ///     sequence: A text; with ``is_pretokenized``, its words.
     ///     pair: The second sequence.
     ///     is_pretokenized: Whether sequences are lists of words.
     ///     add_special_tokens: Whether the post-processor adds its tokens.
     ///
     /// Raises:
-    ///     TypeError: A sequence is no ``str``, or no list of them.
-    ///     ValueError: Truncation cannot make it as short as it was told to.
+    ///     TypeError: A sequence is not a ``str``, or not a list of ``str``.
+    ///     ValueError: Truncation cannot reach its ``max_length``.
     #[pyo3(signature = (sequence, pair=None, is_pretokenized=false, add_special_tokens=true))]
     fn encode(
         &self,
@@ -107,9 +111,10 @@ impl HfTokenizer {
         is_pretokenized: bool,
         add_special_tokens: bool,
     ) -> PyResult<HfEncoding> {
-        let first = Given::read(sequence, is_pretokenized)?;
-        let second = pair.map(|pair| Given::read(pair, is_pretokenized)).transpose()?;
-        let given = GivenInput { first, second };
+        let surrogates = Surrogates::Refused;
+        let read = |item: &Bound<'_, PyAny>| Given::read(item, is_pretokenized, surrogates);
+        let (first, second) = (read(sequence)?, pair.map(read).transpose()?);
+        let given = GivenInput { first, second, surrogates };
         let tokenizer = self.current();
         let mut encoded = {
             let read = given.utf8(py)?;
@@ -119,20 +124,20 @@ impl HfTokenizer {
             let work = || tokenizer.encode(input, add_special_tokens, ids);
             aside(py, size, work)?.or_raise()?
         };
-        let length = tokenizer.pad_encoded(std::slice::from_mut(&mut encoded)).or_raise()?;
-        let origin = Origin::new(tokenizer, given, add_special_tokens, length);
-        Ok(HfEncoding::of_input(encoded, origin))
+        let length = tokenizer.pad(encoded.encoding_mut().into_iter()).or_raise()?;
+        let state = State::new(encoded, &tokenizer, given, add_special_tokens, length);
+        Ok(HfEncoding::new(state))
     }
 
-    /// Encodes many inputs: texts, or pairs of texts.
+    /// Encodes a batch of texts, or of pairs of texts.
     ///
     /// Args:
-    ///     input: Texts, or tuples of two; with ``is_pretokenized`` lists of words.
+    ///     input: Texts, or tuples of two texts; with ``is_pretokenized``, lists of words.
     ///     is_pretokenized: Whether sequences are lists of words.
     ///     add_special_tokens: Whether the post-processor adds its tokens.
-    ///     num_threads: The most threads to use; None: as many as the machine has cores. They
-    ///         live as long as the call, and a batch of little text uses one.
-    #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
+    ///     num_threads: The maximum number of threads; None for one per core. Threads end with
+    ///         the call. A small batch uses one.
+    #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, *, num_threads=None))]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
@@ -142,12 +147,15 @@ impl HfTokenizer {
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
-        let inputs = items(input)?.map(|item| GivenInput::read(&item?, is_pretokenized));
+        let read = |item: PyResult<Bound<'_, PyAny>>| {
+            GivenInput::read(&item?, is_pretokenized, Surrogates::Refused)
+        };
+        let inputs = items(input)?.map(read);
         encode_all(py, &self.current(), collected(py, inputs)?, add_special_tokens, threads)
     }
 
-    /// The same as `encode_batch`: what is costly is made only when it is asked for.
-    #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, num_threads=None))]
+    /// Alias of `encode_batch`, which already makes costly fields on request only.
+    #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, *, num_threads=None))]
     fn encode_batch_fast<'py>(
         &self,
         py: Python<'py>,
@@ -159,7 +167,33 @@ impl HfTokenizer {
         self.encode_batch(py, input, is_pretokenized, add_special_tokens, num_threads)
     }
 
-    /// Truncates encodings of one sequence, or of two, adds special tokens, and fills up.
+    /// Encodes texts without truncation, padding and the post-processor. Arguments and result are
+    /// those of `CoreBPE.encode_ragged`.
+    fn encode_ragged<'py>(
+        &self,
+        parts: &Bound<'py, PyList>,
+        num_threads: &Bound<'py, PyAny>,
+        allowed_special: &Bound<'py, PyAny>,
+        disallowed_special: &Bound<'py, PyAny>,
+    ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
+        let py = parts.py();
+        let mut tokenizer = Tokenizer::clone(&self.current());
+        let request = request::read_for_file(&tokenizer, allowed_special, disallowed_special)?;
+        tokenizer.set_request(request);
+        let parts = rows::Part::read_all(parts)?;
+        let mut ragged = Ragged::default();
+        let encode = |text: &str, ids: &mut Vec<u32>| tokenizer.append_text(text, ids);
+        rows::encode_parts_with(
+            &parts,
+            num_threads,
+            |_| (),
+            encode,
+            |part, size| ragged.append(py, part, size),
+        )?;
+        ragged.into_python(py)
+    }
+
+    /// Truncates one or two encoded sequences, adds special tokens, and pads.
     #[pyo3(signature = (encoding, pair=None, add_special_tokens=true))]
     fn post_process(
         &self,
@@ -171,9 +205,9 @@ impl HfTokenizer {
         let tokenizer = self.current();
         let sequences = std::iter::once(encoding).chain(pair).map(|part| part.get().to_core(py));
         let sequences = sequences.collect::<PyResult<_>>()?;
-        let mut made = [tokenizer.post_process(sequences, add_special_tokens).or_raise()?];
-        tokenizer.pad(&mut made).or_raise()?;
-        let [made] = made;
-        Ok(HfEncoding::detailed(made))
+        let mut encoding =
+            tokenizer.post_process(sequences, add_special_tokens, true).or_raise()?;
+        tokenizer.pad(std::iter::once(&mut encoding)).or_raise()?;
+        Ok(HfEncoding::complete(encoding))
     }
 }

@@ -1,81 +1,43 @@
-//! The class `Encoding` of `bpe_engine.hf`.
+//! The class `Encoding` of `bpe_engine.hf`, the result of encoding one input.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bpe_core::once::LockFreeOnce;
+use bpe_hf::Encoding;
 use bpe_hf::encoding::Details;
-use bpe_hf::runs::Runs;
+use bpe_hf::run_length::Runs;
 use bpe_hf::spec::Direction;
-use bpe_hf::{Encoded, Encoding};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::OrRaise;
-use super::state::{Current, Origin, Source, walks_differ};
+use super::state::{Current, State};
 use crate::objects::{collected, list_of_spans, new_list, new_str};
 use crate::{buffer_pool, int_cache};
 
-/// The ids of a text, or of two, and what goes with each.
+/// The ids of one or two texts, and the fields that go with them.
 ///
-/// Tokens, offsets, words and overflow are made when they are first asked for.
-// Making Python objects can run any code, of other threads as well: the lock is never held
+/// Tokens, offsets, words and overflow are made when they are first requested.
+// Making Python objects can run any code, including other threads, so the lock is never held
 // meanwhile.
 #[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
 pub struct HfEncoding {
-    /// Of plain ids (see [`Encoded`]), mostly all that is ever asked for. Empty otherwise.
-    ids: Vec<u32>,
-    /// As it was made; of plain ids once more than these is asked for.
-    first: LockFreeOnce<Encoding>,
-    /// There if that has no details.
-    source: Option<Source>,
-    /// What an input shares with its overflow, once that was asked for.
-    origin: LockFreeOnce<Arc<Origin>>,
-    /// An input with its details, but without its overflow.
-    detailed: LockFreeOnce<Encoding>,
-    /// Whether the ids of that were found to be the same.
-    is_checked: AtomicBool,
-    /// What counts once `is_changed` is set.
+    state: State,
+    /// Replaces `state` once `is_changed` is set.
     changed: Mutex<Option<Arc<Encoding>>>,
     is_changed: AtomicBool,
 }
 
 impl HfEncoding {
-    /// What was made of an input.
     #[inline]
-    pub fn of_input(encoded: Encoded, origin: Origin) -> Self {
-        match encoded {
-            Encoded::Plain(ids) => {
-                Self::with(ids, LockFreeOnce::new(), Some(Source::Input(origin)))
-            }
-            Encoded::Whole(first, whole) => {
-                Self::new(first, Source::Input(origin.with_overflow(whole)))
-            }
-        }
+    pub fn new(state: State) -> Self {
+        Self { state, changed: Mutex::new(None), is_changed: AtomicBool::new(false) }
     }
 
-    fn new(first: Box<Encoding>, source: Source) -> Self {
-        let source = first.details.is_none().then_some(source);
-        Self::with(Vec::new(), LockFreeOnce::with(first), source)
-    }
-
-    pub fn detailed(encoding: Encoding) -> Self {
-        Self::with(Vec::new(), LockFreeOnce::with(Box::new(encoding)), None)
-    }
-
-    #[inline]
-    fn with(ids: Vec<u32>, first: LockFreeOnce<Encoding>, source: Option<Source>) -> Self {
-        Self {
-            ids,
-            first,
-            source,
-            origin: LockFreeOnce::new(),
-            detailed: LockFreeOnce::new(),
-            is_checked: AtomicBool::new(false),
-            changed: Mutex::new(None),
-            is_changed: AtomicBool::new(false),
-        }
+    /// Wraps an encoding that has all fields.
+    pub fn complete(encoding: Encoding) -> Self {
+        Self::new(State::Complete(Box::new(encoding)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Encoding>>> {
@@ -87,23 +49,16 @@ impl HfEncoding {
         is_changed.then(|| self.lock().clone().map(Current::Changed)).flatten()
     }
 
-    /// The ids, while they are plain and nothing else was asked for.
+    /// The ids, if they are all there is.
     #[inline]
     fn plain(&self) -> Option<&[u32]> {
-        let is_plain = self.first.get().is_none() && !self.is_changed.load(Ordering::Acquire);
-        is_plain.then_some(&self.ids)
+        match &self.state {
+            State::Ids { ids, .. } if !self.is_changed.load(Ordering::Acquire) => Some(ids),
+            _ => None,
+        }
     }
 
-    /// As it was made.
-    fn first(&self) -> PyResult<&Encoding> {
-        self.first.get_or_try_init(|| match &self.source {
-            Some(Source::Input(own)) => own.plain(&self.ids),
-            // Only inputs are plain.
-            _ => Err(walks_differ()),
-        })
-    }
-
-    /// The value of each token; `plain` for those of plain ids.
+    /// Lists the value of each token; `plain` is the value for [`State::Ids`].
     fn values<'py, T: Copy + Default + PartialEq + Into<u32>>(
         &self,
         py: Python<'py>,
@@ -113,59 +68,36 @@ impl HfEncoding {
         if let Some(ids) = self.plain() {
             return int_cache::repeated(py, ids.len(), std::iter::once((plain, ids.len())));
         }
-        let state = self.state()?;
-        let runs = runs(&state);
+        let encoding = self.encoding()?;
+        let runs = runs(&encoding);
         int_cache::repeated(py, runs.len(), runs.runs().map(|(value, times)| (value.into(), times)))
     }
 
-    fn state(&self) -> PyResult<Current<'_>> {
+    /// The encoding; details and overflow may be missing.
+    fn encoding(&self) -> PyResult<Current<'_>> {
         match self.changed() {
             Some(changed) => Ok(changed),
-            None => Ok(Current::Made(self.first()?)),
+            None => Ok(Current::Made(self.state.encoding()?)),
         }
     }
 
-    /// The encoding with its details; its overflow may be missing.
-    fn with_details(&self, py: Python<'_>) -> PyResult<Current<'_>> {
-        if let Some(changed) = self.changed() {
-            return Ok(changed);
+    /// The encoding with its details; overflow may be missing.
+    fn detailed(&self, py: Python<'_>) -> PyResult<Current<'_>> {
+        match self.changed() {
+            Some(changed) => Ok(changed),
+            None => Ok(Current::Made(self.state.detailed(py, false)?)),
         }
-        let made = match (&self.source, self.origin.get()) {
-            (None, _) => self.first()?,
-            (Some(Source::Input(own)), None) => {
-                self.detailed.get_or_try_init(|| own.with_details(py))?
-            }
-            (Some(Source::Input(_)), Some(origin)) => match self.detailed.get() {
-                Some(detailed) => detailed,
-                None => origin.whole_with_details(py, &[])?,
-            },
-            (Some(Source::Part(origin, path)), _) => origin.whole_with_details(py, path)?,
-        };
-        if !self.is_checked.load(Ordering::Relaxed) {
-            let ids = self.plain().map_or_else(|| self.first().map(|first| &first.ids[..]), Ok)?;
-            if made.ids != ids {
-                return Err(walks_differ());
-            }
-            self.is_checked.store(true, Ordering::Relaxed);
-        }
-        Ok(Current::Made(made))
     }
 
-    /// The encoding with its details and its overflow.
+    /// The encoding with all fields.
     fn whole(&self, py: Python<'_>) -> PyResult<Current<'_>> {
-        match &self.source {
-            Some(Source::Input(own)) if own.has_overflow() && self.changed().is_none() => {
-                Ok(Current::Made(self.origin(py, own)?.whole_with_details(py, &[])?))
-            }
-            _ => self.with_details(py),
+        match self.changed() {
+            Some(changed) => Ok(changed),
+            None => Ok(Current::Made(self.state.detailed(py, true)?)),
         }
     }
 
-    fn origin(&self, py: Python<'_>, own: &Origin) -> PyResult<&Arc<Origin>> {
-        self.origin.get_or_try_init(|| own.clone_ref(py).map(Arc::new))
-    }
-
-    /// Changes the encoding, all of which is there then.
+    /// Changes the encoding, after making all its fields.
     fn change(
         &self,
         py: Python<'_>,
@@ -187,8 +119,7 @@ impl HfEncoding {
 
 impl Drop for HfEncoding {
     fn drop(&mut self) {
-        let ids = self.first.get_mut().map_or(&mut self.ids, |first| &mut first.ids);
-        buffer_pool::IDS.give(std::mem::take(ids));
+        buffer_pool::IDS.give(self.state.take_ids());
     }
 }
 
@@ -205,16 +136,16 @@ pub fn direction(name: &str) -> PyResult<Direction> {
 
 #[pymethods]
 impl HfEncoding {
-    /// The ids.
+    /// The token ids.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         match self.plain() {
             Some(ids) => int_cache::list(py, ids),
-            None => int_cache::list(py, &self.state()?.ids),
+            None => int_cache::list(py, &self.encoding()?.ids),
         }
     }
 
-    /// The sequence that each token counts as, as the model wants it.
+    /// The type id of each token, as the model expects it.
     #[getter]
     fn type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.values(py, 0, |encoding| &encoding.type_ids)
@@ -226,7 +157,7 @@ impl HfEncoding {
         self.values(py, 1, |encoding| &encoding.attention_mask)
     }
 
-    /// 1 for tokens that stand for no text.
+    /// 1 for special tokens, which come from no text.
     #[getter]
     fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.values(py, 0, |encoding| &encoding.special_tokens_mask)
@@ -235,65 +166,53 @@ impl HfEncoding {
     /// The tokens as text.
     #[getter]
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let state = self.with_details(py)?;
+        let state = self.detailed(py)?;
         let tokens = state.details().tokens.iter();
         new_list(py, collected(py, tokens.map(|token| new_str(py, token)))?)
     }
 
-    /// Where in the text each token stands, in characters.
+    /// The start and end of each token in its text, in characters.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        list_of_spans(py, self.with_details(py)?.details().offsets.iter().copied())
+        list_of_spans(py, self.detailed(py)?.details().offsets.iter().copied())
     }
 
-    /// The piece of the text that each token is of.
+    /// The number of the word of each token.
     #[getter]
     fn word_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, &self.with_details(py)?.details().words)
+        PyList::new(py, &self.detailed(py)?.details().words)
     }
 
-    /// The same as `word_ids`.
+    /// Alias of `word_ids`.
     #[getter]
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.word_ids(py)
     }
 
-    /// The sequence that each token is of.
+    /// The sequence of each token.
     #[getter]
     fn sequence_ids(&self) -> PyResult<Vec<Option<usize>>> {
-        self.state()?.sequence_ids().or_raise()
+        self.encoding()?.sequence_ids().or_raise()
     }
 
-    /// How many sequences there are.
+    /// The number of sequences.
     #[getter]
     fn n_sequences(&self) -> PyResult<usize> {
-        Ok(self.state()?.n_sequences())
+        Ok(self.encoding()?.n_sequences())
     }
 
-    /// What truncation cut off.
+    /// The parts that truncation cut off.
     #[getter]
     fn overflowing(&self, py: Python<'_>) -> PyResult<Vec<HfEncoding>> {
-        let source = self.source.as_ref().filter(|_| self.changed().is_none());
-        let (origin, path, parts) = match source {
-            None => {
-                let parts = Encoding::try_clone_all(&self.state()?.overflowing).or_raise()?;
-                return Ok(parts.into_iter().map(Self::detailed).collect());
-            }
-            Some(Source::Input(own)) if !own.has_overflow() => return Ok(Vec::new()),
-            Some(Source::Input(own)) => (self.origin(py, own)?, &[][..], own.overflow(py)?),
-            Some(Source::Part(origin, path)) => {
-                let parts = Encoding::try_clone_all(&self.first()?.overflowing).or_raise()?;
-                (origin, &path[..], parts)
-            }
+        let parts = match self.changed() {
+            Some(changed) => State::complete_parts(&changed)?,
+            None => self.state.overflow(py)?,
         };
-        let part = |(index, encoding): (usize, Encoding)| {
-            Self::new(Box::new(encoding), Source::Part(origin.clone(), [path, &[index]].concat()))
-        };
-        Ok(parts.into_iter().enumerate().map(part).collect())
+        Ok(parts.into_iter().map(Self::new).collect())
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.plain().map_or_else(|| Ok(self.state()?.len()), |ids| Ok(ids.len()))
+        self.plain().map_or_else(|| Ok(self.encoding()?.len()), |ids| Ok(ids.len()))
     }
 
     fn __repr__(&self) -> PyResult<String> {
@@ -304,29 +223,29 @@ impl HfEncoding {
         ))
     }
 
-    /// The sequence that a token is of.
+    /// The sequence of a token.
     fn token_to_sequence(&self, token_index: usize) -> PyResult<Option<usize>> {
-        Ok(self.state()?.token_to_sequence(token_index))
+        Ok(self.encoding()?.token_to_sequence(token_index))
     }
 
-    /// Where in its sequence a token stands.
+    /// The start and end of a token in its sequence, in characters.
     fn token_to_chars(
         &self,
         py: Python<'_>,
         token_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        let state = self.with_details(py)?;
+        let state = self.detailed(py)?;
         let is_token = state.token_to_sequence(token_index).is_some();
         Ok(state.details().offsets.get(token_index).copied().filter(|_| is_token))
     }
 
-    /// The word that a token is of.
+    /// The word of a token.
     fn token_to_word(&self, py: Python<'_>, token_index: usize) -> PyResult<Option<u32>> {
-        let state = self.with_details(py)?;
+        let state = self.detailed(py)?;
         Ok(token_to_word(&state, token_index))
     }
 
-    /// The token that holds a character of a sequence.
+    /// The token that contains a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
     fn char_to_token(
         &self,
@@ -334,11 +253,11 @@ impl HfEncoding {
         char_pos: usize,
         sequence_index: usize,
     ) -> PyResult<Option<usize>> {
-        let state = self.with_details(py)?;
+        let state = self.detailed(py)?;
         Ok(char_to_token(&state, char_pos, sequence_index))
     }
 
-    /// The word that holds a character of a sequence.
+    /// The word that contains a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
     fn char_to_word(
         &self,
@@ -346,12 +265,12 @@ impl HfEncoding {
         char_pos: usize,
         sequence_index: usize,
     ) -> PyResult<Option<u32>> {
-        let state = self.with_details(py)?;
+        let state = self.detailed(py)?;
         let token = char_to_token(&state, char_pos, sequence_index);
         Ok(token.and_then(|token| token_to_word(&state, token)))
     }
 
-    /// The tokens of a word of a sequence, as the first and the one after the last.
+    /// The tokens of a word of a sequence: the first, and the one after the last.
     #[pyo3(signature = (word_index, sequence_index=0))]
     fn word_to_tokens(
         &self,
@@ -359,11 +278,11 @@ impl HfEncoding {
         word_index: u32,
         sequence_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        let state = self.with_details(py)?;
+        let state = self.detailed(py)?;
         Ok(word_to_tokens(&state, word_index, sequence_index))
     }
 
-    /// Where in its sequence a word stands.
+    /// The start and end of a word in its sequence, in characters.
     #[pyo3(signature = (word_index, sequence_index=0))]
     fn word_to_chars(
         &self,
@@ -371,13 +290,13 @@ impl HfEncoding {
         word_index: u32,
         sequence_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
-        let state = self.with_details(py)?;
+        let state = self.detailed(py)?;
         let offsets = &state.details().offsets;
         let tokens = word_to_tokens(&state, word_index, sequence_index);
         Ok(tokens.map(|(start, end)| (offsets[start].0, offsets[end - 1].1)))
     }
 
-    /// Says that all tokens are of this sequence.
+    /// Assigns all tokens to this sequence.
     fn set_sequence_id(&self, py: Python<'_>, sequence_id: usize) -> PyResult<()> {
         self.change(py, |encoding| {
             encoding.set_sequence_id(sequence_id);
@@ -385,7 +304,7 @@ impl HfEncoding {
         })
     }
 
-    /// Fills up to `length` tokens.
+    /// Pads to `length` tokens.
     #[pyo3(signature = (length, direction="right", pad_id=0, pad_type_id=0, pad_token="[PAD]"))]
     fn pad(
         &self,
@@ -400,7 +319,7 @@ impl HfEncoding {
         self.change(py, |encoding| encoding.pad(length, pad_id, pad_type_id, pad_token, direction))
     }
 
-    /// Keeps at most `max_length` tokens; what is cut off becomes overflow.
+    /// Truncates to at most `max_length` tokens; the rest becomes overflow.
     #[pyo3(signature = (max_length, stride=0, direction="right"))]
     fn truncate(
         &self,
@@ -413,7 +332,7 @@ impl HfEncoding {
         self.change(py, |encoding| encoding.truncate(max_length, stride, direction, true))
     }
 
-    /// One encoding of several, in order.
+    /// Concatenates encodings.
     #[staticmethod]
     #[pyo3(signature = (encodings, growing_offsets=true))]
     fn merge(
@@ -424,10 +343,10 @@ impl HfEncoding {
         let parts = encodings.iter().map(|encoding| encoding.get().to_core(py));
         let merged =
             Encoding::merge(parts.collect::<PyResult<_>>()?, growing_offsets).or_raise()?;
-        Ok(Self::detailed(merged))
+        Ok(Self::complete(merged))
     }
 
-    /// Everything that makes it, for pickling.
+    /// All fields, for pickling.
     fn _state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let state = self.whole(py)?;
         let (encoding, details) = (&*state, state.details());
@@ -437,7 +356,7 @@ impl HfEncoding {
             .map(|(sequence, range)| (*sequence, range.start, range.end))
             .collect();
         let parts: Vec<HfEncoding> =
-            encoding.overflowing.iter().cloned().map(Self::detailed).collect();
+            encoding.overflowing.iter().cloned().map(Self::complete).collect();
         let mask = |runs: &Runs<u8>| runs.iter().collect::<Vec<u8>>();
         let masks = (mask(&encoding.special_tokens_mask), mask(&encoding.attention_mask));
         let type_ids: Vec<u32> = encoding.type_ids.iter().collect();
@@ -449,7 +368,7 @@ impl HfEncoding {
         Ok(state.into_pyobject(py)?.into_any().unbind())
     }
 
-    /// Out of what [`_state`] gives.
+    /// Restores an encoding from the result of `_state`.
     #[staticmethod]
     #[allow(clippy::type_complexity)]
     fn _from_state(
@@ -469,14 +388,16 @@ impl HfEncoding {
             words.len(),
         ];
         if lengths.iter().any(|&length| length != ids.len()) {
-            return Err(PyValueError::new_err("the parts of an Encoding must be of one length"));
+            return Err(PyValueError::new_err("the parts of an Encoding must have one length"));
         }
         if rest.1.iter().any(|&(_, start, end)| start > end || end > ids.len()) {
-            return Err(PyValueError::new_err("a sequence of an Encoding must be tokens of it"));
+            return Err(PyValueError::new_err(
+                "a sequence of an Encoding must be a range of its tokens",
+            ));
         }
         let overflowing = rest.0.iter().map(|part| part.get().to_core(py));
         let ranges = rest.1.into_iter().map(|(sequence, start, end)| (sequence, start..end));
-        Ok(Self::detailed(Encoding {
+        Ok(Self::complete(Encoding {
             ids,
             type_ids: type_ids.into_iter().collect(),
             special_tokens_mask: special_tokens_mask.into_iter().collect(),

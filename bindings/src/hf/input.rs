@@ -1,10 +1,8 @@
-//! Texts and words out of Python objects, with the errors of `tokenizers`.
-
-use std::sync::Arc;
+//! Reads texts and words from Python objects, with the errors of `tokenizers`.
 
 use bpe_core::memory::{push_text, reserve};
 use bpe_hf::{Input, Sequence};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};
 
@@ -12,50 +10,64 @@ use crate::errors::OrRaise;
 use crate::objects::collected;
 use crate::text::{self, Utf8};
 
-/// One sequence, as it was given.
+/// The treatment of surrogates, which UTF-8 cannot encode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Surrogates {
+    /// Raises `TypeError`, as `tokenizers` does.
+    Refused,
+    /// Joins pairs, and replaces others by U+FFFD, as `Encoding.encode` does.
+    Repaired,
+    /// Raises `ValueError`, since repaired text has no offsets.
+    WithoutOffsets,
+}
+
+/// One sequence as given by the caller.
 pub enum Given {
-    /// A text, which never changes.
+    /// A text, which is immutable.
     Text(Py<PyString>),
-    /// Words out of a list, which may.
-    Words(Arc<Vec<String>>),
+    /// Words, copied from a list.
+    Words(Vec<String>),
 }
 
 impl Given {
-    /// A text, or words.
-    pub fn read(item: &Bound<'_, PyAny>, is_pretokenized: bool) -> PyResult<Self> {
+    /// Reads a text, or words.
+    pub fn read(
+        item: &Bound<'_, PyAny>,
+        is_pretokenized: bool,
+        surrogates: Surrogates,
+    ) -> PyResult<Self> {
         if is_pretokenized {
-            return words(item).map(|words| Self::Words(words.into()));
+            return words(item, surrogates).map(Self::Words);
         }
-        let text = item.cast::<PyString>().map_err(|_| no_text())?;
+        let text = item.cast::<PyString>().map_err(|_| not_a_text())?;
         Ok(Self::Text(text.clone().unbind()))
     }
 
-    pub fn clone_ref(&self, py: Python<'_>) -> Self {
-        match self {
-            Self::Text(text) => Self::Text(text.clone_ref(py)),
-            Self::Words(words) => Self::Words(words.clone()),
-        }
-    }
-
-    fn utf8<'a>(&'a self, py: Python<'a>) -> PyResult<ReadSequence<'a>> {
+    fn utf8<'a>(&'a self, py: Python<'a>, surrogates: Surrogates) -> PyResult<ReadSequence<'a>> {
         Ok(match self {
-            Self::Text(given) => ReadSequence::Text(utf8(given.bind(py))?),
+            Self::Text(given) => ReadSequence::Text(utf8(given.bind(py), surrogates)?),
             Self::Words(words) => ReadSequence::Words(words),
         })
     }
 }
 
-/// One input, as it was given: a sequence, or two.
+/// One input as given by the caller: a sequence or a pair.
 pub struct GivenInput {
     pub first: Given,
     pub second: Option<Given>,
+    pub surrogates: Surrogates,
 }
 
 impl GivenInput {
-    /// One input of a batch.
-    pub fn read(item: &Bound<'_, PyAny>, is_pretokenized: bool) -> PyResult<Self> {
-        if let Ok(first) = Given::read(item, is_pretokenized) {
-            return Ok(Self { first, second: None });
+    /// Reads one input of a batch.
+    pub fn read(
+        item: &Bound<'_, PyAny>,
+        is_pretokenized: bool,
+        surrogates: Surrogates,
+    ) -> PyResult<Self> {
+        let read = |item: &Bound<'_, PyAny>| Given::read(item, is_pretokenized, surrogates);
+        if let Ok(first) = read(item) {
+            return Ok(Self { first, second: None, surrogates });
         }
         let (first, second) = pair(item).ok_or_else(|| {
             let (kind, part) = if is_pretokenized {
@@ -67,19 +79,17 @@ impl GivenInput {
                 "{kind} must be Union[{part}, Tuple[InputSequence, InputSequence]]"
             ))
         })?;
-        let second = Some(Given::read(&second, is_pretokenized)?);
-        Ok(Self { first: Given::read(&first, is_pretokenized)?, second })
+        let second = Some(read(&second)?);
+        Ok(Self { first: read(&first)?, second, surrogates })
     }
 
-    pub fn clone_ref(&self, py: Python<'_>) -> Self {
-        let second = self.second.as_ref().map(|second| second.clone_ref(py));
-        Self { first: self.first.clone_ref(py), second }
-    }
-
-    /// The texts as UTF-8; a `TypeError` for one with surrogates, which are no characters.
+    /// Reads the texts as UTF-8.
     pub fn utf8<'a>(&'a self, py: Python<'a>) -> PyResult<ReadInput<'a>> {
-        let second = self.second.as_ref().map(|second| second.utf8(py)).transpose()?;
-        Ok(ReadInput { first: self.first.utf8(py)?, second })
+        let read = |given: &'a Given| given.utf8(py, self.surrogates);
+        Ok(ReadInput {
+            first: read(&self.first)?,
+            second: self.second.as_ref().map(read).transpose()?,
+        })
     }
 }
 
@@ -118,7 +128,7 @@ fn pair<'py>(item: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, 
     Some((item.get_item(0).ok()?, item.get_item(1).ok()?))
 }
 
-/// What is in a list, an array or another object with an order: no text, no set, no dict.
+/// Iterates a list, an array or another ordered object. Refuses str, sets and dicts.
 pub fn items<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     let has_no_order = given.is_instance_of::<PyDict>()
         || given.is_instance_of::<PySet>()
@@ -132,33 +142,43 @@ pub fn items<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
     given.try_iter()
 }
 
-/// How many bytes of memory a short word takes.
+/// Bytes of memory for a short word.
 const SHORT_WORD: usize = 64;
 
-fn words(item: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String>> {
     let error =
         || PyTypeError::new_err("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]");
     let items = items(item).map_err(|_| error())?;
-    // Short words are taken in small parts: asks for all at once.
+    // Short words take many small allocations, so checks for the sum first.
     let count = item.len().unwrap_or(0);
     reserve(&mut Vec::<[u8; SHORT_WORD]>::new(), count).or_raise(item.py())?;
     let words = items.map(|word| {
         let word = word?;
         let word = word.cast::<PyString>().map_err(|_| error())?;
         let mut owned = String::new();
-        push_text(&mut owned, &utf8(word).map_err(|_| error())?).or_raise(item.py())?;
+        let text = utf8(word, surrogates).map_err(|raised| match surrogates {
+            Surrogates::Refused => error(),
+            _ => raised,
+        });
+        push_text(&mut owned, &text?).or_raise(item.py())?;
         Ok(owned)
     });
     collected(item.py(), words)
 }
 
-fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Utf8<'a>> {
-    match text::read(text)?.utf8().or_raise(text.py())? {
-        Utf8::Made { is_repaired: true, .. } => Err(no_text()),
-        utf8 => Ok(utf8),
+fn utf8<'a>(text: &'a Bound<'_, PyString>, surrogates: Surrogates) -> PyResult<Utf8<'a>> {
+    match (text::read(text)?.utf8().or_raise(text.py())?, surrogates) {
+        (Utf8::Made { repaired: Some(_), .. }, Surrogates::Refused) => Err(not_a_text()),
+        (Utf8::Made { repaired: Some(_), .. }, Surrogates::WithoutOffsets) => {
+            Err(PyValueError::new_err(
+                "a text contains surrogates, which have no offsets; repair it first: \
+                 text.encode(\"utf-16\", \"surrogatepass\").decode(\"utf-16\", \"replace\")",
+            ))
+        }
+        (utf8, _) => Ok(utf8),
     }
 }
 
-fn no_text() -> PyErr {
+fn not_a_text() -> PyErr {
     PyTypeError::new_err("TextInputSequence must be str")
 }

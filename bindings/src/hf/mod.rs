@@ -15,9 +15,9 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-pub use components::{
-    component, hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize, hf_process,
-};
+use crate::errors;
+
+pub use components::{hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize, hf_process};
 pub use encode::encode_each;
 pub use encoding::{HfEncoding, direction};
 pub use settings::truncation_strategy;
@@ -27,14 +27,16 @@ create_exception!(
     bpe_engine._core,
     UnsupportedTokenizer,
     PyValueError,
-    "A tokenizer file asks for something that cannot be done exactly. The message names it."
+    "A tokenizer file requires a feature that is not supported exactly. The message names it."
 );
 
+/// Converts an error to a Python exception.
 pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::Unsupported { .. } => UnsupportedTokenizer::new_err(error.to_string()),
         Error::Invalid(message) => PyValueError::new_err(message),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        Error::Core(error) => Python::attach(|py| errors::to_python(py, error)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! How encodings are cut off and filled up.
+//! Methods of `HfTokenizer` for truncation, padding and special tokens.
 
 use bpe_hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use pyo3::exceptions::PyValueError;
@@ -23,17 +23,17 @@ pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
 
 #[pymethods]
 impl HfTokenizer {
-    /// Cuts texts off from now on.
+    /// Enables truncation.
     ///
     /// Args:
-    ///     max_length: How many tokens are kept, those of the post-processor included.
-    ///     stride: By how many tokens the parts that are cut off overlap.
-    ///     strategy: Of a pair, what is cut: ``"longest_first"``, ``"only_first"`` or
+    ///     max_length: The maximum number of tokens, including those of the post-processor.
+    ///     stride: The number of tokens by which parts of the overflow overlap.
+    ///     strategy: The sequence of a pair to truncate: ``"longest_first"``, ``"only_first"`` or
     ///         ``"only_second"``.
-    ///     direction: The side that is cut: ``"right"`` or ``"left"``.
+    ///     direction: The side to truncate: ``"right"`` or ``"left"``.
     ///
     /// Raises:
-    ///     ValueError: The stride is as long as what is kept, or a name is unknown.
+    ///     ValueError: The stride leaves no new tokens, or a name is unknown.
     #[pyo3(signature = (max_length, stride=0, strategy="longest_first", direction="right"))]
     fn enable_truncation(
         &self,
@@ -49,12 +49,12 @@ impl HfTokenizer {
         self.change(|tokenizer| tokenizer.set_truncation(Some(truncation)))
     }
 
-    /// Cuts nothing off from now on.
+    /// Disables truncation.
     fn no_truncation(&self) -> PyResult<()> {
         self.change(|tokenizer| tokenizer.set_truncation(None))
     }
 
-    /// How texts are cut off; None: not at all.
+    /// The truncation as a dict, or None.
     #[getter]
     fn truncation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let tokenizer = self.current();
@@ -72,13 +72,13 @@ impl HfTokenizer {
         Ok(Some(dict))
     }
 
-    /// Fills texts up from now on.
+    /// Enables padding.
     ///
     /// Args:
-    ///     direction: The side that is filled: ``"right"`` or ``"left"``.
-    ///     pad_id, pad_type_id, pad_token: What it is filled with.
-    ///     length: To how many tokens; None: to those of the longest text of the batch.
-    ///     pad_to_multiple_of: The length becomes a multiple of it.
+    ///     direction: The side to pad: ``"right"`` or ``"left"``.
+    ///     pad_id, pad_type_id, pad_token: The padding token.
+    ///     length: The length to pad to; None for the longest text of the batch.
+    ///     pad_to_multiple_of: Rounds the length up to a multiple of this number.
     #[pyo3(signature = (direction="right", pad_id=0, pad_type_id=0, pad_token="[PAD]", length=None, pad_to_multiple_of=None))]
     fn enable_padding(
         &self,
@@ -103,7 +103,7 @@ impl HfTokenizer {
         })
     }
 
-    /// Fills nothing up from now on.
+    /// Disables padding.
     fn no_padding(&self) -> PyResult<()> {
         self.change(|tokenizer| {
             tokenizer.set_padding(None);
@@ -111,7 +111,7 @@ impl HfTokenizer {
         })
     }
 
-    /// How texts are filled up; None: not at all.
+    /// The padding as a dict, or None.
     #[getter]
     fn padding<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let tokenizer = self.current();
@@ -130,7 +130,7 @@ impl HfTokenizer {
         Ok(Some(dict))
     }
 
-    /// Whether the names of special tokens in texts are ordinary text.
+    /// Whether the names of special tokens in texts are encoded as ordinary text.
     #[getter]
     fn get_encode_special_tokens(&self) -> bool {
         self.current().encodes_special_tokens()

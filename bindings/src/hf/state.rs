@@ -1,11 +1,13 @@
-//! What an [`super::encoding::HfEncoding`] was made of, and is made of when more is asked for.
+//! Lazy fields of an [`super::encoding::HfEncoding`]: those computed so far, and the input to
+//! compute the others from.
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use bpe_core::once::LockFreeOnce;
+use bpe_core::once::OnceBox;
 use bpe_hf::encoding::Details;
-use bpe_hf::{Encoding, Tokenizer};
+use bpe_hf::{CutOff, Encoded, Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -13,28 +15,46 @@ use super::OrRaise;
 use super::input::GivenInput;
 use super::tokenizer::aside;
 
-/// An input and how it was encoded: enough to make it again with tokens, offsets and words.
-pub struct Origin {
+/// An encoding whose missing fields are computed when they are first requested.
+pub enum State {
+    /// The ids of a text, as in [`Encoded::Ids`].
+    Ids {
+        ids: Vec<u32>,
+        /// The encoding of these ids, without details.
+        encoding: OnceBox<Encoding>,
+        source: Source,
+    },
+    /// All fields except details; for a whole input, also except overflow.
+    Partial { encoding: Box<Encoding>, source: Source },
+    /// All fields.
+    Complete(Box<Encoding>),
+}
+
+/// The source of an encoding without details: an input, or a part of its overflow.
+pub struct Source {
+    origin: Arc<Origin>,
+    /// Index into the input's overflow, index into the overflow of that part, and so on.
+    path: Vec<usize>,
+    /// True once the ids with details have been compared with those without.
+    is_checked: AtomicBool,
+}
+
+/// An input and the arguments it was encoded with, to encode it again with more fields.
+struct Origin {
     tokenizer: Arc<Tokenizer>,
     given: GivenInput,
     add_special_tokens: bool,
-    /// The length of its batch, padded.
+    /// The padded length of its batch.
     length: usize,
-    /// What was truncated, if it was: the overflow is made of it when it is asked for.
-    whole: Vec<Encoding>,
-    /// With details, and overflow with details: for all parts of the overflow together.
-    detailed: LockFreeOnce<Encoding>,
+    /// The part that truncation cut off, to make the overflow.
+    cut_off: CutOff,
+    /// The encoding with details, without overflow.
+    detailed: OnceBox<Encoding>,
+    /// The encoding with details and overflow.
+    whole: OnceBox<Encoding>,
 }
 
-/// Where an encoding without details comes from.
-pub enum Source {
-    /// An input.
-    Input(Origin),
-    /// Overflow: which part of that of the input, which part of the part's, and so on.
-    Part(Arc<Origin>, Vec<usize>),
-}
-
-/// An encoding that does not change while it is looked at.
+/// A read-only view of an encoding.
 pub enum Current<'a> {
     Made(&'a Encoding),
     Changed(Arc<Encoding>),
@@ -58,76 +78,155 @@ impl Current<'_> {
     }
 }
 
-impl Origin {
+impl State {
+    /// The state of an encoded input. `length` is the padded length of its batch.
     #[inline]
     pub fn new(
-        tokenizer: Arc<Tokenizer>,
+        encoded: Encoded,
+        tokenizer: &Arc<Tokenizer>,
         given: GivenInput,
         add_special_tokens: bool,
         length: usize,
     ) -> Self {
-        let (whole, detailed) = (Vec::new(), LockFreeOnce::new());
-        Self { tokenizer, given, add_special_tokens, length, whole, detailed }
+        let source = |cut_off| {
+            let (detailed, whole) = (OnceBox::new(), OnceBox::new());
+            let tokenizer = tokenizer.clone();
+            let origin =
+                Origin { tokenizer, given, add_special_tokens, length, cut_off, detailed, whole };
+            Source::new(Arc::new(origin), Vec::new())
+        };
+        match encoded {
+            Encoded::Ids(ids) => {
+                Self::Ids { ids, encoding: OnceBox::new(), source: source(CutOff::Nothing) }
+            }
+            Encoded::Partial { encoding, cut_off } => {
+                Self::Partial { encoding, source: source(cut_off) }
+            }
+            Encoded::Complete(encoding) => Self::Complete(encoding),
+        }
     }
 
-    /// The same with the sequences that the overflow can be made of.
-    pub fn with_overflow(self, whole: Vec<Encoding>) -> Self {
-        Self { whole, ..self }
+    pub fn ids(&self) -> &[u32] {
+        match self {
+            Self::Ids { ids, .. } => ids,
+            Self::Partial { encoding, .. } | Self::Complete(encoding) => &encoding.ids,
+        }
     }
 
-    pub fn clone_ref(&self, py: Python<'_>) -> PyResult<Self> {
-        let Self { tokenizer, given, add_special_tokens, length, whole, .. } = self;
-        let whole = Encoding::try_clone_all(whole).or_raise()?;
-        let (tokenizer, given) = (tokenizer.clone(), given.clone_ref(py));
-        Ok(Self::new(tokenizer, given, *add_special_tokens, *length).with_overflow(whole))
+    pub fn take_ids(&mut self) -> Vec<u32> {
+        std::mem::take(match self {
+            Self::Ids { ids, .. } => ids,
+            Self::Partial { encoding, .. } | Self::Complete(encoding) => &mut encoding.ids,
+        })
     }
 
-    /// The encoding of plain ids.
-    pub fn plain(&self, ids: &[u32]) -> PyResult<Encoding> {
-        self.tokenizer.plain(ids).or_raise()
+    /// Returns the encoding; details and overflow may be missing.
+    pub fn encoding(&self) -> PyResult<&Encoding> {
+        match self {
+            Self::Ids { ids, encoding, source } => encoding.get_or_try_init(|| {
+                source.origin.tokenizer.encoding_of_ids(ids).map(Box::new).or_raise()
+            }),
+            Self::Partial { encoding, .. } | Self::Complete(encoding) => Ok(encoding),
+        }
     }
 
-    /// Whether something was cut off that is still to be made.
-    pub fn has_overflow(&self) -> bool {
-        !self.whole.is_empty()
+    /// Returns the encoding with its details, and with its overflow if `overflow` is set.
+    pub fn detailed(&self, py: Python<'_>, overflow: bool) -> PyResult<&Encoding> {
+        let source = match self {
+            Self::Ids { source, .. } | Self::Partial { source, .. } => source,
+            Self::Complete(encoding) => return Ok(encoding),
+        };
+        let encoding = source.detailed(py, overflow)?;
+        if !source.is_checked.load(Ordering::Relaxed) {
+            if encoding.ids != self.ids() {
+                return Err(walks_differ());
+            }
+            source.is_checked.store(true, Ordering::Relaxed);
+        }
+        Ok(encoding)
     }
 
-    /// The overflow, without details.
-    pub fn overflow(&self, py: Python<'_>) -> PyResult<Vec<Encoding>> {
-        let size = self.whole.iter().map(Encoding::len).sum();
+    /// Returns the parts of the overflow.
+    pub fn overflow(&self, py: Python<'_>) -> PyResult<Vec<Self>> {
+        match self {
+            Self::Ids { .. } => Ok(Vec::new()),
+            Self::Complete(encoding) => Self::complete_parts(encoding),
+            Self::Partial { encoding, source } => {
+                let parts = if source.path.is_empty() {
+                    source.origin.overflow(py)?
+                } else {
+                    Encoding::try_clone_all(&encoding.overflowing).or_raise()?
+                };
+                let part = |(index, encoding)| Self::Partial {
+                    encoding: Box::new(encoding),
+                    source: Source::new(
+                        source.origin.clone(),
+                        [&source.path[..], &[index]].concat(),
+                    ),
+                };
+                Ok(parts.into_iter().enumerate().map(part).collect())
+            }
+        }
+    }
+
+    /// Copies the overflow of an encoding that has all fields.
+    pub fn complete_parts(encoding: &Encoding) -> PyResult<Vec<Self>> {
+        let parts = Encoding::try_clone_all(&encoding.overflowing).or_raise()?;
+        Ok(parts.into_iter().map(|part| Self::Complete(Box::new(part))).collect())
+    }
+}
+
+impl Source {
+    fn new(origin: Arc<Origin>, path: Vec<usize>) -> Self {
+        Self { origin, path, is_checked: AtomicBool::new(false) }
+    }
+
+    fn detailed(&self, py: Python<'_>, overflow: bool) -> PyResult<&Encoding> {
+        let Origin { cut_off, detailed, whole, .. } = &*self.origin;
+        let needs_overflow =
+            !self.path.is_empty() || overflow && !matches!(cut_off, CutOff::Nothing);
+        if !needs_overflow && whole.get().is_none() {
+            return detailed.get_or_try_init(|| self.origin.encode(py, false).map(Box::new));
+        }
+        let mut encoding = whole.get_or_try_init(|| self.origin.encode(py, true).map(Box::new))?;
+        for &index in &self.path {
+            encoding = encoding.overflowing.get(index).ok_or_else(walks_differ)?;
+        }
+        Ok(encoding)
+    }
+}
+
+impl Origin {
+    /// Computes the overflow, without details.
+    fn overflow(&self, py: Python<'_>) -> PyResult<Vec<Encoding>> {
+        let sequences = match &self.cut_off {
+            CutOff::Nothing => return Ok(Vec::new()),
+            CutOff::Sequences(sequences) => sequences,
+            CutOff::Unread => return Ok(self.encode_again(py, false, true)?.overflowing),
+        };
+        let size = sequences.iter().map(Encoding::len).sum();
         let work = || {
-            let whole = Encoding::try_clone_all(&self.whole)?;
-            let mut encoding = self.tokenizer.post_process(whole, self.add_special_tokens)?;
+            let sequences = Encoding::try_clone_all(sequences)?;
+            let mut encoding =
+                self.tokenizer.post_process(sequences, self.add_special_tokens, true)?;
             self.tokenizer.pad_to(&mut encoding, self.length)?;
             Ok(encoding.overflowing)
         };
         aside(py, size, work)?.or_raise()
     }
 
-    /// The encoding with its details, without overflow.
-    pub fn with_details(&self, py: Python<'_>) -> PyResult<Encoding> {
-        self.make(py, false)
+    /// Encodes the input with details.
+    fn encode(&self, py: Python<'_>, overflow: bool) -> PyResult<Encoding> {
+        self.encode_again(py, true, overflow)
     }
 
-    /// The encoding with all its details; for a path, the part of the overflow there.
-    pub fn whole_with_details(&self, py: Python<'_>, path: &[usize]) -> PyResult<&Encoding> {
-        let mut encoding = self.detailed.get_or_try_init(|| self.make(py, true))?;
-        for &index in path {
-            encoding = encoding.overflowing.get(index).ok_or_else(walks_differ)?;
-        }
-        Ok(encoding)
-    }
-
-    fn make(&self, py: Python<'_>, overflow: bool) -> PyResult<Encoding> {
+    fn encode_again(&self, py: Python<'_>, detailed: bool, overflow: bool) -> PyResult<Encoding> {
         let Self { tokenizer, given, add_special_tokens, length, .. } = self;
         let read = given.utf8(py)?;
         let input = read.input();
         let work = || {
-            let mut encoding = if overflow {
-                tokenizer.encode_unpadded(input, *add_special_tokens, true)?
-            } else {
-                tokenizer.encode_lazily(input, *add_special_tokens, true, Vec::new())?.0
-            };
+            let mut encoding =
+                tokenizer.encode_fully(input, *add_special_tokens, detailed, overflow)?;
             tokenizer.pad_to(&mut encoding, *length)?;
             Ok(encoding)
         };
@@ -135,6 +234,6 @@ impl Origin {
     }
 }
 
-pub fn walks_differ() -> PyErr {
-    PyValueError::new_err("the two walks over the text differ")
+fn walks_differ() -> PyErr {
+    PyValueError::new_err("encoding the text again with details gave different ids")
 }

@@ -1,28 +1,31 @@
-//! The class that `bpe_engine.hf.Tokenizer` inherits.
+//! `HfTokenizer`, the native base class of `bpe_engine.hf.Tokenizer`.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bpe_hf::Tokenizer;
 use pyo3::exceptions::PyUnicodeDecodeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use super::OrRaise;
+use crate::core_bpe::CoreBpe;
+use crate::fingerprint::with_sha256;
 use crate::gil;
 
-/// How much text a share of a batch has.
+/// The bytes of text in one share of a batch.
 pub const SHARE: usize = 32 * 1024;
 
-/// What `bpe_engine.hf.Tokenizer` inherits. Use that one.
+/// The base class of `bpe_engine.hf.Tokenizer`. Use the subclass.
 #[pyclass(frozen, subclass, name = "HfTokenizer", module = "bpe_engine._core")]
 pub struct HfTokenizer(RwLock<Arc<Tokenizer>>);
 
 impl HfTokenizer {
-    /// The tokenizer as it is now. Whoever changes it makes another one.
+    /// The current tokenizer. Changes replace it by a changed copy.
     pub fn current(&self) -> Arc<Tokenizer> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Replaces the tokenizer by a copy that `work` has changed.
     pub fn change<T>(&self, work: impl FnOnce(&mut Tokenizer) -> bpe_hf::Result<T>) -> PyResult<T> {
         let mut place = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = Tokenizer::clone(&place);
@@ -32,13 +35,13 @@ impl HfTokenizer {
     }
 }
 
-/// Runs `work`, without holding the interpreter if `size` says that it takes a while.
+/// Runs `work`, and releases the interpreter meanwhile if `size` is large.
 pub fn aside<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     const WORTH_DETACHING: usize = 4096;
     if size < WORTH_DETACHING { Ok(work()) } else { gil::detached(py, work) }
 }
 
-/// The text that bytes are in UTF-8.
+/// Decodes UTF-8, or raises `UnicodeDecodeError`.
 fn utf8<'a>(bytes: &'a Bound<'_, PyBytes>) -> PyResult<&'a str> {
     std::str::from_utf8(bytes.as_bytes()).map_err(|error| {
         match PyUnicodeDecodeError::new_utf8(bytes.py(), bytes.as_bytes(), error) {
@@ -50,10 +53,22 @@ fn utf8<'a>(bytes: &'a Bound<'_, PyBytes>) -> PyResult<&'a str> {
 
 #[pymethods]
 impl HfTokenizer {
-    /// Reads the JSON of a tokenizer file, as text or in UTF-8, or begins as another tokenizer is
-    /// now.
+    /// Reads the JSON of a tokenizer file, as str or UTF-8 bytes; copies another tokenizer; or wraps a
+    /// `CoreBPE` with special tokens `{name: id}`.
     #[new]
-    fn new(py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (json, special_tokens=None))]
+    fn new(
+        py: Python<'_>,
+        json: &Bound<'_, PyAny>,
+        special_tokens: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        if let (Ok(core), Some(special_tokens)) = (json.cast::<CoreBpe>(), special_tokens) {
+            let special =
+                special_tokens.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?)));
+            let special: Vec<(String, u32)> = special.collect::<PyResult<_>>()?;
+            let tokenizer = Tokenizer::of_encoding(core.get().encoding().clone(), special);
+            return Ok(Self(RwLock::new(Arc::new(tokenizer.or_raise()?))));
+        }
         if let Ok(other) = json.cast::<Self>() {
             return Ok(Self(RwLock::new(other.get().current())));
         }
@@ -65,10 +80,26 @@ impl HfTokenizer {
         Ok(Self(RwLock::new(Arc::new(tokenizer))))
     }
 
-    /// The JSON of a file that `tokenizers` reads as this tokenizer.
+    /// The encoding that the tokenizer was made from, with the added tokens; None for a file.
+    fn _core_bpe(&self) -> Option<CoreBpe> {
+        self.current().encoding().cloned().map(CoreBpe::of_encoding)
+    }
+
+    /// The fingerprint: a SHA-256, in hexadecimal, of all that decides the ids that `encode` gives.
+    ///
+    /// The model, the added tokens, the normalizer, the pre-tokenizer, the post-processor,
+    /// truncation, padding and `encode_special_tokens`, as they are now. Files that say the same
+    /// have the same one, however they are written, on every machine and in every version.
+    #[getter]
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
+        let tokenizer = self.current();
+        with_sha256(py, |sha256| tokenizer.fingerprint(sha256), super::to_python)
+    }
+
+    /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
     ///
     /// Args:
-    ///     pretty: With line breaks.
+    ///     pretty: Whether to add line breaks.
     #[pyo3(signature = (pretty=false))]
     fn to_str(&self, py: Python<'_>, pretty: bool) -> PyResult<String> {
         let tokenizer = self.current();

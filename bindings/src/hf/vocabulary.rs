@@ -1,7 +1,8 @@
-//! Tokens and ids.
+//! Methods of `HfTokenizer` that look up tokens and ids.
 
+use bpe_core::memory::push_text;
 use bpe_hf::AddedToken;
-use bpe_hf::detail::Token;
+use bpe_hf::encode_detailed::Token;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -9,12 +10,21 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use super::OrRaise;
 use super::input::items;
 use super::tokenizer::HfTokenizer;
+use crate::environment;
+use crate::errors::OrRaise as _;
 
-/// An added token: a name, or an object with the attributes of `AddedToken`.
+/// Copies a text.
+fn owned(text: &Bound<'_, PyString>) -> PyResult<String> {
+    let mut copy = String::new();
+    push_text(&mut copy, text.to_str()?).or_raise(text.py())?;
+    Ok(copy)
+}
+
+/// Reads an added token: a name, or an object with the attributes of `AddedToken`.
 fn added_token(token: &Bound<'_, PyAny>, special: bool) -> PyResult<AddedToken> {
-    if let Ok(content) = token.extract::<String>() {
+    if let Ok(content) = token.cast::<PyString>() {
         return Ok(AddedToken {
-            content,
+            content: owned(content)?,
             single_word: false,
             lstrip: false,
             rstrip: false,
@@ -26,12 +36,12 @@ fn added_token(token: &Bound<'_, PyAny>, special: bool) -> PyResult<AddedToken> 
         return Err(PyTypeError::new_err("Input must be a List[Union[str, AddedToken]]"));
     }
     if special {
-        // As there: whether it is normalized may depend on it.
+        // As in `tokenizers`: the default of `normalized` depends on it.
         token.setattr("special", true)?;
     }
     let flag = |name: &str| token.getattr(name)?.extract::<bool>();
     Ok(AddedToken {
-        content: token.getattr("content")?.extract()?,
+        content: owned(token.getattr("content")?.cast()?)?,
         single_word: flag("single_word")?,
         lstrip: flag("lstrip")?,
         rstrip: flag("rstrip")?,
@@ -52,17 +62,17 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
 
 #[pymethods]
 impl HfTokenizer {
-    /// The id of a token; None if there is none.
+    /// The id of a token, or None.
     fn token_to_id(&self, token: &str) -> Option<u32> {
         self.current().token_to_id(token)
     }
 
-    /// The token of an id; None if there is none.
+    /// The token of an id, or None.
     fn id_to_token(&self, id: u32) -> Option<String> {
         self.current().id_to_token(id)
     }
 
-    /// Tokens and ids.
+    /// The tokens and their ids.
     #[pyo3(signature = (with_added_tokens=true))]
     fn get_vocab<'py>(
         &self,
@@ -76,7 +86,7 @@ impl HfTokenizer {
         Ok(vocab)
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     #[pyo3(signature = (with_added_tokens=true))]
     fn get_vocab_size(&self, with_added_tokens: bool) -> usize {
         self.current().vocab_size(with_added_tokens)
@@ -85,16 +95,20 @@ impl HfTokenizer {
     /// Adds tokens: names, or `AddedToken` objects. Returns how many are new.
     fn add_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, false)?;
-        self.change(|tokenizer| tokenizer.add_tokens(tokens))
+        let count = self.change(|tokenizer| tokenizer.add_tokens(tokens))?;
+        if let Some(encoding) = self.current().encoding().filter(|_| count > 0) {
+            environment::configure_caches(encoding)?;
+        }
+        Ok(count)
     }
 
-    /// Adds tokens that decoding can leave out. Returns how many are new.
+    /// Adds special tokens, which decoding can skip. Returns how many are new.
     fn add_special_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, true)?;
         self.change(|tokenizer| tokenizer.add_tokens(tokens))
     }
 
-    /// `(id, (content, single_word, lstrip, rstrip, normalized, special))` of each added token.
+    /// The added tokens as `(id, (content, single_word, lstrip, rstrip, normalized, special))`.
     #[allow(clippy::type_complexity)]
     fn _added_tokens(&self) -> Vec<(u32, (String, bool, bool, bool, bool, bool))> {
         let tokenizer = self.current();
@@ -107,18 +121,18 @@ impl HfTokenizer {
         tokens.map(row).collect()
     }
 
-    /// How many tokens the post-processor adds to one sequence, or to two.
+    /// The number of tokens that the post-processor adds to one sequence, or to a pair.
     fn num_special_tokens_to_add(&self, is_pair: bool) -> usize {
         self.current().added_tokens(is_pair)
     }
 
-    /// The tokens that the model makes of a text: `(id, token, (start, end))`.
+    /// Runs only the model on a text. Returns `(id, token, (start, end))` for each token.
     fn _tokenize(&self, text: &str) -> PyResult<Vec<Token>> {
         self.current().tokenize(text).or_raise()
     }
 
     /// `{token bytes: id}` and the pattern, for an encoding that merges in the order of ids. The
-    /// pattern is None where one pattern is not all that the pre-tokenizer amounts to.
+    /// pattern is None if the pre-tokenizer does more than split by one pattern.
     fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
         let tokenizer = self.current();
         let ranks = PyDict::new(py);

@@ -1,38 +1,38 @@
-//! The ids of a piece as an entry holds them.
+//! Packs the ids of a piece into a cache entry.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::ablation::Mechanism;
 
 /// The ids of a piece, two in each word: the highest byte of the first id holds their number and
-/// [`RELOCATED`]. If they are too many for that they are packed, and the number is zero.
+/// [`RELOCATED`]. More ids than fit this way are packed, and the number is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(super) struct Ids<const W: usize>([u64; W]);
 
 const COUNT_SHIFT: u32 = 24;
 const COUNT_MASK: u64 = 0x3f;
-/// In the newer entry of a set: an entry of the set has been moved to another.
+/// In the newer entry of a set: an entry of the set has been moved to another set.
 const RELOCATED: u64 = 1 << 31;
-/// How many bits a packed id takes.
+/// The bits of a packed id.
 const PACKED_BITS: usize = 20;
-/// What these bits can hold at most. Smaller ids are packed, each with one added.
+/// The largest packed number. An id is packed plus one, so ids must be smaller.
 const PACKED_MAX: u32 = (1 << PACKED_BITS) - 1;
 
-/// Whether a table has room for these ids, and for a count beside the first.
+/// Returns true if a table has room for these ids, and for a count in the first.
 pub(super) fn is_cacheable(ids: &[u32]) -> bool {
     (1..=Ids::<16>::PACKED).contains(&ids.len()) && ids[0] >> COUNT_SHIFT == 0
 }
 
 impl<const W: usize> Ids<W> {
-    /// Too many for this table: the next one has them.
+    /// Marks an entry with too many ids for this table: the next one has them.
     pub(super) const ELSEWHERE: Self = Self([0; W]);
-    /// How many ids fit in that are not packed.
+    /// The number of ids that fit unpacked.
     pub(super) const CAPACITY: usize = 2 * W;
-    /// How many packed ones do.
+    /// The number of ids that fit packed.
     pub(super) const PACKED: usize = (64 * W - 8) / PACKED_BITS;
 
-    /// `None` when they are too many, or too large to pack them.
+    /// Stores ids; `None` if they are too many, or too large to pack.
     pub(super) fn new(ids: &[u32]) -> Option<Self> {
         debug_assert!(is_cacheable(ids));
         if ids.len() > Self::CAPACITY {
@@ -46,8 +46,8 @@ impl<const W: usize> Ids<W> {
         Some(Self(words))
     }
 
-    /// Puts each id, plus one, behind the other: from the second word on, and at last into the bits
-    /// of the first that the count leaves free.
+    /// Packs the ids, each plus one, into the words from the second on, and the last into the bits
+    /// of the first word that the count leaves free.
     fn packed(ids: &[u32]) -> Option<Self> {
         if !Mechanism::PackedIds.is_used()
             || ids.len() > Self::PACKED
@@ -75,12 +75,13 @@ impl<const W: usize> Ids<W> {
         self.0[0] = self.0[0] & !RELOCATED | if is_relocated { RELOCATED } else { 0 };
     }
 
-    /// Appends the ids to `out`, which has room for [`super::MOST_IDS`]: otherwise memory that is
-    /// not there ends the process. False when there are none.
+    /// Appends the ids to `out`, which has capacity for [`super::MOST_IDS`] more: otherwise running
+    /// out of memory would abort the process. Returns false if there are none.
     #[inline(always)]
     pub(super) fn append_to(&self, out: &mut Vec<u32>) -> bool {
         out.reserve(Self::CAPACITY);
-        // SAFETY: `write` has room for `CAPACITY` ids, and has written those that it counts.
+        // SAFETY: `out` has capacity for `CAPACITY` more ids, and `write` has initialized those
+        // that it counts.
         let count = unsafe {
             let count = self.write(out.as_mut_ptr().add(out.len()));
             out.set_len(out.len() + count);
@@ -101,7 +102,8 @@ impl<const W: usize> Ids<W> {
         out.len() > from
     }
 
-    /// Writes the ids to `room`, and anything behind them; returns how many they are.
+    /// Writes the ids to `room`, possibly with arbitrary values after them, and returns their
+    /// number.
     ///
     /// # Safety
     ///

@@ -1,14 +1,15 @@
-//! Keys of pieces that are too long for a [`Key`].
+//! Cache keys of pieces that are too long for a [`Key`].
 
 use crate::vocabulary::{Key, SHORT, key_of_run};
 
-/// Up to how many bytes a piece has a [`MediumKey`].
+/// The most bytes of a piece with a [`MediumKey`].
 pub(crate) const MEDIUM: usize = 31;
-/// Up to how many bytes a piece has a [`LongKey`].
+/// The most bytes of a piece with a [`LongKey`].
 pub(crate) const LONG: usize = 127;
 
-/// The key of a piece in one of the tables of longer ones: its bytes, zeros, and in the last byte
-/// the number of bytes. That is zero in the key of a piece whose own table has no room for its ids.
+/// The key of a piece in one of the tables for longer pieces: its bytes, zeros, and in the last
+/// byte the number of bytes. The last byte is zero for a piece whose own table has no room for its
+/// ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PaddedKey<const W: usize>([u64; W]);
 
@@ -22,7 +23,7 @@ impl MediumKey {
         debug_assert!((SHORT + 1..=MEDIUM).contains(&piece.len()));
         let mut block = [0; 32];
         block[..16].copy_from_slice(&piece[..16]);
-        // The last 16 bytes, less those that are among the first.
+        // The last 16 bytes without those that are among the first.
         let last: [u8; 16] = piece[piece.len() - 16..].try_into().expect("16 bytes");
         let rest = u128::from_le_bytes(last).unbounded_shr(8 * (32 - piece.len()) as u32);
         block[16..].copy_from_slice(&rest.to_le_bytes());
@@ -42,7 +43,7 @@ impl LongKey {
 }
 
 impl<const W: usize> PaddedKey<W> {
-    /// Of a piece that has this key in another table.
+    /// Pads the key of a narrower table.
     pub(super) fn padded<const V: usize>(key: [u64; V]) -> Self {
         let mut words = [0; W];
         words[..V].copy_from_slice(&key);
@@ -55,14 +56,14 @@ impl<const W: usize> PaddedKey<W> {
     }
 }
 
-/// The key of a piece of more than 15 bytes that is one character repeated, or one byte repeated but
-/// for the first byte and the last two (rulers with a space before, or a line end behind). What is
-/// repeated, those three bytes and the length tell it from all others.
+/// Returns the key of a piece of more than 15 bytes that repeats one character, or one byte except
+/// for the first byte and the last two (rulers with a space before, or a line end after). The
+/// repeated bytes, those three bytes and the length identify it.
 pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
     debug_assert!(piece.len() > SHORT);
     let [first, inner @ .., last, end] = piece else { return None };
     let what = if is_repeated(inner, 1) {
-        // Above any character, so that the two kinds are told apart.
+        // Above any character, which distinguishes the two kinds.
         1 << 32 | u64::from(u32::from_le_bytes([*first, inner[0], *last, *end]))
     } else {
         let width = match first {
@@ -81,7 +82,7 @@ pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
     Some(key_of_run(what, piece.len()))
 }
 
-/// Whether the first `width` bytes are repeated to the end.
+/// Returns true if the first `width` bytes are repeated to the end.
 fn is_repeated(bytes: &[u8], width: usize) -> bool {
     bytes[width..2 * width] == bytes[..width] && bytes[width..] == bytes[..bytes.len() - width]
 }
@@ -97,9 +98,9 @@ mod tests {
         for length in 16..40 {
             for run in [b'=', b'-', 0, 0xff] {
                 for before in [run, b' ', 0] {
-                    for behind in [[run; 2], [run, b'\n'], [b'\r', b'\n'], [0, 0]] {
+                    for after in [[run; 2], [run, b'\n'], [b'\r', b'\n'], [0, 0]] {
                         let middle = vec![run; length - 3];
-                        pieces.push([&[before][..], &middle, &behind].concat());
+                        pieces.push([&[before][..], &middle, &after].concat());
                     }
                 }
             }
@@ -107,7 +108,7 @@ mod tests {
         for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
             pieces.extend((16..40).map(|count| character.repeat(count).into_bytes()));
         }
-        // What is repeated in these, and their other bytes, are those of a character.
+        // The repeated byte and the other bytes of these are those of a character.
         for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
             let mut block = [0; 4];
             block[..character.len()].copy_from_slice(character.as_bytes());

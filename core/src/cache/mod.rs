@@ -1,11 +1,10 @@
-//! Remembers the ids of pieces.
+//! Caches the ids of pieces.
 //!
-//! Three tables: for pieces with a [`Key`], those of up to 15 bytes and runs; for other pieces of up
-//! to 31 bytes; and for those of up to 127. A piece with too many ids for one table is kept in the
-//! next. All are set-associative, with two entries a set. A new entry evicts an older one, which
-//! moves to another set if there is room and is lost otherwise, so that no text makes a table grow.
-//! Sets are chosen by a hash with a random seed, so that nobody can write texts whose pieces evict
-//! each other.
+//! Three tables: for pieces with a `Key` (up to 15 bytes, and runs), for other pieces of up to 31
+//! bytes, and for those of up to 127. A piece with too many ids for one table is kept in the next.
+//! All are set-associative, with two entries per set. A new entry evicts an older one, which moves
+//! to another set if there is room and is lost otherwise, so the tables never grow. Sets are chosen
+//! by a hash with a random seed, so that nobody can write texts whose pieces evict each other.
 
 mod ids;
 mod keys;
@@ -24,10 +23,10 @@ pub use size::CacheSize;
 pub(crate) use table::SetIndex;
 use table::{Found, Table, View};
 
-/// How many ids a piece has at most that is kept.
+/// The most ids of a cached piece.
 pub(crate) const MOST_IDS: usize = Ids::<16>::PACKED;
 
-/// The ids of pieces that were met before.
+/// The ids of pieces seen before.
 #[derive(Debug)]
 pub struct Cache {
     seeds: [u64; 2],
@@ -37,7 +36,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache with random seeds; `None` when there is no memory for it.
+    /// Creates an empty cache with random seeds; `None` if memory runs out.
     pub fn new(size: CacheSize) -> Option<Self> {
         Self::with_seeds(size, random_seeds())
     }
@@ -60,20 +59,20 @@ impl Cache {
         CacheSize::new(bytes).expect("a size")
     }
 
-    /// For looking up many pieces with keys.
+    /// Returns a view for looking up many pieces with keys.
     #[inline(always)]
     pub(crate) fn short(&self) -> ShortPieces<'_> {
         ShortPieces { seeds: self.seeds, table: self.short.view() }
     }
 
-    /// Appends the ids of the piece with this key. False when they are not known.
+    /// Appends the ids of the piece with this key. Returns false if they are not cached.
     #[inline(always)]
     pub(crate) fn append(&mut self, key: impl CacheKey, out: &mut Vec<u32>) -> bool {
         key.append(self, out)
     }
 
-    /// Remembers the ids of the piece with this key, a piece that is not in the cache. Ignored above
-    /// 50 ids, or when the first id needs more than 24 bits.
+    /// Caches the ids of the piece with this key, which must not be cached yet. Ignores more than
+    /// 50 ids, and a first id of more than 24 bits.
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: impl CacheKey, ids: &[u32]) {
         if is_cacheable(ids) {
@@ -81,18 +80,18 @@ impl Cache {
         }
     }
 
-    /// Where to look for the piece with this key. What is there is prefetched.
+    /// Prefetches the set of the piece with this key, and returns it.
     pub(crate) fn prefetch_medium(&self, key: MediumKey) -> SetIndex {
         self.medium.view().prefetch(key.words(), self.seeds)
     }
 
-    /// The same for a still longer piece.
+    /// Prefetches the set of a piece of more than [`MEDIUM`] bytes, and returns it.
     pub(crate) fn prefetch_long(&self, key: LongKey) -> SetIndex {
         self.long.view().prefetch(key.words(), self.seeds)
     }
 
-    /// Prefetches what [`Cache::append`] and [`Cache::insert`] read beside the home of the key, which
-    /// is in the processor's cache already.
+    /// Prefetches the memory that [`Cache::append`] and [`Cache::insert`] read outside the home set
+    /// of the key, which is in the processor's cache already.
     #[inline(always)]
     pub(crate) fn prefetch_alternatives(&self, key: Key, home: SetIndex) {
         self.short.view().prefetch_alternatives(home, key, self.seeds);
@@ -117,7 +116,7 @@ impl Cache {
     }
 }
 
-/// What one of the tables of a cache knows a piece by.
+/// The key of a piece in one of the tables.
 pub(crate) trait CacheKey: Copy {
     /// [`Cache::append`].
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool;
@@ -180,14 +179,14 @@ pub(crate) struct ShortPieces<'a> {
 }
 
 impl ShortPieces<'_> {
-    /// Where to look for this key. What is there is prefetched.
+    /// Prefetches the set of this key, and returns it.
     #[inline(always)]
     pub(crate) fn prefetch(self, key: Key) -> SetIndex {
         self.table.prefetch(key, self.seeds)
     }
 
-    /// Appends the ids of pieces, up to the first that is unknown. `place` tells the key of a piece
-    /// and the set where it would be. Returns how many were known.
+    /// Appends the ids of pieces, up to the first that is unknown. `place` returns the key of a
+    /// piece and its set. Returns the number of known pieces.
     #[inline(always)]
     pub(crate) fn append_known<T>(
         self,
@@ -202,8 +201,8 @@ impl ShortPieces<'_> {
         for piece in pieces {
             let (key, set) = place(piece);
             let Some(ids) = self.table.get(set, key) else { break };
-            // SAFETY: `write` writes no more than `CAPACITY` ids, and room was reserved for that
-            // many of each piece.
+            // SAFETY: `write` writes at most `CAPACITY` ids, and that much was reserved for each
+            // piece.
             let more = unsafe { ids.write(room.add(length)) };
             if more == 0 {
                 break;

@@ -1,4 +1,4 @@
-//! How much memory a cache takes.
+//! The size of a cache, and how it is written, as in `64MiB`.
 
 use crate::error::{Error, Result};
 
@@ -9,21 +9,13 @@ pub struct CacheSize(usize);
 impl CacheSize {
     /// 64 KiB.
     pub const MIN: Self = Self(1 << 16);
-    /// 8 MiB: a larger one keeps more pieces, but further away from the processor.
+    /// 8 MiB: a larger cache keeps more pieces, but misses the processor's caches more often.
     pub const DEFAULT: Self = Self(1 << 23);
     /// 1 GiB.
     pub const MAX: Self = Self(1 << 30);
 
-    /// The largest size of at most `bytes` bytes; an error when they are less than
+    /// Returns the largest size of at most `bytes` bytes; an error if they are less than
     /// [`CacheSize::MIN`] or more than [`CacheSize::MAX`].
-    ///
-    /// ```
-    /// use bpe_core::cache::CacheSize;
-    ///
-    /// assert_eq!(CacheSize::new(100 << 20)?.bytes(), 64 << 20);
-    /// assert!(CacheSize::new(0).is_err());
-    /// # Ok::<(), bpe_core::Error>(())
-    /// ```
     pub fn new(bytes: usize) -> Result<Self> {
         if !(Self::MIN.0..=Self::MAX.0).contains(&bytes) {
             return Err(Error::CacheSize(bytes.to_string()));
@@ -31,23 +23,23 @@ impl CacheSize {
         Ok(Self(1 << bytes.ilog2()))
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     pub fn bytes(self) -> usize {
         self.0
     }
 
-    /// Of these, the bytes of the table of short pieces: half.
+    /// Returns the bytes of the table of short pieces: half of all.
     pub(super) fn short(self) -> usize {
         self.0 / 2
     }
 
-    /// The bytes of each of the tables of longer pieces: a quarter.
+    /// Returns the bytes of each of the two tables of longer pieces: a quarter.
     pub(super) fn longer(self) -> usize {
         self.0 / 4
     }
 }
 
-/// Written as bytes, or with one of the units `KiB`, `MiB` and `GiB`: `8388608`, `64 MiB`.
+/// Parses bytes, or a number with one of the units `KiB`, `MiB` and `GiB`: `8388608`, `64 MiB`.
 impl std::str::FromStr for CacheSize {
     type Err = Error;
 

@@ -1,4 +1,4 @@
-//! A table of a cache: keys of `W` words, and the ids of each.
+//! One table of a cache: maps keys of `W` words to ids.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -15,7 +15,7 @@ struct Entry<const W: usize> {
     ids: Ids<W>,
 }
 
-// SAFETY: two arrays of the same type, one behind the other.
+// SAFETY: two arrays of the same type, one after the other.
 unsafe impl<const W: usize> Pod for Entry<W> {}
 
 impl<const W: usize> Entry<W> {
@@ -28,17 +28,17 @@ impl<const W: usize> Entry<W> {
 /// its home, the set that its key hashes to.
 type Set<const W: usize> = [Entry<W>; 2];
 
-/// How many bytes of memory a processor fetches at once.
+/// The bytes of memory that a processor fetches at once.
 const LINE: usize = 64;
 
-/// A hash table of sets, their number a power of two.
+/// A hash table of sets; their number is a power of two.
 #[derive(Debug)]
 pub(super) struct Table<const W: usize> {
     memory: Zeroed,
 }
 
 impl<const W: usize> Table<W> {
-    /// An empty table of `bytes` bytes, a power of two; `None` when there is no memory for it.
+    /// Creates an empty table of `bytes` bytes, a power of two; `None` if memory runs out.
     pub(super) fn new(bytes: usize) -> Option<Self> {
         assert!(bytes.is_power_of_two() && bytes >= 2 * size_of::<Set<W>>(), "{bytes} bytes");
         Some(Self { memory: Zeroed::new(bytes)? })
@@ -69,17 +69,17 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// Inserts the ids of the piece with this key. False when they are too many; the entry says so
-    /// then.
+    /// Inserts the ids of the piece with this key. If they are too many, marks the entry as
+    /// elsewhere and returns false.
     pub(super) fn insert(&mut self, key: [u64; W], seeds: [u64; 2], ids: &[u32]) -> bool {
         let fitting = Ids::new(ids);
         self.put(Entry { key, ids: fitting.unwrap_or(Ids::ELSEWHERE) }, seeds);
         fitting.is_some()
     }
 
-    /// Puts an entry first in its home, which evicts the older of the two there. That one is
-    /// relocated: it takes the second place of another set, if that is empty or holds a relocated
-    /// entry, and is lost otherwise. So is a relocated one that is evicted.
+    /// Puts an entry first in its home, which evicts the older of the two there. The evicted entry
+    /// is relocated to the second place of another set if that is empty or holds a relocated entry,
+    /// and is lost otherwise. An evicted entry that was relocated before is lost.
     fn put(&mut self, mut entry: Entry<W>, seeds: [u64; 2]) {
         let sets = self.sets_mut();
         let count = sets.len();
@@ -110,7 +110,7 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// Moves the relocated entry with this key, if there is one, back to its home.
+    /// Moves the relocated entry with this key, if any, back to its home.
     fn move_home(&mut self, key: [u64; W], seeds: [u64; 2]) {
         let sets = self.sets_mut();
         let (hash, count) = (hash(key, seeds), sets.len());
@@ -125,7 +125,7 @@ impl<const W: usize> Table<W> {
     }
 }
 
-/// What a table says about a key.
+/// The result of looking up a key in a table.
 pub(super) enum Found {
     /// The ids are appended.
     Here,
@@ -141,21 +141,21 @@ pub(super) fn hash<const W: usize>(key: [u64; W], seeds: [u64; 2]) -> u64 {
     pairs.iter().fold(0, |hash, &[a, b]| hash16([a ^ hash, b], seeds))
 }
 
-/// The set, of `count`, that an entry belongs to.
+/// Returns the home of an entry, one of `count` sets.
 #[inline(always)]
 pub(super) fn home<const W: usize>(hash: u64, count: usize) -> usize {
     SetIndex::of(hash).below(count * size_of::<Set<W>>()) / size_of::<Set<W>>()
 }
 
-/// The sets, of `count`, that it may be relocated to: two side by side.
+/// Returns the two neighboring sets, of `count`, that an entry may be relocated to.
 #[inline(always)]
 pub(super) fn alternatives(hash: u64, count: usize) -> [usize; 2] {
     let other = (hash >> 40) as usize & (count - 1);
     [other, other ^ 1]
 }
 
-/// A set of a table, by the bits of a hash that choose it: as many of the low ones as a table has
-/// bytes say which byte, and the set is that which has it.
+/// The index of a cache set: the low bits of a hash, taken as a byte offset and rounded down to a
+/// set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SetIndex(u32);
 
@@ -165,35 +165,35 @@ impl SetIndex {
         Self((hash >> 14) as u32)
     }
 
-    /// A number below `count`, a power of two; the same for equal keys.
+    /// Returns a number below `count`, a power of two; the same for equal keys.
     #[inline(always)]
     pub(crate) fn below(self, count: usize) -> usize {
         self.0 as usize & (count - 1)
     }
 }
 
-/// A table to look up many pieces in.
+/// A view of a table for looking up many pieces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a, const W: usize> {
-    /// Two or more, a power of two.
+    /// At least two sets; their number is a power of two.
     sets: &'a [Set<W>],
-    /// The bits of the offset of a set, in bytes.
+    /// The mask of the byte offset of a set.
     mask: usize,
 }
 
 impl<'a, const W: usize> View<'a, W> {
-    /// Where to look for this key. What is there is prefetched.
+    /// Prefetches the set of this key, and returns it.
     #[inline(always)]
     pub(super) fn prefetch(self, key: [u64; W], seeds: [u64; 2]) -> SetIndex {
         let index = SetIndex::of(hash(key, seeds));
-        // A set in one line of memory comes as a whole.
+        // A set within one cache line is fetched as a whole.
         let entries = if size_of::<Set<W>>() <= LINE { 1 } else { 2 };
         self.set(index).iter().take(entries).for_each(prefetch);
         index
     }
 
-    /// Prefetches what [`Table::append`] and [`Table::insert`] read beside the home of the key,
-    /// which is in the processor's cache already.
+    /// Prefetches the memory that [`Table::append`] and [`Table::insert`] read outside the home set
+    /// of the key, which is in the processor's cache already.
     #[inline(always)]
     pub(super) fn prefetch_alternatives(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
         let prefetch_for = |key| {
@@ -205,7 +205,7 @@ impl<'a, const W: usize> View<'a, W> {
         if newer.ids.is_relocated() {
             prefetch_for(key);
         }
-        // Where the older one would go.
+        // The sets that the older entry would be relocated to.
         if !older.is_empty() {
             prefetch_for(older.key);
         }
@@ -216,15 +216,14 @@ impl<'a, const W: usize> View<'a, W> {
         const { assert!(size_of::<Set<W>>().is_power_of_two()) }
         debug_assert_eq!(self.mask, size_of_val(self.sets) - size_of::<Set<W>>());
         debug_assert!(self.sets.len().is_power_of_two());
-        // SAFETY: there are sets, a power of two, and so are the bytes of one: the bits of the mask
-        // make a multiple of these, at most the offset of the last set.
+        // SAFETY: the number of sets and the size of one are powers of two, so the masked bits are
+        // a multiple of that size, at most the offset of the last set.
         unsafe { &*self.sets.as_ptr().byte_add(index as usize & self.mask) }
     }
 
-    /// The ids at this key. (An empty entry has the key that stands for no piece, and no ids.)
+    /// Returns the ids of this key. (An empty entry has the key of no piece, and no ids.)
     ///
-    /// Which of the two entries is looked at is computed, not branched on: a branch would be
-    /// mispredicted.
+    /// Selects between the two entries without a branch, which would be mispredicted.
     #[inline(always)]
     pub(super) fn get(self, index: SetIndex, key: [u64; W]) -> Option<&'a Ids<W>> {
         let set = self.set(index);
@@ -234,7 +233,7 @@ impl<'a, const W: usize> View<'a, W> {
     }
 }
 
-/// Zero when the keys are the same.
+/// Returns zero if the keys are equal.
 #[inline(always)]
 fn difference<const W: usize>(a: [u64; W], b: [u64; W]) -> u64 {
     (0..W).fold(0, |difference, i| difference | (a[i] ^ b[i]))

@@ -3,7 +3,7 @@ use super::{Cache, CacheSize, LongKey, MediumKey, run_key};
 use crate::hash::{FIXED_SEEDS, fold};
 use crate::vocabulary::key;
 
-/// Seeds like those of the product, the same in every run.
+/// Returns seeds like random ones, but the same in every run.
 fn seeds(number: u64) -> [u64; 2] {
     FIXED_SEEDS.map(|seed| fold(seed ^ number, 0x9e37_79b9_7f4a_7c15))
 }
@@ -12,8 +12,7 @@ fn empty() -> Cache {
     Cache::with_seeds(CacheSize::DEFAULT, seeds(0)).expect("memory")
 }
 
-/// As many ids as there can be, in short pieces and in long ones, of the same and of other
-/// bytes.
+/// The most ids, in short pieces and in long ones, of equal and of different bytes.
 #[test]
 fn ids_come_back_or_are_unknown() {
     let mut cache = empty();
@@ -46,7 +45,7 @@ fn ids_come_back_or_are_unknown() {
     }
 }
 
-/// Five numbers whose keys have the same home, each with other sets to be relocated to.
+/// Returns five numbers whose keys have the same home, each with other sets to be relocated to.
 fn of_one_set<const W: usize>(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32> {
     let mut by_set = std::collections::HashMap::<usize, Vec<u32>>::new();
     for i in 0.. {
@@ -151,7 +150,7 @@ fn ids_that_need_more_bits_are_not_kept() {
         cache.insert(key, &ids);
         assert!(!cache.append(key, &mut vec![]));
     }
-    // The count stands beside the first, and the most have less room each.
+    // The count is in the first id, and the most ids have less room each.
     for count in 1..60 {
         for (byte, large, most) in [
             (b'=', (1 << 20) - 2, 50),
@@ -171,7 +170,7 @@ fn ids_that_need_more_bits_are_not_kept() {
     }
 }
 
-/// Ids of zeros only are not taken for none.
+/// Ids that are all zero are told from an empty entry.
 #[test]
 fn zeros_are_ids() {
     let mut cache = empty();

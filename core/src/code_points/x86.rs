@@ -1,18 +1,18 @@
-//! Sixteen units at once with AVX-512.
+//! Converts sixteen code units at once, with AVX-512.
 
 use std::arch::x86_64::*;
 
 use super::{BLOCK, Room, Unit, append_blocks};
 use crate::error::Result;
 
-/// [`super::append`].
+/// Like [`super::append`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 pub(super) fn append<U: Unit>(units: &[U], text: &mut String) -> Result<bool> {
     // SAFETY: `write` writes whole characters.
     unsafe { append_blocks(units, text, |units, room| write(units, room)) }
 }
 
-/// [`super::write`].
+/// Like [`super::write`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 fn write<U: Unit>(units: &[U; BLOCK], room: &mut Room) -> Option<usize> {

@@ -1,10 +1,10 @@
-//! Misses of the cache, resolved in batches: each step is done for all pieces before the next one,
-//! and prefetches what the next one reads. The ids that were found are then inserted where they
-//! belong among those of the other pieces.
+//! Resolves cache misses in batches: each step runs for all pieces before the next one, and
+//! prefetches the memory that the next one reads. The ids found are then inserted among those of
+//! the other pieces.
 
 use std::ops::Range;
 
-use super::prefetch::Probe;
+use super::probe::Probe;
 use super::single::SingleEncoder;
 use crate::ablation::Mechanism;
 use crate::cache::{MEDIUM, MOST_IDS, MediumKey};
@@ -15,12 +15,12 @@ use crate::split::Piece;
 use crate::tier::Tier;
 use crate::vocabulary::{Key, NONE, SHORT, TokenProbe, is_key_of_other, length_of};
 
-/// How many recent misses of up to [`SHORT`] bytes a batch keeps, for those that come again.
-/// (Longer ones that do are resolved again each time.)
+/// The number of recent misses of up to [`SHORT`] bytes that a batch keeps, to recognize repeated
+/// ones. (Longer ones are resolved again each time.)
 const RECENT: usize = 256;
-/// Whatever is merged in lanes has a key in the cache's table of short or of medium pieces.
+/// Pieces merged in lanes have a key in the cache's table of short or of medium pieces.
 const _: () = assert!(LANES_LIMIT <= MEDIUM);
-/// How many ids are moved at once.
+/// The number of ids moved at once.
 const COPY_WIDTH: usize = 32;
 /// Buffers with room for more ids than this are freed after a batch.
 const KEPT_CAPACITY: usize = 1 << 16;
@@ -33,24 +33,24 @@ pub(super) struct Misses {
     found: Vec<u32>,
     /// The short misses: each may be a token.
     short: Vec<ShortMiss>,
-    /// For each of [`RECENT`] groups of sets of the cache, the last of `short` there; or any number.
+    /// For each of [`RECENT`] groups of cache sets, the last of `short` there; or any number.
     recent: [usize; RECENT],
-    /// Misses, each with an earlier one of the same piece.
+    /// Repeated misses of a piece, each with the earlier miss.
     repeated: Vec<(usize, usize)>,
     /// The ids after the first miss, while they are moved.
     moved: Vec<u32>,
-    /// What has to be merged: pieces, with their keys and misses.
+    /// The pieces to merge, with their keys and misses.
     merging: Vec<(Piece, (Key, usize))>,
     lanes: LaneMerger,
 }
 
-/// A piece that the cache does not have where it belongs.
+/// A piece that is not in its home set of the cache.
 #[derive(Debug, Clone)]
 struct Miss {
     probe: Probe,
-    /// How many ids of other pieces come before.
+    /// The number of ids of other pieces before it.
     position: usize,
-    /// Its ids, in [`Misses::found`]. Empty: not resolved yet.
+    /// Its ids, in [`Misses::found`]. Empty if not resolved yet.
     found: Range<usize>,
 }
 
@@ -78,7 +78,7 @@ impl Default for Misses {
 }
 
 impl Misses {
-    /// Notes a miss whose ids belong after the first `position` of other pieces.
+    /// Adds a miss whose ids belong after the first `position` of other pieces.
     #[inline(always)]
     pub(super) fn push(&mut self, probe: Probe, position: usize) {
         self.misses.push(Miss { probe, position, found: 0..0 });
@@ -92,8 +92,8 @@ impl Misses {
         self.misses.clear();
     }
 
-    /// Finds the ids of all misses and inserts them into `ids`. None is left, whether or not it
-    /// could be resolved.
+    /// Finds the ids of all misses and inserts them into `ids`. Leaves no misses, even if some
+    /// could not be resolved.
     #[inline(never)]
     pub(super) fn resolve(
         &mut self,
@@ -131,8 +131,8 @@ impl Misses {
         Ok(())
     }
 
-    /// Finds the ids of short pieces, and of others that are merged in lanes, step by step for all of
-    /// them. What cannot be resolved this way is left.
+    /// Finds the ids of short pieces, and of others that are merged in lanes, step by step for all
+    /// of them. Leaves those that cannot be resolved this way.
     fn find_in_steps(&mut self, single: &mut SingleEncoder<'_>, text: &[u8]) {
         let Self { misses, found, short, merging, repeated, .. } = self;
         short.clear();
@@ -205,7 +205,7 @@ impl Misses {
         reserve(&mut self.moved, ids.len() - first + COPY_WIDTH)?;
         reserve(ids, missing + COPY_WIDTH)?;
         self.moved.extend_from_slice(&ids[first..]);
-        // For the wide copies, which read and write more than they must.
+        // Room for the wide copies, which read and write more than they must.
         self.moved.resize(self.moved.len() + COPY_WIDTH, 0);
         reserve(&mut self.found, COPY_WIDTH)?;
         self.found.resize(self.found.len() + COPY_WIDTH, 0);
@@ -224,8 +224,8 @@ impl Misses {
     }
 }
 
-/// Copies the first `count` ids of `from` to `to`, and returns what follows them there. Both must
-/// have room for [`COPY_WIDTH`] more than `count`: copies of a constant length are faster than exact
+/// Copies the first `count` ids of `from` to `to`, and returns the rest of `to`. Both must have
+/// room for [`COPY_WIDTH`] more than `count`: copies of a constant length are faster than exact
 /// ones.
 #[inline(always)]
 fn copy_wide<'a>(from: &[u32], count: usize, to: &'a mut [u32]) -> &'a mut [u32] {

@@ -1,12 +1,13 @@
-//! Pieces -> ids.
+//! Looks up the ids of pieces.
 //!
-//! Waiting for memory takes most of the time, so pieces are looked up by the hundred: what the cache
-//! has to be asked is prefetched for all of them ([`prefetch`]), then the ids of those that it knows
-//! are written one after the other. Misses are resolved by the hundred as well ([`misses`]), or one
-//! at a time ([`single`]).
+//! Waiting for memory takes most of the time, so pieces are looked up by the hundred: the cache
+//! sets of all of them are prefetched ([`prefetch`]), then the ids of the known ones are written
+//! one after the other. Misses are resolved by the hundred as well ([`misses`]), or one at a time
+//! ([`single`]).
 
 mod misses;
 mod prefetch;
+mod probe;
 mod single;
 
 pub(crate) use prefetch::ProbeBatch;
@@ -53,7 +54,7 @@ impl<'a> PieceEncoder<'a> {
         batch.finish(single, text, ids)
     }
 
-    /// Appends the ids of one piece of `text`, not an empty one: nothing is prefetched.
+    /// Appends the ids of one piece of `text`, which is not empty, without prefetching.
     pub(crate) fn append_one(
         &mut self,
         text: &[u8],

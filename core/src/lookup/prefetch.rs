@@ -1,8 +1,9 @@
-//! Many pieces at once: the memory that their look-ups need is prefetched for all of them.
+//! Looks up many pieces at once: prefetches memory for all of them before reading it.
 
 use std::ops::ControlFlow;
 
 use super::misses::Misses;
+use super::probe::Probe;
 use super::single::SingleEncoder;
 use crate::ablation::Mechanism;
 use crate::cache::{
@@ -12,39 +13,17 @@ use crate::error::Result;
 use crate::memory::reserve;
 use crate::split::Piece;
 use crate::vocabulary::{
-    Key, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
+    SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
-/// How many pieces are looked up at once. Larger batches evict prefetched lines before they are used.
+/// The number of pieces looked up at once. Larger batches evict prefetched lines before they are
+/// used.
 const BATCH_SIZE: usize = 512;
-/// How many misses are worth a batch of their own.
+/// The number of misses that are worth a batch of their own.
 const MISS_BATCH: usize = 128;
 /// Among up to this many pieces a miss is resolved at once: there is seldom another to resolve with
 /// it.
-const FEW: usize = 8;
-
-/// A look-up under way: of a piece, or of a segment of one.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Probe {
-    pub(super) key: Key,
-    start: usize,
-    /// Where the cache would have it: in its table of short pieces, unless the key is
-    /// a [`key_of_other`].
-    pub(super) set: SetIndex,
-}
-
-impl Probe {
-    /// What the cache needs to know of it.
-    #[inline(always)]
-    fn place(&self) -> (Key, SetIndex) {
-        (self.key, self.set)
-    }
-
-    #[inline(always)]
-    pub(super) fn piece(&self) -> Piece {
-        Piece { start: self.start, end: self.start + length_of(self.key) }
-    }
-}
+const FEW_PIECES: usize = 8;
 
 /// Pieces still to look up.
 pub(super) struct PieceStream<'a> {
@@ -62,15 +41,15 @@ impl<'a> PieceStream<'a> {
 /// Look-ups that are done together, and their misses.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeBatch {
-    /// The first `count` are of this batch.
+    /// The first `count` probes are of this batch.
     probes: Vec<Probe>,
     count: usize,
-    /// The misses of this batch, and of those before that are not resolved yet.
+    /// The misses of this batch, and earlier ones that are not resolved yet.
     misses: Misses,
 }
 
 impl ProbeBatch {
-    /// Takes the next pieces from the stream and prefetches what the cache has of them. False when
+    /// Takes the next pieces from the stream and prefetches their cache sets. Returns false if
     /// there are none.
     #[inline(always)]
     pub(super) fn prefetch(
@@ -102,8 +81,8 @@ impl ProbeBatch {
         self.count > 0
     }
 
-    /// Takes a piece that is long, or Chinese. One of three-byte characters is taken segment by
-    /// segment, since its segments are repeated more often than the whole.
+    /// Takes a piece that is long, or Chinese. A piece of three-byte characters is taken segment by
+    /// segment, since segments are repeated more often than the whole.
     #[inline(never)]
     fn prefetch_long(
         &mut self,
@@ -171,7 +150,7 @@ impl ProbeBatch {
         self.count += 1;
     }
 
-    /// Appends the ids of this batch, without those of misses, which [`ProbeBatch::finish`] inserts.
+    /// Appends the ids of this batch except those of misses, which [`ProbeBatch::finish`] inserts.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -187,7 +166,8 @@ impl ProbeBatch {
         self.append_rest(single, text, known, ids)
     }
 
-    /// [`ProbeBatch::append`] from `next` on, a piece that is unknown, long, or has many ids.
+    /// Continues [`ProbeBatch::append`] from `next` on, a piece that is unknown, long, or has many
+    /// ids.
     #[inline(never)]
     fn append_rest(
         &mut self,
@@ -196,7 +176,7 @@ impl ProbeBatch {
         mut next: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let is_few = self.count <= FEW && Mechanism::FewMisses.is_used();
+        let is_few = self.count <= FEW_PIECES && Mechanism::FewMisses.is_used();
         let is_batched = !is_few || self.misses.len() > 0;
         while next < self.count {
             let Some(cache) = &single.cache else { break };
@@ -223,7 +203,7 @@ impl ProbeBatch {
         Ok(())
     }
 
-    /// Starts anew, without the misses of a text that ended with an error.
+    /// Clears the batch, and the misses of a text that ended with an error.
     pub(super) fn clear(&mut self) {
         self.misses.clear();
     }
@@ -240,8 +220,8 @@ impl ProbeBatch {
     }
 }
 
-/// Takes pieces up to the first that is long or Chinese, and prefetches what the cache has of them.
-/// Returns how many.
+/// Takes pieces up to the first that is long or Chinese, and prefetches their cache sets. Returns
+/// the number of pieces.
 #[inline(never)]
 fn prefetch_short(
     probes: &mut [Probe],
@@ -261,7 +241,7 @@ fn prefetch_short(
     count
 }
 
-/// Appends the ids of a piece, if the cache has them in the set where it belongs.
+/// Appends the ids of a piece, if they are in its home set of the cache.
 #[inline(always)]
 fn append_from_home(cache: &Cache, text: &[u8], probe: &Probe, ids: &mut Vec<u32>) -> bool {
     let Piece { start, end } = probe.piece();
@@ -273,7 +253,7 @@ fn append_from_home(cache: &Cache, text: &[u8], probe: &Probe, ids: &mut Vec<u32
     }
 }
 
-/// Where to look for a piece that is too long for a [`Key`]. What is there is prefetched.
+/// Prefetches the set of a piece that is too long for a key, and returns it.
 fn prefetch_unkeyed(cache: &Cache, bytes: &[u8]) -> SetIndex {
     if bytes.len() <= MEDIUM {
         cache.prefetch_medium(MediumKey::new(bytes))
@@ -284,7 +264,7 @@ fn prefetch_unkeyed(cache: &Cache, bytes: &[u8]) -> SetIndex {
     }
 }
 
-/// Whether a character with this first byte is, in all likelihood, Chinese: U+4000 to U+9FFF.
+/// Returns true if a character with this first byte is most likely Chinese: U+4000 to U+9FFF.
 #[inline(always)]
 fn is_han(first: u8) -> bool {
     matches!(first, 0xe4..=0xe9)

@@ -1,4 +1,4 @@
-//! One piece -> its ids: a look-up in the cache, then in the vocabulary, then merging.
+//! Finds the ids of one piece: in the cache, then in the vocabulary, then by merging.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ pub(super) struct SingleEncoder<'a> {
 }
 
 impl SingleEncoder<'_> {
-    /// Appends the ids of a piece of `text`, not an empty one.
+    /// Appends the ids of a piece of `text`, which is not empty.
     #[inline(never)]
     pub(super) fn append(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         if piece.end - piece.start <= SHORT {
@@ -26,7 +26,7 @@ impl SingleEncoder<'_> {
         }
     }
 
-    /// A piece of up to [`SHORT`] bytes.
+    /// Appends the ids of a piece of up to [`SHORT`] bytes.
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let key = key(text, piece.start, piece.end);
         self.append_cached(key, ids, |single, ids| {
@@ -36,7 +36,7 @@ impl SingleEncoder<'_> {
         })
     }
 
-    /// A piece of more than [`SHORT`] bytes.
+    /// Appends the ids of a piece of more than [`SHORT`] bytes.
     fn append_long(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let bytes = &text[piece.start..piece.end];
         let segments =
@@ -52,14 +52,14 @@ impl SingleEncoder<'_> {
         }
     }
 
-    /// Appends the ids of the piece with this key, if the cache knows them.
+    /// Appends the ids of the piece with this key, if they are cached.
     #[inline(always)]
     pub(super) fn append_known(&mut self, key: impl CacheKey, ids: &mut Vec<u32>) -> bool {
         self.cache().is_some_and(|cache| cache.append(key, ids))
     }
 
-    /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`MEDIUM`], if the cache knows
-    /// them or it is a token.
+    /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`MEDIUM`], if they are
+    /// cached or it is a token.
     pub(super) fn append_known_or_token(
         &mut self,
         text: &[u8],
@@ -80,7 +80,7 @@ impl SingleEncoder<'_> {
         true
     }
 
-    /// Appends what the cache knows, or else what `find` appends, which then enters the cache.
+    /// Appends the cached ids, or else those that `find` appends, which are then cached.
     #[inline(always)]
     fn append_cached(
         &mut self,
@@ -100,7 +100,7 @@ impl SingleEncoder<'_> {
         Ok(())
     }
 
-    /// Appends the ids of a piece, segment by segment: no token reaches across a boundary.
+    /// Appends the ids of a piece, segment by segment: no token crosses a boundary.
     fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let vocabulary = self.vocabulary;
         let mut start = piece.start;
@@ -129,12 +129,12 @@ impl SingleEncoder<'_> {
         }
     }
 
-    /// Appends the ids of more than [`SHORT`] bytes that are taken as a whole.
+    /// Appends the ids of more than [`SHORT`] bytes that are not split into segments.
     fn append_whole(&mut self, bytes: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         self.append_token_or_merge(self.vocabulary.tokens().find_long(bytes), bytes, ids)
     }
 
-    /// Appends the id of the token that these bytes are, or else the ids that they merge into.
+    /// Appends the id of the token with these bytes, or else the ids that they merge into.
     #[inline(always)]
     fn append_token_or_merge(
         &self,

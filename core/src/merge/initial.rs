@@ -1,34 +1,34 @@
-//! The parts that merging starts with.
+//! Finds the parts that merging starts with.
 
 use std::hint::select_unpredictable;
 
 use crate::ablation::Mechanism;
-use crate::vocabulary::{NONE, Neighbours, Pairs, three_byte_char};
+use crate::vocabulary::{NONE, Neighbors, Pairs, three_byte_char};
 
-/// A part that merging starts with.
+/// An initial part of merging.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstPart {
     pub(super) part: u32,
-    /// Whether the rank of its merge with the part before is known, as it is between two single
-    /// bytes. For the first part it is: nothing merges with it from there.
+    /// True if the rank of its merge with the part before is known, as between two single bytes.
+    /// Always true for the first part, which has no part before it.
     pub(super) is_known: bool,
-    /// That rank, or [`NONE`] where none is known.
+    /// That rank, or [`NONE`] if unknown.
     pub(super) rank: u32,
 }
 
-/// Calls `found` with the parts that merging `piece` starts with, in order: single bytes, but for what is
-/// certain to merge with each other, which are characters of three bytes that are complete before
-/// anything else can take a part of them, and pairs of bytes. For ordered vocabularies only.
+/// Calls `found` with the parts that merging `piece` starts with, in order. These are single bytes;
+/// three-byte characters that are complete before anything else can take a part of them; and pairs
+/// of bytes that are certain to merge. For ordered vocabularies only.
 ///
-/// Two neighbouring bytes are certain to when their merge ranks before every merge that could
-/// take the first from the left, or the second from the right: both are still single bytes when
-/// the turn of their rank comes. To do it at once changes nothing, since whatever merges with
-/// the result ranks after it.
+/// Two neighboring bytes are certain to merge if their merge ranks before every merge that could
+/// take the first from the left or the second from the right: both are still single bytes when that
+/// rank is due. Merging them at once changes nothing, since every merge with the result ranks after
+/// it.
 #[inline(always)]
 pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(FirstPart)) {
     let next_to = |position: usize| match piece.get(position..position + 2) {
-        Some(pair) => pairs.neighbours(pair[0], pair[1]),
-        None => &Neighbours::NONE,
+        Some(pair) => pairs.neighbors(pair[0], pair[1]),
+        None => &Neighbors::NONE,
     };
     let mut position = 0;
     let mut left_merge_rank = NONE;
@@ -50,7 +50,7 @@ pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(Fir
             continue;
         }
         let next = next_to(position + 1);
-        // Neither is branched on: it cannot be predicted.
+        // Neither is branched on, as it cannot be predicted.
         let is_pair = Mechanism::FirstParts.is_used()
             & (here.rank < left_merge_rank)
             & (here.rank < next.right_merge_rank);

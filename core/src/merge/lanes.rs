@@ -1,38 +1,40 @@
-//! Merging of many pieces at once, side by side.
+//! Merges many short pieces at once, side by side.
 //!
-//! Which pair is looked up next depends on what the last look-up found, so that a piece on its own
-//! waits for memory again and again. Here each piece has a lane of a block, whose rows hold the
-//! first part of each piece, then the second, and so on. In each step every piece merges its two
-//! parts of the lowest rank, all the pairs that this makes are looked up together, and vector
-//! instructions move the parts up and find the next lowest ranks.
+//! Each look-up depends on the result of the one before, so that a piece on its own waits for
+//! memory again and again. Here each piece has a lane of a block, whose rows hold the first part of
+//! each piece, then the second, and so on. In each step every piece merges its two parts of the
+//! lowest rank, all resulting pairs are looked up together, and vector instructions move the parts
+//! up and find the next lowest ranks.
 
 use super::initial::first_parts;
 use crate::ablation::Mechanism;
 use crate::split::Piece;
-use crate::tier::{Kind, Tier};
+#[cfg(target_arch = "x86_64")]
+use crate::tier::Kind;
+use crate::tier::Tier;
 use crate::vocabulary::{NONE, PairProbe, Pairs, Vocabulary};
 
-/// How many pieces share a block: as many as ranks fit into the widest vectors.
+/// The number of pieces in a block: the number of ranks in the widest vectors.
 const LANES: usize = 16;
-/// How many blocks are under way at once.
+/// The number of blocks processed at once.
 const BLOCKS: usize = 4;
-/// Pieces have less bytes than a block has rows.
+/// The number of rows of a block; pieces have fewer bytes.
 const ROWS: usize = 32;
-/// Below the ranks in a block there are bits for the number of a row.
+/// The low bits of a rank in a block, which hold the number of a row.
 const ROW_BITS: u32 = ROWS.trailing_zeros();
-/// Where two parts do not merge.
+/// The rank of two parts that do not merge.
 const NOTHING: u32 = NONE << ROW_BITS;
-/// How many pairs are looked up together at most.
+/// The maximum number of pairs looked up together.
 const LOOKUPS: usize = 512;
 
-/// Pieces of up to this many bytes are merged here.
+/// The most bytes of a piece that is merged here.
 pub(crate) const LANES_LIMIT: usize = ROWS - 1;
 
-/// Merges many pieces at once; keeps its buffers.
+/// Merges many pieces at once; reuses its buffers.
 #[derive(Debug)]
 pub(crate) struct LaneMerger {
     tier: Tier,
-    /// None before it is first needed.
+    /// `None` until first needed.
     buffers: Option<Box<Buffers>>,
 }
 
@@ -50,21 +52,21 @@ type Row = [u32; LANES];
 #[repr(align(64))]
 struct LaneBlock {
     parts: [Row; ROWS],
-    /// The rank of what each part and the one behind it merge into, above [`ROW_BITS`] zeros.
+    /// The rank of the merge of each part with the next one, above [`ROW_BITS`] zeros.
     ranks: [Row; ROWS],
     /// The lowest of `ranks`, each with the number of its row.
     lowest: Row,
-    /// The rows of the parts that have merged with the one behind it, which is still there.
+    /// The rows of the parts that have merged with the next one, which is still there.
     merged: Row,
-    /// How many parts there are.
+    /// The number of parts of each piece.
     counts: Row,
-    /// No piece has more parts.
+    /// The largest number of parts of a piece.
     height: usize,
-    /// One bit for each lane with a piece that still merges.
+    /// One bit for each lane whose piece still merges.
     active: u32,
 }
 
-/// A pair that is looked up, and the cell that its rank belongs into.
+/// A pair to look up, and the cell that its rank belongs in.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lookup {
     probe: PairProbe,
@@ -81,7 +83,7 @@ impl Cell {
         Self(block << 16 | row << 8 | lane)
     }
 
-    /// The rank there.
+    /// Returns the rank there.
     #[inline(always)]
     fn rank(self, blocks: &mut [LaneBlock]) -> &mut u32 {
         &mut blocks[self.0 >> 16].ranks[(self.0 >> 8) % ROWS][self.0 % LANES]
@@ -101,8 +103,8 @@ impl LaneMerger {
     }
 
     /// Calls `done` with the ids of each of `pieces` of `text`, each of 1 to [`LANES_LIMIT`] bytes,
-    /// and with the value that came beside it, in any order. Leaves out pieces that hold a byte
-    /// that is no token. For ordered vocabularies only.
+    /// and with its associated value, in any order. Skips pieces with a byte that is not a token.
+    /// For ordered vocabularies only.
     pub(crate) fn merge<T: Copy>(
         &mut self,
         vocabulary: &Vocabulary,
@@ -179,7 +181,7 @@ impl Buffers {
 }
 
 impl Lookups {
-    /// Adds the pair if `is_wanted`, which is not branched on: it cannot be predicted.
+    /// Adds the pair if `is_wanted`, without a branch, which cannot be predicted.
     #[inline(always)]
     fn add_if(&mut self, is_wanted: bool, left: u32, right: u32, cell: Cell) {
         self.pending[self.count % LOOKUPS] = Lookup { probe: PairProbe::new(left, right), cell };
@@ -212,7 +214,7 @@ impl LaneBlock {
         self.ranks[..=lengths.max().unwrap_or(0)].fill([NOTHING; LANES]);
     }
 
-    /// Puts a piece into a lane, and asks for the ranks that are not known beforehand.
+    /// Puts a piece into a lane, and requests the ranks that are not known beforehand.
     #[inline(never)]
     fn start(
         &mut self,
@@ -226,7 +228,7 @@ impl LaneBlock {
         let mut count = 0_usize;
         let mut last = NONE;
         first_parts(pairs, piece, |first| {
-            // The first part has none before it: what merges with it there is nothing.
+            // The first part has no part before it: its rank there is that of no merge.
             let before = count.wrapping_sub(1) % ROWS;
             lookups.add_if(!first.is_known, last, first.part, Cell::new(block, before, lane));
             self.ranks[before][lane] = first.rank << ROW_BITS;
@@ -238,8 +240,8 @@ impl LaneBlock {
         self.height = self.height.max(count);
     }
 
-    /// Merges the lowest two parts of each piece, and asks for the ranks of the pairs that the
-    /// result is in.
+    /// Merges the lowest two parts of each piece, and requests the ranks of the pairs with the
+    /// result.
     #[inline(never)]
     fn merge_lowest(&mut self, block: usize, lookups: &mut Lookups) {
         self.height = self.height.saturating_sub(1);
@@ -253,17 +255,17 @@ impl LaneBlock {
             let before = row.wrapping_sub(1) % ROWS;
             let left = self.parts[before][lane];
             lookups.add_if(row > 0, left, part, Cell::new(block, before, lane));
-            // Behind it the second of the two is still there.
+            // The row after it still has the second of the two parts.
             let right = self.parts[(row + 2) % ROWS][lane];
             lookups.add_if(row + 1 < count, part, right, Cell::new(block, row + 1, lane));
         }
     }
 
-    /// Moves what is behind the merged parts up by a row, and finds the lowest ranks.
+    /// Moves the parts after merged ones up by a row, and finds the lowest ranks.
     #[inline(always)]
     fn advance(&mut self, tier: Tier) {
         match tier.kind() {
-            // SAFETY: the processor has what the kind of a tier asks for.
+            // SAFETY: the tier guarantees the instructions.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { self.advance_avx512() },
             // SAFETY: as above.
@@ -285,7 +287,7 @@ impl LaneBlock {
         self.advance_rows();
     }
 
-    /// [`LaneBlock::advance`], to be compiled for vectors of any width.
+    /// The body of [`LaneBlock::advance`], compiled for vectors of any width.
     #[inline(always)]
     fn advance_rows(&mut self) {
         let Self { parts, ranks, merged, .. } = self;
@@ -305,7 +307,7 @@ impl LaneBlock {
         self.lowest = lowest;
     }
 
-    /// Calls `done` with the parts of the pieces that merge no further.
+    /// Calls `done` with the parts of the pieces whose merging is complete.
     #[inline(always)]
     fn finish(&mut self, mut done: impl FnMut(usize, &mut [u32])) {
         let ended = (0..LANES)
@@ -322,7 +324,7 @@ impl LaneBlock {
     }
 }
 
-/// The lanes whose bits are set.
+/// Iterates over the lanes whose bits are set.
 fn bits(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = bits.trailing_zeros() as usize;
@@ -331,8 +333,8 @@ fn bits(mut bits: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// `condition ? yes : no`, for loops that become vector instructions: by branches or
-/// conditional moves they would become a gather.
+/// `condition ? yes : no`, for loops that become vector instructions: branches or conditional moves
+/// would make them a gather.
 #[inline(always)]
 fn choose(condition: bool, yes: u32, no: u32) -> u32 {
     let mask = u32::from(condition).wrapping_neg();

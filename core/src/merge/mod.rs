@@ -1,6 +1,6 @@
-//! The tokens of a piece that is no token itself.
+//! Merges the bytes of a piece that is not a token itself into tokens.
 //!
-//! Four ways lead to the same parts. [`HeapMerger`] follows the rule to the letter (see
+//! Four algorithms give the same parts. [`HeapMerger`] follows the rule literally (see
 //! [`crate::rule`]), for any vocabulary, in O(n log n). For ordered vocabularies (see
 //! [`Vocabulary::is_ordered`]) `scan` is faster on short pieces, `windows` on long ones, and
 //! `lanes` merges many short pieces at once.
@@ -19,8 +19,8 @@ use crate::memory::append;
 use crate::rule::HeapMerger;
 use crate::vocabulary::{Pairs, Vocabulary};
 
-/// Pieces of up to this many bytes are scanned: above it the time of a scan, which is quadratic,
-/// is longer than that of a heap.
+/// Pieces of up to this many bytes are scanned: above it a scan, whose time is quadratic, takes
+/// longer than a heap.
 pub const SCAN_LIMIT: usize = 31;
 
 /// Appends the parts of `piece` to `out`.
@@ -79,7 +79,7 @@ mod tests {
         })
     }
 
-    /// Single bytes, and these tokens behind them.
+    /// Single bytes, followed by these tokens.
     fn ordered(tokens: &[&[u8]]) -> Vocabulary {
         let bytes = (0..=255u8).map(|byte| vec![byte]);
         let tokens = bytes.chain(tokens.iter().map(|token| token.to_vec()));
@@ -88,7 +88,7 @@ mod tests {
         vocabulary
     }
 
-    /// The parts of a piece by every way there is.
+    /// Returns the parts of a piece by every algorithm.
     fn by_every_way(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<Vec<u32>> {
         let mut ways = vec![Vec::new(), Vec::new()];
         merge_by_rule(vocabulary.pairs(), piece, &mut ways[0]).unwrap();
@@ -109,7 +109,8 @@ mod tests {
     /// Tokens, a piece, and its parts.
     type Case<'a> = (&'a [&'a [u8]], &'a [u8], &'a [u32]);
 
-    /// What is certain to merge is merged at once, and nothing that a lower rank takes a part of.
+    /// Pairs that are certain to merge are merged first, but not those with a part that a lower
+    /// rank takes.
     #[test]
     fn parts_that_a_lower_rank_takes_are_left_to_it() {
         let character = ["\u{4e00}".as_bytes(), b"bc"].concat();
@@ -131,7 +132,7 @@ mod tests {
         }
     }
 
-    /// One character again and again is one run, of as many parts as there are characters.
+    /// A repeated character is one run, with one part per character.
     #[test]
     fn runs_of_one_character() {
         let character = "\u{4e00}".as_bytes();
@@ -140,7 +141,7 @@ mod tests {
         let vocabulary = ordered(&tokens);
         for unit in [character, b"a", b"z", b"\x80"] {
             for count in (1..=12).chain([31, 32, 33, 100, 341, 2000]) {
-                // All of it, and all but the last byte.
+                // The whole run, and all but its last byte.
                 let run = unit.repeat(count);
                 for piece in [&run[..], &run[..run.len() - 1]] {
                     if !piece.is_empty() {
@@ -162,7 +163,7 @@ mod tests {
             for piece in pieces {
                 let mut by_the_letter = Vec::new();
                     merge_by_rule(pairs, &piece, &mut by_the_letter).unwrap();
-                // What is there already stays, and plays no part.
+                // Existing parts stay, and play no role.
                 let mut parts = vec![0];
                 windows::merge_long(&vocabulary, &piece, &mut parts).unwrap();
                 prop_assert_eq!(&parts[1..], &by_the_letter, "windows {}", piece.escape_ascii());

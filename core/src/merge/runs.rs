@@ -1,9 +1,9 @@
-//! Merging of parts of which equal neighbours are one run: a ruler of dashes, or a megabyte of
-//! spaces, is halved again and again, without looking at each of its parts.
+//! Merges parts, with equal neighbors as one run: a ruler of dashes or a megabyte of spaces is
+//! halved again and again without visiting each of its parts.
 //!
-//! For ordered vocabularies only: a merge brings about no other of its rank or below, so that all
-//! merges of one rank may be done in any order. (Of three equal parts in a row the first two
-//! merge, which is a matter of one run.)
+//! For ordered vocabularies only: a merge creates no other of its rank or below, so all merges of
+//! one rank may be done in any order. (Of three equal parts in a row the first two merge, which
+//! concerns one run only.)
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,16 +11,17 @@ use std::collections::BinaryHeap;
 use super::initial::first_parts;
 use crate::error::Result;
 use crate::memory::reserve;
+use crate::polling::poll;
 use crate::vocabulary::{NONE, Pairs};
 
-/// A part, and how often it stands there in a row. Neighbours have different parts.
+/// A part, and its number of repetitions. Neighboring runs have different parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     part: u32,
     count: u32,
     previous: u32,
     next: u32,
-    /// The rank of the merge of two of its parts, if there are two, and of its last part with the
+    /// The rank of the merge of two of its parts, if it has two, and of its last part with the
     /// first of the next run; or [`NONE`].
     inner: u32,
     outer: u32,
@@ -32,16 +33,19 @@ impl Run {
     }
 }
 
-/// No run.
+/// The bytes of ordinary text that take as long as one merge.
+const BYTES_PER_MERGE: usize = 8;
+
+/// The end of the list.
 const END: u32 = u32::MAX;
 
-/// A list of runs, and the merges that may be done, lowest first.
+/// A list of runs, and the candidates for merging, lowest first.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     runs: Vec<Run>,
     /// The first run.
     head: u32,
-    /// From the highest bit on: rank, run, and whether it is the outer merge of the run.
+    /// From the highest bit on: rank, run, and whether it is the run's outer merge.
     candidates: BinaryHeap<Reverse<u64>>,
 }
 
@@ -50,7 +54,7 @@ fn candidate(rank: u32, run: u32, is_outer: bool) -> Reverse<u64> {
 }
 
 impl Runs {
-    /// Merges `bytes`, not empty.
+    /// Merges `bytes`, which are not empty.
     pub(super) fn merge(&mut self, pairs: &Pairs, bytes: &[u8]) -> Result<()> {
         self.head = 0;
         self.runs.clear();
@@ -83,9 +87,10 @@ impl Runs {
             }
         }
         self.candidates = candidates.into();
+        let mut merges = 0;
         while let Some(Reverse(candidate)) = self.candidates.pop() {
             let (rank, run) = ((candidate >> 33) as u32, (candidate >> 1) as u32);
-            // Stale candidates are those of runs that have other parts or neighbours by now.
+            // A candidate is stale if its run has other parts or neighbors by now.
             let Run { inner, outer, .. } = self.runs[run as usize];
             if candidate & 1 != 0 {
                 if outer == rank {
@@ -94,11 +99,12 @@ impl Runs {
             } else if inner == rank {
                 self.merge_inner(pairs, run, rank)?;
             }
+            merges += 1;
         }
-        Ok(())
+        poll(BYTES_PER_MERGE * merges)
     }
 
-    /// The runs that merging starts with.
+    /// Sets the runs that merging starts with.
     fn start(&mut self, pairs: &Pairs, bytes: &[u8]) {
         let runs = &mut self.runs;
         first_parts(pairs, bytes, |first| {
@@ -154,12 +160,12 @@ impl Runs {
         }
     }
 
-    /// Inserts parts before a run, which is taken away if none of its parts are left, and finds
-    /// the ranks of the merges that this makes.
+    /// Inserts parts before a run, removes the run if none of its parts are left, and finds the
+    /// ranks of the resulting merges.
     fn insert_before(&mut self, pairs: &Pairs, next: u32, part: u32, count: u32) -> Result<()> {
         let previous = self.runs[next as usize].previous;
         let mut this = END;
-        // Beside equal parts they are one run.
+        // Equal neighbors become one run.
         if previous != END && self.runs[previous as usize].part == part {
             this = previous;
         }
@@ -228,12 +234,12 @@ impl Runs {
         })
     }
 
-    /// The first part.
+    /// Returns the first part.
     pub(super) fn first_part(&self) -> u32 {
         self.runs[self.head as usize].part
     }
 
-    /// Calls `take` with each part and how often it stands there, as long as it says `true`.
+    /// Calls `take` with each part and its number of repetitions, as long as it returns `true`.
     pub(super) fn each(&self, mut take: impl FnMut(u32, usize) -> Result<bool>) -> Result<()> {
         let mut index = self.head;
         while index != END {

@@ -1,4 +1,4 @@
-//! Merging of one short piece: the lowest rank, again and again, by looking at all of them.
+//! Merges one short piece by scanning all ranks for the lowest, again and again.
 
 use super::SCAN_LIMIT;
 use super::initial::first_parts;
@@ -16,16 +16,16 @@ pub(super) fn scan(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) {
     out.extend_from_slice(&parts.parts[..parts.count]);
 }
 
-/// Parts that are still there, and the ranks of their merges with the next one.
+/// The remaining parts, and the ranks of their merges with the next one.
 struct Parts {
     parts: [u32; SCAN_LIMIT + 1],
-    /// [`NONE`] where nothing merges, as for the last part.
+    /// [`NONE`] for parts that do not merge, and for the last part.
     ranks: [u32; SCAN_LIMIT + 1],
     count: usize,
 }
 
 impl Parts {
-    /// What merging starts with.
+    /// Finds the parts that merging starts with.
     #[inline(always)]
     fn start(pairs: &Pairs, piece: &[u8]) -> Self {
         let mut this =
@@ -49,8 +49,8 @@ impl Parts {
         self.ranks[right - 1] = pairs.merged(self.parts[right - 1], self.parts[right]);
     }
 
-    /// Merges the two parts that come first, all ranks being known. Returns which part they
-    /// became; the ranks of its merges with the parts beside it are not known yet.
+    /// Merges the two parts of the lowest rank. Returns the index of the result; the ranks of its
+    /// merges with its neighbors are not known yet.
     #[inline(always)]
     fn merge_lowest(&mut self) -> Option<usize> {
         let mut lowest = NONE;
@@ -70,7 +70,7 @@ impl Parts {
             self.ranks[i] = self.ranks[i + 1];
         }
         self.ranks[self.count] = NONE;
-        // Of the last part, nothing merges.
+        // The last part has no next one.
         self.ranks[at] = NONE;
         Some(at)
     }

@@ -1,10 +1,10 @@
-//! Merging of long pieces with a heap, in windows, in time that no text makes long.
+//! Merges long pieces with a heap, in windows: linear time for any text.
 //!
-//! The parts of a window stay in the L1 cache. Parts near the end of a window may come
-//! out differently with what follows, so that the next window starts before them. Where two
-//! windows meet, the parts on both sides must be a valid pair ([`is_valid_pair`]): parts that are
-//! valid pairs throughout are what merging the whole piece ends in. Where they are none, the
-//! window starts further back and is twice as long, as are all that follow.
+//! The parts of a window stay in the L1 cache. Parts near the end of a window may depend on the
+//! text after it, so the next window starts before them. Where two windows meet, the parts on both
+//! sides must be a valid pair ([`is_valid_pair`]): a sequence of valid pairs is the result of
+//! merging the whole piece. Otherwise the window starts further back and is twice as long, as are
+//! all later ones.
 //!
 //! For ordered vocabularies only.
 
@@ -16,7 +16,7 @@ use crate::polling::poll;
 use crate::rule::is_valid_pair;
 use crate::vocabulary::{NONE, Pairs, Vocabulary, three_byte_char};
 
-/// How many bytes are merged at once, as long as windows meet in valid pairs.
+/// The number of bytes merged at once, as long as windows meet in valid pairs.
 const WINDOW: usize = 512;
 
 /// Appends the parts of `piece` to `out`.
@@ -29,8 +29,8 @@ pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u3
     runs.append_all(out)
 }
 
-/// The piece as one run, if it is one character over and over and that stays one part whatever
-/// stands around it.
+/// Returns the piece as one run if it is one repeated character that stays one part whatever
+/// surrounds it.
 fn single_run(pairs: &Pairs, piece: &[u8]) -> Option<Run> {
     let (part, width) = match three_byte_char(piece) {
         Some(code_point) => (pairs.character(code_point), 3),
@@ -42,7 +42,7 @@ fn single_run(pairs: &Pairs, piece: &[u8]) -> Option<Run> {
     (part != NONE && repeats).then_some(Run::new(part, count))
 }
 
-/// The same, where the first window has this many bytes.
+/// Merges in windows, the first of `window` bytes.
 pub(super) fn merge_windows(
     vocabulary: &Vocabulary,
     piece: &[u8],
@@ -67,7 +67,7 @@ pub(super) fn merge_windows(
         runs.merge(pairs, &piece[start..end])?;
         let before = out[first..].last().copied();
         if before.is_some_and(|before| !is_valid_pair(pairs, before, runs.first_part())) {
-            // What was taken for settled is not.
+            // Parts that were considered settled are not.
             let mut back = 0;
             while back < window && out.len() > first {
                 back += out.pop().map_or(0, length);
@@ -79,7 +79,7 @@ pub(super) fn merge_windows(
         if end == piece.len() {
             return runs.append_all(out);
         }
-        // The last eighth is merged again, with what follows.
+        // The last eighth is merged again, with the text after it.
         let settled = end - start - (end - start).div_ceil(8);
         let from = start;
         runs.each(|part, count| {

@@ -1,11 +1,11 @@
-//! Boundaries a window of text at a time: the rules of the scanner as arithmetic on masks.
+//! Cuts a window of text at a time: the rules of the scanner as arithmetic on masks.
 //!
-//! A window always begins where a piece begins. No rule looks back beyond the start of its piece,
-//! so what stands before the window does not matter. A position is taken for the start of a piece
-//! only if nothing behind the window could change that; the last one found is where the next
-//! window begins. What the masks cannot tell, few characters of few texts, is marked as hard:
-//! the window is used up to the piece that holds the first such character, and that piece is cut
-//! by the scanner, as are pieces longer than a window.
+//! A window begins where a piece begins. No rule looks back beyond the start of its piece, so the
+//! text before the window does not matter. A position counts as the start of a piece only if no
+//! text after the window could change that; the next window begins at the last one found. A few
+//! characters of few texts, which masks cannot decide, are marked as hard: the window is used up to
+//! the piece with the first of them. That piece is cut by the scanner, as are pieces longer than a
+//! window.
 
 use super::chars::{self, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 use super::masks::{Classifier, Kernel, WINDOW, Window};
@@ -38,12 +38,12 @@ impl<F: Family> Kernel for Fill<'_, F> {
             }
             let window = classifier.window(text, at);
             let block = Block { text, at, is_last: text.len() - at <= WINDOW };
-            let cut = block.cut::<F, _>(&window);
-            classifier.emit(cut.starts, at, out);
-            count += cut.starts.count_ones() as usize;
-            let start = at + highest_position(cut.starts);
+            let pieces = block.pieces::<F, _>(&window);
+            classifier.emit(pieces.starts, at, out);
+            count += pieces.starts.count_ones() as usize;
+            let start = at + highest_position(pieces.starts);
             at = start;
-            let end = if cut.is_hard || (cut.starts == 0 && !block.is_last) {
+            let end = if pieces.is_hard || (pieces.starts == 0 && !block.is_last) {
                 scan::next_piece::<F>(text, start)
             } else if block.is_last {
                 text.len()
@@ -62,45 +62,46 @@ impl<F: Family> Kernel for Fill<'_, F> {
     }
 }
 
-/// How many bytes ahead text is asked for: the processor asks by itself, but not beyond a page.
+/// How many bytes ahead text is prefetched: the processor prefetches by itself, but not beyond a
+/// page.
 const AHEAD: usize = 1024;
 
-/// Where a window is.
+/// The place of a window in the text.
 #[derive(Clone, Copy)]
 struct Block<'a> {
     text: &'a [u8],
     at: usize,
-    /// Whether it reaches the end of the text.
+    /// True if it reaches the end of the text.
     is_last: bool,
 }
 
-/// What the masks tell about a window.
-struct Cut {
-    /// Where pieces begin, but for the first one.
+/// The pieces of a window.
+struct Pieces {
+    /// The starts of all pieces but the first.
     starts: u64,
-    /// Whether the piece that begins last is for the scanner.
+    /// True if the scanner has to cut the last one.
     is_hard: bool,
 }
 
-/// The first byte of each run of ones.
+/// Returns the first byte of each run of ones.
 #[inline(always)]
 fn run_starts(mask: u64) -> u64 {
     mask & !(mask << 1)
 }
 
-/// The bit `at`, or none beyond the window.
+/// Returns the bit `at`, or 0 beyond the window.
 #[inline(always)]
 fn bit(at: usize) -> u64 {
     if at < WINDOW { 1 << at } else { 0 }
 }
 
-/// The bits from `from` on, below `to`.
+/// Returns the bits from `from` on, below `to`.
 #[inline(always)]
 fn bits_between(from: usize, to: usize) -> u64 {
     bit(to).wrapping_sub(1) & !bit(from).wrapping_sub(1)
 }
 
-/// The masks that several rules look at.
+/// The masks that several rules use.
 #[derive(Clone, Copy)]
 struct Masks {
     valid: u64,
@@ -118,7 +119,7 @@ struct Masks {
     number: u64,
     /// All characters of Han, in families that cut them apart.
     han: u64,
-    /// Newlines right behind punctuation, in some families with slashes among them.
+    /// Newlines right after punctuation, in some families with slashes among them.
     tail: u64,
     /// Chinese and Japanese, in the family that cuts them apart; then no other mask but `number`,
     /// `valid` and `continuation` has any of it.
@@ -153,9 +154,9 @@ impl Masks {
 }
 
 impl Block<'_> {
-    /// Finds the starts of pieces.
+    /// Finds the starts of the pieces.
     #[inline(always)]
-    fn cut<F: Family, W: Window>(&self, window: &W) -> Cut {
+    fn pieces<F: Family, W: Window>(&self, window: &W) -> Pieces {
         let rules = &F::RULES;
         let masks = Masks::of(rules, window);
         let Masks { valid, continuation, number, han, tail, .. } = masks;
@@ -165,7 +166,7 @@ impl Block<'_> {
         // Punctuation that no space leads begins a piece, and may itself lead a word.
         let punct = run_starts(masks.punct) & !(masks.blank << 1);
         starts |= punct;
-        let behind_punct = match rules.prefix {
+        let after_punct = match rules.prefix {
             Prefix::Space => 0,
             Prefix::NotNewline if rules.three_splits => {
                 let letters = ascii_letters(&masks);
@@ -180,12 +181,12 @@ impl Block<'_> {
             Prefix::Space => masks.blank,
             Prefix::NotNewline => masks.space & !masks.newline,
         };
-        starts |= run_starts(masks.letter) & !(behind_punct | leading_space << 1);
+        starts |= run_starts(masks.letter) & !(after_punct | leading_space << 1);
 
         if rules.han_runs {
             let letters = window.any(LETTER) & han;
             starts |= run_starts(letters);
-            // Digits, symbols and marks of Han go on with whatever stands before them.
+            // Digits, symbols and marks of Han go on with whatever comes before them.
             hard |= han & !letters;
         }
         if rules.three_splits {
@@ -201,8 +202,8 @@ impl Block<'_> {
         let (upper, lower) = (window.any(UPPER) & masks.letter, window.any(LOWER) & masks.letter);
         if rules.case_runs {
             starts |= upper & lower << 1;
-            // Behind two characters of punctuation, or one with a space, a mark is one more.
-            hard |= window.any(MARK) & !continuation & masks.punct << 1 & !behind_punct;
+            // After two characters of punctuation, or one with a space, a mark is one more.
+            hard |= window.any(MARK) & !continuation & masks.punct << 1 & !after_punct;
         }
         starts = self.contractions(rules, &masks, punct, starts);
         if rules.case_runs {
@@ -217,10 +218,10 @@ impl Block<'_> {
         if hard != 0 {
             starts &= (hard & hard.wrapping_neg()) - 1;
         }
-        Cut { starts, is_hard: hard != 0 }
+        Pieces { starts, is_hard: hard != 0 }
     }
 
-    /// Where whitespace is cut.
+    /// Finds the places where whitespace is cut.
     #[inline(always)]
     fn spaces(&self, rules: &Rules, masks: &Masks) -> u64 {
         let Masks { valid, space, newline, .. } = *masks;
@@ -237,28 +238,28 @@ impl Block<'_> {
         if !rules.newline_run {
             return starts;
         }
-        // What stands behind the last newline of a run is cut from it.
+        // Whitespace after the last newline of a run is cut from it.
         let other = space & !newline;
-        let mut behind = other & newline << 1;
-        if behind != 0 {
-            let mut ends = other.wrapping_add(behind) & !other & newline;
+        let mut after = other & newline << 1;
+        if after != 0 {
+            let mut ends = other.wrapping_add(after) & !other & newline;
             while ends != 0 {
                 let before = (ends & ends.wrapping_neg()) - 1;
-                behind &= !highest(behind & before);
+                after &= !highest(after & before);
                 ends &= ends - 1;
             }
             // A run that reaches the end of the window may go on; one that reaches the end of
             // the text is one piece if the rules say so.
             if !self.is_last || rules.end_space_first {
                 let others = highest(valid & !space);
-                behind &= others | others.wrapping_sub(u64::from(others != 0));
+                after &= others | others.wrapping_sub(u64::from(others != 0));
             }
-            starts |= behind;
+            starts |= after;
         }
         starts
     }
 
-    /// The first bytes of the characters that are no punctuation, though they are of no other class.
+    /// Returns the first bytes of the characters without a class that are not punctuation either.
     #[inline(always)]
     fn others<W: Window>(&self, window: &W, masks: &Masks) -> u64 {
         let ascii = window.between(0, 0x1F) | window.equal(0x7F);
@@ -303,9 +304,9 @@ impl Block<'_> {
         starts
     }
 
-    /// Settles the capitals behind caseless characters, `turns`: whether a word ends before them
-    /// depends on whether a small letter came before in the word, or comes after. Returns those
-    /// that the window cannot settle.
+    /// Decides whether a word ends before `turns`, the capitals after caseless characters: that
+    /// depends on small letters before them in the word, or after them. Returns the capitals that
+    /// the window cannot decide.
     #[inline(never)]
     fn turns(&self, letters: &Letters, valid: u64, turns: u64, starts: &mut u64) -> u64 {
         let mut rest = turns;
@@ -322,7 +323,7 @@ impl Block<'_> {
             if valid & bit(end) == 0 && !self.is_last {
                 return bit(at);
             }
-            // Without a small letter, the word ends behind its last caseless character.
+            // Without a small letter, the word ends after its last caseless character.
             if (letters.lower & bit(end)) | (letters.caseless & bits_between(at, end)) == 0 {
                 *starts |= bit(at);
             }
@@ -338,17 +339,17 @@ struct Letters {
     caseless: u64,
 }
 
-/// The tails of punctuation: from a newline behind it over newlines and slashes.
+/// Returns the tails of punctuation: newlines and slashes from a newline right after it on.
 #[inline(always)]
 fn tail(punct: u64, newline: u64, slash: u64) -> u64 {
     let members = newline | slash;
     // Adding its first bit to a run of members clears the run from there on. Where the run holds
-    // a later newline behind a slash, that bit alone is set again.
+    // a later newline after a slash, that bit alone is set again.
     let begin = newline & punct << 1;
     members & !members.wrapping_add(begin) | begin
 }
 
-/// The characters of `[一-龥\u3040-\u30ff]`.
+/// Returns the characters of `[一-龥\u3040-\u30ff]`.
 #[inline(always)]
 fn cjk<W: Window>(window: &W) -> u64 {
     if window.continuation() == 0 {
@@ -363,7 +364,7 @@ fn cjk<W: Window>(window: &W) -> u64 {
     (leads | leads << 1 | leads << 2) & window.valid()
 }
 
-/// The bytes of the characters of more than one byte.
+/// Returns the bytes of the characters of more than one byte.
 #[inline(always)]
 fn not_ascii(masks: &Masks) -> u64 {
     masks.continuation | masks.continuation >> 1
@@ -374,7 +375,7 @@ fn ascii_letters(masks: &Masks) -> u64 {
     masks.letter & !not_ascii(masks)
 }
 
-/// Where digits are cut.
+/// Finds the places where digits are cut.
 #[inline(always)]
 fn digits(rules: &Rules, masks: &Masks) -> u64 {
     let number = masks.number;
@@ -399,15 +400,15 @@ fn digits(rules: &Rules, masks: &Masks) -> u64 {
     }
 }
 
-/// The first bytes of the characters that follow those that begin at the bits of `starts`.
+/// Returns the first bytes of the characters that follow those that begin at the bits of `starts`.
 #[inline(always)]
 fn next_character(starts: u64, continuation: u64) -> u64 {
     // The carry runs through the continuation bytes of the character.
     (starts << 1).wrapping_add(continuation) & !continuation
 }
 
-/// The first bytes of the characters whose last bytes are the bits of `last`, of at most three
-/// bytes each.
+/// Returns the first bytes of the characters whose last bytes are the bits of `last`, of at most
+/// three bytes each.
 #[inline(always)]
 fn first_byte(last: u64, continuation: u64) -> u64 {
     if last & continuation == 0 {
@@ -418,13 +419,13 @@ fn first_byte(last: u64, continuation: u64) -> u64 {
     (last | second | third) & !continuation
 }
 
-/// The highest bit of `mask`, if it has one.
+/// Returns the highest bit of `mask`, or 0 if it is empty.
 #[inline(always)]
 fn highest(mask: u64) -> u64 {
     if mask == 0 { 0 } else { 1 << (63 - mask.leading_zeros()) }
 }
 
-/// The position of the highest bit of `mask`; 0 if it has none.
+/// Returns the position of the highest bit of `mask`; 0 if it has none.
 #[inline(always)]
 fn highest_position(mask: u64) -> usize {
     63 - (mask | 1).leading_zeros() as usize

@@ -1,4 +1,4 @@
-//! The class of a character: what the patterns of the families can tell apart.
+//! Classes of characters, as the patterns of the families distinguish them.
 
 use super::char_table::{PUNCTUATION, ROW_OF, ROWS};
 
@@ -22,16 +22,16 @@ pub(super) const HAN: u8 = 1 << 7;
 /// `\p{L}`
 pub(super) const LETTER: u8 = UPPER | LOWER | CASELESS;
 
-/// The classes of the 64 characters whose UTF-8 form differs from that of `code_point` in the
-/// last byte only. Code points above U+10FFFF have the classes of an unassigned one.
+/// Returns the classes of the 64 characters whose UTF-8 form differs from that of `code_point` in
+/// the last byte only. Code points above U+10FFFF have the classes of an unassigned one.
 #[inline]
 pub(super) fn row(code_point: u32) -> &'static [u8; 64] {
     let row = ROW_OF.get(code_point as usize / 64).copied().unwrap_or(0);
     &ROWS[usize::from(row) % ROWS.len()]
 }
 
-/// The class of a character: a set of the bits above; 0 for punctuation, symbols, controls and
-/// whatever else is in none of them.
+/// Returns the class of a character: a set of the bits above; 0 for punctuation, symbols, controls
+/// and all others.
 #[inline]
 pub(super) fn class(code_point: u32) -> u8 {
     row(code_point)[code_point as usize % 64]
@@ -63,13 +63,13 @@ pub(super) fn class_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
 
 #[inline]
 fn class_of_multibyte(bytes: &[u8], at: usize) -> (u8, usize) {
-    // What is not UTF-8 has no class.
+    // Bytes that are not UTF-8 have no class.
     let Some((row_start, last, width)) = multibyte(bytes, at) else { return (0, 1) };
     (row(row_start)[usize::from(last)], width)
 }
 
-/// The character of more than one byte that begins at `at`: the first character of its row, its
-/// place in the row, and its width in bytes.
+/// Returns the character of more than one byte that begins at `at`: the first character of its row,
+/// its place in the row, and its width in bytes.
 #[inline(always)]
 fn multibyte(bytes: &[u8], at: usize) -> Option<(u32, u8, usize)> {
     let low = |byte: u8| u32::from(byte & 0x3F);
@@ -85,9 +85,9 @@ fn multibyte(bytes: &[u8], at: usize) -> Option<(u32, u8, usize)> {
     Some((row << 6, last & 0x3F, width))
 }
 
-/// Whether the character that begins at `at` is `[\p{P}\p{S}]`: characters of no class may also be
-/// controls, format characters, private or unassigned. `bytes` is UTF-8 and `at` a character
-/// boundary before its end.
+/// Returns true if the character that begins at `at` is `[\p{P}\p{S}]`: characters of no class may
+/// also be controls, format characters, private or unassigned. `bytes` is UTF-8 and `at` a
+/// character boundary before its end.
 #[inline]
 pub(super) fn is_punctuation(bytes: &[u8], at: usize) -> bool {
     let (row_start, place) = match bytes[at] {

@@ -1,19 +1,19 @@
-//! Compiling of patterns, within limits.
+//! Compiles patterns, within limits.
 
 use fancy_regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
 
-/// How many times the engine may backtrack for one match: some seconds at the worst.
+/// The most backtracking steps of one match: some seconds at the worst.
 const BACKTRACK_LIMIT: usize = 20_000_000;
 
-/// How many instructions a pattern may compile to.
+/// The most instructions of a compiled pattern.
 const PROGRAM_LIMIT: usize = 200_000;
 
-/// How many bytes a pattern may have; published ones have less than 1000.
+/// The most bytes of a pattern; published ones have less than 1000.
 const LENGTH_LIMIT: usize = 100_000;
 
-/// Compiles `pattern`; the error says what is wrong with it.
+/// Compiles `pattern`.
 pub(super) fn compile(pattern: &str) -> Result<Regex> {
     let error = |reason: String| Error::Pattern { pattern: shortened(pattern), reason };
     if pattern.len() > LENGTH_LIMIT {
@@ -29,7 +29,7 @@ pub(super) fn compile(pattern: &str) -> Result<Regex> {
         .map_err(|reason| error(reason.to_string()))
 }
 
-/// The pattern as it stands in an error message.
+/// Shortens a pattern for an error message.
 fn shortened(pattern: &str) -> String {
     const SHOWN: usize = 1000;
     match pattern.char_indices().nth(SHOWN) {
@@ -38,7 +38,7 @@ fn shortened(pattern: &str) -> String {
     }
 }
 
-/// The engine gave up when it looked for the match after `position`.
+/// Makes the error of an engine that gave up on the match after `position`.
 pub(super) fn limit(position: usize, error: &fancy_regex::Error) -> Error {
     Error::PatternLimit { position, reason: error.to_string() }
 }

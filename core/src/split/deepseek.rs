@@ -1,12 +1,12 @@
-//! The scanner of DeepSeek's three splits, which cut one after the other: digits, then Chinese and
-//! Japanese, then by a pattern that sees nothing beyond the stretch that is left.
+//! Scans with DeepSeek's three splits in turn: digits, then Chinese and Japanese, then a pattern
+//! that sees only the stretch that is left.
 //!
-//! What that pattern does not match is a piece as well. The time is linear: each rule looks at most
-//! one character beyond what it takes, but for whitespace, which is looked at twice.
+//! Text that the pattern does not match is a piece as well. The time is linear: each rule looks at
+//! most one character beyond its piece, except for whitespace, which is examined twice.
 
 use super::chars::{self, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
 
-/// What the third split tells apart.
+/// The kinds of characters that the third split tells apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `[\p{L}\p{M}]`
@@ -27,7 +27,7 @@ struct Stretch<'a> {
     is_cjk: bool,
 }
 
-/// The end of the piece that begins at `start`, under the conditions of `scan::next_piece`.
+/// Returns the end of the piece that begins at `start`, under the conditions of `scan::next_piece`.
 pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     let Some((class, width)) = class_at(bytes, start) else { return start };
     if class & NUMBER != 0 {
@@ -38,7 +38,7 @@ pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     let following = stretch.kind(next).map(|(kind, _)| kind);
     match (stretch.kind_of(class, start), following) {
         (Kind::Word, _) | (Kind::Space | Kind::Other, Some(Kind::Word)) => {
-            stretch.run(next, Kind::Word)
+            stretch.skip(next, Kind::Word)
         }
         (Kind::Punctuation, _) => {
             let letters = bytes[next..].iter().take_while(|byte| byte.is_ascii_alphabetic());
@@ -53,12 +53,6 @@ pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Whether there is a character at `at` that some rule of the third split matches, or the end.
-pub(super) fn is_of_a_kind(bytes: &[u8], at: usize) -> bool {
-    let Some((class, _)) = class_at(bytes, at) else { return true };
-    class & (LETTER | MARK | NUMBER | SPACE) != 0 || chars::is_punctuation(bytes, at)
-}
-
 /// Up to three digits.
 fn digits(bytes: &[u8], start: usize) -> usize {
     let mut end = start;
@@ -71,7 +65,7 @@ fn digits(bytes: &[u8], start: usize) -> usize {
     end
 }
 
-/// Whether a character of `[一-龥\u3040-\u30ff]` comes first.
+/// Returns true if the first character is one of `[一-龥\u3040-\u30ff]`.
 #[inline]
 fn is_cjk(bytes: &[u8]) -> bool {
     matches!(
@@ -93,7 +87,7 @@ impl Stretch<'_> {
         goes_on.then(|| (self.kind_of(class, at), width))
     }
 
-    /// The kind of the character at `at`, which has this class and is no digit.
+    /// Returns the kind of the character at `at`, which has this class and is not a digit.
     fn kind_of(&self, class: u8, at: usize) -> Kind {
         if class & (LETTER | MARK) != 0 {
             Kind::Word
@@ -108,8 +102,8 @@ impl Stretch<'_> {
         }
     }
 
-    /// The first position from `at` on whose character is of another kind.
-    fn run(&self, mut at: usize, wanted: Kind) -> usize {
+    /// Returns the first position from `at` on whose character is of another kind.
+    fn skip(&self, mut at: usize, wanted: Kind) -> usize {
         while let Some((kind, width)) = self.kind(at)
             && kind == wanted
         {
@@ -118,14 +112,14 @@ impl Stretch<'_> {
         at
     }
 
-    /// The end of the punctuation that goes on at `at`, and of the newlines behind it.
+    /// Returns the end of the punctuation that goes on at `at`, and of the newlines after it.
     fn punctuation(&self, at: usize) -> usize {
-        let end = self.run(at, Kind::Punctuation);
-        self.run(end, Kind::Newline)
+        let end = self.skip(at, Kind::Punctuation);
+        self.skip(end, Kind::Newline)
     }
 
-    /// Whitespace up to its last newline, or to the end of the stretch, or but for its last
-    /// character.
+    /// Returns the end of whitespace: after its last newline, at the end of the stretch, or before
+    /// its last character.
     fn whitespace(&self, start: usize) -> usize {
         let (mut end, mut last, mut after_newline) = (start, start, start);
         let is_end = loop {
@@ -148,7 +142,7 @@ impl Stretch<'_> {
         }
     }
 
-    /// The end of characters that no rule matches and that lead no word.
+    /// Returns the end of the characters that no rule matches and that do not lead a word.
     fn others(&self, mut at: usize) -> usize {
         while let Some((Kind::Other, width)) = self.kind(at)
             && !matches!(self.kind(at + width), Some((Kind::Word, _)))

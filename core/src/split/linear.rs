@@ -1,6 +1,6 @@
-//! Patterns that need no backtracking, though they are spelled as if they did.
+//! Matches patterns written for backtracking engines in linear time.
 //!
-//! The patterns of the field are alternations of plain alternatives and of `\s+(?!\S)`, sometimes
+//! Published patterns are alternations of plain alternatives and of `\s+(?!\S)`, sometimes
 //! with possessive repeats for the sake of backtracking engines. A backtracking engine keeps
 //! one state for each character of a run and gives up on a long one. Here such a pattern is
 //! taken apart into plain regexes, which are matched by automata in linear time:
@@ -17,7 +17,7 @@ use super::chars::{self, SPACE};
 use super::compile::{compile, limit};
 use crate::error::Result;
 
-/// The alternative that is treated apart.
+/// The alternative that is replaced.
 const SPACES: &str = r"\s+(?!\S)";
 
 /// A pattern `before|\s+(?!\S)|after`, or one without that alternative.
@@ -30,9 +30,9 @@ pub(super) struct Linear {
 
 #[derive(Debug, Clone)]
 struct Spaces {
-    /// The alternatives before it; none when it comes first.
+    /// The alternatives before it; `None` if it comes first.
     before: Option<Regex>,
-    /// `before|after`; none when it stands alone.
+    /// `before|after`; `None` if it is the only one.
     others: Option<Regex>,
 }
 
@@ -67,7 +67,7 @@ impl Linear {
         Some(Self { any, spaces: Some(spaces) })
     }
 
-    /// The next match from `*position` on that is not empty; moves the position behind it.
+    /// Returns the next match from `*position` on that is not empty; moves the position after it.
     pub(super) fn next_piece(&self, text: &str, position: &mut usize) -> Result<Option<Piece>> {
         while *position <= text.len() {
             let found =
@@ -85,7 +85,7 @@ impl Linear {
                     *position = end;
                     return Ok(Some(Piece { start, end }));
                 }
-                // Nothing, or nothing but the empty text, matches at `start`.
+                // Only the empty text, or nothing, matches at `start`.
                 _ => *position = start + text[start..].chars().next().map_or(1, char::len_utf8),
             }
         }
@@ -95,8 +95,8 @@ impl Linear {
 }
 
 impl Spaces {
-    /// The end of the match at `start`, where `before|\s+|after` matches `start..end`, which is
-    /// whitespace; `None` when the pattern itself does not match there.
+    /// Returns the end of the match at `start`, where `before|\s+|after` matches `start..end`,
+    /// which is whitespace; `None` if the pattern itself does not match there.
     fn end(&self, text: &str, start: usize, end: usize) -> Result<Option<usize>> {
         let anchored = |regex: &Option<Regex>| match regex {
             None => Ok(None),
@@ -123,8 +123,9 @@ fn is_whitespace(text: &str) -> bool {
     text.chars().all(|c| chars::class(c as u32) & SPACE != 0)
 }
 
-/// One alternative of the pattern in the syntax of plain regexes, if it means the same there:
-/// it holds nothing that those lack, and possessive repeats only where greedy ones match alike.
+/// Returns an alternative of the pattern in the syntax of plain regexes if it means the same there:
+/// plain regexes support all of it, and possessive repeats occur only where greedy ones match
+/// alike.
 fn plain(alternative: Expr) -> Option<String> {
     let items = match alternative {
         Expr::Concat(items) => items,
@@ -133,8 +134,8 @@ fn plain(alternative: Expr) -> Option<String> {
     let mut result = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         result.push(match item {
-            // Behind an alternative of the pattern nothing can fail and come back to it, so that
-            // what follows in the alternative itself decides.
+            // After an alternative of the pattern nothing can fail and backtrack into it, so the
+            // rest of the alternative itself decides.
             Expr::AtomicGroup(repeat) => without_possession(repeat, &items[index + 1..])?,
             other => other.clone(),
         });
@@ -147,7 +148,7 @@ fn plain(alternative: Expr) -> Option<String> {
     Some(text)
 }
 
-/// The greedy repeat that matches like the possessive one when `rest` follows.
+/// Returns the greedy repeat that matches like the possessive one when `rest` follows.
 fn without_possession(repeat: &Expr, rest: &[Expr]) -> Option<Expr> {
     let Expr::Repeat { child, greedy: true, .. } = repeat else { return None };
     let same = rest.iter().all(never_fails)
@@ -155,7 +156,7 @@ fn without_possession(repeat: &Expr, rest: &[Expr]) -> Option<Expr> {
     same.then(|| repeat.clone())
 }
 
-/// Whether plain regexes have all that `expr` holds.
+/// Returns true if plain regexes support everything in `expr`.
 fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Concat(_) | Expr::Alt(_) | Expr::Group(_) | Expr::Repeat { .. } => {
@@ -175,7 +176,7 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-/// Whether `expr` matches at every position, be it the empty text.
+/// Returns true if `expr` matches at every position, perhaps the empty text.
 fn never_fails(expr: &Expr) -> bool {
     match expr {
         Expr::Repeat { lo: 0, .. } | Expr::Empty => true,
@@ -184,7 +185,7 @@ fn never_fails(expr: &Expr) -> bool {
     }
 }
 
-/// Whether `expr` matches nowhere before a character of the class `class`.
+/// Returns true if `expr` cannot match before a character of the class `class`.
 fn cannot_begin_with(expr: &Expr, class: &Expr) -> bool {
     match expr {
         Expr::Assertion(Assertion::EndText) => single(class).is_some(),
@@ -211,7 +212,7 @@ fn single(expr: &Expr) -> Option<String> {
     })
 }
 
-/// Whether no character is in both classes.
+/// Returns true if the classes have no character in common.
 fn are_disjoint(one: &str, other: &str) -> bool {
     let Ok(both) = PlainRegex::new(&format!("[{one}&&{other}]")) else { return false };
     let mut buffer = [0; 4];

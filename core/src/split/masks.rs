@@ -11,34 +11,37 @@ mod portable;
 mod x86;
 
 use super::{Piece, chars};
-use crate::tier::{Kind, Tier};
+#[cfg(target_arch = "x86_64")]
+use crate::tier::Kind;
+use crate::tier::Tier;
 
-/// How many bytes a window has at most.
+/// The most bytes of a window.
 pub(super) const WINDOW: usize = 64;
 
 /// A classified stretch of text.
 pub(super) trait Window: Copy {
-    /// The bytes of the characters that have any of `classes`.
+    /// Returns the bytes of the characters that have any of `classes`.
     fn any(&self, classes: u8) -> u64;
-    /// The bytes equal to `byte`, which is not NUL.
+    /// Returns the bytes equal to `byte`, which is not NUL.
     fn equal(&self, byte: u8) -> u64;
-    /// The bytes from `first` to `last`: both ASCII, or both not. Where `first` is NUL, bytes beyond
-    /// the end of the text may be among them.
+    /// Returns the bytes from `first` to `last`: both ASCII, or both not. Where `first` is NUL,
+    /// bytes beyond the end of the text may be among them.
     fn between(&self, first: u8, last: u8) -> u64;
-    /// The bytes that begin no character.
+    /// Returns the bytes that do not begin a character.
     fn continuation(&self) -> u64;
-    /// The bytes of the window: all those of its characters, as the low bits.
+    /// Returns the bytes of the window: all those of its characters, as the low bits.
     fn valid(&self) -> u64;
 }
 
-/// A way to classify.
+/// A classifier of windows.
 pub(super) trait Classifier: Copy {
     type Window: Window;
-    /// The window that begins at `at`, a character boundary of the UTF-8 text before its end.
+    /// Returns the window that begins at `at`, a character boundary of the UTF-8 text before its
+    /// end.
     fn window(self, text: &[u8], at: usize) -> Self::Window;
 
     /// Writes the pieces that end at the bits of `starts`, counted from `at`, where the first of
-    /// them begins. Slots behind them may be written too.
+    /// them begins. Later slots may be written too.
     #[inline(always)]
     fn emit(self, mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) {
         // Most windows have at most 16 pieces: two groups without a branch, then the rest.
@@ -69,7 +72,7 @@ impl Tier {
     #[inline]
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.kind() {
-            // SAFETY: the processor has what the kind of a tier asks for.
+            // SAFETY: the tier guarantees the instructions.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { x86::run_avx512(kernel) },
             // SAFETY: as above.
@@ -80,9 +83,9 @@ impl Tier {
     }
 }
 
-/// The classes of the characters of more than one byte, for the tiers that look them up one by
-/// one: adds them to `by_class`, where entry k is the mask of class bit k. `leads` has the first
-/// bytes of those characters. Returns the bytes of the characters that end in the window.
+/// Classifies the characters of more than one byte, for the tiers that look them up one by one:
+/// adds them to `by_class`, where entry k is the mask of class bit k. `leads` has the first bytes
+/// of those characters. Returns the bytes of the characters that end in the window.
 #[inline(never)]
 fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]) -> u64 {
     let mut add = |mut class: u8, bytes: u64| {
@@ -91,7 +94,7 @@ fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]
             class &= class - 1;
         }
     };
-    // Neighbours mostly have the same class: they are added together.
+    // Neighbors mostly have the same class: they are added together.
     let (mut same_class, mut same_bytes) = (0, 0);
     let mut valid = u64::MAX;
     while leads != 0 {
@@ -112,7 +115,7 @@ fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]
     valid
 }
 
-/// A mask of the low `count` bits.
+/// Returns a mask of the low `count` bits.
 #[inline(always)]
 fn low_bits(count: usize) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }

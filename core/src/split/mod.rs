@@ -1,14 +1,13 @@
-//! Boundaries text into pieces, the units that merging never crosses.
+//! Cuts text into pieces; merges never cross the end of a piece.
 //!
-//! A pattern that is exactly a published spelling of a family is cut by that family's rules:
-//! `scan` is the truth, `blocks` the fast way to the same pieces. Every other pattern is
-//! matched by a regex engine, in `pattern`.
+//! Published patterns belong to families, whose rules are written out: `scan` is the reference,
+//! `blocks` the fast implementation. Every other pattern is matched by a regex engine, in
+//! `pattern`.
 
 mod blocks;
 mod char_table;
 mod chars;
 mod compile;
-mod cut_piece;
 mod deepseek;
 mod linear;
 mod masks;
@@ -19,12 +18,12 @@ mod scan;
 mod tests;
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::tier::Tier;
 
-pub(crate) use cut_piece::CutPiece;
-use pattern::{Pattern, PatternPieces, may_look_behind};
+use pattern::{Pattern, PatternPieces};
 pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
 
@@ -38,17 +37,17 @@ pub struct Piece {
     pub end: usize,
 }
 
-/// How many pieces are cut at once before they are looked up.
+/// The number of pieces cut before they are looked up.
 pub const BATCH: usize = 4096;
 
-/// Pieces cut and not yet looked up.
+/// Pieces that are cut but not yet looked up.
 pub type Batch = [Piece; BATCH];
 
-/// Boundaries text by one pattern.
+/// Cuts text by one pattern.
 #[derive(Debug, Clone)]
 pub struct Splitter {
+    pattern: Arc<str>,
     method: Method,
-    looks_behind: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -58,7 +57,7 @@ enum Method {
 }
 
 impl Splitter {
-    /// A splitter for `pattern`, the text of a regular expression.
+    /// Makes a splitter for `pattern`, a regular expression.
     ///
     /// Fails with [`Error::Pattern`](crate::Error::Pattern) when the pattern does not compile.
     ///
@@ -76,29 +75,27 @@ impl Splitter {
         Self::with_tier(pattern, Tier::from_environment())
     }
 
-    /// A splitter that uses the instructions of `tier`. The pieces are the same on every tier.
+    /// Makes a splitter that uses the instructions of `tier`. Pieces are the same on every tier.
     pub fn with_tier(pattern: &str, tier: Tier) -> Result<Self> {
         let method = match FamilyName::of_pattern(pattern) {
             Some(family) => Method::Family(family, tier),
             None => Method::Pattern(Pattern::new(pattern)?),
         };
-        let looks_behind = matches!(method, Method::Pattern(_)) && may_look_behind(pattern);
-        Ok(Self { method, looks_behind })
+        Ok(Self { pattern: pattern.into(), method })
     }
 
-    /// Whether the pattern is a published spelling of a family, so that it is known how far it
-    /// looks.
+    /// Returns the regular expression that the splitter was made from.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// Returns true if the pattern is a published spelling of a family, so that it is known how far
+    /// it looks.
     pub fn is_family(&self) -> bool {
         matches!(self.method, Method::Family(..))
     }
 
-    /// Whether where a piece begins and ends may depend on what stands before it.
-    pub(crate) fn looks_behind(&self) -> bool {
-        self.looks_behind
-    }
-
-    /// Boundaries `text`, which is looked at on its own: its end is the end of the text for `$` and
-    /// for look-ahead.
+    /// Cuts `text` into pieces. Its end is the end of the text for `$` and for look-ahead.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {
         Pieces(match &self.method {
             Method::Family(family, tier) => {
@@ -108,10 +105,9 @@ impl Splitter {
         })
     }
 
-    /// The first position from `near` on at which `text` can be cut in two without changing a
-    /// piece: a piece begins there, whatever stands before, and the two parts, each cut on its
-    /// own, have the pieces of the whole. `None` when there is none, and for every pattern that
-    /// is not a published family.
+    /// Returns the first position from `near` on at which `text` can be cut in two without changing
+    /// a piece: the pieces of the two parts are those of the whole, whatever comes before. `None`
+    /// if the text has no such position, and for patterns outside the published families.
     ///
     /// ```
     /// use bpe_core::Splitter;
@@ -127,120 +123,6 @@ impl Splitter {
             Method::Family(..) => scan::safe_cut(text, near),
             Method::Pattern(_) => None,
         }
-    }
-
-    /// The end of the piece of `text` that begins at `start`, where a piece ends or the text begins.
-    /// (Nothing before it matters.) `None` for a pattern that is no published family.
-    pub(crate) fn piece_end(&self, text: &str, start: usize) -> Option<usize> {
-        let Method::Family(family, _) = self.method else { return None };
-        Some(family.visit(PieceEnd(At { text, position: start })))
-    }
-
-    /// Whether the pieces of `text` before `border`, where one of them ends, are the same where the text
-    /// is cut at `end`.
-    pub(crate) fn is_settled_in(&self, text: &str, border: usize, end: usize) -> bool {
-        let Method::Family(family, _) = self.method else { return false };
-        family.visit(IsSettledIn(At { text, position: border }, end))
-    }
-
-    /// The end of the whitespace behind `border`, where a piece ends: a cut of `text` behind that leaves
-    /// the pieces before `border` as they are. `None` where that is not known.
-    pub(crate) fn space_end(&self, text: &str, border: usize) -> Option<usize> {
-        let Method::Family(family, _) = self.method else { return None };
-        family.visit(SpaceEnd(At { text, position: border }))
-    }
-
-    /// Whether the pieces of `text` before `border`, where one of them ends, are the same however the text
-    /// goes on. False for a pattern that is no published family.
-    pub(crate) fn is_final(&self, text: &str, border: usize) -> bool {
-        let Method::Family(family, _) = self.method else { return false };
-        family.visit(IsFinal(At { text, position: border }))
-    }
-
-    /// The piece of `text` that begins at `start`, to look at with the text cut in many places. `None`
-    /// for a pattern that is no published family.
-    pub(crate) fn cut_piece(&self, text: &str, start: usize) -> Option<CutPiece> {
-        let Method::Family(family, _) = self.method else { return None };
-        Some(family.visit(PieceToCut(At { text, position: start })))
-    }
-
-    /// Whether the pieces of `text` before `border`, where one of them ends, are the same wherever
-    /// the text is cut behind it. False for a pattern that is no published family.
-    pub(crate) fn is_settled(&self, text: &str, border: usize) -> bool {
-        let Method::Family(family, _) = self.method else { return false };
-        family.visit(IsSettled(At { text, position: border }))
-    }
-}
-
-/// Looks at one place of a text.
-struct At<'a> {
-    text: &'a str,
-    position: usize,
-}
-
-/// [`Splitter::piece_end`]
-struct PieceEnd<'a>(At<'a>);
-
-impl FamilyVisitor for PieceEnd<'_> {
-    type Output = usize;
-
-    fn visit<F: Family>(self) -> usize {
-        scan::next_piece::<F>(self.0.text.as_bytes(), self.0.position)
-    }
-}
-
-/// [`Splitter::cut_piece`]
-struct PieceToCut<'a>(At<'a>);
-
-impl FamilyVisitor for PieceToCut<'_> {
-    type Output = CutPiece;
-
-    fn visit<F: Family>(self) -> CutPiece {
-        CutPiece::at::<F>(self.0.text.as_bytes(), self.0.position)
-    }
-}
-
-/// [`Splitter::is_settled`]
-struct IsSettled<'a>(At<'a>);
-
-impl FamilyVisitor for IsSettled<'_> {
-    type Output = bool;
-
-    fn visit<F: Family>(self) -> bool {
-        scan::is_settled::<F>(self.0.text, self.0.position)
-    }
-}
-
-/// [`Splitter::is_final`]
-struct IsFinal<'a>(At<'a>);
-
-impl FamilyVisitor for IsFinal<'_> {
-    type Output = bool;
-
-    fn visit<F: Family>(self) -> bool {
-        scan::is_final::<F>(self.0.text, self.0.position)
-    }
-}
-
-/// [`Splitter::is_settled_in`]
-struct IsSettledIn<'a>(At<'a>, usize);
-
-impl FamilyVisitor for IsSettledIn<'_> {
-    type Output = bool;
-
-    fn visit<F: Family>(self) -> bool {
-        scan::is_settled_in::<F>(self.0.text, self.0.position, self.1)
-    }
-}
-
-/// [`Splitter::space_end`]
-struct SpaceEnd<'a>(At<'a>);
-
-impl FamilyVisitor for SpaceEnd<'_> {
-    type Output = Option<usize>;
-
-    fn visit<F: Family>(self) -> Option<usize> {
-        scan::space_end::<F>(self.0.text, self.0.position)
     }
 }
 

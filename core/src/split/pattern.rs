@@ -1,4 +1,4 @@
-//! The regex path: any pattern that no family declares, and the oracle of the families.
+//! Matches patterns outside the families with a regex engine, which is also the families' oracle.
 //!
 //! Pieces are the matches of the pattern, as the regex engine iterates over them; text between
 //! matches is in no piece. Backtracking over long runs is avoided where that changes nothing:
@@ -10,16 +10,6 @@ use super::compile::{compile, limit};
 use super::linear::Linear;
 use super::{Batch, Piece};
 use crate::error::Result;
-
-/// How patterns are spelled that look at what stands before a match, beside `^`.
-const LOOK_BEHIND: [&str; 6] = ["(?<", r"\b", r"\B", r"\A", r"\G", r"\K"];
-
-/// Whether a match of `pattern` may depend on what stands before it. (Of some patterns it is said that
-/// do not look there.)
-pub(super) fn may_look_behind(pattern: &str) -> bool {
-    LOOK_BEHIND.iter().any(|spelling| pattern.contains(spelling))
-        || pattern.replace("[^", "").contains('^')
-}
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]
@@ -39,7 +29,7 @@ impl Pattern {
         })
     }
 
-    /// The matches in `text`.
+    /// Returns the matches in `text`.
     pub(super) fn matches<'a>(&'a self, text: &'a str) -> PatternPieces<'a> {
         match self {
             Pattern::Linear(linear) => PatternPieces::Linear { linear, text, position: 0 },
@@ -67,7 +57,7 @@ impl PatternPieces<'_> {
         Ok(count)
     }
 
-    /// The next match that is not empty.
+    /// Returns the next match that is not empty.
     fn next_piece(&mut self) -> Result<Option<Piece>> {
         match self {
             PatternPieces::Linear { linear, text, position } => linear.next_piece(text, position),

@@ -1,7 +1,7 @@
 //! The published families of patterns, each declared by ten fields.
 //!
-//! The scanner and the block cutter are written once, over these fields; each family is a type,
-//! so that the compiler makes of them one machine per family without the branches of the others.
+//! The scanner and the block cutter are generic over these fields; each family is a type, so that
+//! the compiler generates code for it without the branches of the others.
 
 use super::chars::{CASELESS, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 
@@ -17,7 +17,7 @@ pub(super) enum Contraction {
     Suffix,
 }
 
-/// The one character that may lead a word.
+/// The character that may lead a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     /// U+0020
@@ -26,7 +26,7 @@ pub(super) enum Prefix {
     NotNewline,
 }
 
-/// What a pattern says. A word is a run of letters with what belongs to it.
+/// The rules of a pattern. A word is a run of letters with its prefix and its suffix.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub contraction: Contraction,
@@ -40,33 +40,33 @@ pub(super) struct Rules {
     pub digits: usize,
     /// Characters that may follow a run of punctuation: any of these bytes, any number of times.
     pub punct_tail: &'static [u8],
-    /// Whether whitespace up to the last newline of its run is a piece: `\s*[\r\n]+`.
+    /// True if whitespace up to the last newline of its run is a piece: `\s*[\r\n]+`.
     pub newline_run: bool,
-    /// Whether whitespace that ends the text is one piece even so: `\s++$` before that rule.
+    /// True if whitespace at the end of the text is one piece even so: `\s++$` before that rule.
     pub end_space_first: bool,
-    /// Whether a run of `\p{Han}` is a piece, before everything else, and no part of a word.
+    /// True if a run of `\p{Han}` is a piece, before everything else, and not part of a word.
     pub han_runs: bool,
-    /// Whether digits, then Chinese and Japanese are cut out first, so that no rule sees beyond
+    /// True if digits, then Chinese and Japanese are cut out first, so that no rule sees beyond
     /// them; only ASCII punctuation leads words, which then are ASCII; and punctuation is
     /// `[\p{P}\p{S}]`. See [`super::deepseek`].
     pub three_splits: bool,
 }
 
 impl Rules {
-    /// Whether a word may hold a character of this class.
+    /// Returns true if a word may hold a character of this class.
     #[inline(always)]
     pub(super) fn is_letter(&self, class: u8) -> bool {
         class & self.letters != 0 && !(self.han_runs && class & HAN != 0)
     }
 
-    /// Whether a run of punctuation may hold a character of this class.
+    /// Returns true if a run of punctuation may hold a character of this class.
     #[inline(always)]
     pub(super) fn is_punct(&self, class: u8) -> bool {
         class & self.not_punct() == 0
     }
 
-    /// The classes that a run of punctuation may not hold. Marks may be in both kinds of run
-    /// under `case_runs`: the patterns of those families say `[^\s\p{L}\p{N}]`. The others
+    /// Returns the classes that a run of punctuation may not hold. Marks may be in both kinds of
+    /// run under `case_runs`: the patterns of those families have `[^\s\p{L}\p{N}]`. The others
     /// that let marks into words keep them out of punctuation.
     #[inline(always)]
     pub(super) const fn not_punct(&self) -> u8 {
@@ -74,7 +74,7 @@ impl Rules {
         LETTER | NUMBER | SPACE | marks
     }
 
-    /// Whether a character of this class, not itself a letter, may lead a word.
+    /// Returns true if a character of this class, not itself a letter, may lead a word.
     #[inline(always)]
     pub(super) fn is_prefix(&self, class: u8, byte: u8) -> bool {
         match self.prefix {
@@ -89,7 +89,7 @@ impl Rules {
     pub(super) const LAST: u8 = LOWER | CASELESS | MARK;
 }
 
-/// A family: a type that stands for its rules.
+/// A family as a type, so that code is compiled for its rules.
 pub(super) trait Family {
     const RULES: Rules;
 }
@@ -187,9 +187,9 @@ families! {
     };
 }
 
-/// DeepSeek's three splits as one pattern: each of them also cuts what those before it have taken, no
-/// match goes on from Chinese or Japanese into the rest, whitespace before them or before digits stands
-/// at the end of its stretch, and what nothing matches is a piece.
+/// DeepSeek's three splits as one pattern. Each split also cuts the matches of those before it, so
+/// no match goes on from Chinese or Japanese into the rest, and whitespace before them or before
+/// digits is at the end of its stretch. Text without a match is a piece.
 pub const DEEPSEEK: &str = concat!(
     r"\p{N}{1,3}",
     r"|(?:(?=[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[^\p{L}\p{P}\p{S}])?",
@@ -258,7 +258,7 @@ pub(super) const SPELLINGS: &[(FamilyName, &str)] = &[
 ];
 
 impl FamilyName {
-    /// The family that `pattern` is a spelling of.
+    /// Returns the family that `pattern` is a spelling of.
     pub(super) fn of_pattern(pattern: &str) -> Option<Self> {
         SPELLINGS.iter().find(|(_, spelling)| *spelling == pattern).map(|(family, _)| *family)
     }

@@ -1,5 +1,5 @@
-//! The scanner against the regex engine, the block cutter against the scanner, and the regex path
-//! against itself. What these share is here.
+//! Tests the scanner against the regex engine, the block cutter against the scanner, and the regex
+//! path against itself. Shared helpers are here.
 
 mod blocks;
 mod patterns;
@@ -11,7 +11,7 @@ use super::rules::{DEEPSEEK, Family, FamilyName, FamilyVisitor, SPELLINGS};
 use super::{BATCH, Piece, scan};
 use crate::error::Error;
 
-/// A character of each kind that some rule of some family tells apart.
+/// A character of each kind that the rules of the families distinguish.
 pub(super) const ALPHABET: &[char] = &[
     'a',
     's',
@@ -56,7 +56,7 @@ pub(super) const ALPHABET: &[char] = &[
     '\u{0}',
 ];
 
-/// The same from a seed: xorshift.
+/// Random numbers from a seed: xorshift.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -95,12 +95,12 @@ impl FamilyVisitor for Scan<'_> {
     }
 }
 
-/// What the scanner says.
+/// The pieces that the scanner finds.
 pub(super) fn scanned(family: FamilyName, text: &str) -> Vec<Piece> {
     family.visit(Scan(text))
 }
 
-/// What the regex engine says.
+/// The pieces that the regex engine finds.
 pub(super) fn matched(pattern: &Pattern, text: &str) -> Result<Vec<Piece>, Error> {
     let mut matches: PatternPieces = pattern.matches(text);
     let mut batch = [Piece::default(); BATCH];

@@ -1,4 +1,5 @@
-//! Byte-level BPE: the most frequent pair of neighbouring tokens becomes a token, again and again.
+//! Trains byte-level BPE: the most frequent pair of neighboring tokens becomes a token, again and
+//! again.
 
 use std::ops::ControlFlow;
 
@@ -15,10 +16,10 @@ use super::symbols::Symbols;
 pub use super::symbols::Limits;
 pub use super::ties::Ties;
 
-/// What is learned.
+/// Options of training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How many tokens the vocabulary is to have, the base's among them.
+    /// The size of the vocabulary, with the tokens of the base.
     pub tokens: usize,
     /// Pairs that occur less often are not merged. 0 is taken as 1.
     pub min_frequency: u64,
@@ -28,13 +29,13 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// The pieces of a corpus, and what its compression is measured by.
+/// The pieces of a corpus, and the unit that its compression is measured by.
 #[derive(Debug)]
 pub struct Pieces {
     /// Distinct pieces.
     pub table: PieceTable,
-    /// Bytes, characters or lines: of several corpora the one with the fewest of them a token is
-    /// served by the next merge.
+    /// Bytes, characters or lines: the next merge serves the corpus with the fewest of them per
+    /// token.
     pub units: u64,
 }
 
@@ -45,42 +46,42 @@ pub struct Merge {
     pub left: u32,
     /// The second part.
     pub right: u32,
-    /// What they become. It is no new token when the vocabulary had these bytes already.
+    /// The token that they become. It is not new if the vocabulary had these bytes already.
     pub token: u32,
-    /// How often the pair occurred, in the corpus that was served.
+    /// The count of the pair in the corpus that was served.
     pub frequency: u64,
     /// The corpus that was served.
     pub corpus: u32,
 }
 
-/// Bytes of memory that training on these pieces takes, at most, but for the pairs and the tokens:
-/// when they are laid out beside the table, or later, when it is given up and they are merged.
+/// Returns the most bytes of memory that training on these pieces takes, without pairs and tokens:
+/// while they are copied out of the table, or later, when it is freed and they are merged.
 pub fn memory(table: &PieceTable) -> usize {
     let order = table.len().saturating_mul(size_of::<u32>());
     let (laid_out, merged) = Corpus::memory(table.len(), table.bytes());
     table.memory().saturating_add(order).saturating_add(laid_out).max(merged)
 }
 
-/// What was learned.
+/// The result of training.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trained {
     /// The new tokens, in the order of their ids.
     pub tokens: Vec<Vec<u8>>,
     /// All merges, in the order of learning.
     pub merges: Vec<Merge>,
-    /// How many tokens each corpus has with them.
+    /// The number of tokens of each corpus, encoded with the result.
     pub corpus_tokens: Vec<u64>,
 }
 
-/// Learns tokens behind those of `base`, which are in the order of their ids.
+/// Learns tokens after those of `base`, which are in the order of their ids.
 ///
-/// Pieces are first encoded with the base; a piece that is a token of it is that token. The pair
-/// with the highest count in the corpus that is worst off, of one the only one, is merged in all
-/// corpora. A merge whose bytes are a token already gives that token, and takes no id. Learning
-/// ends before `options.tokens` when no pair occurs often enough.
+/// Pieces are first encoded with the base; a piece that is a token of it becomes that token. The
+/// pair with the highest count in the corpus with the worst compression is merged in all corpora. A
+/// merge whose bytes are a token already makes that token, and takes no id. Learning ends before
+/// `options.tokens` if no pair occurs often enough.
 ///
-/// `progress` is called with how many tokens there are, and ends the work by `Break`: then what was
-/// learned until there is given back.
+/// `progress` is called with the number of tokens. `Break` ends the work; the result then has the
+/// tokens learned so far.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -131,7 +132,7 @@ pub fn train(
     trainer.finish(base.len())
 }
 
-/// Pieces as tokens of the base.
+/// Encodes pieces with the base.
 enum BaseEncoder {
     /// The base has single bytes only: the number of each.
     Bytes(Box<[Option<u32>; 256]>),
@@ -175,7 +176,7 @@ impl BaseEncoder {
         let mut tokens = Vec::new();
         let order = match options.ties {
             Ties::First => table.by_count()?,
-            // The merges do not depend on the order of pieces, which takes time to make.
+            // The merges do not depend on the order of pieces, and sorting takes time.
             Ties::LowestIds | Ties::Bytes => table.numbers()?,
         };
         for number in order {
@@ -200,7 +201,8 @@ struct Trainer<'a> {
 }
 
 impl Trainer<'_> {
-    /// The next merge, and the corpus that it serves: the worst off of those that have one.
+    /// Returns the next merge, and the corpus that it serves: of those with a merge, the one with the
+    /// worst compression.
     fn next(&mut self) -> Result<Option<(usize, Candidate)>> {
         let mut order: Vec<usize> = (0..self.corpora.len()).collect();
         // The fewest units a token first: a / b < c / d where a * d < c * b.

@@ -1,10 +1,10 @@
-//! The distinct pieces of a corpus while they are merged, and the pairs in them.
+//! The distinct pieces of a corpus during training, and the pairs in them.
 //!
-//! All pieces stand one behind the other in one array, a cell for each byte, with an empty cell
-//! before and behind each piece. The first and the last cell of a token hold its number, and those
-//! between are empty: both neighbours of a token are found at once, and a merge changes four
+//! All pieces are in one array, one after the other: a cell for each byte, and an empty cell before
+//! and after each piece. The first and the last cell of a token hold its number, and those
+//! between are empty: both neighbors of a token are found at once, and a merge changes four
 //! cells, however long the piece is. A position is the first cell of the left token of a pair; it
-//! is out of date when other tokens stand there, and then it stays so.
+//! is out of date once other tokens are there, and then stays out of date.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
@@ -21,10 +21,10 @@ use super::ties::{TieKey, Ties};
 /// In a cell: no token begins or ends here.
 const NONE: u32 = u32::MAX;
 
-/// In a cell: the count of the piece needs more than 32 bits, and stands in `Corpus::large`.
-const LARGE: u32 = u32::MAX;
+/// In a cell: the count of the piece needs more than 32 bits, and is in `Corpus::large`.
+const LARGE_COUNT: u32 = u32::MAX;
 
-/// How many positions ahead of the merging their cells are fetched.
+/// The number of positions ahead of merging whose cells are prefetched.
 const AHEAD: usize = 16;
 
 /// The most cells: positions are 32 bits wide.
@@ -33,7 +33,7 @@ const MOST_CELLS: usize = u32::MAX as usize - 1;
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     token: u32,
-    /// How often the piece occurs.
+    /// The count of the piece.
     count: u32,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Merging {
     pub(super) left: u32,
     pub(super) right: u32,
     pub(super) new: u32,
-    /// Whether the token was not there before.
+    /// True if the token is new.
     pub(super) is_new: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Corpus {
     threshold: i64,
     before: Side,
     after: Side,
-    /// How many tokens the corpus has.
+    /// The number of tokens of the corpus.
     pub(super) tokens: u64,
     ties: Ties,
     limits: Limits,
@@ -102,9 +102,9 @@ impl Corpus {
         }
     }
 
-    /// Bytes of memory that `pieces` distinct pieces of `bytes` bytes together take, at most, but
-    /// for the pairs: when these have been found, and when all has been merged. Each merge gives a
-    /// place two new positions at most.
+    /// Returns the most bytes of memory for `pieces` distinct pieces of `bytes` bytes together,
+    /// without the pairs: once these are found, and once all is merged. Each merge adds at most two
+    /// positions at a place.
     pub(super) fn memory(pieces: usize, bytes: usize) -> (usize, usize) {
         let cells = bytes.saturating_add(pieces).saturating_mul(size_of::<Cell>());
         let positions = bytes.saturating_mul(size_of::<u32>());
@@ -112,7 +112,7 @@ impl Corpus {
         (cells.saturating_add(positions), merged)
     }
 
-    /// Takes in a piece, as tokens. The order of pieces is that of [`Ties::First`].
+    /// Adds a piece, as tokens. The order of pieces is that of [`Ties::First`].
     pub(super) fn add(&mut self, symbols: &Symbols, tokens: &[u32], count: u64) -> Result<()> {
         self.tokens = self.tokens.saturating_add(count.saturating_mul(tokens.len() as u64));
         if tokens.len() < 2 || count == 0 {
@@ -126,12 +126,12 @@ impl Corpus {
             )));
         }
         reserve(&mut self.cells, length + 2)?;
-        let small = u32::try_from(count).unwrap_or(LARGE);
+        let small = u32::try_from(count).unwrap_or(LARGE_COUNT);
         let empty = Cell { token: NONE, count: small };
         if self.cells.is_empty() {
             self.cells.push(empty);
         }
-        if small == LARGE {
+        if small == LARGE_COUNT {
             push(&mut self.large, (self.cells.len() as u32, count))?;
         }
         if length == tokens.len() {
@@ -152,14 +152,14 @@ impl Corpus {
 
     fn count_at(&self, position: usize) -> i64 {
         let small = self.cells[position].count;
-        if small != LARGE {
+        if small != LARGE_COUNT {
             return i64::from(small);
         }
         let piece = self.large.partition_point(|&(start, _)| start as usize <= position);
         i64::try_from(self.large[piece - 1].1).unwrap_or(i64::MAX)
     }
 
-    /// Finds all pairs, once every piece is there.
+    /// Finds all pairs, once every piece is added.
     pub(super) fn find_pairs(&mut self, symbols: &Symbols) -> Result<()> {
         let mut places: Vec<u32> = Vec::new();
         let mut numbers = FirstPairs::new(symbols.len())?;
@@ -213,7 +213,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// The pair that is merged next, if one occurs `least` times or more. It stays the next one.
+    /// Returns the pair to merge next, if one occurs `least` times or more, without removing it.
     pub(super) fn best(&mut self, symbols: &Symbols, least: u64) -> Result<Option<Candidate>> {
         let least = i64::try_from(least).unwrap_or(i64::MAX).max(1);
         loop {
@@ -239,7 +239,7 @@ impl Corpus {
         }
     }
 
-    /// Queues the pairs with lower counts; false when there are none.
+    /// Queues pairs with lower counts; returns false if none are left.
     fn lower_threshold(&mut self, symbols: &Symbols, least: i64) -> Result<bool> {
         let again = &self.again;
         let is_live = |number: usize, length: u32| {
@@ -279,7 +279,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Whether the pair still stands where it is queued.
+    /// Returns true if the pair is still at the position that it is queued by.
     fn key_holds(&mut self, symbols: &Symbols, top: &Queued) -> bool {
         match top.key.0 {
             TieKey::First(first) => {
@@ -289,16 +289,16 @@ impl Corpus {
         }
     }
 
-    /// Where the pair stands first. Positions before it are dropped.
+    /// Returns the first position of the pair, and drops positions before it.
     fn first_position(&mut self, symbols: &Symbols, number: u32) -> Option<u32> {
         let Pair { left, right, start, length, .. } = self.pairs.list[number as usize];
         let cells = &self.cells;
-        let stands = |&position: &u32| stands_at(cells, symbols, position, left, right);
+        let is_here = |&position: &u32| is_at(cells, symbols, position, left, right);
         let positions = &self.arena[start..start + length as usize];
-        let dropped = positions.iter().position(stands).unwrap_or(positions.len());
+        let dropped = positions.iter().position(is_here).unwrap_or(positions.len());
         let first = positions.get(dropped).copied();
         let again =
-            self.again.get(&number).and_then(|more| more.iter().copied().filter(stands).min());
+            self.again.get(&number).and_then(|more| more.iter().copied().filter(is_here).min());
         // A pair without positions is one that was merged: keep one, though it is out of date.
         let dropped = dropped.min(positions.len().saturating_sub(1));
         let pair = &mut self.pairs.list[number as usize];
@@ -309,8 +309,8 @@ impl Corpus {
 
     /// Makes each place of the pair the token `new`, from left to right.
     ///
-    /// Counts are kept as Hugging Face's trainer keeps them: that of the merged pair stays what
-    /// it was but for places that overlap, and counts again when the pair is met again.
+    /// Counts are updated as in Hugging Face's trainer: the count of the merged pair does not
+    /// change except for places that overlap, and counts again when the pair is met again.
     pub(super) fn merge(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
         let Merging { left, right, .. } = merge;
         let Some(number) = self.pairs.find(left, right) else { return Ok(()) };
@@ -351,7 +351,7 @@ impl Corpus {
     fn merge_at(&mut self, symbols: &Symbols, position: u32, merge: Merging) -> Result<()> {
         let Merging { left, right, new, .. } = merge;
         poll(8)?;
-        if !stands_at(&self.cells, symbols, position, left, right) {
+        if !is_at(&self.cells, symbols, position, left, right) {
             return Ok(());
         }
         let start = position as usize;
@@ -373,17 +373,17 @@ impl Corpus {
         Ok(())
     }
 
-    /// Turns what a merge changed at its sides into counts and positions of pairs.
+    /// Turns the changes at both sides of a merge into counts and positions of pairs.
     fn apply_changes(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
         let Merging { left, right, new, is_new } = merge;
         let (mut before, mut after) =
             (std::mem::take(&mut self.before), std::mem::take(&mut self.after));
-        self.add_pairs(symbols, &mut before, |neighbour| (neighbour, new))?;
-        self.add_pairs(symbols, &mut after, |neighbour| (new, neighbour))?;
-        self.take_off(&before, |neighbour| (neighbour, left));
-        self.take_off(&after, |neighbour| (right, neighbour));
-        self.enqueue_new(symbols, &before, is_new, |neighbour| (neighbour, new))?;
-        self.enqueue_new(symbols, &after, is_new, |neighbour| (new, neighbour))?;
+        self.add_pairs(symbols, &mut before, |neighbor| (neighbor, new))?;
+        self.add_pairs(symbols, &mut after, |neighbor| (new, neighbor))?;
+        self.take_off(&before, |neighbor| (neighbor, left));
+        self.take_off(&after, |neighbor| (right, neighbor));
+        self.enqueue_new(symbols, &before, is_new, |neighbor| (neighbor, new))?;
+        self.enqueue_new(symbols, &after, is_new, |neighbor| (new, neighbor))?;
         before.clear();
         after.clear();
         (self.before, self.after) = (before, after);
@@ -398,9 +398,9 @@ impl Corpus {
         pair_of: impl Fn(u32) -> (u32, u32),
     ) -> Result<()> {
         let mut again = false;
-        for &neighbour in &side.touched {
-            let (left, right) = pair_of(neighbour);
-            let change = &mut side.changes[neighbour as usize];
+        for &neighbor in &side.touched {
+            let (left, right) = pair_of(neighbor);
+            let change = &mut side.changes[neighbor as usize];
             change.next = usize::MAX;
             if !symbols.shape(left).may_join(symbols.shape(right), self.limits) {
                 continue;
@@ -420,13 +420,13 @@ impl Corpus {
             reserve(&mut self.arena, change.places as usize)?;
             self.arena.resize(change.next + change.places as usize, 0);
         }
-        for &(neighbour, position) in &side.places {
-            let change = &mut side.changes[neighbour as usize];
+        for &(neighbor, position) in &side.places {
+            let change = &mut side.changes[neighbor as usize];
             if change.next != usize::MAX {
                 self.arena[change.next] = position;
                 change.next += 1;
             } else if again {
-                let (left, right) = pair_of(neighbour);
+                let (left, right) = pair_of(neighbor);
                 let number = self.pairs.find(left, right);
                 if let Some(more) = number.and_then(|number| self.again.get_mut(&number)) {
                     push(more, position)?;
@@ -436,13 +436,13 @@ impl Corpus {
         Ok(())
     }
 
-    /// Takes the places that became new pairs off the pairs that they were.
+    /// Subtracts the places that became new pairs from their former pairs.
     fn take_off(&mut self, side: &Side, pair_of: impl Fn(u32) -> (u32, u32)) {
-        for &neighbour in &side.touched {
-            let (left, right) = pair_of(neighbour);
+        for &neighbor in &side.touched {
+            let (left, right) = pair_of(neighbor);
             if let Some(number) = self.pairs.find(left, right) {
                 let pair = &mut self.pairs.list[number as usize];
-                pair.count = pair.count.saturating_sub(side.changes[neighbour as usize].count);
+                pair.count = pair.count.saturating_sub(side.changes[neighbor as usize].count);
             }
         }
     }
@@ -454,12 +454,12 @@ impl Corpus {
         is_new: bool,
         pair_of: impl Fn(u32) -> (u32, u32),
     ) -> Result<()> {
-        for &neighbour in &side.touched {
+        for &neighbor in &side.touched {
             // A pair of a new token has no other places.
-            if is_new && side.changes[neighbour as usize].count < self.threshold {
+            if is_new && side.changes[neighbor as usize].count < self.threshold {
                 continue;
             }
-            let (left, right) = pair_of(neighbour);
+            let (left, right) = pair_of(neighbor);
             if let Some(number) = self.pairs.find(left, right)
                 && self.pairs.list[number as usize].count >= self.threshold
             {
@@ -471,7 +471,7 @@ impl Corpus {
 }
 
 #[inline(always)]
-fn stands_at(cells: &[Cell], symbols: &Symbols, position: u32, left: u32, right: u32) -> bool {
+fn is_at(cells: &[Cell], symbols: &Symbols, position: u32, left: u32, right: u32) -> bool {
     let start = position as usize;
     cells[start].token == left && cells[start + symbols.length(left)].token == right
 }

@@ -1,4 +1,4 @@
-//! Counting the pieces of a text.
+//! Counts the pieces of texts.
 
 use crate::error::Result;
 use crate::normalize::Normalization;
@@ -8,7 +8,7 @@ use crate::split::{BATCH, Batch, Piece, Splitter};
 
 use super::piece_table::PieceTable;
 
-/// What turns text into pieces.
+/// Cuts text into pieces, and counts them.
 #[derive(Debug)]
 pub struct PieceCounter {
     splitter: Splitter,
@@ -18,7 +18,7 @@ pub struct PieceCounter {
 }
 
 impl PieceCounter {
-    /// Puts the parts together.
+    /// Creates a counter of these parts.
     pub fn new(
         splitter: Splitter,
         normalization: Normalization,

@@ -1,4 +1,4 @@
-//! Learning merges: which tokens a vocabulary needs so that given words become one token each.
+//! Learns the merges that a vocabulary needs for given words to become one token each.
 //!
 //! Every word is first cut into the pieces that the base's merges leave. Then the pair
 //! of adjacent pieces with the highest frequency is merged in all words, again and again, until no
@@ -20,11 +20,11 @@ pub type Ranks = HashMap<Vec<u8>, u32>;
 pub struct Word<'a> {
     /// Its bytes, UTF-8.
     pub bytes: &'a [u8],
-    /// How often it occurs. Negative and zero are taken as they are.
+    /// Its frequency, which may be zero or negative.
     pub frequency: i64,
 }
 
-/// What may be learned.
+/// Options of learning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// The most tokens to learn.
@@ -37,10 +37,10 @@ pub struct Options {
     pub count_repeats: bool,
 }
 
-/// Whether a merge gives a token that was not there before.
+/// The novelty of the token of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
-    /// It does.
+    /// The token is new.
     New,
     /// The base has the token already; its merges did not reach it here.
     InBase,
@@ -53,7 +53,7 @@ pub struct Merge {
     pub left: Vec<u8>,
     /// The bytes of the second part.
     pub right: Vec<u8>,
-    /// Whether its token is new.
+    /// The novelty of its token.
     pub novelty: Novelty,
     /// The frequency of the pair when it was merged.
     pub frequency: i128,
@@ -61,7 +61,7 @@ pub struct Merge {
     pub words: usize,
 }
 
-/// What happened to one word.
+/// How one word became a token, or what is left of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path {
     /// Where each piece ends after the base's merges, in bytes.
@@ -84,7 +84,7 @@ pub struct Learned {
     pub paths: Vec<Path>,
 }
 
-/// How far learning has come.
+/// The progress of learning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Words that are one piece, or took no part.
@@ -99,16 +99,16 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// How many words are updated between two calls of the progress function.
+/// The number of words that are updated between two calls of the progress function.
 const WORDS_PER_TICK: usize = 1 << 10;
 
-/// Learns the merges that make each of `words` one token, behind those of `base`.
+/// Learns the merges that make each of `words` one token, after those of `base`.
 ///
 /// The pair with the highest frequency comes first; ties go to the merged token with fewer
-/// characters (bytes that are no UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,
-/// then the lower bytes. A pair is counted wherever it stands, overlapping places included.
+/// characters (bytes that are not UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,
+/// then the lower bytes. Every place of a pair counts, overlapping ones included.
 ///
-/// `progress` is called now and then, and ends the work by `Break`.
+/// `progress` is called now and then; `Break` ends the work.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -141,7 +141,7 @@ pub fn learn(
     Ok(learner.finish())
 }
 
-/// Where the pieces of `word` end after the merges that `base` has.
+/// Returns the ends of the pieces of `word` after the merges of `base`.
 ///
 /// All places of the pair with the lowest rank are merged at once, left to right. For a base that
 /// was trained, that is what encoding does; in one whose tokens have lower ranks than their
@@ -171,7 +171,7 @@ pub fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
     starts.split_off(1)
 }
 
-/// What a pair's place in the queue depends on beside its frequency. Fields in order of weight.
+/// Orders pairs of the same frequency in the queue. Fields are in order of weight.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TieRule {
     characters: usize,
@@ -194,15 +194,15 @@ struct Pair {
     right: u32,
     /// 0 for a pair that completes a character when characters come first, 1 for others.
     stage: u8,
-    /// Whether it may be merged.
+    /// True if it may be merged.
     allowed: bool,
     rule: Rc<TieRule>,
     frequency: i128,
-    /// How many places it has; the pair is gone at 0, whatever its frequency.
+    /// The number of its places; at 0 the pair is gone, whatever its frequency.
     places: u64,
     /// The words it may be in: complete, but with repeats and words that it has left.
     words: Vec<u32>,
-    /// Whether it waits in [`Learner::dirty`].
+    /// True while it waits in [`Learner::dirty`].
     dirty: bool,
 }
 
@@ -273,7 +273,7 @@ impl<'a> Learner<'a> {
         Ok(())
     }
 
-    /// Takes a word in: its pieces, and their pairs.
+    /// Adds a word: its pieces, and their pairs.
     fn add(&mut self, base: &Ranks, word: Word<'_>) -> Result<(), Cancelled> {
         self.tick()?;
         let first = existing_merges(base, word.bytes);
@@ -308,7 +308,7 @@ impl<'a> Learner<'a> {
         symbol
     }
 
-    /// One more place of the pair, in the word `number`.
+    /// Counts one more place of the pair, in the word `number`.
     fn count(&mut self, left: u32, right: u32, frequency: i64, number: u32) {
         let pair = match self.pair_numbers.entry((left, right)) {
             MapEntry::Occupied(entry) => *entry.get(),
@@ -344,7 +344,7 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// One place of the pair less.
+    /// Subtracts one place of the pair.
     fn uncount(&mut self, left: u32, right: u32, frequency: i64) {
         let pair = &mut self.pairs[self.pair_numbers[&(left, right)] as usize];
         pair.frequency -= i128::from(frequency);
@@ -378,8 +378,8 @@ impl<'a> Learner<'a> {
 
     /// Takes the best pair out of the queue.
     ///
-    /// Two pairs never tie: what merging makes of the bytes between two borders depends on them
-    /// alone, so that no other pair of the same bytes is there at the same time, or was before.
+    /// Two pairs never tie: the merges of the bytes between two borders depend on these bytes
+    /// alone, so another pair of the same bytes never exists, now or before.
     fn best(&mut self) -> Option<u32> {
         while let Some(entry) = self.queue.pop() {
             let pair = &self.pairs[entry.pair as usize];
@@ -423,7 +423,7 @@ impl<'a> Learner<'a> {
         Ok(novelty)
     }
 
-    /// Merges a pair wherever it stands in one word, left to right; false when it stands nowhere.
+    /// Merges a pair at all of its places in one word, left to right; returns false if it has none.
     fn apply_in_word(&mut self, number: u32, (left, right): (u32, u32), merged: u32) -> bool {
         let word = &mut self.words[number as usize];
         let frequency = word.frequency;
@@ -443,13 +443,13 @@ impl<'a> Learner<'a> {
                 i += 1;
             }
         }
-        // Only the pairs that touch a merged place change; those before and behind stay.
+        // Only the pairs that touch a merged place change.
         let from = first.saturating_sub(1);
-        let behind = (old.len() - 1).saturating_sub(last + 2);
-        for i in from..old.len() - 1 - behind {
+        let after = (old.len() - 1).saturating_sub(last + 2);
+        for i in from..old.len() - 1 - after {
             self.uncount(old[i], old[i + 1], frequency);
         }
-        for i in from..new.len() - 1 - behind {
+        for i in from..new.len() - 1 - after {
             self.count(new[i], new[i + 1], frequency, number);
         }
         self.finished += usize::from(new.len() == 1);
@@ -471,8 +471,8 @@ impl<'a> Learner<'a> {
     }
 }
 
-/// Whether three pieces or more stand between two places where both a piece and a character end:
-/// joining two of them never gives whole characters.
+/// Returns true if three pieces or more are between two places where both a piece and a character
+/// end: joining two of them never makes whole characters.
 fn cuts_a_character_twice(word: &[u8], ends: &[usize]) -> bool {
     let Ok(text) = std::str::from_utf8(word) else { return true };
     let mut pieces = 0;

@@ -1,16 +1,16 @@
-//! Pairs of neighbouring tokens, and where they stand.
+//! Pairs of neighboring tokens, with their counts and positions.
 
 use crate::error::{Error, Result};
 use crate::hash::fold;
 use crate::memory::{filled, reserve};
 
-/// Two neighbouring tokens.
+/// Two neighboring tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
     pub(super) left: u32,
     pub(super) right: u32,
-    /// How often it occurs. Below zero when places were taken off that never were counted, since
-    /// a limit forbids the pair.
+    /// Its count. Below zero if places were subtracted that never counted, since a limit forbids
+    /// the pair.
     pub(super) count: i64,
     /// Its positions are this part of the arena.
     pub(super) start: usize,
@@ -37,7 +37,7 @@ fn hash(left: u32, right: u32) -> usize {
 }
 
 impl Pairs {
-    /// The number of the pair, if it has been met.
+    /// Returns the number of the pair, if it has been met.
     #[inline]
     pub(super) fn find(&self, left: u32, right: u32) -> Option<u32> {
         if self.slots.is_empty() {
@@ -55,7 +55,7 @@ impl Pairs {
         }
     }
 
-    /// The number of the pair, which gets the next one if it is new.
+    /// Returns the number of the pair; a new pair gets the next one.
     #[inline]
     pub(super) fn find_or_add(&mut self, left: u32, right: u32) -> Result<u32> {
         if self.list.len() >= self.slots.len() / 2 {
@@ -95,8 +95,8 @@ impl Pairs {
     }
 }
 
-/// The numbers of pairs while the first ones are found: those of single bytes, which a corpus
-/// begins with where there is no base, are found without hashing.
+/// The numbers of the first pairs: without a base, these are pairs of single bytes, which are found
+/// without hashing.
 #[derive(Debug)]
 pub(super) struct FirstPairs {
     /// By both tokens: the number of a pair plus one.
@@ -108,7 +108,7 @@ impl FirstPairs {
     /// The most tokens whose pairs all have a place.
     const MOST: usize = 256;
 
-    /// No pair of `tokens` tokens yet.
+    /// Creates an empty table for pairs of `tokens` tokens.
     pub(super) fn new(tokens: usize) -> Result<Self> {
         let tokens = if tokens <= Self::MOST { tokens } else { 0 };
         Ok(Self { numbers: filled(0, tokens * tokens)?, tokens })

@@ -1,4 +1,4 @@
-//! How often each piece occurs.
+//! A hash table of pieces and their counts.
 
 use std::cmp::Reverse;
 
@@ -11,14 +11,14 @@ use crate::split::Piece;
 #[derive(Debug)]
 pub struct PieceTable {
     entries: Vec<Entry>,
-    /// The bytes of pieces that are longer than [`SHORT`].
+    /// The bytes of pieces that are longer than [`MOST_INLINE`].
     long: Vec<u8>,
-    /// How many bytes the distinct pieces have together.
+    /// The total bytes of the distinct pieces.
     bytes: usize,
     /// Open addressing: the number of an entry plus one in the lower half, a part of its hash in
     /// the upper. The length is a power of two, and at most three quarters are in use.
     slots: Vec<u64>,
-    /// Random, so that nobody can write texts whose pieces all have one slot.
+    /// Random: otherwise someone could write texts whose pieces all have one slot.
     seeds: [u64; 2],
 }
 
@@ -34,16 +34,16 @@ impl Default for PieceTable {
     }
 }
 
-/// The most bytes of a piece that stand in its entry.
-const SHORT: usize = 15;
+/// The most bytes of a piece that fit into its entry.
+const MOST_INLINE: usize = 15;
 
 /// In the last byte of a block: the piece is longer.
-const LONG: u8 = 0xff;
+const LONG_MARK: u8 = 0xff;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     /// The bytes of a short piece, zeros, and in the last byte the number of bytes; or where a
-    /// long piece starts, its length, and [`LONG`].
+    /// long piece starts, its length, and [`LONG_MARK`].
     block: [u8; 16],
     count: u64,
 }
@@ -53,14 +53,14 @@ impl Entry {
         let mut block = [0; 16];
         block[..8].copy_from_slice(&(start as u64).to_le_bytes());
         block[8..12].copy_from_slice(&length.to_le_bytes());
-        block[15] = LONG;
+        block[15] = LONG_MARK;
         Self { block, count }
     }
 
     #[inline(always)]
     fn piece<'a>(&'a self, long: &'a [u8]) -> &'a [u8] {
         match self.block[15] {
-            LONG => {
+            LONG_MARK => {
                 let words: [u64; 2] = bytemuck::cast(self.block);
                 let start = u64::from_le(words[0]) as usize;
                 &long[start..start + u64::from_le(words[1]) as u32 as usize]
@@ -70,11 +70,11 @@ impl Entry {
     }
 }
 
-/// A piece that is looked up.
+/// A piece to look up, with its hash.
 #[derive(Debug, Clone, Copy)]
 struct Probe<'a> {
     piece: &'a [u8],
-    /// That of the entry of a short piece, and for a long one zeros.
+    /// The block of a short piece's entry; zeros for a long piece.
     block: [u8; 16],
     hash: u64,
 }
@@ -83,7 +83,7 @@ impl<'a> Probe<'a> {
     #[inline(always)]
     fn new(piece: &'a [u8], seeds: [u64; 2]) -> Self {
         let mut block = [0; 16];
-        if piece.len() > SHORT {
+        if piece.len() > MOST_INLINE {
             return Self { piece, block, hash: hash_bytes(piece, seeds) };
         }
         if let Some(first) = piece.first_chunk::<8>() {
@@ -112,13 +112,13 @@ const FEWEST_SLOTS: usize = 1 << 10;
 /// The most distinct pieces of one table.
 const MOST_PIECES: usize = u32::MAX as usize - 1;
 
-/// How many pieces are looked up at once, so that their slots and entries are fetched meanwhile.
+/// The number of pieces that are looked up together, so that their slots and entries are prefetched.
 const AT_ONCE: usize = 32;
 
 impl PieceTable {
     /// Counts `piece` `times` times more. Counts stop at the largest `u64`.
     ///
-    /// Fails with [`Error::OutOfMemory`] when there is no memory for a new piece.
+    /// Fails with [`Error::OutOfMemory`] if a new piece does not fit into memory.
     pub fn add(&mut self, piece: &[u8], times: u64) -> Result<()> {
         self.make_room(1)?;
         self.count(&Probe::new(piece, self.seeds), times)
@@ -162,7 +162,7 @@ impl PieceTable {
         }
     }
 
-    /// Counts a piece, for which there is a slot.
+    /// Counts a piece; a slot must be free.
     #[inline(always)]
     fn count(&mut self, probe: &Probe<'_>, times: u64) -> Result<()> {
         let mask = self.slots.len() - 1;
@@ -174,7 +174,7 @@ impl PieceTable {
             }
             if slot >> 32 == probe.hash >> 32 {
                 let entry = &mut self.entries[slot as u32 as usize - 1];
-                let same = if probe.piece.len() <= SHORT {
+                let same = if probe.piece.len() <= MOST_INLINE {
                     u128::from_ne_bytes(entry.block) == u128::from_ne_bytes(probe.block)
                 } else {
                     entry.piece(&self.long) == probe.piece
@@ -195,7 +195,7 @@ impl PieceTable {
         }
         reserve(&mut self.entries, 1)?;
         let mut entry = Entry { block: probe.block, count: times };
-        if probe.piece.len() > SHORT {
+        if probe.piece.len() > MOST_INLINE {
             let length = u32::try_from(probe.piece.len());
             let length = length.map_err(|_| Error::OutOfMemory { bytes: probe.piece.len() })?;
             entry = Entry::of_long(self.long.len(), length, times);
@@ -207,13 +207,13 @@ impl PieceTable {
         Ok(())
     }
 
-    /// Sees to it that there are slots for `more` pieces, and one that stays empty.
+    /// Makes sure that `more` pieces have slots, and that one slot stays empty.
     #[inline(always)]
     fn make_room(&mut self, more: usize) -> Result<()> {
         if self.entries.len() + more > self.slots.len() / 4 * 3 { self.grow() } else { Ok(()) }
     }
 
-    /// Twice as many slots.
+    /// Doubles the number of slots.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let mut slots = filled(0u64, (self.slots.len() * 2).max(FEWEST_SLOTS))?;
@@ -238,45 +238,45 @@ impl PieceTable {
         Ok(())
     }
 
-    /// Looks an entry up in a table with these seeds.
+    /// Returns the probe for an entry in a table with these seeds.
     #[inline(always)]
     fn probe<'a>(&'a self, entry: &'a Entry, seeds: [u64; 2]) -> Probe<'a> {
         let piece = entry.piece(&self.long);
         match entry.block[15] {
-            LONG => Probe::new(piece, seeds),
+            LONG_MARK => Probe::new(piece, seeds),
             _ => Probe::of_block(piece, entry.block, seeds),
         }
     }
 
-    /// How many distinct pieces there are.
+    /// Returns the number of distinct pieces.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the table has no pieces.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many bytes the distinct pieces have together.
+    /// Returns the total bytes of the distinct pieces.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes of memory in use, what is reserved for growth included.
+    /// Returns the bytes of memory in use, with what is reserved for growth.
     pub fn memory(&self) -> usize {
         self.long.capacity()
             + self.entries.capacity() * size_of::<Entry>()
             + self.slots.capacity() * size_of::<u64>()
     }
 
-    /// The piece with this number, and its count.
+    /// Returns the piece with this number, and its count.
     pub fn get(&self, number: usize) -> (&[u8], u64) {
         let entry = &self.entries[number];
         (entry.piece(&self.long), entry.count)
     }
 
-    /// All pieces and counts, in the order in which they were met.
+    /// Iterates over all pieces and counts, in the order in which they were added.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
         (0..self.len()).map(|number| self.get(number))
     }
@@ -287,15 +287,15 @@ impl PieceTable {
         self.add_probes(other.entries.iter().map(|entry| (other.probe(entry, seeds), entry.count)))
     }
 
-    /// The numbers of the pieces, in the order of their bytes.
+    /// Returns the numbers of the pieces, in byte order.
     pub fn by_bytes(&self) -> Result<Vec<u32>> {
         let mut order = self.numbers()?;
         order.sort_unstable_by_key(|&number| self.get(number as usize).0);
         Ok(order)
     }
 
-    /// The numbers of the pieces, the most frequent first, equal ones in the order of their bytes:
-    /// an order that does not depend on how the pieces were met.
+    /// Returns the numbers of the pieces, the most frequent first, equal ones in byte order: an order
+    /// that does not depend on the order of adding.
     pub fn by_count(&self) -> Result<Vec<u32>> {
         // Most pieces differ in the count or in the first bytes.
         let mut keys = with_capacity(self.len())?;
@@ -319,8 +319,8 @@ impl PieceTable {
         Ok(numbers)
     }
 
-    /// Forgets the pieces that occur less than `least` times; how many there were, and how often
-    /// they occurred together.
+    /// Removes pieces that occur less than `least` times. Returns their number, and how often they
+    /// occurred together.
     pub fn drop_rare(&mut self, least: u64) -> Result<(usize, u64)> {
         let mut kept = PieceTable::default();
         let (mut pieces, mut occurrences) = (0, 0u64);

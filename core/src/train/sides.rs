@@ -1,10 +1,10 @@
-//! What one merge changes beside the new token, gathered before pairs are looked up: a neighbour that
-//! stands there a thousand times is looked up once.
+//! The changes of one merge at both sides of the new token, collected before pairs are looked up: a
+//! neighbor that occurs a thousand times is looked up once.
 
 use crate::error::Result;
 use crate::memory::{push, reserve};
 
-/// What a merge changes at one side of the new token, by the neighbour there.
+/// The change for one neighbor at one side of the new token.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Change {
     pub(super) count: i64,
@@ -13,14 +13,14 @@ pub(super) struct Change {
     pub(super) next: usize,
 }
 
-/// The neighbours at one side of a new token.
+/// The neighbors at one side of a new token.
 #[derive(Debug, Default)]
 pub(super) struct Side {
     /// By token.
     pub(super) changes: Vec<Change>,
     /// The tokens that have a change.
     pub(super) touched: Vec<u32>,
-    /// Neighbours and positions of the new pairs, in the order of the positions.
+    /// Neighbors and positions of the new pairs, in the order of the positions.
     pub(super) places: Vec<(u32, u32)>,
 }
 
@@ -36,19 +36,19 @@ impl Side {
     }
 
     #[inline(always)]
-    pub(super) fn add(&mut self, neighbour: u32, position: u32, count: i64) -> Result<()> {
-        let change = &mut self.changes[neighbour as usize];
+    pub(super) fn add(&mut self, neighbor: u32, position: u32, count: i64) -> Result<()> {
+        let change = &mut self.changes[neighbor as usize];
         if change.places == 0 {
-            push(&mut self.touched, neighbour)?;
+            push(&mut self.touched, neighbor)?;
         }
         change.places += 1;
         change.count = change.count.saturating_add(count);
-        push(&mut self.places, (neighbour, position))
+        push(&mut self.places, (neighbor, position))
     }
 
     pub(super) fn clear(&mut self) {
-        for &neighbour in &self.touched {
-            self.changes[neighbour as usize] = Change::default();
+        for &neighbor in &self.touched {
+            self.changes[neighbor as usize] = Change::default();
         }
         self.touched.clear();
         self.places.clear();

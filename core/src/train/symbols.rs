@@ -1,4 +1,4 @@
-//! The tokens of a vocabulary that grows.
+//! The tokens of a growing vocabulary.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,12 +14,12 @@ pub(super) struct Symbols {
     shapes: Vec<Shape>,
 }
 
-/// What limits look at.
+/// The properties of a token that limits apply to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     /// Its bytes.
     pub(super) length: u32,
-    /// Its words: runs of bytes that are no ASCII whitespace.
+    /// The number of its words: stretches of bytes without ASCII whitespace.
     words: u32,
     begins_in_word: bool,
     ends_in_word: bool,
@@ -30,7 +30,7 @@ pub(super) struct Shape {
 pub struct Limits {
     /// The most bytes of a token.
     pub bytes: Option<u32>,
-    /// The most words of a token: runs of bytes that are no ASCII whitespace.
+    /// The most words of a token: stretches of bytes without ASCII whitespace.
     pub words: Option<u32>,
 }
 
@@ -46,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// Whether the two joined are within the limits.
+    /// Returns true if both joined are within the limits.
     pub(super) fn may_join(self, right: Shape, limits: Limits) -> bool {
         let shared = u32::from(self.ends_in_word && right.begins_in_word);
         limits.bytes.is_none_or(|most| self.length.saturating_add(right.length) <= most)
@@ -55,7 +55,7 @@ impl Shape {
 }
 
 impl Symbols {
-    /// The number of a token, and whether it is new: then it gets the next number.
+    /// Returns the number of a token, and whether it is new: then it gets the next number.
     pub(super) fn intern(&mut self, bytes: &[u8]) -> Result<(u32, bool)> {
         if let Some(&number) = self.numbers.get(bytes) {
             return Ok((number, false));
@@ -90,7 +90,7 @@ impl Symbols {
         self.shapes[number as usize].length as usize
     }
 
-    /// The bytes of the two, one after the other.
+    /// Returns the bytes of both, one after the other.
     pub(super) fn joined(&self, left: u32, right: u32) -> Vec<u8> {
         [&self.bytes(left)[..], &self.bytes(right)[..]].concat()
     }

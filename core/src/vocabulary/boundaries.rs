@@ -1,10 +1,11 @@
-//! Boundaries inside a piece that no token crosses: what they separate merges on its own.
+//! Finds boundaries inside a piece that no token crosses: the segments between them merge
+//! independently.
 //!
-//! Between two characters of three bytes each (Chinese, Japanese and Korean, and more) there is
-//! a boundary unless some token holds the end of the first and the start of the second. Then no
-//! merge ever crosses, whatever the context, so that both sides merge on their own, and a side
-//! that is a token merges into it. (The last needs every token to be reachable; a vocabulary where
-//! some are not has no boundaries.)
+//! Two neighboring characters of three bytes each (Chinese, Japanese, Korean and more) have a
+//! boundary between them unless some token contains the end of the first and the start of the
+//! second. No merge ever crosses a boundary, so both sides merge independently, and a side that is
+//! a token merges into it. (The last needs every token to be reachable; a vocabulary with
+//! unreachable tokens has no boundaries.)
 
 use std::ops::ControlFlow;
 
@@ -15,10 +16,10 @@ use crate::error::Result;
 use crate::memory::filled;
 use crate::polling::poll;
 
-/// A bit for every pair of characters that some token holds, hashed: a bit set by another pair
-/// costs a boundary and nothing else.
+/// A hashed set of the pairs of characters that some token contains; a collision only costs a
+/// boundary.
 const PAIR_BITS: u32 = 18;
-/// Code points of three-byte characters fit in this many bits.
+/// The bits of the code points of three-byte characters.
 const CHAR_BITS: u32 = 16;
 
 /// The boundaries that a vocabulary allows.
@@ -29,15 +30,15 @@ pub(crate) struct Boundaries {
     pub(super) open: Section<u8>,
 }
 
-/// The character may be joined to a part of the one before it.
+/// A token may join the character to a part of the one before it.
 const OPEN_BEFORE: u8 = 1;
-/// The character may be joined to a part of the one after it.
+/// A token may join the character to a part of the one after it.
 const OPEN_AFTER: u8 = 2;
 
-/// The code point of a three-byte character, if that is what the bytes are.
+/// Returns the code point of a three-byte character, if the bytes are one.
 #[inline(always)]
 pub(crate) fn three_byte_char(bytes: &[u8]) -> Option<u32> {
-    // Four bytes are one load; of the last character there are three.
+    // Four bytes are one load; the last character has three.
     let word = match *bytes {
         [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
         [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
@@ -69,10 +70,10 @@ struct Character {
     open: u8,
 }
 
-/// How the bytes on one side of a border inside a token relate to a three-byte character.
+/// The relation of the bytes on one side of a border inside a token to a three-byte character.
 enum Side {
     Whole(u32),
-    /// Too few bytes to tell: the lowest and the highest character that it can be.
+    /// Too few bytes to decide: the lowest and the highest possible character.
     Part(u32, u32),
     Other,
 }
@@ -107,7 +108,7 @@ impl Boundaries {
     pub(super) fn build(tokens: &Tokens) -> Result<Self> {
         let mut pairs = filled(0, 1 << (PAIR_BITS - 6))?;
         let mut open = filled(0, 1 << CHAR_BITS)?;
-        // Ranges of characters that are open before: by how many more of them start than end.
+        // The starts minus the ends of ranges of characters that are open before.
         let mut ranges = filled(0_i32, (1 << CHAR_BITS) + 1)?;
         if !tokens.all_reachable() {
             pairs.fill(u64::MAX);
@@ -147,21 +148,21 @@ impl Boundaries {
         Ok(Self { pairs: pairs.into(), open: open.into() })
     }
 
-    /// A character of three bytes, given by its code point.
+    /// Returns the three-byte character with this code point.
     #[inline(always)]
     fn character(&self, code_point: u32) -> Character {
         Character { code_point, open: self.open[code_point as usize] }
     }
 
-    /// Whether no token reaches across the border of these two characters.
+    /// Returns true if no token crosses the border of these two characters.
     #[inline(always)]
     fn between(&self, before: Character, after: Character) -> bool {
         let is_open = before.open & OPEN_AFTER | after.open & OPEN_BEFORE;
         (is_open == 0) & !has(&self.pairs, pair_bit(before.code_point, after.code_point))
     }
 
-    /// Calls `found` with every boundary in `bytes[start..end]`, in order, until it breaks. There is
-    /// none next to bytes that are no character.
+    /// Calls `found` with every boundary in `bytes[start..end]`, in order, until it breaks. Bytes
+    /// that are not characters have no boundary next to them.
     #[inline(always)]
     pub(crate) fn each<B>(
         &self,
@@ -174,7 +175,7 @@ impl Boundaries {
             return ControlFlow::Continue(());
         }
         // Not branched on, since it cannot be predicted: the position of every character is
-        // written, and is kept where there is a boundary.
+        // written, and kept if it is a boundary.
         const CHARACTERS: usize = 32;
         let bytes = &bytes[..end];
         let mut before = None;
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
     use crate::Vocabulary;
 
-    /// Bytes of which characters with many parts in common are made, and an ASCII letter.
+    /// The bytes of characters with many parts in common, and an ASCII letter.
     const BYTES: [u8; 7] = [0xe4, 0xef, 0x80, 0xb8, 0xb9, 0xbf, b'a'];
 
     /// Single bytes, and tokens that are each made of two before it.
@@ -235,9 +236,9 @@ mod tests {
         found
     }
 
-    /// Whether some token may reach across the border of two characters. Of a character that a
-    /// token holds in part, what stands before the border may be any, and what stands behind it
-    /// any if the one before is whole.
+    /// Returns true if some token may cross the border of two characters. If a token contains only
+    /// a part of a character, the text before the border may be anything, and so may the text after
+    /// it if the character before is whole.
     fn is_crossed(tokens: &[Vec<u8>], before: &[u8], after: &[u8]) -> bool {
         let continues = |byte: &u8| byte & 0xc0 == 0x80;
         tokens.iter().any(|token| {

@@ -1,25 +1,24 @@
-//! Ids to bytes.
+//! Decodes ids to bytes.
 
 use super::Vocabulary;
 use super::tokens::Tokens;
 use crate::error::Result;
 use crate::memory::{prefetch, reserve};
 
-/// Tokens of up to this many bytes are copied as if they had as many: most have fewer, and a copy
-/// of a known size is one load and one store. The excess is overwritten by the next
-/// token.
+/// Tokens of up to this many bytes are copied as if they had this many: most are shorter, and a
+/// copy of a constant size is one load and one store. The next token overwrites the excess.
 const WIDE: usize = 16;
 
-/// How many tokens are copied between two checks of the output's capacity.
+/// The number of tokens copied between two checks of the output's capacity.
 const IDS_AT_ONCE: usize = 64;
 
-/// How many ids ahead the start of a token is prefetched, and its bytes.
+/// How many ids ahead the start of a token and its bytes are prefetched.
 const START_AHEAD: usize = 96;
 const BYTES_AHEAD: usize = 48;
 
 impl Vocabulary {
-    /// Appends the bytes of `ids` to `bytes`, up to the first id that is no token of the
-    /// vocabulary. Returns how many ids that were.
+    /// Appends the bytes of `ids` to `bytes`, up to the first id that is not a token of the
+    /// vocabulary. Returns the number of ids decoded.
     pub(crate) fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<usize> {
         if !self.tokens.ids_are_ranks() {
             for (done, &id) in ids.iter().enumerate() {
@@ -44,9 +43,9 @@ impl Vocabulary {
 }
 
 impl Tokens {
-    /// Copies the tokens of a block of ranks to `bytes[end..]` and moves `end`; `bytes` is made as
-    /// long as it has to be, and longer. `ahead` are the ids from the block on. Returns how many
-    /// were copied: all up to the first that is no token.
+    /// Copies the tokens of a block of ranks to `bytes[end..]` and advances `end`; `bytes` grows to
+    /// the needed length or more. `ahead` are the ids from the block on. Returns the number of
+    /// tokens copied: all up to the first id that is not a token.
     fn copy_block(
         &self,
         block: &[u32],
@@ -86,7 +85,7 @@ impl Tokens {
     }
 }
 
-/// Makes `bytes` so long that `tokens` wide copies fit behind byte `end`.
+/// Extends `bytes` so that `tokens` wide copies fit after byte `end`.
 #[inline(always)]
 fn make_room(bytes: &mut Vec<u8>, end: usize, tokens: usize) -> Result<()> {
     let room = end + tokens * WIDE;
@@ -115,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// Every byte, and tokens of lengths around the wide copy, the longest last in the arena.
+    /// Returns a vocabulary of every byte, and of tokens of lengths around the wide copy, the
+    /// longest last in the arena.
     fn vocabulary(gap: u32) -> Vocabulary {
         let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
         let words = [2usize, 3, 7, 15, 16, 17, 31, 33, 200, 9];

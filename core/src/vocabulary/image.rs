@@ -1,9 +1,9 @@
-//! A vocabulary as one block of bytes: made when the package is built, read in place.
+//! Stores a vocabulary as one block of bytes, made when the package is built and read in place.
 //!
 //! Layout, all numbers little-endian: a magic number, two flags, then the sections, each a `u64`
-//! length in bytes, padding to 64 bytes, the contents, and padding to 64 bytes; the seeds of a
-//! hash table stand before its sections. An image is made and read by the same version of this
-//! crate; it is no file format.
+//! length in bytes, padding to 64 bytes, the contents, and padding to 64 bytes; the seeds of a hash
+//! table precede its sections. An image is written and read by the same version of this crate; it
+//! is not a file format.
 
 use bytemuck::Pod;
 
@@ -17,13 +17,13 @@ use crate::error::{Error, Result};
 const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg04");
 const ALIGNMENT: usize = 64;
 
-/// Bytes at an address that an image can be read at.
+/// Bytes with the alignment that an image needs.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Aligned<B: ?Sized>(pub B);
 
 impl Vocabulary {
-    /// This vocabulary as an image.
+    /// Returns this vocabulary as an image.
     pub fn to_image(&self) -> Vec<u8> {
         let Self { tokens, pairs, boundaries, ordered, all_reachable: _ } = self;
         let mut image = Writer(Vec::new());
@@ -36,7 +36,7 @@ impl Vocabulary {
         image.perfect_hash(&tokens.long);
         image.section(&tokens.unreachable);
         image.section(&pairs.bytes);
-        image.section(&pairs.neighbours);
+        image.section(&pairs.neighbors);
         image.section(&pairs.characters);
         image.section(&pairs.splits);
         image.perfect_hash(&pairs.by_pair);
@@ -45,8 +45,8 @@ impl Vocabulary {
         image.0
     }
 
-    /// Reads an image in place. It must be made by [`Vocabulary::to_image`] of this version and
-    /// lie at an address as [`Aligned`] gives; anything else is refused.
+    /// Reads an image in place. Refuses anything but the result of [`Vocabulary::to_image`] of this
+    /// version at an address aligned as by [`Aligned`].
     pub fn from_image(image: &'static [u8]) -> Result<Self> {
         let mut image = Reader { image, position: 0 };
         let [magic] = image.words()?;
@@ -65,7 +65,7 @@ impl Vocabulary {
         let pairs = Pairs {
             bytes: image.section()?,
             every_byte: every_byte != 0,
-            neighbours: image.section()?,
+            neighbors: image.section()?,
             characters: image.section()?,
             splits: image.section()?,
             by_pair: image.perfect_hash()?,

@@ -1,8 +1,8 @@
-//! Splits out of a list of merges: verified, which takes less time than to search for them.
+//! Takes the splits of tokens from a list of merges: verifying them is faster than searching.
 //!
-//! Tokens are taken in the order of ranks. A listed pair is the split of its token when both parts
-//! rank before the token, are reached by merging themselves, and are complete side by side: of all
-//! that can merge before the two do, only tokens of lower ranks matter, whose splits are known.
+//! Tokens are processed in the order of ranks. A listed pair is the split of its token if both
+//! parts rank before the token, are reachable themselves, and are complete side by side. Only
+//! tokens of lower ranks can merge before the two do, and their splits are known.
 
 use super::NONE;
 use super::splits::{AT_ONCE, Candidate, Search};
@@ -10,11 +10,12 @@ use super::tokens::{SHORT, TokenProbe, Tokens};
 use crate::error::Result;
 use crate::polling::poll;
 
-/// The split of each token by rank, [`NONE`] twice for single bytes and for what is out of reach;
-/// `cuts` has, by ascending rank, how many bytes the first of the two parts of a token may have.
+/// Returns the split of each token by rank, [`NONE`] twice for single bytes and for unreachable
+/// tokens. `cuts` lists, by ascending rank, possible lengths in bytes of the first of the two parts
+/// of a token.
 ///
-/// None where the cuts do not have the split of a token that merging reaches, or a token with cuts
-/// is out of reach or ranks before its parts.
+/// `None` if the cuts lack the split of a reachable token, or if a token with cuts is unreachable
+/// or ranks before its parts.
 pub(super) fn listed_splits(
     tokens: &Tokens,
     bytes: &[u32],
@@ -43,7 +44,7 @@ pub(super) fn listed_splits(
             }
         }
     }
-    // Every token with cuts must have a split by now, and no other token can have one.
+    // Every token with cuts must have a split by now, and other tokens cannot have one.
     let mut listed = cuts.iter().map(|&(rank, _)| rank).peekable();
     for rank in 0..tokens.len() as u32 {
         let mut is_listed = false;
@@ -65,7 +66,7 @@ pub(super) fn listed_splits(
     Ok(listed.next().is_none().then_some(search.splits))
 }
 
-/// Looks up the two parts of each cut. False where one is no token.
+/// Looks up the two parts of each cut. Returns false if one is not a token.
 fn find_parts(
     tokens: &Tokens,
     bytes: &[u32],
@@ -90,7 +91,7 @@ fn find_parts(
         }
     }
     let probes = &mut probes[..2 * block.len()];
-    // Those that are not used are cheaper to follow than to tell apart.
+    // Following unused ones is cheaper than telling them apart.
     probes.iter_mut().for_each(|probe| tokens.prefetch_slot(probe));
     probes.iter_mut().for_each(|probe| tokens.prefetch_bytes(probe));
     let mut all_found = true;
@@ -113,7 +114,7 @@ mod tests {
 
     use crate::vocabulary::{RankList, Vocabulary};
 
-    /// Every cut of every token into two tokens, whatever they rank.
+    /// Returns every cut of every token into two tokens, whatever their ranks.
     fn all_cuts(vocabulary: &Vocabulary) -> Vec<(u32, u32)> {
         let mut cuts = Vec::new();
         for rank in 0..vocabulary.len() as u32 {
@@ -134,7 +135,7 @@ mod tests {
         splits.map(|(rank, left)| (rank, vocabulary.token(left).len() as u32)).collect()
     }
 
-    /// Bytes, and words over few letters in any order, so that some are out of reach.
+    /// Bytes, and words over few letters in any order, so that some are unreachable.
     fn tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let words = prop::collection::hash_set(prop::collection::vec(b'a'..=b'c', 2..7), 0..40);
         words.prop_map(|words| {
@@ -150,7 +151,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_support::config(400))]
 
-        /// What is accepted is what the search finds; what is refused differs from it.
+        /// Accepted splits equal the result of the search; refused ones differ from it.
         #[test]
         fn listed_splits_are_those_that_are_searched_for(
             tokens in tokens(),
@@ -194,10 +195,10 @@ mod tests {
         let doubled: Vec<Vec<u8>> = (0..6).map(|power| b"a".repeat(1 << power)).collect();
         let halves = (1..6).map(|power| (power, 1 << (power - 1))).collect::<Vec<_>>();
         assert!(Vocabulary::from_cuts(list(&doubled), &halves).unwrap().is_some());
-        // A byte may rank behind what it is a part of.
+        // A byte may rank after a token that contains it.
         let late = [b"ab".to_vec(), b"a".to_vec(), b"b".to_vec()];
         assert!(Vocabulary::from_cuts(list(&late), &[(0, 1)]).unwrap().is_some());
-        // Its first part is no token, with what stands for it right behind the ranks.
+        // Its first part is not a token; the number of that byte comes right after the ranks.
         let open = [b"a".to_vec(), b"\0a".to_vec()];
         assert!(Vocabulary::from_cuts(list(&open), &[(1, 1)]).unwrap().is_none());
         tokens.push(b"ab".to_vec());

@@ -1,11 +1,11 @@
-//! Bytes of a token <-> its id, and the tables that merging reads.
+//! A vocabulary: the bytes and the id of each token, and the tables that merging reads.
 //!
-//! Inside the engine a token is its *rank*: its place in the order of merge priority, 0 to
-//! `len() - 1` without gaps. Outside it is its *id*, the number in the rank file; ids ascend
-//! with ranks, may have gaps, and may be far above the rest.
+//! Inside the engine a token is its *rank*: its place in the order of merge priority, 0 to `len() -
+//! 1` without gaps. Outside it is its *id*, the number in the rank file. Ids ascend with ranks, may
+//! have gaps, and may be very large.
 //!
-//! Every table is a flat array, so that a vocabulary can be made once, when the package is
-//! built, and read in place ever after (see [`image`]).
+//! Every table is a flat array, so that a vocabulary can be made once, when the package is built,
+//! and then read in place (see [`image`]).
 
 mod boundaries;
 mod decode;
@@ -23,24 +23,24 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 pub(crate) use crate::rule::NONE;
 pub(crate) use boundaries::{Boundaries, three_byte_char};
-pub(crate) use pairs::{Neighbours, PairProbe, Pairs};
+pub(crate) use pairs::{Neighbors, PairProbe, Pairs};
 pub use rank_list::RankList;
 pub(crate) use rank_list::shown;
 pub(crate) use tokens::{
     Key, SHORT, TokenProbe, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
 };
 
-/// Ranks, and the stand-ins for single bytes that are no token, fit in this many bits.
+/// The bits of ranks, and of the numbers of single bytes that are not tokens.
 pub(crate) const RANK_BITS: u32 = 21;
 const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 
-/// How many tokens a vocabulary may have: the rest of the range stands for missing bytes.
+/// The most tokens of a vocabulary: the rest of the range is for missing bytes.
 pub const MAX_TOKENS: usize = (1 << RANK_BITS) - 512;
 
-/// The largest id that a token may have.
+/// The largest possible id.
 pub const MAX_ID: u32 = NONE - 1;
 
-/// A flat array that is made here or lies in an image.
+/// A flat array, either allocated or inside an image.
 pub(crate) type Section<T> = Cow<'static, [T]>;
 
 /// The mergeable tokens of an encoding.
@@ -54,12 +54,11 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// A vocabulary of `(token bytes, id)`, in any order.
+    /// Builds a vocabulary of `(token bytes, id)`, in any order.
     ///
-    /// Refuses no tokens at all, a token or an id that is given twice, and more than [`MAX_TOKENS`]
-    /// tokens. Single bytes may be missing, ids may have gaps, and tokens that merging cannot
-    /// reach are kept: they stand for pieces that equal them. An empty token is kept as well: text
-    /// never becomes it.
+    /// Refuses an empty list, repeated tokens or ids, and more than [`MAX_TOKENS`] tokens. Single
+    /// bytes may be missing, ids may have gaps, and tokens that merging cannot reach are kept for
+    /// pieces that equal them. An empty token is kept as well, but text is never encoded to it.
     ///
     /// ```
     /// use bpe_core::Vocabulary;
@@ -73,26 +72,27 @@ impl Vocabulary {
         Self::from_ranks(tokens.try_into()?)
     }
 
-    /// The same from a list, which takes fewer allocations, and can be interrupted.
+    /// Builds a vocabulary from a list, which takes fewer allocations and can be interrupted.
     ///
-    /// Takes time linear in the bytes of the tokens, but for sorting, whatever they are.
+    /// Takes time linear in the bytes of the tokens, except for sorting.
     pub fn from_ranks(list: RankList) -> Result<Self> {
         check(&list)?;
         let list = list.sorted_by_id()?;
         let (tokens, order) = Tokens::build(list)?;
         let bytes = splits::byte_parts(&tokens);
-        let splits = splits::splits(&tokens, &bytes, &order.prefixes(&tokens)?)?;
+        let splits =
+            splits::splits(&tokens, &bytes, &order.prefixes(|rank| tokens.bytes(rank).len())?)?;
         drop(order);
         Self::of_parts(tokens, bytes, splits)
     }
 
-    /// The same where the splits are listed, as a list of merges does: `cuts` has, by ascending
-    /// rank, how many bytes the first part of a token may have; several of one token, perhaps.
+    /// Builds a vocabulary from ranks and a list of merges: `cuts` lists, by ascending rank,
+    /// possible lengths in bytes of the first part of a token; a token may have several.
     ///
-    /// What is listed is verified, which takes less time than the search for splits. None where it
-    /// does not say the same as [`Vocabulary::from_ranks`]: where the split of a token that merging
-    /// reaches is not listed, or a token with cuts is out of reach or ranks before its parts; and
-    /// where two tokens are equal.
+    /// Verifies the splits, which is faster than searching for them. `None` if the result would
+    /// differ from that of [`Vocabulary::from_ranks`]: if the split of a reachable token is not
+    /// listed, if a token with cuts is unreachable or ranks before its parts, or if two tokens are
+    /// equal.
     pub fn from_cuts(list: RankList, cuts: &[(u32, u32)]) -> Result<Option<Self>> {
         check(&list)?;
         let list = list.sorted_by_id()?;
@@ -102,7 +102,8 @@ impl Vocabulary {
         Self::of_parts(tokens, bytes, splits).map(Some)
     }
 
-    /// `splits` are those of all tokens, by rank.
+    /// Builds a vocabulary from its tokens, the parts of single bytes, and the split of each token
+    /// by rank.
     fn of_parts(mut tokens: Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
         for (rank, &[left, _]) in (0..).zip(&splits) {
             if left == NONE && tokens.bytes(rank).len() != 1 {
@@ -116,78 +117,73 @@ impl Vocabulary {
         Ok(Self { tokens, pairs, boundaries, ordered, all_reachable })
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     #[inline]
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Never: a vocabulary holds at least one token.
+    /// Returns false: a vocabulary has at least one token.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The bytes of the token with this rank. Panics if `rank >= len()`.
+    /// Returns the bytes of the token with this rank. Panics if `rank >= len()`.
     #[inline]
     pub fn token(&self, rank: u32) -> &[u8] {
         self.tokens.bytes(rank)
     }
 
-    /// The id of the token with this rank. Panics if `rank >= len()`.
+    /// Returns the id of the token with this rank. Panics if `rank >= len()`.
     #[inline]
     pub fn id(&self, rank: u32) -> u32 {
         self.tokens.id(rank)
     }
 
-    /// The rank of an id.
+    /// Returns the rank of an id.
     #[inline]
     pub fn rank_of_id(&self, id: u32) -> Option<u32> {
         self.tokens.rank_of_id(id)
     }
 
-    /// The rank of the token with exactly these bytes.
+    /// Returns the rank of the token with exactly these bytes.
     #[inline]
     pub fn rank(&self, bytes: &[u8]) -> Option<u32> {
         self.tokens.find(bytes)
     }
 
-    /// The largest id.
+    /// Returns the largest id.
     pub fn max_id(&self) -> u32 {
         self.id(self.len() as u32 - 1)
     }
 
-    /// The two parts that merging joins last to make this token: `None` for a single byte and
-    /// for a token that merging cannot reach. A part that is no rank is a byte without a token.
+    /// Returns the two parts that merging joins last to form this token: `None` for a single byte
+    /// and for an unreachable token. A part that is not a rank is a byte without a token.
     pub fn split(&self, rank: u32) -> Option<(u32, u32)> {
         self.pairs.split(rank)
     }
 
-    /// Whether merging the bytes of this token ends in this token. Never for an empty one.
+    /// Returns true if merging the bytes of this token gives the token. False for an empty token.
     pub fn is_reachable(&self, rank: u32) -> bool {
         self.tokens.is_reachable(rank)
     }
 
-    /// Whether every token but an empty one is reachable.
+    /// Returns true if every token except an empty one is reachable.
     pub fn all_reachable(&self) -> bool {
         self.all_reachable
     }
 
-    /// Whether every token ranks after the two that it is merged from, as learning makes them.
-    /// The fast ways of merging rest on it.
+    /// Returns true if every token ranks after the two that it is merged from, as in learned
+    /// vocabularies. The fast merge algorithms rely on it.
     pub fn is_ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Whether parts can be given out as they are: ids are ranks, and every byte is a token.
-    #[inline(always)]
-    fn every_rank_is_an_id(&self) -> bool {
-        self.tokens.ids_are_ranks() && self.pairs.every_byte_is_a_token()
-    }
-
-    /// Turns parts into ids, unless one is a byte that is no token.
+    /// Turns parts into ids, unless one is a byte that is not a token.
     #[inline(always)]
     pub(crate) fn turn_into_ids(&self, parts: &mut [u32]) -> Result<()> {
-        if !self.every_rank_is_an_id() {
+        let parts_are_ids = self.tokens.ids_are_ranks() && self.pairs.every_byte;
+        if !parts_are_ids {
             for part in parts {
                 *part = match (*part as usize).checked_sub(self.len()) {
                     None => self.id(*part),
@@ -214,7 +210,7 @@ impl Vocabulary {
     }
 }
 
-/// Refuses no tokens at all, and ids that are too large.
+/// Refuses an empty list, and ids that are too large.
 fn check(list: &RankList) -> Result<()> {
     if list.is_empty() {
         return Err(Error::Vocabulary("a vocabulary needs at least one token".into()));
@@ -251,7 +247,7 @@ mod tests {
         assert_eq!(parts, [2, 30, 9]);
         let missing = vocabulary.turn_into_ids(&mut [0, 4 + u32::from(b'c')]);
         assert_eq!(missing, Err(Error::MissingByte { byte: b'c' }));
-        // Every byte but the lowest: what stands for it comes right behind the ranks.
+        // Every byte except the lowest, whose number comes right after the ranks.
         let most =
             Vocabulary::build((1..=255u8).map(|byte| vec![byte]).zip(0..).collect()).unwrap();
         assert_eq!(most.turn_into_ids(&mut [0, 254]), Ok(()));

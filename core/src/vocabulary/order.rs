@@ -1,44 +1,43 @@
-//! Tokens in the order of their bytes: those that start alike stand together.
+//! Sorts tokens by their bytes.
 
 use super::NONE;
 use super::rank_list::shown;
-use super::tokens::Tokens;
 use crate::error::{Error, Result};
 use crate::memory::{filled, prefetch, with_capacity};
 use crate::polling::poll;
 
-/// The ranks of tokens, by their bytes.
+/// The ranks of tokens, sorted by their bytes.
 #[derive(Debug)]
 pub(super) struct ByBytes {
     ranks: Vec<u32>,
-    /// How many bytes each token shares with the one before it.
+    /// The number of bytes that each token shares with the one before it.
     shared: Vec<u32>,
 }
 
-/// How many bytes are compared at once.
+/// The number of bytes compared at once.
 const CHUNK: usize = 8;
-/// Up to this many tokens are compared byte by byte.
-const FEW: usize = 16;
-/// How many tokens ahead bytes are prefetched, and twice as far where they start.
+/// Groups of up to this many tokens are compared byte by byte.
+const SMALL_GROUP: usize = 16;
+/// How many tokens ahead bytes are prefetched; their starts are prefetched twice as far ahead.
 const AHEAD: usize = 16;
 
 impl ByBytes {
-    /// Sorts all tokens of a vocabulary. Refuses two equal ones.
+    /// Sorts all tokens of a vocabulary. Refuses equal tokens.
     ///
     /// Reads each byte of a token once, in chunks: tokens are sorted by their first eight bytes,
-    /// those that share them by the next eight, and so on.
+    /// those with the same first eight by the next eight, and so on.
     pub(super) fn new(starts: &[u32], arena: &[u8], ids: impl Fn(u32) -> u32) -> Result<Self> {
         let token =
             |rank: u32| &arena[starts[rank as usize] as usize..starts[rank as usize + 1] as usize];
         let count = starts.len() - 1;
-        // Chunk, how many bytes it has, rank.
+        // A chunk, its number of bytes, and the rank.
         let mut entries: Vec<u128> = with_capacity(count)?;
         entries.extend((0..count as u32).map(u128::from));
         let mut unsorted = vec![(0, count, 0)];
         while let Some((from, to, depth)) = unsorted.pop() {
             let group = &mut entries[from..to];
             poll(group.len())?;
-            if group.len() <= FEW {
+            if group.len() <= SMALL_GROUP {
                 group.sort_unstable_by_key(|&entry| &token(entry as u32)[depth..]);
                 continue;
             }
@@ -70,7 +69,7 @@ impl ByBytes {
 
         let mut shared = with_capacity(count)?;
         shared.extend(ranks.first().map(|_| 0));
-        for (index, &[before, rank]) in ranks.array_windows().enumerate() {
+        for (index, (&before, &rank)) in ranks.iter().zip(ranks.iter().skip(1)).enumerate() {
             if let Some(&ahead) = ranks.get(index + 2 * AHEAD) {
                 prefetch(&starts[ahead as usize]);
             }
@@ -94,15 +93,16 @@ impl ByBytes {
         Ok(Self { ranks, shared })
     }
 
-    /// By rank: the longest other token that the token starts with, or [`NONE`].
-    pub(super) fn prefixes(&self, tokens: &Tokens) -> Result<Vec<u32>> {
-        let mut prefixes = filled(NONE, tokens.len())?;
-        // Each a prefix of the next.
+    /// Returns, by rank, the longest other token that the token starts with, or [`NONE`]. `length`
+    /// returns the length of a token in bytes.
+    pub(super) fn prefixes(&self, length: impl Fn(u32) -> usize) -> Result<Vec<u32>> {
+        let mut prefixes = filled(NONE, self.ranks.len())?;
+        // Each is a prefix of the next.
         let mut chain: Vec<u32> = Vec::new();
         for (&rank, &shared) in self.ranks.iter().zip(&self.shared) {
-            while chain.pop_if(|top| tokens.bytes(*top).len() > shared as usize).is_some() {}
+            while chain.pop_if(|top| length(*top) > shared as usize).is_some() {}
             prefixes[rank as usize] = chain.last().copied().unwrap_or(NONE);
-            if !tokens.bytes(rank).is_empty() {
+            if length(rank) > 0 {
                 chain.push(rank);
             }
         }
@@ -110,7 +110,7 @@ impl ByBytes {
     }
 }
 
-/// The first bytes of `rest`, and how many, as numbers that sort as they do.
+/// Returns the first bytes of `rest`, and their number, as an integer that sorts in the same order.
 fn chunk(rest: &[u8]) -> u128 {
     let (bytes, length) = match rest.first_chunk::<CHUNK>() {
         Some(chunk) => (u64::from_be_bytes(*chunk), CHUNK),
@@ -123,8 +123,8 @@ fn chunk(rest: &[u8]) -> u128 {
     u128::from(bytes) << 64 | (length as u128) << 32
 }
 
-/// How many bytes all of them start with alike, in chunks, as far as is worth looking: a group
-/// that shares more is looked at again.
+/// Returns the number of leading bytes that all of them share, in chunks, up to a limit: a group
+/// that shares more is examined again.
 fn shared_by_all<'a>(first: &[u8], rests: impl Iterator<Item = &'a [u8]>) -> usize {
     const FAR: usize = 32 * CHUNK;
     let mut shared = first.len().min(FAR);
@@ -137,7 +137,7 @@ fn shared_by_all<'a>(first: &[u8], rests: impl Iterator<Item = &'a [u8]>) -> usi
     shared / CHUNK * CHUNK
 }
 
-/// How many bytes the two start with alike.
+/// Returns the number of leading bytes that the two share.
 fn common_prefix(first: &[u8], second: &[u8]) -> usize {
     let chunks = first.as_chunks::<CHUNK>().0.iter().zip(second.as_chunks::<CHUNK>().0);
     let equal = chunks.take_while(|(a, b)| a == b).count() * CHUNK;
@@ -149,8 +149,8 @@ fn common_prefix(first: &[u8], second: &[u8]) -> usize {
 mod tests {
     use super::ByBytes;
 
-    /// Groups that share less and more than is skipped at once, with some that end early and
-    /// without.
+    /// Groups that share less and more than is skipped at once, with and without some that end
+    /// early.
     #[test]
     fn tokens_that_share_many_bytes_are_sorted() {
         let lengths = [0, 7, 8, 9, 63, 255, 256, 257, 600];

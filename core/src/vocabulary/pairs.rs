@@ -1,12 +1,12 @@
-//! Which two neighbouring parts merge, and into what.
+//! Looks up whether two neighboring parts merge, and into which token.
 //!
-//! A part is a rank, or [`missing`]`(byte)` for a single byte that is no token.
+//! A part is a rank, or [`missing`]`(byte)` for a single byte that is not a token.
 //!
-//! Merging is defined on bytes (two parts merge when their concatenation is a token), but each
-//! token needs one pair only: when two neighbours make up a token, every merge between its first
-//! and last byte has happened inside of it, in the order in which its bytes alone would have
-//! merged, so that the two are always the same. A token whose bytes alone get stuck before that
-//! is never the result of a merge: it is *unreachable*.
+//! Merging is defined on bytes: two parts merge if their concatenation is a token. Yet each token
+//! needs one pair only. When two neighbors form a token, every merge between its first and last
+//! byte has happened inside it, in the order in which its bytes alone would merge, so the two are
+//! always the same. A token whose bytes alone do not merge into it is never the result of a merge:
+//! it is *unreachable*.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -19,19 +19,18 @@ use crate::hash::fold;
 use crate::memory::{collected, filled, prefetch};
 use crate::rule::MergeTable;
 
-/// What stands for a single byte that is no token.
+/// Returns the part of a single byte that is not a token.
 pub(crate) fn missing(tokens: usize, byte: u8) -> u32 {
     tokens as u32 + u32::from(byte)
 }
 
-/// What is known of two neighbouring bytes before anything is merged.
+/// The merge ranks of two neighboring single bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub(crate) struct Neighbours {
+pub(crate) struct Neighbors {
     /// The rank of their concatenation, or [`NONE`].
     pub rank: u32,
-    /// The lowest rank of a merge of the second, a single byte, with a part that ends in the
-    /// first.
+    /// The lowest rank of a merge of the second, a single byte, with a part that ends in the first.
     pub left_merge_rank: u32,
     /// The lowest rank of a merge of the first, a single byte, with a part that starts with the
     /// second.
@@ -39,8 +38,8 @@ pub(crate) struct Neighbours {
     padding: u32,
 }
 
-impl Neighbours {
-    /// At the ends of a piece: no merge at all.
+impl Neighbors {
+    /// The neighbors at the ends of a piece, which do not merge.
     pub(crate) const NONE: Self =
         Self { rank: NONE, left_merge_rank: NONE, right_merge_rank: NONE, padding: 0 };
 }
@@ -48,15 +47,16 @@ impl Neighbours {
 /// The pairs of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {
-    /// The part that each byte is.
+    /// The part of each byte.
     pub(super) bytes: Section<u32>,
+    /// True if every byte is a token.
     pub(super) every_byte: bool,
-    /// By first byte * 256 + second byte.
-    pub(super) neighbours: Section<Neighbours>,
-    /// By code point, for characters of three bytes: the token that the character is before it
-    /// merges with anything else, or [`NONE`] where that depends on what stands around it.
+    /// Indexed by first byte * 256 + second byte.
+    pub(super) neighbors: Section<Neighbors>,
+    /// By code point, for three-byte characters: the token that the character becomes before it
+    /// merges with anything else, or [`NONE`] if that depends on its neighbors.
     pub(super) characters: Section<u32>,
-    /// By rank: the pair it is merged from; [`NONE`] twice where there is none.
+    /// By rank: the pair that a token is merged from; [`NONE`] twice without one.
     pub(super) splits: Section<[u32; 2]>,
     /// The rank of each pair, below the pair itself.
     pub(super) by_pair: PerfectHash,
@@ -69,23 +69,23 @@ fn hash_pair(pair: u64, seeds: [u64; 2]) -> u64 {
     fold(pair ^ seeds[0], seeds[1])
 }
 
-/// A pair as a number of two times [`RANK_BITS`].
+/// Packs a pair into two times [`RANK_BITS`] bits.
 #[inline(always)]
 pub(super) fn pack(left: u32, right: u32) -> u64 {
     u64::from(left) << RANK_BITS | u64::from(right)
 }
 
-/// The rank in a word, if it is that of `pair`, or [`NONE`].
+/// Returns the rank in a word if it is that of `pair`, or [`NONE`].
 #[inline(always)]
 fn rank_in(word: u64, pair: u64) -> u32 {
     if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
 }
 
-/// A pair that is being looked up in steps.
+/// A pair that is looked up in steps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairProbe {
     pair: u64,
-    /// Its hash after the first step, and after the second its slot.
+    /// Its hash after the first step, its slot after the second.
     hash_or_slot: u64,
 }
 
@@ -97,7 +97,7 @@ impl PairProbe {
 }
 
 impl Pairs {
-    /// `splits` are those of all tokens, by rank.
+    /// Builds the tables; `splits` are those of all tokens, by rank.
     pub(super) fn build(tokens: &Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
         let ranks = 0..tokens.len() as u32;
         let merged = collected(ranks.filter(|&rank| splits[rank as usize][0] != NONE))?;
@@ -113,7 +113,7 @@ impl Pairs {
         .ok_or_else(|| Error::Vocabulary("no seeds hash the pairs without collisions".into()))?;
         Ok(Self {
             every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
-            neighbours: neighbours(tokens, &splits)?.into(),
+            neighbors: neighbors(tokens, &splits)?.into(),
             characters: characters(tokens, &splits)?.into(),
             bytes: bytes.into(),
             splits: splits.into(),
@@ -121,18 +121,19 @@ impl Pairs {
         })
     }
 
-    /// What two parts merge into, or [`NONE`].
+    /// Returns the token that two parts merge into, or [`NONE`].
     #[inline(always)]
     pub(crate) fn merged(&self, left: u32, right: u32) -> u32 {
         let pair = pack(left, right);
         rank_in(self.by_pair.word(hash_pair(pair, self.by_pair.seeds)), pair)
     }
 
-    /// Prefetches what merging a piece reads first.
+    /// Prefetches the memory that merging a piece reads first.
     #[inline(always)]
     pub(crate) fn prefetch_start(&self, piece: &[u8]) {
-        for (position, &[first, second]) in piece.array_windows().enumerate() {
-            prefetch(self.neighbours(first, second));
+        for (position, pair) in piece.windows(2).enumerate() {
+            let [first, second] = [pair[0], pair[1]];
+            prefetch(self.neighbors(first, second));
             if first & 0xf0 == 0xe0
                 && let Some(code_point) = three_byte_char(&piece[position..])
             {
@@ -141,57 +142,52 @@ impl Pairs {
         }
     }
 
-    /// The first of three steps that find what two parts merge into. Each prefetches what the next
-    /// one reads, so that the look-ups of a batch overlap.
+    /// Starts a look-up of the merge of two parts, the first of three steps. Each prefetches the
+    /// memory that the next one reads, so that the look-ups of a batch overlap.
     #[inline(always)]
     pub(crate) fn prefetch(&self, probe: &mut PairProbe) {
         probe.hash_or_slot = hash_pair(probe.pair, self.by_pair.seeds);
         self.by_pair.prefetch(probe.hash_or_slot);
     }
 
-    /// The second step.
+    /// Runs the second step.
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, probe: &mut PairProbe) {
         probe.hash_or_slot = self.by_pair.prefetch_slot(probe.hash_or_slot) as u64;
     }
 
-    /// What the two merge into, or [`NONE`], after the second step.
+    /// Returns the token that the two merge into, or [`NONE`], after the second step.
     #[inline(always)]
     pub(crate) fn found(&self, PairProbe { pair, hash_or_slot }: PairProbe) -> u32 {
         rank_in(self.by_pair.at(hash_or_slot as usize), pair)
     }
 
-    /// The part that a byte is.
+    /// Returns the part of a byte.
     #[inline(always)]
     pub(crate) fn byte(&self, byte: u8) -> u32 {
         self.bytes[usize::from(byte)]
     }
 
     #[inline(always)]
-    pub(crate) fn every_byte_is_a_token(&self) -> bool {
-        self.every_byte
+    pub(crate) fn neighbors(&self, first: u8, second: u8) -> &Neighbors {
+        &self.neighbors[usize::from(first) << 8 | usize::from(second)]
     }
 
-    #[inline(always)]
-    pub(crate) fn neighbours(&self, first: u8, second: u8) -> &Neighbours {
-        &self.neighbours[usize::from(first) << 8 | usize::from(second)]
-    }
-
-    /// The token that a three-byte character, given by its code point, is before it merges with
-    /// anything else; or [`NONE`].
+    /// Returns the token that a three-byte character, given by its code point, becomes before it
+    /// merges with anything else; or [`NONE`].
     #[inline(always)]
     pub(crate) fn character(&self, code_point: u32) -> u32 {
         self.characters[code_point as usize]
     }
 
-    /// The two parts that this part is merged from. None for a byte, token or not.
+    /// Returns the two parts that this part is merged from; `None` for a byte, token or not.
     #[inline(always)]
     pub(crate) fn split(&self, part: u32) -> Option<(u32, u32)> {
         let [left, right] = *self.splits.get(part as usize)?;
         (left != NONE).then_some((left, right))
     }
 
-    /// Whether every token ranks after the parts it is merged from. Single bytes are there from
+    /// Returns true if every token ranks after the parts it is merged from. Single bytes exist from
     /// the start, whatever their rank.
     pub(super) fn is_ordered(&self, tokens: &Tokens) -> bool {
         let before = |part: u32, rank: u32| {
@@ -203,8 +199,8 @@ impl Pairs {
     }
 }
 
-fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<Neighbours>> {
-    let mut table = filled(Neighbours::NONE, 1 << 16)?;
+fn neighbors(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<Neighbors>> {
+    let mut table = filled(Neighbors::NONE, 1 << 16)?;
     for (rank, &[left, right]) in (0..).zip(splits) {
         if left == NONE {
             continue;
@@ -229,11 +225,11 @@ fn neighbours(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<Neighbours>> {
     Ok(table)
 }
 
-/// The characters of three bytes that are complete before anything else can take a part of them:
-/// those that rank before every token that ends in the character's first bytes or starts with
-/// its last ones. (Merges inside a token rank before it, if merging is ordered.)
+/// Finds the three-byte characters that are complete before anything else can take a part of them:
+/// those that rank before every token that ends in the character's first bytes or starts with its
+/// last ones. (In an ordered vocabulary, merges inside a token rank before it.)
 fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<u32>> {
-    // By one byte or two, the lowest rank of a token that ends in them or starts with them.
+    // By one byte or two: the lowest rank of a token that ends in them or starts with them.
     let mut ends_in = Lowest::new()?;
     let mut starts_with = Lowest::new()?;
     for rank in 0..tokens.len() as u32 {

@@ -1,9 +1,9 @@
-//! A table that never changes, with no collisions in it: "hash and displace".
+//! A constant table without collisions: "hash and displace".
 //!
 //! Keys are grouped into buckets by the high bits of their hash; each bucket has a displacement
-//! under which all of its keys land in slots of their own. Beside its displacement a bucket
-//! has some bits of the hashes of its keys, which rule out most keys that are not in the table:
-//! buckets are few enough to stay in the L2 cache, which slots are not.
+//! that gives each of its keys a slot of its own. Next to its displacement a bucket stores some
+//! bits of the hashes of its keys, which rule out most other keys: the buckets are small enough to
+//! stay in the L2 cache, unlike the slots.
 //!
 //! Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009.
 
@@ -17,20 +17,20 @@ use crate::hash::{FIXED_SEEDS, fold};
 use crate::memory::{filled, prefetch, with_capacity};
 use crate::polling::poll;
 
-/// Slots for words that their owner makes, by a hash that it computes from the key and
-/// [`PerfectHash::seeds`].
+/// Slots for words that their owner computes, by a hash of the key and [`PerfectHash::seeds`].
 #[derive(Debug, Clone)]
 pub(crate) struct PerfectHash {
     pub(super) seeds: [u64; 2],
-    /// A displacement in the lowest 8 bits, [`marks`] of the keys above; a power of two of them.
+    /// A displacement in the lowest 8 bits, [`marks`] of the keys above. Their number is a power of
+    /// two.
     pub(super) buckets: Section<u32>,
-    /// A power of two of them, and one at the end that is always empty.
+    /// A power of two of slots, and one at the end that is always empty.
     pub(super) slots: Section<u64>,
 }
 
-/// In tables of few slots (7 keys in 8, say) all seeds that are tried may fail, by bad luck alone.
+/// In tables of few slots (7 keys in 8, say) all seeds tried may fail by chance.
 const FEWEST_SLOTS: usize = 256;
-/// No owner makes this word.
+/// The word of an empty slot; owners never compute it.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
 #[inline(always)]
@@ -38,15 +38,15 @@ fn bucket_of(hash: u64, buckets: usize) -> usize {
     (hash >> 40) as usize & (buckets - 1)
 }
 
-/// Displacements are spread over the whole table, so that no part of it can be too full.
+/// Displacements are spread over the whole table, so that it fills evenly.
 #[inline(always)]
 fn slot_of(hash: u64, displacement: u32, slots: usize) -> usize {
     (hash as u32 ^ displacement.wrapping_mul(0x9e37_79b1)) as usize & (slots - 1)
 }
 
-/// Two bits that a key marks its bucket with, chosen by bits of the hash that choose neither
-/// bucket nor slot: one of 16, and one of 8. A bucket of three keys has those of another key in
-/// 6 cases of 100.
+/// Returns the two bits that a key sets in its bucket: one of 16 and one of 8, chosen by bits of
+/// the hash that choose neither bucket nor slot. A bucket of three keys has both bits of another
+/// key in 6 cases of 100.
 #[inline(always)]
 fn marks(hash: u64) -> u32 {
     1 << (DISPLACEMENT_BITS + (hash >> 24 & 15) as u32) | 1 << (24 + (hash >> 28 & 7) as u32)
@@ -55,19 +55,19 @@ fn marks(hash: u64) -> u32 {
 const DISPLACEMENT_BITS: u32 = 8;
 const DISPLACEMENT_MASK: u32 = (1 << DISPLACEMENT_BITS) - 1;
 
-/// A bucket with more keys fails at once: hashes of keys that nobody chose fill buckets with
-/// three on average.
+/// The most keys of a bucket; more keys fail at once. Hashes of keys that nobody chose fill buckets
+/// with three on average.
 const LARGEST_BUCKET: usize = 64;
-/// The number of fixed seeds that are tried first; later ones are drawn at random, so that
-/// nobody can choose keys against them.
+/// The number of fixed seeds that are tried first; later ones are random, so that nobody can choose
+/// keys against them.
 const FIXED_ATTEMPTS: usize = 8;
 const ATTEMPTS: usize = 64;
 
 impl PerfectHash {
-    /// Finds a slot of its own for each of `items`, in a table that they fill at most 80 % of.
-    /// `hash(item, seeds)` hashes the key of an item; `word(item, hash)` is what its slot holds.
+    /// Finds a slot for each of `items`, in a table that they fill at most 80 % of. `hash(item,
+    /// seeds)` hashes the key of an item; `word(item, hash)` is the word in its slot.
     ///
-    /// `None` when no seeds do, which is less likely than a broken machine.
+    /// `None` if all seeds fail, which is less likely than broken hardware.
     pub(super) fn build(
         items: &[u32],
         hash: impl Fn(u32, [u64; 2]) -> u64,
@@ -98,20 +98,21 @@ impl PerfectHash {
         Ok(None)
     }
 
-    /// The only word that the key with this hash can have, or [`EMPTY`], or that of another key.
+    /// Returns the only word that the key with this hash can have, or [`EMPTY`], or the word of
+    /// another key.
     #[inline(always)]
     pub(crate) fn word(&self, hash: u64) -> u64 {
         self.slots[self.slot(hash)]
     }
 
-    /// Prefetches what [`PerfectHash::prefetch_slot`] reads.
+    /// Prefetches the memory that [`PerfectHash::prefetch_slot`] reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(&self.buckets[bucket_of(hash, self.buckets.len())]);
     }
 
-    /// Prefetches what [`PerfectHash::at`] reads, after [`PerfectHash::prefetch`], and returns the
-    /// slot.
+    /// Prefetches the memory that [`PerfectHash::at`] reads, after [`PerfectHash::prefetch`], and
+    /// returns the slot.
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, hash: u64) -> usize {
         let slot = self.slot(hash);
@@ -119,7 +120,7 @@ impl PerfectHash {
         slot
     }
 
-    /// The word in this slot.
+    /// Returns the word in this slot.
     #[inline(always)]
     pub(crate) fn at(&self, slot: usize) -> u64 {
         self.slots[slot]
@@ -140,7 +141,7 @@ fn table_size(keys: usize) -> usize {
     (keys * 5 / 4).next_power_of_two().max(FEWEST_SLOTS)
 }
 
-/// Displacements of buckets, and the slot of each key, if there are some for these hashes.
+/// Finds displacements of buckets, and the slot of each key; `None` if these hashes have none.
 fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
     let table = table_size(hashes.len());
     let mut buckets: Vec<u32> = filled(0, (hashes.len() / 3).next_power_of_two())?;
@@ -170,8 +171,8 @@ fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
     Ok(Some((buckets, places)))
 }
 
-/// The first displacement under which the keys with these hashes have slots of their own that are
-/// not taken, and those slots.
+/// Finds the first displacement that gives the keys with these hashes free slots of their own, and
+/// those slots.
 #[inline(always)]
 fn free_displacement(
     hashes: &[u64],
@@ -181,7 +182,7 @@ fn free_displacement(
 ) -> Option<u32> {
     let slots = &mut slots[..hashes.len()];
     for displacement in 0..=DISPLACEMENT_MASK {
-        // All of them without a branch, which would be mispredicted.
+        // Tests all of them without a branch, which would be mispredicted.
         let mut is_taken = 0;
         for (slot, &hash) in slots.iter_mut().zip(hashes) {
             *slot = slot_of(hash, displacement, table);
@@ -194,9 +195,9 @@ fn free_displacement(
     None
 }
 
-/// Keys by their buckets.
+/// Keys grouped by bucket.
 struct Groups {
-    /// Where the keys of each bucket start, and where those of the last one end.
+    /// The start of the keys of each bucket, and the end of the last.
     starts: Vec<u32>,
     keys: Vec<u32>,
     /// The hash of each of `keys`.
@@ -206,7 +207,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// `None` when a bucket has more keys than [`LARGEST_BUCKET`].
+    /// Groups keys; `None` if a bucket has more keys than [`LARGEST_BUCKET`].
     fn new(hashes: &[u64], buckets: usize) -> Result<Option<Self>> {
         let mut starts: Vec<u32> = filled(0, buckets + 1)?;
         for &hash in hashes {
@@ -217,7 +218,7 @@ impl Groups {
             let Some(count) = sizes.get_mut(size as usize) else { return Ok(None) };
             *count += 1;
         }
-        // The place of the first bucket of each size among the others.
+        // The position of the first bucket of each size among the others.
         let mut place = 0;
         for size in sizes.iter_mut().rev() {
             place += std::mem::replace(size, place);
@@ -244,7 +245,7 @@ impl Groups {
         Ok(Some(Self { starts, keys, hashes: sorted, order }))
     }
 
-    /// The buckets with keys, and where those are.
+    /// Iterates over the buckets that have keys, with the range of those keys.
     fn largest_first(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         self.order.iter().map_while(|&bucket| {
             let bucket = bucket as usize;
@@ -263,7 +264,7 @@ mod tests {
         PerfectHash::build(items, hash, |item, _| item.into()).unwrap()
     }
 
-    /// Few keys have few seeds that give all of them a slot; 64 have to be enough.
+    /// Small tables have few seeds that give all keys a slot; 64 must be enough.
     #[test]
     fn few_keys_find_slots() {
         for count in 0..120u32 {
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Keys that have the same hash under every seed that is known beforehand.
+    /// Keys with the same hash under every fixed seed.
     #[test]
     fn chosen_keys_are_told_apart_by_seeds_drawn_at_random() {
         let mut known = vec![FIXED_SEEDS];

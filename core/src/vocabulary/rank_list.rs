@@ -1,22 +1,22 @@
-//! Tokens and their ids as a file or a dict lists them: what a vocabulary is built from.
+//! A list of tokens and ids, as in a file or a dict, to build a vocabulary from.
 
 use super::MAX_TOKENS;
 use crate::error::{Error, Result};
 use crate::memory::{reserve, with_capacity};
 use crate::polling::poll;
 
-/// Tokens and their ids, in any order. The bytes of all tokens lie in one block, so that a list
-/// takes few allocations, however many tokens it has.
+/// Tokens and their ids, in any order. The bytes of all tokens are in one block, so that a list
+/// takes few allocations.
 #[derive(Debug, Clone, Default)]
 pub struct RankList {
     pub(super) bytes: Vec<u8>,
-    /// Where each token ends in `bytes`.
+    /// The end of each token in `bytes`.
     pub(super) ends: Vec<usize>,
     pub(super) ids: Vec<u32>,
 }
 
 impl RankList {
-    /// An empty list with room for this many tokens of this many bytes together.
+    /// Creates an empty list with room for this many tokens of this many bytes together.
     pub fn with_capacity(tokens: usize, bytes: usize) -> Result<Self> {
         Ok(Self {
             bytes: with_capacity(bytes)?,
@@ -25,17 +25,17 @@ impl RankList {
         })
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// How many bytes the tokens have together.
+    /// Returns the number of bytes of all tokens together.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the list has no tokens.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -47,8 +47,8 @@ impl RankList {
         self.end_token(id)
     }
 
-    /// Appends a token whose bytes `write` appends to those of the others. When it fails, nothing
-    /// is appended.
+    /// Appends a token whose bytes `write` appends to those of the others. Appends nothing if it
+    /// fails.
     pub(crate) fn push_with<E: From<Error>>(
         &mut self,
         id: u32,
@@ -82,25 +82,25 @@ impl RankList {
         Ok(())
     }
 
-    /// The ids of the tokens, in the same order.
+    /// Returns the ids of the tokens, in the same order.
     pub fn ids(&self) -> &[u32] {
         &self.ids
     }
 
-    /// The tokens and their ids.
+    /// Returns the tokens and their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> {
         (0..self.len()).map(|index| (self.token(index), self.ids[index]))
     }
 
-    /// The token at this place. Panics if there is none.
+    /// Returns the token at this index. Panics past the end.
     pub fn token(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..self.ends[index]]
     }
 
-    /// The same tokens by ascending id.
+    /// Sorts the tokens by id.
     ///
-    /// Refuses two tokens with one id, and more than [`MAX_TOKENS`] of them.
+    /// Refuses two tokens with one id, and more than [`MAX_TOKENS`] tokens.
     pub fn sorted_by_id(self) -> Result<Self> {
         if self.len() > MAX_TOKENS {
             return Err(Error::Vocabulary(format!(
@@ -143,7 +143,7 @@ impl<B: AsRef<[u8]>> TryFrom<Vec<(B, u32)>> for RankList {
     }
 }
 
-/// A token for messages: as a bytes literal, not more than its first bytes.
+/// Formats a token for messages: as a bytes literal, at most its first bytes.
 pub(crate) fn shown(token: &[u8]) -> String {
     const LONGEST: usize = 60;
     match token.get(..LONGEST) {

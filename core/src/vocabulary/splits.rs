@@ -1,13 +1,13 @@
-//! How each token is merged: the two parts whose merge makes it when its bytes alone are merged.
+//! Finds the split of each token: the two parts that merge last when its bytes are merged.
 //!
-//! Tokens are taken by length, since all that can take part in merging one are shorter. For each,
-//! the tokens that it starts with are tried as its first part, the longest first: the rest must be
-//! a token as well, both must rank before the token, and the two must stand side by side when
-//! merging goes no further than they do (`complete_side_by_side`). Then merging, which takes the
-//! lowest rank first, gets to the two whatever ranks after.
+//! Tokens are processed by length, since all parts of a token are shorter. For each, the tokens
+//! that it starts with are tried as its first part, the longest first. The rest must be a token as
+//! well, both must rank before the token, and the two must be left side by side by merging
+//! (`complete_side_by_side`). Then merging, which takes the lowest rank first, reaches the two
+//! regardless of later ranks.
 //!
-//! A token without such a pair is out of reach, unless a token that ranks after it takes part in
-//! merging it: then merging is not ordered, and every token is merged to see where that ends.
+//! A token without such a pair is unreachable, unless a token that ranks after it takes part in
+//! merging it. Then merging is not ordered, and every token is merged to see the result.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -20,12 +20,13 @@ use crate::memory::{filled, prefetch, reserve, with_capacity, zeroed};
 use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
-/// How many tokens are looked up together, and how often before each is on its own.
+/// The number of tokens looked up together, and of look-ups before each token is searched on its
+/// own.
 pub(super) const AT_ONCE: usize = 64;
 const ROUNDS: usize = 4;
 
-/// The split of each token by rank: [`NONE`] twice for single bytes and for what is out of reach.
-/// `prefixes` has the longest other token that each token starts with.
+/// Returns the split of each token by rank: [`NONE`] twice for single bytes and for unreachable
+/// tokens. `prefixes` has the longest other token that each token starts with.
 pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes)?;
     let order = by_length(tokens)?;
@@ -47,7 +48,7 @@ pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result
     Ok(search.splits)
 }
 
-/// The same for vocabularies whose tokens may rank before their parts.
+/// Finds the splits if tokens may rank before their parts.
 fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes)?;
     for &rank in order {
@@ -59,7 +60,7 @@ fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Ve
     Ok(search.splits)
 }
 
-/// The tokens of two bytes or more, the shortest first, and of one length in the order of ranks.
+/// Returns the tokens of two bytes or more by length, those of one length in the order of ranks.
 fn by_length(tokens: &Tokens) -> Result<Vec<u32>> {
     let mut order: Vec<u64> = with_capacity(tokens.len())?;
     let lengths = (0..tokens.len() as u32).map(|rank| (tokens.bytes(rank).len() as u64, rank));
@@ -71,13 +72,13 @@ fn by_length(tokens: &Tokens) -> Result<Vec<u32>> {
     Ok(ranks)
 }
 
-/// A token whose split is being found.
+/// A token whose split is searched for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) rank: u32,
     /// The longest prefix that is not ruled out, or [`NONE`] for the first byte.
     pub(super) prefix: u32,
-    /// The part that the rest is, or [`NONE`] where it has not been looked up.
+    /// The part of the rest, or [`NONE`] if it has not been looked up.
     pub(super) rest: u32,
 }
 
@@ -87,7 +88,7 @@ impl Default for Candidate {
     }
 }
 
-/// The splits and pairs that are known so far.
+/// The splits and pairs known so far.
 pub(super) struct Search<'a> {
     tokens: &'a Tokens,
     bytes: &'a [u32],
@@ -116,7 +117,7 @@ impl<'a> Search<'a> {
         self.pairs.insert(pack(split[0], split[1]), rank);
     }
 
-    /// Finds the splits of tokens of one length, where all shorter ones have theirs.
+    /// Finds the splits of tokens of one length; all shorter ones have theirs.
     fn split_block(&mut self, block: &[u32], prefixes: &[u32]) -> Result<()> {
         for &rank in block {
             self.tokens.prefetch_start(prefixes[rank as usize]);
@@ -162,8 +163,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Looks up what follows the prefixes of all candidates. Where it is no token that ranks before
-    /// the candidate, the prefix is ruled out.
+    /// Looks up the rests of all candidates after their prefixes. Rules out the prefix if the rest
+    /// is not a token that ranks before the candidate.
     fn look_up(&self, prefixes: &[u32], candidates: &mut [Candidate]) {
         let mut probes = [(0, TokenProbe::new([0; 2])); AT_ONCE];
         let mut count = 0;
@@ -188,14 +189,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Prefetches what [`Search::set_split`] writes, where it is known already.
+    /// Prefetches the memory that [`Search::set_split`] writes, if known already.
     pub(super) fn prefetch_pairs(&self, candidates: &[Candidate]) {
         for &Candidate { prefix, rest, .. } in candidates {
             self.pairs.prefetch(pack(prefix, rest));
         }
     }
 
-    /// Prefetches what [`Search::is_split`] reads first.
+    /// Prefetches the memory that [`Search::is_split`] reads first.
     pub(super) fn prefetch_borders(&self, candidates: &[Candidate]) {
         let found = candidates.iter().filter(|candidate| candidate.rest != NONE);
         for &Candidate { prefix, rest, .. } in found.clone() {
@@ -212,8 +213,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The key of what follows the prefix of a candidate, or the next shorter one that ranks
-    /// before the token. None where that needs no look-up or takes another.
+    /// Returns the key of the rest after the prefix of a candidate, or after the next shorter
+    /// prefix that ranks before the token. `None` if that needs no look-up or another kind of
+    /// look-up.
     fn next_rest(&self, prefixes: &[u32], candidate: &mut Candidate) -> Option<Key> {
         let token = self.tokens.bytes(candidate.rank);
         while candidate.prefix != NONE {
@@ -231,8 +233,8 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Whether merging a token ends in these two parts, which make it up; those of more than a byte
-    /// rank before it.
+    /// Returns true if merging a token ends with these two parts, which form it. Those of more than
+    /// a byte rank before it.
     pub(super) fn is_split(&self, left: u32, right: u32) -> bool {
         let is_known = |part: u32| {
             self.splits
@@ -242,7 +244,7 @@ impl<'a> Search<'a> {
         is_known(left) && is_known(right) && complete_side_by_side(self, left, right)
     }
 
-    /// The split of a token, where all shorter ones have theirs, and this prefix is the longest
+    /// Finds the split of a token; all shorter ones have theirs, and this prefix is the longest
     /// that is not ruled out.
     fn split_by_prefix(
         &mut self,
@@ -272,10 +274,10 @@ impl<'a> Search<'a> {
         Ok(split.filter(|split| split.iter().all(|&part| is_before(part))))
     }
 
-    /// Whether a token may have a split: whether two parts that merging can reach make it up,
-    /// whatever they rank.
+    /// Returns true if a token may have a split: if two reachable parts form it, whatever their
+    /// ranks.
     ///
-    /// If merging is not ordered, the shortest of the tokens whose splits are not those found by
+    /// If merging is not ordered, the shortest token whose split differs from the result of
     /// [`Search::split_by_prefix`] has such parts, which are shorter than it.
     fn may_have_split(&self, rank: u32, prefixes: &[u32]) -> bool {
         let token = self.tokens.bytes(rank);
@@ -291,7 +293,7 @@ impl<'a> Search<'a> {
         parts.are_too_many
     }
 
-    /// The part that these bytes are as a whole.
+    /// Returns the part with exactly these bytes.
     fn part(&self, bytes: &[u8]) -> Option<u32> {
         match *bytes {
             [byte] => Some(self.bytes[usize::from(byte)]),
@@ -299,17 +301,17 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether merging the token with this rank can come to this part.
+    /// Returns true if merging the token with this rank can reach this part.
     fn is_part_of(&self, part: u32, length: usize, rank: u32) -> bool {
         length == 1 || (part < rank && self.splits[part as usize][0] != NONE)
     }
 
-    /// Whether merging can come to this part, as far as is known.
+    /// Returns true if merging can reach this part, as far as is known.
     fn is_reachable(&self, part: u32, length: usize) -> bool {
         length == 1 || self.splits[part as usize][0] != NONE
     }
 
-    /// The split of a token, where all that can take part in merging it have theirs.
+    /// Finds the split of a token by merging; all its possible parts have theirs.
     pub(super) fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
         let mut merger = std::mem::take(&mut self.merger);
         let bytes = self.tokens.bytes(rank).iter();
@@ -324,16 +326,16 @@ impl<'a> Search<'a> {
 struct Prefixes {
     next: u32,
     is_done: bool,
-    /// What the first byte is.
+    /// The part of the first byte.
     first: u32,
     length: usize,
     work: usize,
-    /// Whether some are left that it would take too long to try.
+    /// True if some were skipped, since trying them would take too long.
     are_too_many: bool,
 }
 
 impl Prefixes {
-    /// Each try may take as long as the token is. After this many times that, and some more,
+    /// Each try may take time linear in the token. After this many times its length, and some more,
     /// merging is faster.
     const TRIES: usize = 4;
     const WORK: usize = 256;
@@ -344,7 +346,7 @@ impl Prefixes {
         Self { next: longest, is_done: length < 2, first, length, work: 0, are_too_many: false }
     }
 
-    /// The next part, and how many bytes it has.
+    /// Returns the next part, and its length in bytes.
     #[inline]
     fn next(&mut self, search: &Search, prefixes: &[u32]) -> Option<(u32, usize)> {
         if self.is_done {
@@ -355,7 +357,7 @@ impl Prefixes {
             return None;
         }
         self.work += self.length;
-        // The last one is the first byte, which need not be a token.
+        // The last one is the first byte, which may not be a token.
         let (part, length) = match self.next {
             NONE => (self.first, 1),
             prefix => (prefix, search.tokens.bytes(prefix).len()),
@@ -380,22 +382,22 @@ impl MergeTable for Search<'_> {
     }
 }
 
-/// Packed pairs and their ranks, while they are being found: open addressing.
+/// Packed pairs and their ranks during the search: open addressing.
 struct PairMap {
     /// A pair above its rank, or [`PairMap::EMPTY`].
     words: Vec<u64>,
-    /// Two bits for each pair, hashed: most pairs that are asked for are not there, and this stays
+    /// A filter with two hashed bits for each pair: most pairs asked for are absent, and it stays
     /// in the L2 cache.
     filter: Vec<u64>,
     seeds: [u64; 2],
 }
 
 impl PairMap {
-    /// No token is made of itself.
+    /// A token is never made of itself.
     const EMPTY: u64 = 0;
 
     fn new(count: usize) -> Result<Self> {
-        // Whoever chooses the tokens shall not choose where they collide.
+        // Random, so that chosen tokens cannot collide on purpose.
         let random = RandomState::new();
         Ok(Self {
             words: zeroed((2 * count).next_power_of_two())?,
@@ -409,7 +411,7 @@ impl PairMap {
         fold(pair ^ self.seeds[0], self.seeds[1])
     }
 
-    /// The bits of a hash in the filter: their word, and the word with those bits.
+    /// Returns the word of a hash in the filter, and its bits there.
     #[inline]
     fn bits(&self, hash: u64) -> (usize, u64) {
         (
@@ -418,7 +420,7 @@ impl PairMap {
         )
     }
 
-    /// The slot of the pair with this hash, or the empty one where it belongs.
+    /// Returns the slot of the pair with this hash, or the empty one for it.
     #[inline]
     fn slot(&self, pair: u64, hash: u64) -> usize {
         let last = self.words.len() - 1;
@@ -440,7 +442,7 @@ impl PairMap {
         if word == Self::EMPTY { NONE } else { word as u32 & RANK_MASK }
     }
 
-    /// Prefetches what [`PairMap::insert`] reads.
+    /// Prefetches the memory that [`PairMap::insert`] reads.
     #[inline]
     fn prefetch(&self, pair: u64) {
         prefetch(&self.words[self.hash(pair) as usize & (self.words.len() - 1)]);
@@ -455,7 +457,7 @@ impl PairMap {
     }
 }
 
-/// What each byte is before merging: its token, or what stands for a byte that is none.
+/// Returns the part of each byte: its token, or a number for a byte without one.
 pub(super) fn byte_parts(tokens: &Tokens) -> Vec<u32> {
     (0..=255u8).map(|byte| tokens.find(&[byte]).unwrap_or(missing(tokens.len(), byte))).collect()
 }
@@ -479,7 +481,7 @@ mod tests {
         (prop::collection::vec(parts, 0..80), 2..8usize).prop_map(|(words, recent)| {
             let mut tokens: Vec<Vec<u8>> = (b'a'..=b'c').map(|byte| vec![byte]).collect();
             for (left, right) in words {
-                // Mostly of the last ones, so that tokens have many prefixes.
+                // Mostly of recent ones, so that tokens have many prefixes.
                 let first = tokens.len().saturating_sub(recent * 3);
                 let left = &tokens[first + left.index(tokens.len() - first)];
                 let word = [&left[..], &tokens[right.index(tokens.len())]].concat();
@@ -495,7 +497,8 @@ mod tests {
     fn searched(tokens: &[Vec<u8>]) -> (Tokens, Vec<u32>, Vec<[u32; 2]>) {
         let list = RankList::try_from(tokens.iter().zip(0..).collect::<Vec<_>>()).unwrap();
         let (tokens, order) = Tokens::build(list).unwrap();
-        let (bytes, prefixes) = (byte_parts(&tokens), order.prefixes(&tokens).unwrap());
+        let (bytes, prefixes) =
+            (byte_parts(&tokens), order.prefixes(|rank| tokens.bytes(rank).len()).unwrap());
         let mut search = Search::new(&tokens, &bytes).unwrap();
         let order = by_length(&tokens).unwrap();
         for same in order.chunk_by(|&a, &b| tokens.bytes(a).len() == tokens.bytes(b).len()) {
@@ -507,7 +510,8 @@ mod tests {
         (tokens, bytes, splits)
     }
 
-    /// Where every token ranks behind its parts nothing else has to be merged to find them.
+    /// Checks the search. Returns true if every token ranks after its parts: then no token has to
+    /// be merged.
     fn check_search(tokens: &[Vec<u8>]) -> bool {
         let (tokens, bytes, found) = searched(tokens);
         let merged = splits_by_merging(&tokens, &bytes, &by_length(&tokens).unwrap()).unwrap();
@@ -550,7 +554,7 @@ mod tests {
             let list = RankList::try_from(tokens.iter().zip(0..).collect::<Vec<_>>()).unwrap();
             let (tokens, order) = Tokens::build(list).unwrap();
             let bytes = byte_parts(&tokens);
-            let found = splits(&tokens, &bytes, &order.prefixes(&tokens).unwrap()).unwrap();
+            let found = splits(&tokens, &bytes, &order.prefixes(|rank| tokens.bytes(rank).len()).unwrap()).unwrap();
             let order = by_length(&tokens).unwrap();
             prop_assert_eq!(found, splits_by_merging(&tokens, &bytes, &order).unwrap());
         }

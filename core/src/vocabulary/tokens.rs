@@ -1,4 +1,4 @@
-//! Bytes -> rank and id, and back.
+//! Looks up the rank and id of bytes, and the bytes of a rank.
 
 use super::order::ByBytes;
 use super::perfect_hash::{EMPTY, PerfectHash};
@@ -8,37 +8,38 @@ use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
 use crate::memory::{collected, filled, prefetch, with_capacity};
 
-/// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by
-/// their hash.
+/// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by their
+/// hash.
 pub(crate) const SHORT: usize = 15;
-/// It serves as a mask of lengths.
+/// It is used as a mask of lengths.
 const _: () = assert!((SHORT + 1).is_power_of_two());
 
-/// Bytes and, in the last byte, how many: no two short byte strings have the same key. In the keys
-/// of longer ones the last byte is [`RUN`] or [`OTHER`], and the rest of its word the length.
+/// Bytes and, in the last byte, their number: different short byte strings have different keys. In
+/// the keys of longer pieces the last byte is [`RUN`] or [`OTHER`], and the rest of its word is the
+/// length.
 pub(crate) type Key = [u64; 2];
 
 /// The last byte of the key of a longer piece that its first word and its length identify.
 const RUN: u64 = 0xff;
-/// The last byte of a key that holds nothing but the length: no table has such a key.
+/// The last byte of a key that contains only the length: no table has such a key.
 const OTHER: u64 = 0xfe;
 
-/// The key of a longer piece that `what` and its length identify.
+/// Returns the key of a longer piece that `what` and its length identify.
 pub(crate) fn key_of_run(what: u64, length: usize) -> Key {
     [what, RUN << 56 | length as u64]
 }
 
-/// The key of a longer piece that its key does not identify.
+/// Returns the key of a longer piece that its key does not identify.
 pub(crate) fn key_of_other(length: usize) -> Key {
     [0, OTHER << 56 | length as u64]
 }
 
-/// Whether this is a [`key_of_other`].
+/// Returns true for a [`key_of_other`].
 pub(crate) fn is_key_of_other(key: Key) -> bool {
     key[1] >> 56 == OTHER
 }
 
-/// How many bytes the piece with this key has.
+/// Returns the length in bytes of the piece with this key.
 #[inline(always)]
 pub(crate) fn length_of(key: Key) -> usize {
     let last = key[1] >> 56;
@@ -57,8 +58,7 @@ static MASKS: [Key; SHORT + 1] = {
     masks
 };
 
-/// The key of `bytes[start..end]`, at most [`SHORT`] bytes. (Of more, what is returned means
-/// nothing.)
+/// Returns the key of `bytes[start..end]`, at most [`SHORT`] bytes. (Meaningless for more.)
 #[inline(always)]
 pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
     const KEY_BYTES: usize = size_of::<Key>();
@@ -75,7 +75,7 @@ pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
     [block[0] & mask[0], block[1] & mask[1] | (length as u64) << 56]
 }
 
-/// The bytes of a key near the end of the text, where 16 cannot be read from `start` on.
+/// Returns the key of bytes near the end of the text, where 16 cannot be read from `start` on.
 #[inline(never)]
 fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     let mut block = [0; 16];
@@ -92,8 +92,8 @@ fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     bytemuck::cast(block)
 }
 
-/// What a table of tokens says about one: from the lowest bit on its rank, where it starts in the
-/// arena, its length ([`MARK_OF_LONG`] for more than [`SHORT`] bytes), and bits of its hash that
+/// Returns an entry of a table of tokens: from the lowest bit on its rank, its start in the arena,
+/// its length ([`MARK_OF_LONG`] for more than [`SHORT`] bytes), and bits of its hash that
 /// [`PerfectHash`] does not use. The last two rule out most keys that are not in the table.
 fn word(rank: u32, start: u32, length: usize, hash: u64) -> u64 {
     let length = if length <= SHORT { length } else { MARK_OF_LONG };
@@ -109,12 +109,12 @@ fn marks(length: usize, hash: u64) -> u64 {
     (length as u64) << LENGTH_SHIFT | hash >> 31 << TAG_SHIFT
 }
 
-/// A token of up to [`SHORT`] bytes that is being looked up in steps.
+/// A token of up to [`SHORT`] bytes that is looked up in steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenProbe {
     key: Key,
     hash: u64,
-    /// Its slot after the second step, and after the third what is there.
+    /// Its slot after the second step, the word there after the third.
     slot_or_word: u64,
 }
 
@@ -135,19 +135,19 @@ impl TokenProbe {
 pub(crate) struct Tokens {
     /// The bytes of all tokens, one after the other in the order of ranks.
     pub(super) arena: Section<u8>,
-    /// Where each token starts in the arena, and where the last one ends.
+    /// The start of each token in the arena, and the end of the last.
     pub(super) starts: Section<u32>,
-    /// The ids of ranks; empty when each is its rank.
+    /// The ids of ranks; empty if each is its rank.
     pub(super) ids: Section<u32>,
     /// The tokens of up to [`SHORT`] bytes.
     pub(super) short: PerfectHash,
     pub(super) long: PerfectHash,
-    /// One bit a rank: set for tokens that merging cannot reach.
+    /// One bit per rank, set for unreachable tokens.
     pub(super) unreachable: Section<u64>,
 }
 
 impl Tokens {
-    /// Lays out tokens that ascend by id. Refuses two equal ones.
+    /// Lays out tokens that ascend by id. Refuses equal tokens.
     pub(super) fn build(list: RankList) -> Result<(Self, ByBytes)> {
         let starts = starts(&list)?;
         let order = ByBytes::new(&starts, &list.bytes, |rank| list.ids[rank as usize])?;
@@ -157,13 +157,13 @@ impl Tokens {
         Ok((tokens, order))
     }
 
-    /// The same without sorting them by their bytes. None where two are equal.
+    /// Lays out tokens without sorting them by their bytes. `None` if two are equal.
     pub(super) fn build_unsorted(list: RankList) -> Result<Option<Self>> {
         let starts = starts(&list)?;
         Self::index(list, starts)
     }
 
-    /// None where no seeds are found, as for two equal tokens.
+    /// `None` if no seeds are found, as for two equal tokens.
     fn index(list: RankList, starts: Vec<u32>) -> Result<Option<Self>> {
         let RankList { bytes: arena, ends, ids } = list;
         let are_ranks = ids.iter().zip(0..).all(|(&id, rank)| id == rank);
@@ -191,7 +191,7 @@ impl Tokens {
         Ok(Some(Self { arena, starts, ids, short, long, unreachable }))
     }
 
-    /// Remembers that merging cannot reach this token.
+    /// Marks this token as unreachable.
     pub(super) fn set_unreachable(&mut self, rank: u32) {
         self.unreachable.to_mut()[rank as usize / 64] |= 1 << (rank % 64);
     }
@@ -200,7 +200,7 @@ impl Tokens {
         self.unreachable[rank as usize / 64] >> (rank % 64) & 1 == 0
     }
 
-    /// Whether merging can reach every token but an empty one.
+    /// Returns true if merging can reach every token except an empty one.
     pub(super) fn all_reachable(&self) -> bool {
         let count: u32 = self.unreachable.iter().map(|word| word.count_ones()).sum();
         count == u32::from(self.find(&[]).is_some())
@@ -217,22 +217,22 @@ impl Tokens {
         &self.arena[self.starts[rank] as usize..self.starts[rank + 1] as usize]
     }
 
-    /// The key of the end of a token, from this byte on; of more than [`SHORT`] bytes it means
-    /// nothing.
+    /// Returns the key of the end of a token, from this byte on; meaningless for more than
+    /// [`SHORT`] bytes.
     #[inline]
     pub(super) fn key_of_end(&self, rank: u32, from: usize) -> Key {
         let [start, end] = [rank, rank + 1].map(|rank| self.starts[rank as usize] as usize);
         if start + from == end { [0; 2] } else { key(&self.arena, start + from, end) }
     }
 
-    /// The key of a part of a token, at most [`SHORT`] bytes of it, and at least one.
+    /// Returns the key of a part of a token, of 1 to [`SHORT`] bytes.
     #[inline]
     pub(super) fn key_of_part(&self, rank: u32, from: usize, to: usize) -> Key {
         let start = self.starts[rank as usize] as usize;
         key(&self.arena, start + from, start + to)
     }
 
-    /// Prefetches what [`Tokens::bytes`] reads first.
+    /// Prefetches the memory that [`Tokens::bytes`] reads first.
     #[inline]
     pub(super) fn prefetch_start(&self, rank: u32) {
         if let Some(start) = self.starts.get(rank as usize) {
@@ -245,7 +245,7 @@ impl Tokens {
         if self.ids.is_empty() { rank } else { self.ids[rank as usize] }
     }
 
-    /// Whether the ids are the ranks.
+    /// Returns true if ids equal ranks.
     #[inline(always)]
     pub(crate) fn ids_are_ranks(&self) -> bool {
         self.ids.is_empty()
@@ -262,7 +262,7 @@ impl Tokens {
         }
     }
 
-    /// The rank of the token with these bytes.
+    /// Returns the rank of the token with these bytes.
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
         let rank = match bytes.len() {
             0..=SHORT => self.find_short(key(bytes, 0, bytes.len())),
@@ -271,14 +271,14 @@ impl Tokens {
         (rank != NONE).then_some(rank)
     }
 
-    /// The rank of the token with this key, or [`NONE`].
+    /// Returns the rank of the token with this key, or [`NONE`].
     #[inline(always)]
     pub(crate) fn find_short(&self, wanted: Key) -> u32 {
         let hash = hash16(wanted, self.short.seeds);
         self.confirmed(candidate(self.short.word(hash), hash, wanted), wanted)
     }
 
-    /// The rank in a [`candidate`], if its bytes are those of this key, or [`NONE`].
+    /// Returns the rank in a [`candidate`] if its bytes are those of this key, or [`NONE`].
     #[inline(always)]
     fn confirmed(&self, word: u64, wanted: Key) -> u32 {
         if word == EMPTY {
@@ -289,21 +289,21 @@ impl Tokens {
         if key(&self.arena, start, start + length) == wanted { rank_of(word) } else { NONE }
     }
 
-    /// The first of four steps that find the token with this key. Each prefetches what the next one
-    /// reads, so that the look-ups of a batch overlap.
+    /// Starts a look-up of the token with this key, the first of four steps. Each prefetches the
+    /// memory that the next one reads, so that the look-ups of a batch overlap.
     #[inline(always)]
     pub(crate) fn prefetch(&self, probe: &mut TokenProbe) {
         probe.hash = hash16(probe.key, self.short.seeds);
         self.short.prefetch(probe.hash);
     }
 
-    /// The second step.
+    /// Runs the second step.
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, probe: &mut TokenProbe) {
         probe.slot_or_word = self.short.prefetch_slot(probe.hash) as u64;
     }
 
-    /// The third step.
+    /// Runs the third step.
     #[inline(always)]
     pub(crate) fn prefetch_bytes(&self, probe: &mut TokenProbe) {
         let word = self.short.at(probe.slot_or_word as usize);
@@ -316,13 +316,13 @@ impl Tokens {
         }
     }
 
-    /// The rank of the token, or [`NONE`], after the third step.
+    /// Returns the rank of the token, or [`NONE`], after the third step.
     #[inline(always)]
     pub(crate) fn found(&self, probe: &TokenProbe) -> u32 {
         self.confirmed(probe.slot_or_word, probe.key)
     }
 
-    /// The rank of the token with these bytes, more than [`SHORT`] of them.
+    /// Returns the rank of the token with these bytes, more than [`SHORT`] of them.
     pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
         let hash = hash_bytes(bytes, self.long.seeds);
         let word = self.long.word(hash);
@@ -332,7 +332,7 @@ impl Tokens {
     }
 }
 
-/// Where each token of a list starts, and where the last one ends.
+/// Returns the start of each token of a list, and the end of the last.
 fn starts(list: &RankList) -> Result<Vec<u32>> {
     if u32::try_from(list.bytes.len()).is_err() {
         return Err(Error::Vocabulary("the tokens take more than 4 GiB".into()));
@@ -343,7 +343,7 @@ fn starts(list: &RankList) -> Result<Vec<u32>> {
     Ok(starts)
 }
 
-/// This word, if it is one that the key with this hash may have, or [`EMPTY`].
+/// Returns the word if it may be that of the key with this hash, or [`EMPTY`].
 #[inline(always)]
 fn candidate(word: u64, hash: u64, key: Key) -> u64 {
     let length = (key[1] >> 56) as usize;
@@ -364,7 +364,7 @@ fn start_of(word: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// Otherwise the beginning of a token could be taken for it.
+    /// Otherwise the beginning of a token could be mistaken for it.
     #[test]
     fn words_are_candidates_for_keys_of_their_length() {
         let bytes = [b'a'; SHORT];

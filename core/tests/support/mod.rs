@@ -1,4 +1,4 @@
-//! Random tests that can be run again.
+//! Configures random tests with a seed that repeats them.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,7 +11,7 @@ const VARIABLE: &str = "BPE_ENGINE_TEST_SEED";
 /// fails. `BPE_ENGINE_TEST_SEED=<the seed> cargo test <the test>` runs it again.
 pub fn config(cases: u32) -> Config {
     let seed = match std::env::var(VARIABLE) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{VARIABLE}={text:?} is no number")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{VARIABLE}={text:?} is not a number")),
         Err(_) => RandomState::new().hash_one(cases),
     };
     println!("to run this again: {VARIABLE}={seed}");

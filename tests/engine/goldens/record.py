@@ -1,4 +1,4 @@
-"""Records what tiktoken gives for texts that hurt, so that it can be checked without tiktoken.
+"""Records tiktoken's results for hard texts, so that tests can compare without tiktoken.
 
     python tests/engine/goldens/record.py           writes the JSON files beside this script
     python tests/engine/goldens/record.py --check   exits with status 1 if they would change

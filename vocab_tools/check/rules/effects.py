@@ -1,4 +1,4 @@
-"""What new tokens do to text that holds no new word."""
+"""Rules about new tokens that change text without new words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def other_text_changes(context: Context) -> Outcome:
     others = []
     for token, number in loaded.extra.items():
         text = text_of(token)
-        # A part of characters is no piece by itself: only merging can give it.
+        # A part of a character is never a piece: only merging can make it.
         is_reached = number not in context.audit.unreached
         if text not in context.new_words if text is not None else is_reached:
             others.append(token)

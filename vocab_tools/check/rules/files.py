@@ -1,4 +1,4 @@
-"""Lines of rank files, and what they define."""
+"""Rules about the lines of rank files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def bad_line(context: Context) -> Outcome:
     ]
 
 
-@rule("MISSING_BYTE", "error", "single bytes that are no token: text with them cannot be encoded")
+@rule("MISSING_BYTE", "error", "single bytes that are not tokens: text with them cannot be encoded")
 def missing_byte(context: Context) -> Outcome:
     ranks = context.loaded.ranks
     return [f"0x{byte:02x}" for byte in range(256) if bytes([byte]) not in ranks]

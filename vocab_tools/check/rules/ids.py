@@ -1,4 +1,4 @@
-"""Ids: of new tokens among those of the base, and ids that stand for nothing."""
+"""Rules about ids: new ids among those of the base, and unused ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def below_base(context: Context) -> Outcome:
     return [f"{number} {show(token)}" for token, number in extra if number < end]
 
 
-@rule("ID_GAP", "warning", "ids below the largest that stand for nothing")
+@rule("ID_GAP", "warning", "unused ids below the largest")
 def id_gap(context: Context) -> Outcome:
     return _gaps(context, 0, _base_end(context))
 
@@ -42,7 +42,7 @@ def _gaps(context: Context, start: int, end: int) -> Found:
 
 
 def named_ranges(ranges: list[tuple[int, int]]) -> list[str]:
-    """Ranges for people.
+    """Returns ranges of ids for messages.
 
     >>> named_ranges([(1, 3), (7, 7)])
     ['1 to 3 (3 ids)', '7']

@@ -1,4 +1,4 @@
-"""Special tokens that ordinary tokens get in the way of."""
+"""Rules about tokens that collide with special tokens."""
 
 from __future__ import annotations
 

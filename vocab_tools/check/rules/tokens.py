@@ -1,4 +1,4 @@
-"""Every token by itself: is it text, is it reached, does its text give it back?"""
+"""Rules about single tokens: is it text, does merging reach it, does its text encode to it?"""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ...text import quoted, quoted_list, shorten, show, text_of
+from ..check_result import ROUND_TRIP_CLASSES
 from ..context import Context
 from ..findings import MOST_EXAMPLES, Found, Outcome, rule
-from ..result import ROUND_TRIP_CLASSES
 
 
 @rule(
     "UNREACHABLE_BY_MERGING",
     "warning",
-    "tokens that merging their bytes does not give",
+    "tokens that merging does not make of their bytes",
     needs=["tokens"],
 )
 def unreachable_by_merging(context: Context) -> Outcome:
@@ -33,7 +33,7 @@ def unreachable_by_merging(context: Context) -> Outcome:
 @rule(
     "NEVER_WHOLE",
     "warning",
-    "tokens that the pre-tokeniser never hands over as one piece",
+    "tokens that are never one piece of the pre-tokenizer",
     needs=["tokens"],
 )
 def never_whole(context: Context) -> Outcome:
@@ -44,17 +44,17 @@ def never_whole(context: Context) -> Outcome:
         f"{context.named(number)}: cut into {quoted_list(context.splitter(by_id[number].decode()))}"
         for number in numbers[:MOST_EXAMPLES]
     ]
-    message = "tokens that the pre-tokeniser never hands over as one piece"
+    message = "tokens that are never one piece of the pre-tokenizer"
     inside = sum(how == "only inside" for how in found.values())
     if inside:
-        message += f"; at least {inside:,} of them still come up inside a longer piece"
+        message += f"; at least {inside:,} of them still occur inside a longer piece"
     return Found(examples, len(found), message, new)
 
 
 @rule(
     "NONSENSE_BYTES",
     "warning",
-    "tokens of several bytes that are part of no text",
+    "tokens of several bytes that cannot be part of any text",
     needs=["tokens"],
 )
 def nonsense_bytes(context: Context) -> Outcome:
@@ -70,8 +70,8 @@ def nonsense_bytes(context: Context) -> Outcome:
     needs=["tokens"],
 )
 def not_nfc(context: Context) -> Outcome:
-    """Words, and tokens that normalised text never holds; those of the base only where text is
-    normalised."""
+    """Words, and tokens that normalized text never contains; tokens of the base only where text is
+    normalized."""
     examples = [
         f"{quoted(shorten(word.listed))}: NFC is {quoted(shorten(word.word))}"
         for word in (context.words if "words" in context.has else [])
@@ -92,13 +92,13 @@ def not_nfc(context: Context) -> Outcome:
     return Found(examples, new=None if new is None else new + len(examples) - len(numbers))
 
 
-@rule("NOT_UTF8", "info", "tokens that are no text of their own", needs=["tokens"])
+@rule("NOT_UTF8", "info", "tokens that are not text on their own", needs=["tokens"])
 def not_utf8(context: Context) -> Outcome:
     kinds = context.ids_by_utf8
     every = [number for numbers in kinds.values() for number in numbers]
     single = sum(len(context.loaded.by_id[number]) == 1 for number in every)
     message = (
-        f"tokens that are no valid UTF-8: {len(every) / len(context.audit.ids):.2%} of all, "
+        f"tokens that are not valid UTF-8: {len(every) / len(context.audit.ids):.2%} of all, "
         f"{single:,} of them single bytes"
     )
     return _named(context, every, message)
@@ -137,7 +137,7 @@ def round_trip(context: Context) -> Outcome:
     classes, encoded = context.audit.round_trip, context.audit.encoded
     lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]
     examples = []
-    # Tokens that are text come first: that the others are not is no news.
+    # Tokens that are text come first: the others never round-trip.
     numbers, new = context.new_first(sorted(lost, key=lambda number: number not in encoded))
     for number in numbers[:MOST_EXAMPLES]:
         name = classes[number]
@@ -153,6 +153,6 @@ def round_trip(context: Context) -> Outcome:
 
 
 def _named(context: Context, numbers: Iterable[int], message: str = "") -> Found:
-    """Tokens by name, those of the extension first."""
+    """Returns tokens with their ids, those of the extension first."""
     listed, new = context.new_first(numbers)
     return Found([context.named(number) for number in listed], message=message, new=new)

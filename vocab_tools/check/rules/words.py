@@ -1,4 +1,4 @@
-"""The words that were to become tokens."""
+"""Rules about words that should have become tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..context import Context, ListedWord
 from ..findings import MOST_LIST, Outcome, rule
 
 
-@rule("WORD_SPLIT", "warning", "words that the pre-tokeniser cuts", needs=["words"])
+@rule("WORD_SPLIT", "warning", "words that the pre-tokenizer cuts", needs=["words"])
 def word_split(context: Context) -> Outcome:
     return [
         f"{quoted(shorten(word.word))} is cut into {shorten(quoted_list(word.pieces), MOST_LIST)}"
@@ -21,7 +21,7 @@ def word_not_one_token(context: Context) -> Outcome:
     examples = []
     for word in context.words:
         if not _is_split(word) and word.word.encode() not in context.loaded.ranks:
-            ids = "a byte is no token" if word.ids is None else shorten(str(word.ids), MOST_LIST)
+            ids = "a byte is not a token" if word.ids is None else shorten(str(word.ids), MOST_LIST)
             examples.append(f"{quoted(shorten(word.word))}: {ids}")
     return examples
 

@@ -1,4 +1,4 @@
-//! The tier that runs everywhere: eight bytes in a word.
+//! The portable tier: classifies text eight bytes at a time, in a machine word.
 
 use super::{Classifier, WINDOW, Window, add_multibyte, low_bits};
 use crate::split::chars::{LOWER, NEWLINE, NUMBER, SPACE, UPPER};
@@ -17,7 +17,7 @@ pub(super) struct PortableWindow {
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The high bits of the bytes of `word` as eight bits.
+/// Returns the high bits of the bytes of `word` as eight bits.
 #[inline(always)]
 fn gather(word: u64) -> u64 {
     ((word & HIGH) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
@@ -33,15 +33,15 @@ fn mask(words: &[u64; 8], test: impl Fn(u64) -> u64) -> u64 {
     mask
 }
 
-/// The bytes from `first` to `last`, both ASCII or both not.
+/// Returns the bytes from `first` to `last`, both ASCII or both not.
 #[inline(always)]
 fn range(words: &[u64; 8], first: u8, last: u8) -> u64 {
     let from = ONES * u64::from(0x80 - (first & 0x7F));
-    let behind = ONES * u64::from(0x7F - (last & 0x7F));
+    let above = ONES * u64::from(0x7F - (last & 0x7F));
     let other_half = if first < 0x80 { 0 } else { HIGH };
     mask(words, |word| {
         let low = word & !HIGH;
-        (low + from) & !(low + behind) & !(word ^ other_half)
+        (low + from) & !(low + above) & !(word ^ other_half)
     })
 }
 
@@ -107,7 +107,7 @@ impl Window for PortableWindow {
     }
 }
 
-/// The union of the masks of `classes`.
+/// Returns the union of the masks of `classes`.
 #[inline(always)]
 pub(super) fn union(by_class: &[u64; 8], classes: u8) -> u64 {
     let mut union = 0;

@@ -1,8 +1,8 @@
-//! The tiers of x86-64.
+//! The tiers of x86-64: classify text with AVX2 or AVX-512.
 //!
 //! The functions that use vector instructions are inlined into `run_avx2` and `run_avx512`, the
-//! only ones compiled for them; what they are called from holds an [`Avx2`] or [`Avx512`], which
-//! nothing else can make.
+//! only ones compiled for them; their callers hold an [`Avx2`] or [`Avx512`], which nothing else
+//! can create.
 
 use std::arch::x86_64::*;
 
@@ -36,7 +36,7 @@ pub(super) struct Avx2Window {
     valid: u64,
 }
 
-/// The high bits of all bytes.
+/// Returns the high bits of all bytes.
 #[inline(always)]
 fn gather(halves: [__m256i; 2]) -> u64 {
     // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
@@ -44,7 +44,8 @@ fn gather(halves: [__m256i; 2]) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// The bytes from `first` to `last`, both ASCII: moved so that `last` is the largest signed byte.
+/// Returns the bytes from `first` to `last`, both ASCII: moved so that `last` is the largest signed
+/// byte.
 #[inline(always)]
 fn range(halves: [__m256i; 2], first: u8, last: u8) -> u64 {
     // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
@@ -276,7 +277,7 @@ const fn uniform() -> Uniform {
     table
 }
 
-/// The class of all characters of a row, if it is the same.
+/// Returns the class of all characters of a row, if it is the same.
 const fn class_of_row(index: usize) -> Option<u8> {
     let row = row(index);
     let mut at = 1;
@@ -295,7 +296,7 @@ static UNIFORM: Uniform = uniform();
 /// U+00FF, and U+2000 to U+203F, where quotation marks and dashes are.
 static COMMON: [[u8; 64]; 3] = [*row(0x80 / 64), *row(0xC0 / 64), *row(0x2000 / 64)];
 
-/// The classes of the characters from `64 * index` on.
+/// Returns the classes of the characters from `64 * index` on.
 const fn row(index: usize) -> &'static [u8; 64] {
     &ROWS[ROW_OF[index] as usize]
 }

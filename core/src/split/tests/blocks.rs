@@ -1,4 +1,4 @@
-//! The block cutter against the scanner, on every tier.
+//! Tests the block cutter against the scanner, on every tier.
 
 use std::ops::Range;
 
@@ -59,9 +59,9 @@ fn the_time_is_linear_and_nothing_overflows() {
     }
 }
 
-/// What the block cutter says.
+/// The pieces that the block cutter finds.
 fn cut(family: FamilyName, tier: Tier, text: &str) -> Vec<Piece> {
-    let splitter = Splitter { method: Method::Family(family, tier), looks_behind: false };
+    let splitter = Splitter { pattern: "".into(), method: Method::Family(family, tier) };
     let mut pieces = splitter.pieces(text);
     let mut batch = [Piece::default(); BATCH];
     let mut all = Vec::new();
@@ -106,7 +106,7 @@ fn blocks_cut_short_strings_as_the_scanner() {
     });
 }
 
-/// A hard case at each place of a window, with the text going on behind it or not.
+/// A hard case at each place of a window, with more text after it or not.
 #[test]
 fn blocks_cut_at_every_offset_as_the_scanner() {
     let tiers = Tier::all();
@@ -179,7 +179,7 @@ fn check_random_texts(seed: u64, count: usize) {
 
 /// Something like text: words, numbers and punctuation of several scripts.
 fn random_words(random: &mut Random, count: usize) -> String {
-    const PARTS: &[&str] = &[
+    const WORDS: &[&str] = &[
         "the",
         " of",
         " House",
@@ -245,7 +245,7 @@ fn random_words(random: &mut Random, count: usize) -> String {
         "$value",
         "@é",
     ];
-    (0..random.below(count)).map(|_| random.pick(PARTS)).collect()
+    (0..random.below(count)).map(|_| random.pick(WORDS)).collect()
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The regex path: what runs in linear time, what is an error, and that nothing overflows.
+//! Tests the regex path: which patterns run in linear time, which are errors, and that nothing
+//! overflows.
 
 use super::{Random, compile, exhaustive, linear_spellings, matched, random_text};
 use crate::error::Error;

@@ -1,0 +1,54 @@
+"""Vocabularies for the cases that build encodings, and words for those that learn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from .encodings import DATA, read_ranks
+
+FILES = ("cl100k_base", "o200k_base", "qwen")
+SAMPLE = "Hello, world! 0123456789abcdef " * 50 + "只猫" * 100
+
+
+def rank_file(name: str) -> Path:
+    """Returns the path of a file in data/."""
+    return DATA / f"{name}.tiktoken"
+
+
+def numbers(form: str, prefix: bytes = b"") -> dict[bytes, int]:
+    """Returns ranks of every byte, and of ``prefix`` and each number below 200,000 in this form.
+
+    >>> ranks = numbers("%x")
+    >>> ranks[b"10"], ranks[b"30d3f"]
+    (256, 200239)
+    """
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    for number in range(16, 200_000):
+        ranks.setdefault(prefix + (form % number).encode(), len(ranks))
+    return ranks
+
+
+#: Ranks by name.
+RANKS: dict[str, Callable[[], dict[bytes, int]]] = {
+    **{name: lambda name=name: read_ranks(rank_file(name)) for name in FILES},  # type: ignore[misc]
+    "hex": lambda: numbers("%x"),
+    "decimal": lambda: numbers("%d"),
+    "hex, 256 bytes before": lambda: numbers("%x", b"q" * 256),
+}
+
+
+def words(count: int, ranks: dict[bytes, int]) -> dict[str, int]:
+    """Returns words of Qwen's tokens and rare characters, with frequencies as in text."""
+    chooser = random.Random(1)
+    texts = [token.decode(errors="ignore") for token in ranks if len(token) >= 6]
+    parts = [text for text in texts if all("\u4e00" <= letter <= "\u9fff" for letter in text)]
+    found: dict[str, int] = {}
+    while len(found) < count:
+        word = "".join(chooser.choice(parts)[:2] for _ in range(chooser.randint(1, 3)))
+        if chooser.random() < 0.3:
+            word += chr(chooser.randint(0x4E00, 0x9FA0))
+        if word and word.encode() not in ranks:
+            found[word] = int(chooser.paretovariate(1))
+    return found

@@ -1,0 +1,271 @@
+"""Compares writing corpora with encoding alone, and with the scripts of others.
+
+    python -m benchmarks.corpus --texts FOLDER --mb 256 [--tokenizer tokenizer.json] [--big 10]
+
+The words of FOLDER's ``*.txt`` are shuffled and made to documents, so that caches do not lie. Each
+side runs in a process of its own, in turn; figures are medians of the wall time of everything after
+the imports. Sides whose package is not installed are left out. Every output holds the same ids.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CODE = "import sys; from benchmarks.corpus import side; side(*sys.argv[1:])"
+
+
+def documents(folder: Path, size: int) -> Iterator[str]:
+    """Yields documents of shuffled words, of 200 to 2,000 words each."""
+    words = [path.read_text("utf-8").split(" ") for path in sorted(folder.glob("*.txt"))]
+    chance = random.Random(0)
+    done = 0
+    while done < size:
+        source = chance.choice(words)
+        text = " ".join(chance.choices(source, k=chance.randrange(200, 2000)))
+        done += len(text.encode())
+        yield text
+
+
+def make_inputs(texts: str, scratch: str, size: str) -> None:
+    """Writes the inputs, and prints the bytes of their text."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+    import zstandard
+
+    folder = Path(scratch)
+    made = list(documents(Path(texts), int(size)))
+    with open(folder / "in.jsonl", "w", encoding="utf-8") as file:
+        for number, text in enumerate(made):
+            file.write(json.dumps({"text": text, "id": number}, ensure_ascii=False) + "\n")
+    packer = zstandard.ZstdCompressor(3)
+    quarter = len(made) // 4 + 1
+    # Several files, as corpora have: a compressed file is a unit.
+    lines = (folder / "in.jsonl").read_bytes().splitlines(keepends=True)
+    for name in ("jsonl", "zst", "parquet"):
+        (folder / name).mkdir()
+    for part in range(4):
+        some = slice(part * quarter, (part + 1) * quarter)
+        data = b"".join(lines[some])
+        (folder / "jsonl" / f"{part}.jsonl").write_bytes(data)
+        (folder / "zst" / f"{part}.jsonl.zst").write_bytes(packer.compress(data))
+        table = pa.table({"text": made[some]})
+        parquet.write_table(table, folder / "parquet" / f"{part}.parquet", row_group_size=2000)
+    print(sum(len(text.encode()) for text in made))
+
+
+# ---- Sides. Each writes files and returns a digest of the ids, or None. ----
+
+
+def ours(folder: Path, out: Path, tokenizer: str, kind: str, cores: int) -> str:
+    """Plans, runs: everything included."""
+    from bpe_engine.corpus import make_plan, run_plan
+
+    eod = "auto" if not Path(tokenizer).exists() else None
+    plan = make_plan([folder / kind], tokenizer, out, eod=eod, unit_bytes=1 << 26)
+    run_plan(plan, processes=cores, num_threads=1)
+    return ""
+
+
+def encoding_alone(folder: Path, out: Path, tokenizer: str, kind: str, cores: int) -> str:
+    """Encodes the text in pieces of 4 MB, which are there already, and keeps nothing."""
+    from bpe_engine import get_encoding, load_encoding
+
+    load = load_encoding if Path(tokenizer).exists() else get_encoding
+    encoding = load(tokenizer)
+    texts = _pieces(folder)
+    global START
+    START = time.perf_counter()
+    for text in texts:
+        encoding.encode_to_numpy(text, disallowed_special=(), num_threads=cores)
+    return ""
+
+
+def _pieces(folder: Path) -> list[str]:
+    texts, pieces, size = [], [], 0
+    with open(folder / "in.jsonl", encoding="utf-8") as file:
+        for line in file:
+            text = json.loads(line)["text"]
+            texts.append(text)
+            size += len(text)
+            if size > 4 << 20:
+                pieces.append("\n".join(texts))
+                texts, size = [], 0
+    return [*pieces, "\n".join(texts)]
+
+
+def script(folder: Path, out: Path, tokenizer: str, kind: str, cores: int) -> str:
+    """The loop of Megatron's preprocess_data.py: a line, its JSON, its ids, an array, a write."""
+    from tokenizers import Tokenizer
+
+    encode: Callable[[str], Any] = Tokenizer.from_file(tokenizer).encode
+    return _script(folder, out, lambda text: encode(text, add_special_tokens=False).ids)
+
+
+def script_giga(folder: Path, out: Path, tokenizer: str, kind: str, cores: int) -> str:
+    """Runs that loop with gigatoken."""
+    import gigatoken
+
+    return _script(folder, out, gigatoken.Tokenizer(tokenizer).encode)
+
+
+def _script(folder: Path, out: Path, encode: Callable[[str], Any]) -> str:
+    out.mkdir()
+    lengths = []
+    digest = hashlib.sha256()
+    with open(out / "x.bin", "wb") as binary:
+        for path in sorted((folder / "jsonl").iterdir()):
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    ids = np.array(encode(json.loads(line)["text"]), dtype=np.int32)
+                    binary.write(ids.tobytes(order="C"))
+                    digest.update(ids)
+                    lengths.append(len(ids))
+    with open(out / "x.idx", "wb") as index:
+        index.write(np.array(lengths, np.int32).tobytes())
+    return digest.hexdigest()
+
+
+def datatrove(folder: Path, out: Path, tokenizer: str, kind: str, cores: int) -> str:
+    """datatrove's reader and tokenizer step, with its default batches."""
+    from datatrove.executor import LocalPipelineExecutor
+    from datatrove.pipeline.readers import JsonlReader
+    from datatrove.pipeline.tokens import DocumentTokenizer
+
+    step = DocumentTokenizer(
+        str(out), tokenizer_name_or_path=tokenizer, eos_token=None, shuffle_documents=False
+    )
+    pipeline = [JsonlReader(str(folder / "jsonl")), step]
+    LocalPipelineExecutor(pipeline, tasks=1, workers=1, logging_dir=str(out) + "-logs").run()
+    return ""
+
+
+SIDES = {
+    "ours": ours,
+    "encode_to_numpy": encoding_alone,
+    "Megatron-like script, tokenizers": script,
+    "Megatron-like script, gigatoken": script_giga,
+    "datatrove": datatrove,
+}
+
+START = 0.0
+
+
+def side(name: str, folder: str, out: str, tokenizer: str, kind: str, cores: str) -> None:
+    """Runs one side in this process, and prints its seconds and its largest memory."""
+    global START
+    START = time.perf_counter()
+    SIDES[name](Path(folder), Path(out), tokenizer, kind, int(cores))
+    spent = time.perf_counter() - START
+    memory = max(
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    print(json.dumps([spent, memory / 1024, time.process_time()]))
+
+
+def measured(
+    name: str, folder: Path, tokenizer: str, kind: str = "jsonl", cores: int = 1
+) -> tuple[float, float] | None:
+    """Runs a side. Returns seconds and MB; None if its package is missing or refuses."""
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        command = [
+            sys.executable,
+            "-c",
+            CODE,
+            name,
+            str(folder),
+            f"{scratch}/out",
+            tokenizer,
+            kind,
+            str(cores),
+        ]
+        result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        print(f"{name}: {result.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    spent, memory, _ = json.loads(result.stdout.splitlines()[-1])
+    return spent, memory
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=Path, required=True)
+    parser.add_argument("--mb", type=int, default=256)
+    parser.add_argument("--encoding", default="o200k_base")
+    parser.add_argument("--tokenizer", help="a tokenizer.json, to compare with others")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--big", type=int, default=0, help="GB of an input to measure memory with")
+    parser.add_argument("--scratch", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
+        folder = Path(scratch)
+        # In a process of its own: children inherit the largest memory of their parent.
+        code = "import sys; from benchmarks.corpus import make_inputs; make_inputs(*sys.argv[1:])"
+        command = [sys.executable, "-c", code, arguments.texts, folder, str(arguments.mb << 20)]
+        size = int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        rows: list[tuple[str, str, str, int]] = [
+            (f"{name}, {kind}, {cores} core(s)", name, kind, cores)
+            for cores in (1, 2)
+            for name, kind in [
+                ("encode_to_numpy", "jsonl"),
+                ("ours", "jsonl"),
+                ("ours", "zst"),
+                ("ours", "parquet"),
+            ]
+        ]
+        print(f"{size / 1e6:.0f} MB of text, {arguments.encoding}")
+        _table(folder, arguments.encoding, rows, size, arguments.rounds)
+        if arguments.tokenizer:
+            rows = [(name, name, "jsonl", 1) for name in SIDES if name != "encode_to_numpy"]
+            print(f"\n{size / 1e6:.0f} MB of text, {arguments.tokenizer}, 1 core")
+            _table(folder, arguments.tokenizer, rows, size, arguments.rounds)
+        if arguments.big:
+            big = folder / "big"
+            big.mkdir()
+            with open(big / "big.jsonl", "wb") as file:
+                data = (folder / "in.jsonl").read_bytes()
+                while file.tell() < arguments.big << 30:
+                    file.write(data)
+            found = measured("ours", folder, arguments.encoding, "big", 2)
+            if found is not None:
+                print(
+                    f"\n{arguments.big} GB of JSON lines, 2 cores: {found[0]:.0f} s, {found[1]:.0f} MB a process"
+                )
+            shutil.rmtree(big)
+
+
+def _table(folder: Path, tokenizer: str, rows: list[Any], size: int, rounds: int) -> None:
+    found: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(rounds):
+        for title, name, kind, cores in rows:
+            if found.get(title) != []:
+                result = measured(name, folder, tokenizer, kind, cores)
+                found.setdefault(title, [])
+                if result is not None:
+                    found[title].append(result)
+    print("| what | MB/s | memory, MB |\n|---|---|---|")
+    for title, results in found.items():
+        if results:
+            spent = statistics.median(seconds for seconds, _ in results)
+            memory = max(megabytes for _, megabytes in results)
+            print(f"| {title} | {size / spent / 1e6:.1f} | {memory:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+//! The class `StreamPool`: decodes the ids of many requests, one call for each step of a model.
+
+use std::sync::{Mutex, PoisonError};
+
+use bpe_core::stops::Stops;
+use bpe_core::stream_pool::{Found, Options, StreamPool};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyList, PyString};
+
+use crate::errors::OrRaise;
+use crate::objects::{collected, new_list, new_str, push};
+use crate::token_table::table_of;
+use crate::{ids, text};
+
+/// Turns the ids of many requests into text as they arrive.
+///
+/// A stream gives complete characters only. Its texts joined are what ``decode`` returns for all
+/// its ids: bytes that are not UTF-8 become U+FFFD, ids without a token are skipped by a tokenizer
+/// file and refused by an encoding. Any number of threads may use a pool; each stream takes memory
+/// for its stop strings, and for the text that it holds back.
+// The lock is held only while no Python code runs: no thread waits for another one with it, and no
+// process forks meanwhile.
+#[pyclass(frozen, name = "StreamPool", module = "bpe_engine._core")]
+pub struct PyStreamPool {
+    pool: Mutex<StreamPool>,
+}
+
+/// The stop string that ended a stream.
+#[pyclass(frozen, eq, name = "StreamStop", module = "bpe_engine._core")]
+#[derive(PartialEq)]
+pub struct StreamStop {
+    /// The index of the stop string in the list given to `StreamPool.open`. If several end at the
+    /// same character, the longest one.
+    #[pyo3(get)]
+    stop_index: usize,
+    /// The index of the id that completed the stop string; the first id of the stream is 0.
+    #[pyo3(get)]
+    id_index: usize,
+}
+
+#[pymethods]
+impl StreamStop {
+    fn __repr__(&self) -> String {
+        format!("StreamStop(stop_index={}, id_index={})", self.stop_index, self.id_index)
+    }
+}
+
+#[pymethods]
+impl PyStreamPool {
+    #[new]
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (table, skips_unknown) = table_of(source)?;
+        Ok(Self { pool: Mutex::new(StreamPool::new(table, skips_unknown)) })
+    }
+
+    /// Opens a stream.
+    ///
+    /// Args:
+    ///     prompt_ids: The ids before the first of the stream, a list or an array. Their text is not
+    ///         part of the stream. But a character that the prompt begins and the stream completes
+    ///         belongs to the stream; if the stream does not complete it, it is left out.
+    ///     stop: Strings that end the stream, at most 65,536 bytes together. The stream ends where
+    ///         one is complete first; its text ends before the longest that ends there. Text that
+    ///         may still become a stop string is held back.
+    ///     skip_special_tokens: Whether to leave special tokens out.
+    ///     min_chars: The fewest characters to give at once. Fewer wait for a later step, or for the
+    ///         end.
+    ///
+    /// Returns:
+    ///     The number of the stream, its slot. Numbers are not used again.
+    ///
+    /// Raises:
+    ///     TypeError, OverflowError, KeyError: An id is not one, as in ``decode``.
+    ///     TypeError, ValueError: A stop string is not a str, is empty, or they are too long.
+    #[pyo3(signature = (prompt_ids=None, *, stop=None, skip_special_tokens=false, min_chars=0))]
+    fn open(
+        &self,
+        py: Python<'_>,
+        prompt_ids: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        skip_special_tokens: bool,
+        min_chars: usize,
+    ) -> PyResult<u32> {
+        let prompt = prompt_ids.map_or(Ok(Vec::new()), ids::read)?;
+        let stops = stop.map_or(Ok(None), read_stops)?;
+        let options = Options { stops, skips_special: skip_special_tokens, min_chars };
+        self.with(py, |pool| pool.open(&prompt, options)).or_raise(py)
+    }
+
+    /// Takes the next ids of streams: one call for each step of a model.
+    ///
+    /// Args:
+    ///     slots: The numbers of the streams, a list or an array.
+    ///     ids: One id for each stream, in a list or an array; or a list of ids for each, in a list of
+    ///         lists or arrays, or an array of two dimensions.
+    ///
+    /// Returns:
+    ///     For each stream, the text that is certain now; and None, or the stop string that ended
+    ///     it. A stream that has ended ignores further ids and returns its stop string again.
+    ///
+    /// Raises:
+    ///     KeyError: A stream is not open, or an id is unknown to an encoding. Nothing is taken.
+    ///     TypeError, OverflowError: As in ``decode``. Nothing is taken.
+    ///     ValueError: There are not as many ids as streams. Nothing is taken.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        slots: &Bound<'py, PyAny>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        let slots = ids::read(slots)?;
+        let (ids, ends) = read_steps(ids, slots.len())?;
+        let taken = self.with(py, |pool| -> PyResult<_> {
+            pool.step(&slots, &ids, &ends).or_raise(py)?;
+            // Making a `str` runs no Python code.
+            collected(py, slots.iter().map(|&slot| pool.take(slot, |text| new_str(py, text))))
+        })?;
+        let (mut texts, mut finished) = (Vec::new(), Vec::new());
+        for (text, found) in taken {
+            push(py, &mut texts, text)?;
+            push(py, &mut finished, stop_object(py, found)?)?;
+        }
+        Ok((new_list(py, texts)?, new_list(py, finished)?))
+    }
+
+    /// Closes a stream.
+    ///
+    /// Returns:
+    ///     The text that is left: what was held back, and U+FFFD for an incomplete character.
+    ///
+    /// Raises:
+    ///     KeyError: The stream is not open.
+    fn close<'py>(
+        &self,
+        py: Python<'py>,
+        slot: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let slot = ids::read_one(slot)?;
+        new_str(py, &self.with(py, |pool| pool.close(slot)).or_raise(py)?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.with(py, |pool| pool.len())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<StreamPool with {} open streams>", self.__len__(py))
+    }
+}
+
+impl PyStreamPool {
+    fn with<T>(&self, py: Python<'_>, work: impl FnOnce(&mut StreamPool) -> T) -> T {
+        let mut pool = self.pool.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        work(&mut pool)
+    }
+}
+
+fn stop_object(py: Python<'_>, found: Option<Found>) -> PyResult<Bound<'_, PyAny>> {
+    match found {
+        None => Ok(py.None().into_bound(py)),
+        Some(Found { stop, id }) => {
+            Ok(Bound::new(py, StreamStop { stop_index: stop, id_index: id })?.into_any())
+        }
+    }
+}
+
+fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {
+    let py = given.py();
+    let wrong = |what: &Bound<'_, PyAny>| {
+        let kind = what.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+        PyTypeError::new_err(format!("stop must be a list of str, not {kind}"))
+    };
+    if given.is_instance_of::<PyString>() {
+        let repr = given.repr()?;
+        return Err(PyTypeError::new_err(format!(
+            "stop must be a list of str; for this one string pass [{repr}]"
+        )));
+    }
+    let mut stops = Vec::new();
+    for stop in given.try_iter().map_err(|_| wrong(given))? {
+        let stop = stop?;
+        if !stop.is_instance_of::<PyString>() {
+            return Err(wrong(&stop));
+        }
+        push(py, &mut stops, text::read(&stop)?.utf8().or_raise(py)?.to_string())?;
+    }
+    Stops::new(&stops).or_raise(py)
+}
+
+/// Reads the ids of a step, one for each slot or a sequence for each: all of them, and the end of
+/// those of each slot.
+fn read_steps(given: &Bound<'_, PyAny>, slots: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
+    let py = given.py();
+    let is_flat = match given.getattr_opt("ndim")? {
+        Some(dimensions) => dimensions.extract::<usize>()? == 1,
+        None => slots == 0 || given.get_item(0).is_ok_and(|first| ids::read_one(&first).is_ok()),
+    };
+    let (mut all, mut ends) = (Vec::new(), Vec::new());
+    if is_flat {
+        all = ids::read(given)?;
+        ends = collected(py, (1..=all.len()).map(Ok))?;
+    } else {
+        for row in given.try_iter()? {
+            for id in ids::read(&row?)? {
+                push(py, &mut all, id)?;
+            }
+            push(py, &mut ends, all.len())?;
+        }
+    }
+    if ends.len() != slots {
+        return Err(PyValueError::new_err(format!(
+            "there are {slots} slots, but ids for {}; pass one id, or one list of ids, for each slot",
+            ends.len()
+        )));
+    }
+    Ok((all, ends))
+}

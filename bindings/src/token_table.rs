@@ -1,0 +1,172 @@
+//! The class `TokenTable`: the bytes of every id in one buffer.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use bpe_core::token_table::{Kind, TokenTable};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyMemoryView};
+
+use crate::core_bpe::CoreBpe;
+use crate::errors::OrRaise as _;
+use crate::hf::{HfTokenizer, OrRaise as _};
+use crate::objects::new_bytes;
+use crate::{ids, int_cache};
+
+/// The bytes that each id adds to a text, in one buffer, and the kind of each id.
+///
+/// ``table[id]`` is the bytes of an id, empty where there is not a token; ``len(table)`` is one more
+/// than the largest id. The table never changes.
+#[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
+pub struct PyTokenTable(Arc<TokenTable>);
+
+/// Returns the table of an engine, and whether decoding skips ids without a token.
+pub fn table_of(source: &Bound<'_, PyAny>) -> PyResult<(Arc<TokenTable>, bool)> {
+    if let Ok(core) = source.cast::<CoreBpe>() {
+        let table = core.get().encoding().token_table().or_raise(source.py())?;
+        return Ok((table.clone(), false));
+    }
+    let tokenizer = source.cast::<HfTokenizer>()?.get().current();
+    Ok((tokenizer.token_table().or_raise()?.clone(), tokenizer.skips_unknown_ids()))
+}
+
+/// The name of a kind.
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Absent => "absent",
+        Kind::Ordinary => "ordinary",
+        Kind::Special => "special",
+    }
+}
+
+#[pymethods]
+impl PyTokenTable {
+    #[new]
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self(table_of(source)?.0))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        id: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        new_bytes(py, self.0.get(self.known(id)?))
+    }
+
+    /// Returns the kind of an id: ``"ordinary"``, ``"special"`` for a token that decoding can skip, or
+    /// ``"absent"``.
+    ///
+    /// Raises:
+    ///     IndexError: The id is negative, or the table ends before it.
+    fn kind(&self, id: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        Ok(name(self.0.kind(self.known(id)?)))
+    }
+
+    /// Returns the ids of one kind, in ascending order.
+    ///
+    /// Raises:
+    ///     ValueError: The kind is unknown.
+    fn ids<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyList>> {
+        let kinds = [Kind::Absent, Kind::Ordinary, Kind::Special];
+        let Some(kind) = kinds.into_iter().find(|&other| name(other) == kind) else {
+            return Err(PyValueError::new_err(format!(
+                "kind must be \"ordinary\", \"special\" or \"absent\", not {kind:?}"
+            )));
+        };
+        let all = 0..self.0.len() as u32;
+        let found: Vec<u32> = all.filter(|&id| self.0.kind(id) == kind).collect();
+        int_cache::list(py, &found)
+    }
+
+    /// The bytes of all ids, one after the other.
+    #[getter]
+    fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        self.view(py, Part::Bytes)
+    }
+
+    /// The start of each id in `buffer`, and the end of the last one, in 32-bit numbers.
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.view(py, Part::Offsets)?.call_method1("cast", ("I",))
+    }
+
+    /// The kind of each id in a byte: 0 absent, 1 ordinary, 2 special.
+    #[getter]
+    fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        self.view(py, Part::Kinds)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<TokenTable of {} ids>", self.0.len())
+    }
+}
+
+impl PyTokenTable {
+    /// Reads an id of the table. Raises `IndexError` for one beyond its end.
+    fn known(&self, id: &Bound<'_, PyAny>) -> PyResult<u32> {
+        match ids::read_one(id) {
+            Ok(id) if (id as usize) < self.0.len() => Ok(id),
+            Err(error) if error.is_instance_of::<PyTypeError>(id.py()) => Err(error),
+            _ => Err(PyIndexError::new_err(format!(
+                "the table has the ids 0 to {}, not {id}",
+                self.0.len() as i64 - 1
+            ))),
+        }
+    }
+
+    fn view<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Bound<'py, PyMemoryView>> {
+        PyMemoryView::from(Bound::new(py, TableBuffer(self.0.clone(), part))?.as_any())
+    }
+}
+
+/// A part of a table.
+#[derive(Clone, Copy)]
+enum Part {
+    Bytes,
+    Offsets,
+    Kinds,
+}
+
+/// A part of a table as a read-only buffer.
+#[pyclass(frozen, module = "bpe_engine._core")]
+struct TableBuffer(Arc<TokenTable>, Part);
+
+#[pymethods]
+impl TableBuffer {
+    /// # Safety
+    /// Called by the interpreter only, with a valid `view`.
+    unsafe fn __getbuffer__(
+        slf: PyRef<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view to fill"));
+        }
+        let TableBuffer(table, part) = &*slf;
+        let (data, length) = match part {
+            Part::Bytes => (table.bytes().as_ptr(), table.bytes().len()),
+            Part::Offsets => (table.offsets().as_ptr().cast(), size_of_val(table.offsets())),
+            Part::Kinds => (table.kinds().as_ptr(), table.kinds().len()),
+        };
+        let length = ffi::Py_ssize_t::try_from(length)?;
+        let data = data.cast::<c_void>().cast_mut();
+        // SAFETY: `view` is valid; `data` points to `length` bytes of a table that never changes and
+        // lives as long as `slf`, of which the call stores a new reference in the view. The view
+        // is read-only.
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data, length, 1, flags) };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
+    }
+
+    /// # Safety
+    /// Called by the interpreter only.
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {}
+}

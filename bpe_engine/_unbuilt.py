@@ -1,0 +1,34 @@
+"""Explains why the native module cannot be imported."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sysconfig
+
+__all__ = ["explained"]
+
+
+def explained(error: ImportError) -> ImportError:
+    """Returns an error that says in one line what to do.
+
+    The sources of a clone have no native module unless it was built in place, and Python started in
+    the clone finds them before an installed package.
+    """
+    name = f"{__package__}._core"
+    folder = os.path.dirname(os.path.abspath(__file__))
+    clone = os.path.dirname(folder)
+    if importlib.util.find_spec(name) is not None:
+        reason = f"does not load ({error})"
+    elif others := [file for file in os.listdir(folder) if file.startswith("_core.cpython")]:
+        reason = f"was built for another Python ({others[0]})"
+    else:
+        reason = "is not built"
+    if os.path.isfile(os.path.join(clone, "Cargo.toml")):
+        way = f"run `pip install -e .` in {clone}, or use an installed package from another folder"
+    else:
+        way = "run `pip install --force-reinstall bpe-engine`"
+    python = sysconfig.get_config_var("EXT_SUFFIX")
+    return ImportError(
+        f"the native module {name} {reason} in {folder}, for {python}: {way}", name=name
+    )

@@ -1,0 +1,41 @@
+"""`bpe-engine check-template`."""
+
+from __future__ import annotations
+
+import click
+
+from . import streams
+
+
+@click.command("check-template")
+@click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
+@click.option(
+    "--tokenizer",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False),
+    help="Compare the template's control tokens with those of this pretrained tokenizer.",
+)
+def check_template(path: str, folder: str | None) -> None:
+    """Check whether a chat template is fit for training on several turns.
+
+    Prints whether the earlier part of a conversation stays as it grows, and exits with status 1
+    if it does not, or if the tokenizer does not know a control token of the template.
+
+    \b
+    bpe-engine check-template chat_template.jinja
+    bpe-engine check-template chat_template.jinja --tokenizer ./model
+    """
+    from jinja2 import TemplateError
+
+    from ..prompt.lint import stable_prefix_check
+    from ..tokenizer import Tokenizer
+
+    source = streams.read_text((), path, "strict")
+    tokenizer = None if folder is None else Tokenizer.from_pretrained(folder)
+    try:
+        report = stable_prefix_check(source, tokenizer)
+    except TemplateError as error:
+        raise click.ClickException(f"the template has errors: {error}") from None
+    click.echo(str(report))
+    raise click.exceptions.Exit(0 if report.is_clean else 1)

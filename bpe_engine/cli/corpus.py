@@ -1,0 +1,453 @@
+"""`bpe-engine corpus`: plan, run, verify, merge, pack and report."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from . import options, streams
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+#: The name of the command that runs where no other is named.
+_ALL = "all"
+
+
+class _Group(click.Group):
+    """A group that takes its arguments for inputs unless the first names a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = [_ALL, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Group, short_help="Turn text into token files for training.")
+def corpus() -> None:
+    """Turn text into token files for training: planned, resumable, verified.
+
+    \b
+    bpe-engine corpus texts/ -o out -e o200k_base --format megatron    all of it
+    bpe-engine corpus plan texts/ -o out -e o200k_base                 or step by step
+    bpe-engine corpus run out                                          again after a crash
+    bpe-engine corpus verify out
+    bpe-engine corpus merge out                                        one file of many
+    bpe-engine corpus pack out --length 4096
+    bpe-engine corpus report out --html report.html
+
+    Inputs are text, JSON lines, both also as .gz and .zst, Parquet, Arrow and CSV: files, folders,
+    globs, and URIs such as s3://bucket/folder.
+    """
+
+
+def _errors(command: _Command) -> _Command:
+    """Shows a package that is missing as an error of the command."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except ImportError as error:
+            raise click.ClickException(
+                f"{error}; bpe-engine corpus needs pip install 'bpe-engine[corpus]'"
+            ) from None
+
+    return run  # type: ignore[return-value]
+
+
+_OUT = click.argument("out", type=click.Path(exists=True, file_okay=False))
+
+_PLAN = [
+    click.argument("inputs", nargs=-1, required=True, metavar="INPUTS..."),
+    click.option("-o", "--out", required=True, metavar="FOLDER", help="The folder of the corpus."),
+    click.option("-e", "--encoding", metavar="NAME", help="An encoding by its name."),
+    click.option("--tokenizer", metavar="PATH", help="A tokenizer: a folder or a file."),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(
+            ["megatron", "datatrove", "olmo", "llm.c", "nanogpt", "parquet", "arrow"]
+        ),
+        default="megatron",
+        show_default=True,
+        help="The format of the token files.",
+    ),
+    click.option(
+        "--eod", metavar="NAME", help="The token that ends documents; <|endoftext|> by default."
+    ),
+    click.option("--no-eod", is_flag=True, help="Documents end without a token."),
+    click.option("--bos", metavar="NAME", help="A token before each document."),
+    click.option(
+        "--field",
+        default="text",
+        show_default=True,
+        help="The field of the text, such as meta.text.",
+    ),
+    click.option(
+        "--id-field", metavar="FIELD", help="A field to keep as the name of the document."
+    ),
+    click.option("--segments", metavar="FIELD", help="A field with segments instead of text."),
+    click.option("--messages", metavar="FIELD", help="A field with chat messages instead of text."),
+    click.option(
+        "--chat-template",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False),
+        help="With --messages: the Jinja template; masks are written, too.",
+    ),
+    click.option(
+        "--input-kind",
+        type=click.Choice(["jsonl", "text", "parquet", "arrow", "csv"]),
+        help="The kind of all inputs, where their names do not tell.",
+    ),
+    click.option(
+        "--separator",
+        metavar="TEXT",
+        help=r"Plain text: what is between documents; \n is a line end.",
+    ),
+    click.option(
+        "--on-error",
+        type=click.Choice(["raise", "skip", "keep-empty"]),
+        default="raise",
+        show_default=True,
+        help="What to do with a row that is not text.",
+    ),
+    click.option(
+        "--allow-special",
+        metavar="NAME",
+        multiple=True,
+        help="A token that text may hold. May be repeated.",
+    ),
+    click.option(
+        "--shuffle", type=int, metavar="SEED", help="Shuffle documents when they are merged."
+    ),
+    click.option(
+        "--unit-size",
+        type=click.IntRange(min=1),
+        default=128,
+        show_default=True,
+        metavar="MB",
+        help="Input of a unit of work.",
+    ),
+]
+
+_RUN = [
+    click.option(
+        "--processes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Processes; one a core by default.",
+    ),
+    click.option(
+        "--threads",
+        "num_threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Threads in each process.",
+    ),
+]
+_SAMPLE = click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    default=64,
+    show_default=True,
+    help="Documents to compare with their source.",
+)
+
+
+def _with(choices: Sequence[Any]) -> Callable[[_Command], _Command]:
+    def add(command: _Command) -> _Command:
+        for option in reversed(choices):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _planned(
+    inputs: Sequence[str],
+    out: str,
+    encoding: str | None,
+    tokenizer: str | None,
+    form: str,
+    eod: str | None,
+    no_eod: bool,
+    segments: str | None,
+    messages: str | None,
+    chat_template: str | None,
+    separator: str | None,
+    unit_size: int,
+    **choices: Any,
+) -> Any:
+    from ..corpus import make_plan
+
+    if (encoding is None) == (tokenizer is None):
+        raise click.UsageError("Name the tokenizer: --encoding NAME or --tokenizer PATH.")
+    if no_eod and eod is not None:
+        raise click.UsageError("--eod and --no-eod exclude each other; give one.")
+    if segments is not None and messages is not None:
+        raise click.UsageError("--segments and --messages exclude each other; give one.")
+    if segments is not None or messages is not None:
+        choices["content"] = "segments" if messages is None else "messages"
+        choices["field"] = segments or messages
+    if chat_template is not None:
+        choices["template"] = Path(chat_template).read_text(encoding="utf-8")
+    if separator is not None:
+        separator = separator.replace("\\n", "\n").replace("\\t", "\t")
+    return make_plan(
+        inputs,
+        encoding or tokenizer or "",
+        out,
+        eod=None if no_eod else eod or "auto",
+        format=form,
+        separator=separator,
+        unit_bytes=unit_size << 20,
+        **choices,
+    )
+
+
+@corpus.command(short_help="Plan a corpus: inputs, tokenizer, units of work.")
+@_with(_PLAN)
+@_errors
+def plan(**choices: Any) -> None:
+    """Write FOLDER/plan.json: inputs, the fingerprint of the tokenizer, options and units.
+
+    \b
+    bpe-engine corpus plan "data/*.jsonl.zst" -o out -e o200k_base
+    bpe-engine corpus plan s3://bucket/part/ -o out --tokenizer models/qwen --format datatrove
+    """
+    made = _planned(**choices)
+    size = sum(source.size for source in made.inputs)
+    streams.print_line(
+        f"{_counted(len(made.inputs), 'input')}, {size:,} bytes, "
+        f"{_counted(len(made.units), 'unit')}: {made.path('plan.json')}"
+    )
+
+
+@corpus.command(short_help="Write the units that do not exist yet.")
+@_OUT
+@_with(_RUN)
+@click.option(
+    "--rank", type=click.IntRange(min=0), default=0, help="Which machine this is, from 0."
+)
+@click.option(
+    "--world-size", type=click.IntRange(min=1), default=1, help="How many machines there are."
+)
+@click.option("--tokenizer", metavar="PATH", help="Where the tokenizer is on this machine.")
+@_errors
+def run(out: str, **choices: Any) -> None:
+    """Write the units that do not exist yet. The bytes are the same however often it is killed.
+
+    \b
+    bpe-engine corpus run out
+    bpe-engine corpus run out --rank $SLURM_ARRAY_TASK_ID --world-size 64
+    """
+    from ..corpus import read_plan
+
+    _run(read_plan(out), **choices)
+
+
+def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
+    from ..corpus import run_plan
+    from ..corpus.run import units_of_rank
+
+    total = len(units_of_rank(plan, rank, world_size))
+    if not total:
+        _note("all units exist; nothing to do")
+        return
+    tokens = 0
+    with _progress("units", total) as advance:
+
+        def progress(manifest: Any) -> None:
+            nonlocal tokens
+            tokens += manifest.tokens
+            advance(1, f"{tokens:,} tokens")
+
+        written = run_plan(plan, rank=rank, world_size=world_size, progress=progress, **choices)
+    _note(f"{_counted(written, 'unit')} written, {tokens:,} tokens")
+
+
+@corpus.command(short_help="Check the files against the plan and the source.")
+@_OUT
+@_SAMPLE
+@click.option("--tokenizer", metavar="PATH", help="Where the tokenizer is on this machine.")
+@options.JSON
+@_errors
+def verify(out: str, as_json: bool, **choices: Any) -> None:
+    """Check structure, sums, ids and ends of documents, and compare a sample with its source.
+
+    The exit status is 1 if anything is wrong.
+    """
+    from ..corpus import read_plan
+
+    _verify(read_plan(out), as_json, **choices)
+
+
+def _verify(plan: Any, as_json: bool = False, **choices: Any) -> None:
+    from ..corpus import verify_corpus
+
+    result = verify_corpus(plan, **choices)
+    if as_json:
+        streams.print_json({"ok": result.ok, **asdict(result)})
+    else:
+        for line in result.checks:
+            streams.print_line(f"ok     {line}")
+        for line in result.problems:
+            streams.print_line(f"wrong  {line}")
+    if not result.ok:
+        raise click.exceptions.Exit(1)
+
+
+@corpus.command(short_help="Make one file (pair) of the parts.")
+@_OUT
+@_errors
+def merge(out: str) -> None:
+    """Make one file (pair) of the parts, in their place; with --shuffle in the plan, shuffled."""
+    from ..corpus import read_plan
+
+    _merge(read_plan(out))
+
+
+def _merge(plan: Any) -> None:
+    from ..corpus import merge_parts
+
+    with _progress("documents", None) as advance:
+        done = 0
+
+        def progress(now: int, total: int) -> None:
+            nonlocal done
+            advance(now - done, "", total)
+            done = now
+
+        merged = merge_parts(plan, progress=progress)
+    for name in merged.files:
+        streams.print_line(plan.path(name))
+
+
+@corpus.command(short_help="Make an index of rows of a length.")
+@_OUT
+@click.option("--length", type=click.IntRange(min=1), required=True, help="The most ids of a row.")
+@click.option(
+    "--method",
+    type=click.Choice(["best-fit", "wrap"]),
+    default="best-fit",
+    show_default=True,
+    help="Whole documents, or all of them joined and cut.",
+)
+@click.option("--seed", type=int, help="Shuffle rows (best-fit) or documents (wrap).")
+@_errors
+def pack(out: str, **choices: Any) -> None:
+    """Make an index of rows; the token files stay as they are. Read it with PackedRows."""
+    from ..corpus import PackedRows, pack_rows
+
+    path = pack_rows(out, choices.pop("length"), **choices)
+    length, method = Path(path).stem.removeprefix("packed-").split("-", 1)
+    rows = PackedRows(out, int(length), method)
+    streams.print_line(f"{len(rows):,} rows of up to {rows.length:,} ids: {path}")
+
+
+@corpus.command(short_help="Tell what a corpus has.")
+@_OUT
+@click.option("--html", metavar="FILE", help="Write the report as a page.")
+@options.JSON
+@_errors
+def report(out: str, html: str | None, as_json: bool) -> None:
+    """Tell tokens a byte by source, longest documents, control strings and time by stage."""
+    from ..corpus import corpus_report
+
+    found = corpus_report(out)
+    if html is not None:
+        Path(html).write_text(found.to_html(), encoding="utf-8")
+    if as_json:
+        streams.print_json(json.loads(found.to_json()))
+    elif html is None:
+        _show(found)
+
+
+def _show(found: Any) -> None:
+    for name, value in found.rows_of_summary():
+        streams.print_line(f"{name:22}{value}")
+    sources = sorted(found.sources.items(), key=lambda item: -item[1][2])
+    tables: dict[str, list[tuple[str, ...]]] = {
+        "Sources (tokens, tokens a byte)": [
+            (f"{tokens:,}", f"{tokens / size:.4f}" if size else "", uri)
+            for uri, (_, size, tokens) in sources[:10]
+        ],
+        "Longest documents (tokens, place)": [
+            (f"{tokens:,}", f"{uri}:{line}") for tokens, uri, line in found.longest
+        ],
+        "Control strings, as text (times, first place)": [
+            (name, f"{count:,}", f"{uri}:{line}")
+            for name, (count, uri, line) in found.controls.items()
+        ],
+        "Refused rows (place, reason)": [
+            (f"{uri}:{line}", reason) for uri, line, reason, _ in found.refused[:10]
+        ],
+    }
+    for title, rows in tables.items():
+        if rows:
+            streams.print_line(f"\n{title}")
+            for row in rows:
+                streams.print_line("  " + "  ".join(row))
+
+
+@corpus.command(_ALL, hidden=True)
+@_with([*_PLAN, *_RUN, _SAMPLE])
+@click.option("--merge", "merges", is_flag=True, help="Make one file (pair) of the parts.")
+@_errors
+def all_steps(
+    processes: int | None, num_threads: int | None, sample: int, merges: bool, **choices: Any
+) -> None:
+    """Plan, run and verify; with --merge or --shuffle, merge before that."""
+    made = _planned(**choices)
+    _run(made, processes=processes, num_threads=num_threads)
+    if merges or made.options.shuffle is not None:
+        _merge(made)
+    _verify(made, sample=sample)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _note(text: str) -> None:
+    print(f"bpe-engine: {text}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """Yields a function that moves a progress bar, with an estimate, where errors are shown."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda *_: None
+        return
+    columns = [
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    ]
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total, note="")
+
+        def advance(steps: int, note: str = "", total: int | None = None) -> None:
+            bar.update(task, advance=steps, note=note, total=total)
+
+        yield advance

@@ -1,0 +1,172 @@
+"""`Coder`: a tokenizer as a corpus needs it, for columns of text."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from .. import get_encoding, list_encoding_names, load_encoding
+from .._core import NameCounter
+from .._suggest import did_you_mean
+from ..columns import parts_of
+from ..core import Encoding
+from ..hf.tokenizer import Tokenizer
+from .errors import CorpusError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Coder", "Engine", "load_engine"]
+
+Engine = Encoding | Tokenizer
+
+
+def load_engine(name: str) -> Engine:
+    """Loads a tokenizer by the name of an encoding, or from a folder or a file.
+
+    Raises:
+        CorpusError: The encoding, folder or file does not exist.
+        ValueError: The file is malformed, or asks for what cannot be done exactly.
+
+    >>> load_engine("gpt2").name
+    'gpt2'
+    """
+    if name in list_encoding_names():
+        return get_encoding(name)
+    if os.path.isdir(name):
+        if os.path.exists(os.path.join(name, "tokenizer.json")):
+            return Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
+        from ..tokenizer import Tokenizer as FolderTokenizer
+
+        backend = FolderTokenizer.from_pretrained(name).backend
+        if not isinstance(backend, (Encoding, Tokenizer)):
+            raise CorpusError(f"{name}: a corpus needs an encoding or a tokenizer.json")
+        return backend
+    if not os.path.exists(name):
+        raise CorpusError(
+            f"the tokenizer {name!r} is neither an encoding nor a file or folder."
+            f"{did_you_mean(name, list_encoding_names())}"
+        )
+    is_file = name.endswith(".json") and os.path.basename(name) != "tekken.json"
+    return Tokenizer.from_file(name) if is_file else load_encoding(name)
+
+
+class Coder:
+    """Encodes columns of text, in which no special token is ever found.
+
+    Names of special tokens and of added tokens are ordinary text. Added tokens of white space only,
+    such as the long spaces of GPT-NeoX, control nothing and are found.
+
+    Args:
+        engine: An `Encoding` or a `bpe_engine.hf.Tokenizer`.
+        allow_special: Names that text may hold as tokens, for corpora that are trusted.
+
+    Raises:
+        CorpusError: A name is not a special token.
+
+    >>> coder = Coder(load_engine("gpt2"))
+    >>> ids, splits = coder.encode(["hello world", "<|endoftext|>"])
+    >>> ids.tolist(), splits.tolist(), coder.id_of("<|endoftext|>")
+    ([31373, 995, 27, 91, 437, 1659, 5239, 91, 29], [0, 2, 9], 50256)
+    """
+
+    def __init__(self, engine: Engine, allow_special: Collection[str] = ()):
+        self.engine = engine
+        self._ids = _special_ids(engine)
+        for name in allow_special:
+            self.id_of(name)
+        if isinstance(engine, Encoding):
+            self.name = engine.name
+            self.largest_id = engine.max_token_value
+            self._core: Any = engine._core_bpe
+            self._allowed: Any = set(allow_special)
+        else:
+            self.name = "tokenizer.json"
+            self.largest_id = max(engine.get_vocab(True).values(), default=0)
+            self._core = _with_text_tokens(engine, allow_special)
+            self._allowed = set()
+        #: The names whose occurrences in text are counted.
+        self.controls = sorted(
+            name for name in self._ids if not name.isspace() and name not in allow_special
+        )
+        self._counter = NameCounter(self.controls)
+
+    @property
+    def text_engine(self) -> Engine:
+        """The tokenizer that finds in text what `encode` finds."""
+        return self.engine if isinstance(self.engine, Encoding) else self._core
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the tokenizer: the same for the same ids, on every machine."""
+        return self.engine.fingerprint
+
+    def id_of(self, name: str) -> int:
+        """Returns the id of a special token. Raises CorpusError if the tokenizer lacks it."""
+        if name not in self._ids:
+            known = sorted(self._ids, key=self._ids.__getitem__)
+            has = ", ".join(map(repr, known[:6])) + (", ..." if len(known) > 6 else "")
+            raise CorpusError(
+                f"{name!r} is not a special token of {self.name};{did_you_mean(name, known)} "
+                f"it has {has or 'none'}"
+            )
+        return self._ids[name]
+
+    def end_of_document(self) -> str | None:
+        """Returns the name that ends documents where nobody chose one, or None."""
+        return "<|endoftext|>" if "<|endoftext|>" in self._ids else None
+
+    def encode(
+        self, texts: Any, num_threads: int | None = 1
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Encodes a list or an Arrow column of texts.
+
+        Returns:
+            The ids of all texts, and the ``len(texts) + 1`` places between them.
+
+        Raises:
+            ValueError: A text is null or not UTF-8; the message has the row.
+        """
+        import numpy as np
+
+        buffer, splits = self._core.encode_ragged(parts_of(texts), num_threads, self._allowed, ())
+        return np.frombuffer(buffer, np.uint32), np.frombuffer(splits, np.int64)
+
+    def count_controls(self, column: Any) -> list[tuple[str, int, int]]:
+        """Returns each control string in an Arrow column, with how often, and the first row."""
+        return self._counter.count(parts_of(column))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text of ids, with special tokens by their names."""
+        if isinstance(self.engine, Encoding):
+            return self.engine.decode(ids)
+        return self.engine.decode(ids, skip_special_tokens=False)
+
+
+def _special_ids(engine: Engine) -> dict[str, int]:
+    if isinstance(engine, Encoding):
+        return dict(engine.special_tokens)
+    return {token.content: id for id, token in engine.get_added_tokens_decoder().items()}
+
+
+def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:
+    """Returns a tokenizer that finds only allowed tokens and white space in text.
+
+    A tokenizer file finds its added tokens that are not "special" even in text without special
+    tokens, so that flag says here which ones to find.
+    """
+
+    def is_control(content: str) -> bool:
+        return not (content.isspace() or content in allow_special)
+
+    tokens = engine.get_added_tokens_decoder().values()
+    if all(token.special == is_control(token.content) for token in tokens):
+        return engine
+    spec = json.loads(engine.to_str())
+    for token in spec["added_tokens"]:
+        token["special"] = is_control(token["content"])
+    return Tokenizer(json.dumps(spec, ensure_ascii=False))

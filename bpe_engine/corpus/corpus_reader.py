@@ -1,0 +1,168 @@
+"""`CorpusReader`: the documents of a corpus, in parts or merged, as one sequence."""
+
+from __future__ import annotations
+
+import bisect
+import os
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from .errors import CorpusError
+from .formats import FORMATS
+from .formats.base import Reader
+from .manifest import MERGED, missing_units, read_manifest
+from .plan import Plan, read_plan
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["CorpusReader"]
+
+#: Files that are open at once.
+_MOST_OPEN = 64
+
+
+class CorpusReader(Reader):
+    """Reads a corpus that is complete. Ids are of the whole corpus: the parts follow one another.
+
+    Args:
+        out: The folder, or its plan.
+        as_parts: Whether to read the parts where they still are, in the order of the inputs.
+
+    Raises:
+        CorpusError: Units are missing, or a file is damaged.
+    """
+
+    def __init__(self, out: str | os.PathLike[str] | Plan, *, as_parts: bool = False):
+        plan = out if isinstance(out, Plan) else read_plan(out)
+        missing = missing_units(plan)
+        if missing:
+            raise CorpusError(
+                f"{plan.out}: {len(missing):,} of {len(plan.units):,} units are missing, unit "
+                f"{missing[0]} first; run it first"
+            )
+        self.plan = plan
+        self.is_merged = not as_parts and read_manifest(plan, MERGED) is not None
+        if plan.options.shuffle is not None and not self.is_merged and not as_parts:
+            raise CorpusError(
+                f"{plan.out} is in the order of the inputs until it is merged; merge it"
+            )
+        units: list[int | str] = [MERGED] if self.is_merged else [*range(len(plan.units))]
+        self._documents, self._tokens = [0], [0]
+        for unit in units:
+            manifest = read_manifest(plan, unit)
+            if manifest is None:
+                raise CorpusError(
+                    f"{plan.out}: the manifest of unit {unit} is missing; run it again"
+                )
+            self._documents.append(self._documents[-1] + manifest.written)
+            self._tokens.append(self._tokens[-1] + manifest.tokens)
+        self.documents, self.tokens = self._documents[-1], self._tokens[-1]
+        self._open: OrderedDict[int, Reader] = OrderedDict()
+
+    @property
+    def parts(self) -> int:
+        """The number of parts; 1 if they are merged."""
+        return len(self._documents) - 1
+
+    def part(self, number: int) -> Reader:
+        """Returns the reader of a part."""
+        reader = self._open.get(number)
+        if reader is None:
+            plan, layout = self.plan, self.plan.layout
+            if self.is_merged:
+                form = FORMATS[plan.options.format]
+                reader = form.reader(plan.out, form.stem(None), layout)
+            else:
+                form = FORMATS[plan.options.part_format]
+                reader = form.reader(plan.parts_folder, form.stem(number), layout)
+            expected = (
+                self._documents[number + 1] - self._documents[number],
+                self._tokens[number + 1] - self._tokens[number],
+            )
+            if (reader.documents, reader.tokens) != expected:
+                raise CorpusError(
+                    f"{plan.out}: part {number} has {reader.documents:,} documents and "
+                    f"{reader.tokens:,} ids, and its manifest {expected[0]:,} and {expected[1]:,}"
+                )
+            if len(self._open) >= _MOST_OPEN:
+                self._open.popitem(last=False)
+            self._open[number] = reader
+        else:
+            self._open.move_to_end(number)
+        return reader
+
+    def _joined(self, starts: list[int], first: int, last: int, read: Any) -> list[Any]:
+        """Returns what `read` returns for each part of a range."""
+        results = []
+        number = max(bisect.bisect_right(starts, first) - 1, 0)
+        while first < last and number < self.parts:
+            end = min(last, starts[number + 1])
+            if first < end:
+                start = starts[number]
+                results.append(read(self.part(number), first - start, end - start, number))
+                first = end
+            number += 1
+        return results
+
+    def ends(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        import numpy as np
+
+        def read(part: Reader, begin: int, end: int, number: int) -> Any:
+            return part.ends(begin, end).astype(np.int64) + self._tokens[number]
+
+        return np.concatenate(
+            [np.zeros(0, np.int64), *self._joined(self._documents, first, last, read)]
+        )
+
+    def ids(self, first: int, last: int) -> npt.NDArray[Any]:
+        import numpy as np
+
+        def read(part: Reader, begin: int, end: int, number: int) -> Any:
+            return part.ids(begin, end)
+
+        parts = self._joined(self._tokens, first, last, read)
+        return np.concatenate(parts) if len(parts) > 1 else (parts or [np.zeros(0, np.uint32)])[0]
+
+    def loss(self, first: int, last: int) -> npt.NDArray[np.uint8] | None:
+        import numpy as np
+
+        if not self.plan.layout.has_loss:
+            return None
+
+        def read(part: Reader, begin: int, end: int, number: int) -> Any:
+            return part.loss(begin, end)
+
+        return np.concatenate(
+            [np.zeros(0, np.uint8), *self._joined(self._tokens, first, last, read)]
+        )
+
+    def names(self, first: int, last: int) -> Any:
+        import pyarrow as pa
+
+        if not self.plan.layout.has_names:
+            return None
+
+        def read(part: Reader, begin: int, end: int, number: int) -> Any:
+            return part.names(begin, end)
+
+        found = self._joined(self._documents, first, last, read)
+        return pa.concat_arrays([pa.nulls(0, pa.string()), *found])
+
+    def sources(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Any] | None:
+        import numpy as np
+        import pyarrow as pa
+
+        if not FORMATS[self.plan.options.format].needs_lines:
+            return None
+
+        def read(part: Reader, begin: int, end: int, number: int) -> Any:
+            return part.sources(begin, end)
+
+        found = self._joined(self._documents, first, last, read)
+        lines = np.concatenate([np.zeros(0, np.int64), *(lines for lines, _ in found)])
+        return lines, pa.concat_arrays([pa.nulls(0, pa.string()), *(uris for _, uris in found)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_open": OrderedDict()}

@@ -1,0 +1,239 @@
+"""`Format`, `Writer` and `Reader`: what every format of token files does."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import CorpusError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Array", "Documents", "Format", "Layout", "Reader", "Writer", "damaged"]
+
+
+class Layout(NamedTuple):
+    """The facts about ids that a format needs."""
+
+    #: The largest id there can be, added tokens included: it decides the width of ids.
+    largest_id: int
+    eod: int | None
+    bos: int | None
+    #: Whether each id has a mask: 1 for those to train on.
+    has_loss: bool
+    #: Whether documents have names.
+    has_names: bool
+    #: Whether a chat template, not `eod` and `bos`, begins and ends documents.
+    is_templated: bool
+    #: The name of the tokenizer.
+    tokenizer: str
+
+    def uint(self) -> str:
+        """Returns the smallest of numpy's types ``uint16`` and ``uint32`` that holds every id."""
+        return "<u2" if self.largest_id < 1 << 16 else "<u4"
+
+
+class Documents(NamedTuple):
+    """Encoded documents that follow one another, with their BOS and EOD."""
+
+    ids: npt.NDArray[np.uint32]
+    #: The end of each document in `ids`.
+    ends: npt.NDArray[np.int64]
+    #: One byte an id, or None.
+    loss: npt.NDArray[np.uint8] | None = None
+    #: A ``string`` array of pyarrow, or None.
+    names: Any = None
+    #: Their lines in the input, or None; and the input, or an array with that of each.
+    lines: npt.NDArray[np.int64] | None = None
+    uri: Any = ""
+
+
+def damaged(path: str, why: str) -> CorpusError:
+    """Returns the error of a file that is not as its format says."""
+    return CorpusError(f"{path} is damaged: {why}; delete its manifest and run again")
+
+
+class Array:
+    """Numbers in a file, read where they are asked for, so that memory stays small.
+
+    It can be pickled, and used after a fork.
+    """
+
+    def __init__(self, path: str, dtype: str, offset: int = 0, count: int | None = None):
+        import numpy as np
+
+        self.path, self.offset = path, offset
+        self.dtype = np.dtype(dtype)
+        size = os.path.getsize(path) - offset
+        if count is None:
+            count, rest = divmod(size, self.dtype.itemsize)
+            if rest:
+                raise damaged(path, f"it has {rest} bytes too many")
+        if count * self.dtype.itemsize > size:
+            raise damaged(path, f"it has {size:,} of {count * self.dtype.itemsize:,} bytes")
+        self._count = count
+        self._file: int | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def read(self, first: int, last: int) -> npt.NDArray[Any]:
+        """Returns the numbers from `first` to before `last`."""
+        import numpy as np
+
+        if not 0 <= first <= last <= self._count:
+            raise IndexError(f"{first}:{last} of {self._count} numbers")
+        if self._file is None:
+            self._file = os.open(self.path, os.O_RDONLY)
+        width = self.dtype.itemsize
+        wanted = (last - first) * width
+        parts: list[bytes] = []
+        position = self.offset + first * width
+        while wanted:
+            data = os.pread(self._file, wanted, position)
+            if not data:
+                raise damaged(self.path, "it became shorter while it was read")
+            parts.append(data)
+            position += len(data)
+            wanted -= len(data)
+        return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), self.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_file": None}
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None) is not None:
+            os.close(self._file)  # type: ignore[arg-type]
+            self._file = None
+
+
+class Writer(ABC):
+    """Writes the files of a format under a folder and a stem."""
+
+    #: The number of documents and of ids so far.
+    documents = 0
+    tokens = 0
+
+    def add(self, documents: Documents) -> None:
+        """Appends documents."""
+        if len(documents.ends):
+            self._add(documents)
+            self.documents += len(documents.ends)
+            self.tokens += len(documents.ids)
+
+    @abstractmethod
+    def _add(self, documents: Documents) -> None: ...
+
+    @abstractmethod
+    def close(self) -> list[str]:
+        """Completes the files, and returns their paths."""
+
+
+class Reader(ABC):
+    """Reads the files of a format: documents as spans of one sequence of ids."""
+
+    documents: int
+    tokens: int
+
+    @abstractmethod
+    def ends(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        """Returns the ends of the documents from `first` to before `last`, in ids."""
+
+    @abstractmethod
+    def ids(self, first: int, last: int) -> npt.NDArray[Any]:
+        """Returns the ids from place `first` to before `last`."""
+
+    def loss(self, first: int, last: int) -> npt.NDArray[np.uint8] | None:
+        """Returns the loss mask of these ids, or None."""
+        return None
+
+    def names(self, first: int, last: int) -> Any:
+        """Returns the names of documents as an Arrow array, or None."""
+        return None
+
+    def sources(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Any] | None:
+        """Returns the lines and the inputs of documents, where the format records them."""
+        return None
+
+    def spans(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        """Returns the ``last - first + 1`` places between documents."""
+        import numpy as np
+
+        before = self.ends(first - 1, first) if first else np.zeros(1, np.int64)
+        return np.concatenate([before, self.ends(first, last)]).astype(np.int64)
+
+
+class Format(ABC):
+    """A format of token files."""
+
+    name: str
+    #: Whether it has a place for loss masks, and for the names of documents.
+    has_loss = False
+    has_names = False
+    #: Whether EOD comes before a document, as in llm.c.
+    eod_first = False
+    #: Whether it records the line of each document.
+    needs_lines = False
+    #: The largest id it can hold.
+    largest_id = 2**31 - 1
+
+    def check_layout(self, layout: Layout) -> None:
+        """Raises CorpusError if the format cannot hold what is to be written."""
+        if layout.largest_id > self.largest_id:
+            raise CorpusError(
+                f"{self.name} holds ids up to {self.largest_id:,}, and this tokenizer has "
+                f"{layout.largest_id:,}; choose another format"
+            )
+        if layout.has_loss and not self.has_loss:
+            raise CorpusError(
+                f"{self.name} has no place for loss masks; choose datatrove, olmo, parquet or arrow"
+            )
+        if layout.has_names and not self.has_names:
+            raise CorpusError(
+                f"{self.name} has no place for the names of documents; choose olmo, parquet or "
+                "arrow, or leave --id-field out"
+            )
+
+    @abstractmethod
+    def stem(self, number: int | None) -> str:
+        """Returns the beginning of the names of a part's files, or of the merged ones'."""
+
+    @abstractmethod
+    def writer(self, folder: str, stem: str, layout: Layout, *, is_merged: bool = False) -> Writer:
+        """Creates the files of a part, or of all parts in one."""
+
+    @abstractmethod
+    def reader(self, folder: str, stem: str, layout: Layout) -> Reader:
+        """Opens the files of a part. Raises CorpusError if their structure is damaged."""
+
+
+def lengths_of(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Returns the lengths of documents with these ends."""
+    import numpy as np
+
+    return np.diff(ends, prepend=0)
+
+
+def check_ends(path: str, ends: Any, tokens: int) -> None:
+    """Raises CorpusError unless the ends of documents ascend up to the number of ids."""
+    import numpy as np
+
+    at_once, last = 1 << 20, 0
+    for first in range(0, len(ends), at_once):
+        some = ends.read(first, min(first + at_once, len(ends))).astype(np.int64)
+        if some[0] < last or (np.diff(some) < 0).any():
+            raise damaged(path, f"the ends of documents {first:,} and after do not ascend")
+        last = int(some[-1])
+    if last != tokens:
+        raise damaged(path, f"the last document ends at id {last:,} of {tokens:,}")
+
+
+def written(paths: Sequence[str], files: Sequence[Any]) -> list[str]:
+    """Closes files, and returns their paths."""
+    for file in files:
+        file.close()
+    return list(paths)

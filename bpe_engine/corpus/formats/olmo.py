@@ -1,0 +1,157 @@
+"""OLMo's and dolma's token files: ``part-DD-MMMMM.npy`` without a header, and ``.csv.gz``.
+
+The csv has a row ``start,end,id,src,loc`` for each document: ids of it, its name, its file and its
+line. Label masks are one byte an id. An empty document is EOD alone, or has no ids without EOD.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CorpusError
+from .base import Array, Documents, Format, Layout, Reader, Writer, damaged, written
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["FORMAT"]
+
+
+class _Writer(Writer):
+    def __init__(self, path: str, layout: Layout):
+        self.dtype = layout.uint()
+        self.paths = [f"{path}.npy", f"{path}.csv.gz"] + [
+            f"{path}.label_mask.npy"
+        ] * layout.has_loss
+        self.raw = [open(name, "wb") for name in self.paths]
+        # No time and no name: the same bytes every time.
+        self.csv = gzip.GzipFile("", "wb", 6, self.raw[1], mtime=0)
+
+    def _add(self, documents: Documents) -> None:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as compute
+        from pyarrow import csv
+
+        self.raw[0].write(documents.ids.astype(self.dtype).data)
+        if documents.loss is not None:
+            self.raw[2].write(documents.loss.data)
+        ends = documents.ends + self.tokens
+        count = len(ends)
+        names = documents.names
+        if names is None:
+            names = pa.array(np.arange(self.documents, self.documents + count)).cast(pa.string())
+        if compute.any(compute.match_substring_regex(names, r"[\r\n]")).as_py():
+            # OLMo-core reads the index line by line.
+            raise CorpusError(
+                f"{documents.uri}: the name of a document holds a line end, and olmo's index has "
+                "a line for each document; choose another --id-field"
+            )
+        lines = np.zeros(count, np.int64) if documents.lines is None else documents.lines
+        columns = {
+            "start": np.concatenate([[self.tokens], ends[:-1]]),
+            "end": ends,
+            "id": names.fill_null(""),
+            "src": _repeated(documents.uri, count),
+            "loc": lines,
+        }
+        options = csv.WriteOptions(include_header=False, quoting_style="needed")
+        csv.write_csv(pa.table(columns), self.csv, options)
+
+    def close(self) -> list[str]:
+        return written(self.paths, [self.csv, *self.raw])
+
+
+def _repeated(uri: Any, count: int) -> Any:
+    """Returns an input for each document."""
+    import pyarrow as pa
+
+    return pa.repeat(uri, count) if isinstance(uri, str) else uri
+
+
+class _Reader(Reader):
+    def __init__(self, path: str, layout: Layout):
+        import numpy as np
+        import pyarrow as pa
+        from pyarrow import csv
+
+        self._ids = Array(f"{path}.npy", layout.uint())
+        self.tokens = len(self._ids)
+        index = f"{path}.csv.gz"
+        columns = ["start", "end", "id", "src", "loc"]
+        kinds = dict(zip(columns, [pa.int64(), pa.int64(), pa.string(), pa.string(), pa.int64()]))
+        ends, lines = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        names, uris = [], []
+        before = 0
+        try:
+            with gzip.open(index) as file:
+                is_empty = not file.peek(1)
+                if not is_empty:
+                    for batch in csv.open_csv(
+                        file,
+                        csv.ReadOptions(
+                            use_threads=False, column_names=columns, block_size=1 << 24
+                        ),
+                        csv.ParseOptions(newlines_in_values=True),
+                        csv.ConvertOptions(column_types=kinds),
+                    ):
+                        starts = batch.column(0).to_numpy()
+                        stops = batch.column(1).to_numpy()
+                        expected = np.concatenate([[before], stops[:-1]])
+                        if (starts != expected).any() or (stops < starts).any():
+                            raise damaged(index, "its documents do not follow one another")
+                        before = int(stops[-1])
+                        ends.append(stops)
+                        names.append(batch.column(2))
+                        uris.append(batch.column(3))
+                        lines.append(batch.column(4).to_numpy())
+        except (pa.ArrowException, EOFError, OSError) as error:
+            raise damaged(index, str(error)) from error
+        self._ends = np.concatenate(ends)
+        self._lines = np.concatenate(lines)
+        self._names = pa.chunked_array(names, pa.string()).combine_chunks()
+        self._uris = pa.chunked_array(uris, pa.string()).combine_chunks()
+        self.documents = len(self._ends)
+        if before != self.tokens:
+            raise damaged(f"{path}.npy", f"it has {self.tokens:,} ids, and its index {before:,}")
+        mask = f"{path}.label_mask.npy"
+        self._loss = Array(mask, "u1") if layout.has_loss else None
+        if self._loss is not None and len(self._loss) != self.tokens:
+            raise damaged(mask, f"{len(self._loss):,} masks for {self.tokens:,} ids")
+
+    def ends(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        return self._ends[first:last]
+
+    def ids(self, first: int, last: int) -> npt.NDArray[Any]:
+        return self._ids.read(first, last)
+
+    def loss(self, first: int, last: int) -> npt.NDArray[np.uint8] | None:
+        return None if self._loss is None else self._loss.read(first, last)
+
+    def names(self, first: int, last: int) -> Any:
+        return self._names.slice(first, last - first)
+
+    def sources(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Any]:
+        return self._lines[first:last], self._uris.slice(first, last - first)
+
+
+class _Olmo(Format):
+    name = "olmo"
+    has_loss = True
+    has_names = True
+    needs_lines = True
+
+    def stem(self, number: int | None) -> str:
+        return f"part-00-{number or 0:05d}"
+
+    def writer(self, folder: str, stem: str, layout: Layout, *, is_merged: bool = False) -> Writer:
+        return _Writer(os.path.join(folder, stem), layout)
+
+    def reader(self, folder: str, stem: str, layout: Layout) -> Reader:
+        return _Reader(os.path.join(folder, stem), layout)
+
+
+FORMAT = _Olmo()

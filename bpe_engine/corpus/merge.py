@@ -1,0 +1,149 @@
+"""Merges the parts of a corpus into one file (pair), in their order or shuffled."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .corpus_reader import CorpusReader
+from .errors import CorpusError
+from .files import sha256
+from .formats import FORMATS
+from .formats.base import Documents
+from .manifest import MERGED, Manifest, missing_units, read_manifest, write_manifest
+from .plan import Plan, read_plan
+from .scratch import move, remove_leftovers, scratch_folder
+from .shuffle import Permutation
+
+__all__ = ["merge_parts"]
+
+#: Documents and ids that are copied at once.
+_DOCUMENTS, _TOKENS = 1 << 14, 1 << 22
+
+
+def merge_parts(
+    out: str | os.PathLike[str] | Plan, *, progress: Callable[[int, int], Any] | None = None
+) -> Manifest:
+    """Merges the parts of a corpus that is complete, in their place: the parts are removed.
+
+    With a seed in the plan, documents are in an order that depends on the seed and their number
+    only. Killed at any moment and started again, the bytes are the same.
+
+    Args:
+        out: The folder, or its plan.
+        progress: Called with the documents so far and all of them.
+
+    Returns:
+        The manifest of the merged files.
+
+    Raises:
+        CorpusError: Units are missing, a file is damaged or cannot be written.
+    """
+    plan = out if isinstance(out, Plan) else read_plan(out)
+    merged = read_manifest(plan, MERGED)
+    if merged is None:
+        merged = _merged(plan, progress)
+    shutil.rmtree(plan.parts_folder, ignore_errors=True)
+    remove_leftovers(plan, of_all=True)
+    return merged
+
+
+def _merged(plan: Plan, progress: Callable[[int, int], Any] | None) -> Manifest:
+    reader = CorpusReader(plan, as_parts=True)
+    manifest = Manifest(plan.sha256, MERGED)
+    for unit in range(len(plan.units)):
+        part = read_manifest(plan, unit)
+        if part is None:
+            raise CorpusError(f"{plan.out}: unit {missing_units(plan)[0]} is missing; run it first")
+        manifest.add(part)
+        _check_files(plan, part)
+    form = FORMATS[plan.options.format]
+    stem = form.stem(None)
+    with scratch_folder(plan, MERGED) as folder:
+        files = os.path.join(folder, "files")
+        os.mkdir(files)
+        writer = form.writer(files, stem, plan.layout, is_merged=True)
+        for documents in _in_order(plan, reader):
+            writer.add(documents)
+            if progress is not None:
+                progress(writer.documents, reader.documents)
+        paths = writer.close()
+        check = form.reader(files, stem, plan.layout)
+        if (check.documents, check.tokens) != (reader.documents, reader.tokens):
+            raise CorpusError(f"{plan.out}: merging lost documents; the disk may be damaged")
+        if check.tokens:
+            manifest.first_id = int(check.ids(0, 1)[0])
+            manifest.last_id = int(check.ids(check.tokens - 1, check.tokens)[0])
+        for path in sorted(paths):
+            manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
+        move(paths, plan.out)
+        write_manifest(plan, manifest, folder)
+    return manifest
+
+
+def _check_files(plan: Plan, part: Manifest) -> None:
+    for name, (size, _) in part.files.items():
+        path = os.path.join(plan.parts_folder, name)
+        if not os.path.exists(path) or os.path.getsize(path) != size:
+            raise CorpusError(
+                f"{path} is missing or not {size:,} bytes; delete the manifest of unit {part.unit} "
+                "and run again"
+            )
+
+
+def _in_order(plan: Plan, reader: CorpusReader) -> Iterator[Documents]:
+    if plan.options.shuffle is not None:
+        yield from _shuffled(reader, Permutation(reader.documents, plan.options.shuffle))
+        return
+    first = 0
+    while first < reader.documents:
+        last = min(first + _DOCUMENTS, reader.documents)
+        spans = reader.spans(first, last)
+        # As many as fit into memory, at least one.
+        fitting = int((spans[1:] - spans[0] <= _TOKENS).sum())
+        last = first + max(fitting, 1)
+        begin, end = int(spans[0]), int(spans[last - first])
+        yield Documents(
+            reader.ids(begin, end),
+            spans[1 : last - first + 1] - begin,
+            reader.loss(begin, end),
+            reader.names(first, last),
+            *(reader.sources(first, last) or (None, "")),
+        )
+        first = last
+
+
+def _shuffled(reader: CorpusReader, order: Permutation) -> Iterator[Documents]:
+    import numpy as np
+    import pyarrow as pa
+
+    first = 0
+    while first < reader.documents:
+        last = min(first + _DOCUMENTS, reader.documents)
+        ids, masks, names, lengths, total = [], [], [], [], 0
+        lines, uris = [], []
+        for number in order.of(np.arange(first, last)).tolist():
+            begin, end = reader.spans(number, number + 1).tolist()
+            ids.append(reader.ids(begin, end))
+            if (mask := reader.loss(begin, end)) is not None:
+                masks.append(mask)
+            if (name := reader.names(number, number + 1)) is not None:
+                names.append(name)
+            if (source := reader.sources(number, number + 1)) is not None:
+                lines.append(source[0])
+                uris.append(source[1])
+            lengths.append(end - begin)
+            total += end - begin
+            if total >= _TOKENS:
+                break
+        yield Documents(
+            np.concatenate(ids),
+            np.cumsum(lengths, dtype=np.int64),
+            np.concatenate(masks) if masks else None,
+            pa.concat_arrays(names) if names else None,
+            np.concatenate(lines) if lines else None,
+            pa.concat_arrays(uris) if uris else "",
+        )
+        first += len(lengths)

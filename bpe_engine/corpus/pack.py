@@ -1,0 +1,240 @@
+"""Packs documents into rows of a length: an index only, the ids stay where they are.
+
+The index is ``OUT/packed-LENGTH-METHOD.idx``: a header in JSON that is padded to 4,096 bytes, then
+the first piece of each row and the number of pieces (int64), then for each piece its document and
+its first id in the whole corpus (int64) and its number of ids (int64).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .corpus_reader import CorpusReader
+from .errors import CorpusError
+from .files import published
+from .plan import Plan
+from .scratch import scratch_folder
+from .shuffle import Permutation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["HEADER", "METHODS", "index_name", "pack_rows"]
+
+METHODS = ("best-fit", "wrap")
+
+#: The bytes of the header.
+HEADER = 4096
+
+#: Documents that are packed together. Memory stays bounded; hardly any row has room left.
+_WINDOW = 1 << 20
+
+
+def index_name(length: int, method: str) -> str:
+    """Returns the name of an index in the folder of its corpus."""
+    return f"packed-{length}-{method}.idx"
+
+
+def pack_rows(
+    out: str | os.PathLike[str] | Plan,
+    length: int,
+    *,
+    method: str = "best-fit",
+    seed: int | None = None,
+) -> str:
+    """Writes an index of rows of at most `length` ids. The same arguments write the same bytes.
+
+    Args:
+        out: The folder of a corpus that is complete, or its plan.
+        length: The most ids of a row.
+        method: "best-fit" puts each document into the fullest row that still takes it, the longest
+            first; longer documents are cut into pieces of `length`, and no other is cut. "wrap"
+            joins all documents and cuts: every row but the last is full.
+        seed: Shuffles the rows (best-fit) or the documents (wrap).
+
+    Returns:
+        The path of the index.
+
+    Raises:
+        CorpusError: An argument is out of range, or the corpus is not complete.
+    """
+    import numpy as np
+
+    if length < 1:
+        raise CorpusError(f"rows have at least 1 id, not {length}")
+    if method not in METHODS:
+        raise CorpusError(f"the method is {method!r}; choose one of {', '.join(METHODS)}")
+    reader = CorpusReader(out)
+    plan = reader.plan
+    name = index_name(length, method)
+    with scratch_folder(plan, "pack") as folder:
+        columns = [open(os.path.join(folder, f"{at}"), "w+b") for at in range(4)]
+        rows = pieces = 0
+        packed = (
+            _best_fit(reader, length) if method == "best-fit" else _wrapped(reader, length, seed)
+        )
+        for ends, documents, starts, lengths in packed:
+            columns[0].write((ends + pieces).astype("<i8").data)
+            for column, values in zip(columns[1:], (documents, starts, lengths)):
+                column.write(values.astype("<i8").data)
+            rows, pieces = rows + len(ends), pieces + len(documents)
+        header = {
+            "plan": plan.sha256,
+            "length": length,
+            "method": method,
+            "seed": seed,
+            "rows": rows,
+            "pieces": pieces,
+            "tokens": reader.tokens,
+        }
+        path = os.path.join(folder, name)
+        with open(path, "wb") as file:
+            file.write(json.dumps(header).encode().ljust(HEADER))
+            file.write(np.zeros(1, "<i8").data)
+            for column in columns:
+                column.seek(0)
+                while data := column.read(1 << 20):
+                    file.write(data)
+                column.close()
+        published(path, plan.path(name))
+    return plan.path(name)
+
+
+_Window = Any  # The ends of rows in pieces; documents, first ids and lengths of pieces.
+
+
+def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:
+    import numpy as np
+
+    for first in range(0, reader.documents, _WINDOW):
+        last = min(first + _WINDOW, reader.documents)
+        spans = reader.spans(first, last)
+        sizes = np.diff(spans)
+        # A long document is full pieces and a rest.
+        counts = np.maximum(-(-sizes // length), 1) * (sizes > 0)
+        documents = np.repeat(np.arange(first, last), counts)
+        begins = np.cumsum(counts) - counts
+        number = np.arange(len(documents)) - np.repeat(begins, counts)
+        starts = np.repeat(spans[:-1], counts) + number * length
+        lengths = np.minimum(np.repeat(spans[1:], counts) - starts, length)
+        order, ends = best_fit(lengths, length)
+        yield ends, documents[order], starts[order], lengths[order]
+
+
+def best_fit(
+    lengths: npt.NDArray[np.int64], room: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Packs pieces, the longest first, each into the fullest row that still takes it.
+
+    Pieces of one length come in their order, and so do rows with the same room.
+
+    Args:
+        lengths: The lengths of pieces, 1 to `room`.
+        room: The length of a row.
+
+    Returns:
+        The pieces row by row, and where each row ends among them.
+
+    >>> import numpy as np
+    >>> order, ends = best_fit(np.array([3, 6, 2, 4, 1]), 8)
+    >>> [part.tolist() for part in np.split(order, ends[:-1])]
+    [[1, 2], [3, 0, 4]]
+    """
+    import numpy as np
+
+    by_length = np.argsort(-lengths, kind="stable")
+    row_of = np.empty(len(lengths), np.int64)
+    # Rows by the room that they have left, in their order, and a bit for each room that exists.
+    rows: dict[int, deque[tuple[int, int]]] = {}
+    present = 0
+    count = place = 0
+    distinct, sizes = np.unique(-lengths, return_counts=True)
+    for size, many in zip((-distinct).tolist(), sizes.tolist()):
+        pieces = by_length[place : place + many]
+        place += many
+        done = 0
+        while done < many:
+            open_rooms = present >> size
+            if open_rooms:
+                left = size + (open_rooms & -open_rooms).bit_length() - 1
+                first, number = rows[left].popleft()
+            else:
+                left, first, number = room, count, -(-(many - done) // (room // size))
+                count += number
+            # Each row takes as many of this size as fit, one row after the other.
+            each = left // size
+            full = min(number, (many - done) // each)
+            taken = full * each
+            if full:
+                row_of[pieces[done : done + taken]] = first + np.repeat(np.arange(full), each)
+                present = _put(rows, present, left - each * size, first, full)
+            done += taken
+            if full < number:
+                rest = min(each, many - done)
+                if rest:
+                    row_of[pieces[done : done + rest]] = first + full
+                    present = _put(rows, present, left - rest * size, first + full, 1)
+                    done, full = done + rest, full + 1
+                if full < number:
+                    present = _put(rows, present, left, first + full, number - full, in_front=True)
+            if left in rows and not rows[left]:
+                del rows[left]
+                present &= ~(1 << left)
+    # Within a row, the longest piece comes first.
+    order = by_length[np.argsort(row_of[by_length], kind="stable")]
+    return order, np.cumsum(np.bincount(row_of, minlength=count))
+
+
+def _put(
+    rows: dict[int, deque[tuple[int, int]]],
+    present: int,
+    left: int,
+    first: int,
+    count: int,
+    in_front: bool = False,
+) -> int:
+    """Notes that some rows have this room left. Returns the bits of rooms."""
+    if left == 0:
+        return present
+    waiting = rows.setdefault(left, deque())
+    if in_front:
+        waiting.appendleft((first, count))
+    else:
+        waiting.append((first, count))
+    return present | 1 << left
+
+
+def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_Window]:
+    import numpy as np
+
+    order = None if seed is None else Permutation(reader.documents, seed)
+    at = 0  # Ids so far, which decide where rows are cut.
+    for first in range(0, reader.documents, _WINDOW):
+        last = min(first + _WINDOW, reader.documents)
+        if order is None:
+            documents = np.arange(first, last)
+            spans = reader.spans(first, last)
+            starts, sizes = spans[:-1], np.diff(spans)
+        else:
+            documents = order.of(np.arange(first, last))
+            bounds = np.array([reader.spans(it, it + 1) for it in documents.tolist()])
+            starts, sizes = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        ends = at + np.cumsum(sizes)
+        begins = ends - sizes
+        # Pieces begin where a document does, and where a row does.
+        counts = np.where(sizes > 0, (ends - 1) // length - begins // length + 1, 0)
+        number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        row = np.repeat(begins // length, counts) + number
+        begin = np.maximum(np.repeat(begins, counts), row * length)
+        end = np.minimum(np.repeat(ends, counts), (row + 1) * length)
+        at = int(ends[-1])
+        is_end = end % length == 0
+        if last == reader.documents and len(end):
+            is_end[-1] = True
+        offset = np.repeat(starts - begins, counts)
+        yield np.flatnonzero(is_end) + 1, np.repeat(documents, counts), begin + offset, end - begin

@@ -1,0 +1,134 @@
+"""`PackedRows`: packed documents as rows of numpy arrays."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from .corpus_reader import CorpusReader
+from .errors import CorpusError
+from .formats.base import Array, damaged
+from .pack import HEADER, METHODS, index_name
+from .shuffle import Permutation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["PackedRows"]
+
+
+class PackedRows:
+    """The rows of a corpus that was packed with `pack_rows`.
+
+    It has a length and items, so it works as a map-style data set of torch, and it can be pickled
+    for workers. Ids are read where a row is asked for.
+
+    Args:
+        out: The folder of the corpus.
+        length: The length of rows; may be left out if the corpus was packed once.
+        method: "best-fit" or "wrap"; may be left out if the corpus was packed once.
+
+    Raises:
+        CorpusError: The index is missing, more than one fits, or it belongs to another plan.
+
+    >>> rows = PackedRows("corpus", 4096)  # doctest: +SKIP
+    >>> rows[0]["input_ids"].shape  # doctest: +SKIP
+    (4096,)
+    """
+
+    def __init__(
+        self, out: str | os.PathLike[str], length: int | None = None, method: str | None = None
+    ):
+        self._reader = CorpusReader(out)
+        path = _found(self._reader.plan.out, length, method)
+        with open(path, "rb") as file:
+            try:
+                header: dict[str, Any] = json.loads(file.read(HEADER))
+            except ValueError as error:
+                raise damaged(path, "it has no header") from error
+        if header["plan"] != self._reader.plan.sha256 or header["tokens"] != self._reader.tokens:
+            raise CorpusError(f"{path} belongs to another corpus; pack this one again")
+        #: The most ids of a row.
+        self.length = int(header["length"])
+        self.method = str(header["method"])
+        rows, pieces = int(header["rows"]), int(header["pieces"])
+        size = HEADER + 8 * (rows + 1 + 3 * pieces)
+        if os.path.getsize(path) != size:
+            raise damaged(path, f"it has {os.path.getsize(path):,} bytes, not {size:,}")
+        self._rows = Array(path, "<i8", HEADER, rows + 1)
+        self._pieces = [
+            Array(path, "<i8", HEADER + 8 * (rows + 1 + at * pieces), pieces) for at in range(3)
+        ]
+        shuffled = header["seed"] is not None and self.method == "best-fit"
+        self._order = Permutation(rows, header["seed"]) if shuffled else None
+
+    def __len__(self) -> int:
+        """Returns the number of rows."""
+        return len(self._rows) - 1
+
+    def pieces(self, row: SupportsIndex) -> list[tuple[int, int, int]]:
+        """Returns the pieces of a row: document, first id in the corpus, number of ids."""
+        number = operator.index(row)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"row {number} of {len(self)}")
+        number %= len(self)
+        if self._order is not None:
+            number = int(self._order.of([number])[0])
+        first, last = self._rows.read(number, number + 2).tolist()
+        return list(zip(*(column.read(first, last).tolist() for column in self._pieces)))
+
+    def __getitem__(self, row: SupportsIndex) -> dict[str, npt.NDArray[Any]]:
+        """Returns a row.
+
+        Returns:
+            ``input_ids`` (int64, as many as there are: at most `length`), ``position_ids`` (int64;
+            they begin again with each piece), ``cu_seqlens`` (int32; the places between pieces),
+            and ``loss_mask`` (uint8; 1 for ids to train on), all of numpy.
+
+        Raises:
+            IndexError: The row does not exist.
+        """
+        import numpy as np
+
+        pieces = self.pieces(row)
+        ids, masks, positions = [], [], []
+        for _, first, count in pieces:
+            ids.append(self._reader.ids(first, first + count).astype(np.int64))
+            positions.append(np.arange(count, dtype=np.int64))
+            if (mask := self._reader.loss(first, first + count)) is not None:
+                masks.append(mask)
+        input_ids = np.concatenate(ids)
+        loss: npt.NDArray[np.uint8] = (
+            np.concatenate(masks) if masks else np.ones(len(input_ids), np.uint8)
+        )
+        ends = np.cumsum([0, *(count for _, _, count in pieces)]).astype(np.int32)
+        return {
+            "input_ids": input_ids,
+            "position_ids": np.concatenate(positions),
+            "cu_seqlens": ends,
+            "loss_mask": loss,
+        }
+
+    def __repr__(self) -> str:
+        return f"<PackedRows of {len(self)} rows, up to {self.length} ids, {self.method}>"
+
+
+def _found(out: str, length: int | None, method: str | None) -> str:
+    names = sorted(name for name in os.listdir(out) if name.startswith("packed-"))
+    wanted = [
+        name
+        for name in names
+        if (length is None or name.split("-")[1] == str(length))
+        and (method is None or name in {index_name(int(name.split("-")[1]), method)})
+    ]
+    if len(wanted) != 1:
+        has = ", ".join(names) or "none"
+        what = "no such index" if not wanted else "more than one index"
+        raise CorpusError(
+            f"{out} has {what} (there are: {has}); pack it, or name length and method "
+            f"({', '.join(METHODS)})"
+        )
+    return os.path.join(out, wanted[0])

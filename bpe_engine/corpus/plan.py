@@ -1,0 +1,315 @@
+"""`Plan`: everything that decides the bytes of a corpus, and the units that write them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from .coder import Coder, load_engine
+from .errors import CorpusError
+from .files import expanded, file_size, synced_write
+from .formats import FORMATS
+from .formats.base import Layout
+from .read import Fields, Input, Part, found, parts_of_input
+
+__all__ = ["Options", "Plan", "make_plan", "read_plan"]
+
+#: Bytes of input of a unit of work.
+UNIT_BYTES = 1 << 27
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of a plan. Each of them may change the bytes that are written."""
+
+    format: str = "megatron"
+    #: The special token after each document (before it, in llm.c), and the one before each; or None.
+    eod: str | None = None
+    bos: str | None = None
+    #: The field with the text, and with the name of a document.
+    field: str = "text"
+    id_field: str | None = None
+    #: The contents of the field: "text", "segments" or "messages".
+    content: str = "text"
+    #: For messages: the text of the chat template.
+    template: str | None = None
+    #: For plain text: what is between documents; None for a document a file.
+    separator: str | None = None
+    #: For rows that are not text: "raise", "skip" or "keep-empty".
+    on_error: str = "raise"
+    #: Names that text may hold as tokens.
+    allow_special: tuple[str, ...] = ()
+    #: The seed of the order of documents, or None for the order of the inputs.
+    shuffle: int | None = None
+    unit_bytes: int = UNIT_BYTES
+
+    @property
+    def fields(self) -> Fields:
+        """The fields that are read of a row."""
+        return Fields(self.field, self.id_field, self.content != "text")
+
+    @property
+    def part_format(self) -> str:
+        """The format of the parts: Parquet cannot be shuffled in place."""
+        return "arrow" if self.shuffle is not None and self.format == "parquet" else self.format
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A corpus to be: inputs, tokenizer, options, units. Made by `make_plan`.
+
+    A unit is a list of parts of inputs. It is written by a pure function of the plan and its number.
+    """
+
+    tokenizer: str
+    fingerprint: str
+    options: Options
+    layout: Layout
+    inputs: tuple[Input, ...]
+    units: tuple[tuple[Part, ...], ...]
+    #: The folder, which is outside the plan: the same plan writes the same bytes anywhere.
+    out: str = field(compare=False)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The plan as JSON."""
+        return {
+            "version": _VERSION,
+            "tokenizer": self.tokenizer,
+            "fingerprint": self.fingerprint,
+            "options": asdict(self.options),
+            "layout": self.layout._asdict(),
+            "inputs": [source._asdict() for source in self.inputs],
+            "units": [[list(part) for part in unit] for unit in self.units],
+        }
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the plan, which every manifest names."""
+        return _sha256(self.plain)
+
+    def everywhere(self) -> Plan:
+        """Returns the plan with an absolute path, for processes that start in other folders."""
+        return replace(self, out=os.path.abspath(self.out))
+
+    def path(self, *names: str) -> str:
+        """Returns a path in the folder of the corpus."""
+        return os.path.join(self.out, *names)
+
+    @property
+    def parts_folder(self) -> str:
+        """The folder of the parts; a name of its own where their order is not the final one."""
+        return self.path("parts" if self.options.shuffle is None else "parts-in-order")
+
+    def coder(self, tokenizer: str | None = None) -> Coder:
+        """Loads the tokenizer, from another place if one is given.
+
+        Raises:
+            CorpusError: Its fingerprint is not that of the plan.
+        """
+        coder = Coder(load_engine(tokenizer or self.tokenizer), self.options.allow_special)
+        if coder.fingerprint != self.fingerprint:
+            raise CorpusError(
+                f"the tokenizer {tokenizer or self.tokenizer} has the fingerprint "
+                f"{coder.fingerprint[:16]}..., but the plan was made with {self.fingerprint[:16]}...: "
+                "its ids may be others; use the tokenizer of the plan, or plan a new folder"
+            )
+        return coder
+
+    def check_input(self, source: Input) -> None:
+        """Raises CorpusError if the size of an input is not that of the plan."""
+        size = file_size(source.uri)
+        if size != source.size:
+            raise CorpusError(
+                f"{source.uri} has {size:,} bytes, but had {source.size:,} when the plan was made; "
+                "restore it, or plan a new folder"
+            )
+
+
+def _sha256(plain: dict[str, Any]) -> str:
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def make_plan(
+    inputs: Iterable[str | os.PathLike[str]],
+    tokenizer: str,
+    out: str | os.PathLike[str],
+    *,
+    input_kind: str | None = None,
+    eod: str | None = "auto",
+    **options: Any,
+) -> Plan:
+    """Plans a corpus and writes ``plan.json``. The same arguments again change nothing.
+
+    Args:
+        inputs: Files, folders, globs, and URIs of fsspec.
+        tokenizer: The name of an encoding, or a folder or file with a tokenizer.
+        out: The folder of the corpus.
+        input_kind: The kind of all inputs, "jsonl", "text", "parquet", "arrow" or "csv", where their
+            names do not tell.
+        eod: The special token at the end of a document; None for none. By default
+            ``<|endoftext|>``; a tokenizer without one needs a name or None. Messages end as their
+            template says.
+        options: The other fields of `Options`.
+
+    Raises:
+        CorpusError: An argument or an input does not fit, or the folder has another plan.
+
+    >>> plan = make_plan(["docs/"], "gpt2", "corpus", format="nanogpt")  # doctest: +SKIP
+    """
+    coder = Coder(load_engine(tokenizer), options.get("allow_special", ()))
+    is_chat = options.get("content") == "messages"
+    if eod == "auto":
+        eod = None if is_chat else coder.end_of_document()
+        if eod is None and not is_chat:
+            coder_names = ", ".join(map(repr, coder.controls[:8])) or "none"
+            raise CorpusError(
+                f"{tokenizer} has no <|endoftext|>; name the token that ends documents with --eod "
+                f"(special tokens: {coder_names}), or --no-eod"
+            )
+    chosen = Options(
+        eod=eod, **{**options, "allow_special": tuple(options.get("allow_special", ()))}
+    )
+    layout = _checked(chosen, coder)
+    sources = tuple(found(uri, input_kind) for uri in expanded(inputs))
+    if not sources:
+        raise CorpusError("there are no inputs; name files or folders")
+    name = (
+        tokenizer
+        if "://" in tokenizer or not os.path.exists(tokenizer)
+        else os.path.abspath(tokenizer)
+    )
+    plan = Plan(
+        name, coder.fingerprint, chosen, layout, sources, _units(sources, chosen), os.fspath(out)
+    )
+    _write(plan)
+    return plan
+
+
+def _checked(options: Options, coder: Coder) -> Layout:
+    """Checks options against each other and the tokenizer."""
+    choices = {
+        "format": tuple(FORMATS),
+        "content": ("text", "segments", "messages"),
+        "on_error": ("raise", "skip", "keep-empty"),
+    }
+    for name, known in choices.items():
+        if getattr(options, name) not in known:
+            raise CorpusError(
+                f"{name} is {getattr(options, name)!r}; choose one of {', '.join(known)}"
+            )
+    is_chat = options.content == "messages"
+    if is_chat != (options.template is not None):
+        raise CorpusError("messages need a chat template, and a chat template needs messages")
+    if options.separator == "":
+        raise CorpusError("the separator is empty; leave it out for a document a file")
+    if options.unit_bytes < 1:
+        raise CorpusError(f"a unit has at least 1 byte, not {options.unit_bytes}")
+    form = FORMATS[options.format]
+    layout = Layout(
+        largest_id=coder.largest_id,
+        eod=None if options.eod is None else coder.id_of(options.eod),
+        bos=None if options.bos is None else coder.id_of(options.bos),
+        has_loss=is_chat,
+        has_names=options.id_field is not None,
+        is_templated=is_chat,
+        tokenizer=coder.name,
+    )
+    form.check_layout(layout)
+    return layout
+
+
+def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...], ...]:
+    """Groups parts of inputs, in their order, to units of about the same size."""
+    # Only a whole file knows the numbers of its lines at once.
+    whole = FORMATS[options.format].needs_lines
+    units: list[tuple[Part, ...]] = []
+    unit: list[Part] = []
+    total = 0
+    for number, source in enumerate(inputs):
+        for part, size in parts_of_input(source, number, options.unit_bytes, whole):
+            if unit and total + size > options.unit_bytes:
+                units.append(tuple(unit))
+                unit, total = [], 0
+            unit.append(part)
+            total += size
+    return (*units, tuple(unit))
+
+
+def _write(plan: Plan) -> None:
+    path = plan.path("plan.json")
+    if os.path.exists(path):
+        present = read_plan(plan.out)
+        if present.sha256 != plan.sha256:
+            raise CorpusError(
+                f"{path} is another plan: {_difference(present, plan)}; choose another folder"
+            )
+        return
+    if os.path.isdir(plan.out) and os.listdir(plan.out):
+        raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
+    os.makedirs(plan.path("unfinished"), exist_ok=True)
+    contents = json.dumps({**plan.plain, "sha256": plan.sha256}, ensure_ascii=False, indent=1)
+    synced_write(path, contents + "\n", plan.path("unfinished"))
+
+
+def _difference(one: Plan, other: Plan) -> str:
+    """Names what differs in two plans."""
+    for option in fields(Options):
+        before, now = getattr(one.options, option.name), getattr(other.options, option.name)
+        if before != now:
+            return f"{option.name} was {before!r} and is now {now!r}"
+    if one.fingerprint != other.fingerprint:
+        return f"the tokenizer was {one.tokenizer} ({one.fingerprint[:16]}...) and has changed"
+    for before, now in zip(one.inputs, other.inputs):
+        if before != now:
+            return f"the input {before.uri} ({before.size:,} bytes) is now {now.uri} ({now.size:,} bytes)"
+    if len(one.inputs) != len(other.inputs):
+        return f"it has {len(one.inputs):,} inputs, not {len(other.inputs):,}"
+    return (
+        "the tokenizer has another path" if one.tokenizer != other.tokenizer else "its units differ"
+    )
+
+
+def read_plan(out: str | os.PathLike[str]) -> Plan:
+    """Reads the plan of a folder.
+
+    Raises:
+        CorpusError: The plan is missing, or was changed.
+    """
+    path = os.path.join(os.fspath(out), "plan.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            plain = json.load(file)
+    except FileNotFoundError as error:
+        raise CorpusError(
+            f"{path}: the plan is missing; make one with bpe-engine corpus plan"
+        ) from error
+    except (ValueError, OSError) as error:
+        raise CorpusError(f"{path} cannot be read: {error}") from error
+    try:
+        sha256 = plain.pop("sha256")
+        version = plain["version"]
+    except (AttributeError, KeyError) as error:
+        raise CorpusError(f"{path} is not a plan: {error} is missing") from error
+    if version != _VERSION:
+        raise CorpusError(f"{path} has version {version}; this program reads version {_VERSION}")
+    if _sha256(plain) != sha256:
+        raise CorpusError(f"{path} was changed after it was made; restore it, or plan a new folder")
+    options = plain["options"]
+    options["allow_special"] = tuple(options["allow_special"])
+    return Plan(
+        plain["tokenizer"],
+        plain["fingerprint"],
+        Options(**options),
+        Layout(**plain["layout"]),
+        tuple(Input(**source) for source in plain["inputs"]),
+        tuple(tuple(Part(*part) for part in unit) for unit in plain["units"]),
+        os.fspath(out),
+    )

@@ -1,0 +1,169 @@
+"""Reads inputs: recognizes their kinds, cuts them into parts, and yields blocks of rows.
+
+`lines` has JSON lines, `texts` plain text, `tables` Parquet, Arrow and CSV, and `block` is what all
+of them yield.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..errors import CorpusError
+from ..files import file_size, opened
+from .block import Block, Fields
+from .lines import line_blocks, lines_before
+from .tables import arrow_batches, arrow_blocks, csv_blocks, parquet_blocks, parquet_groups
+from .texts import text_blocks
+
+__all__ = [
+    "KINDS",
+    "Block",
+    "Fields",
+    "Input",
+    "Part",
+    "blocks",
+    "first_line",
+    "found",
+    "parts_of_input",
+    "row_name",
+]
+
+#: The kinds of inputs, by the endings of their names.
+KINDS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+    ".txt": "text",
+    ".md": "text",
+}
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+class Input(NamedTuple):
+    """A file of a corpus."""
+
+    uri: str
+    #: "jsonl", "text", "parquet", "arrow" or "csv".
+    kind: str
+    #: "gzip", "zstd" or None.
+    compression: str | None
+    #: Bytes.
+    size: int
+    #: Rows, where the file tells.
+    rows: int | None
+
+
+class Part(NamedTuple):
+    """A piece of an input: bytes of JSON lines, row groups of Parquet, record batches of Arrow."""
+
+    #: Its place in the plan.
+    input: int
+    first: int
+    #: None for the end of the input.
+    last: int | None
+
+
+def found(uri: str, kind: str | None) -> Input:
+    """Looks at a file: its kind (by its name unless given), compression, size and rows."""
+    size = file_size(uri)
+    with opened(uri) as stream:
+        start = stream.read(4)
+        compression = next(
+            (name for magic, name in _MAGIC.items() if start.startswith(magic)), None
+        )
+        name = uri.split("?")[0]
+        if compression is not None:
+            name = os.path.splitext(name)[0]
+        kind = kind or KINDS.get(os.path.splitext(name)[1].lower(), "text")
+        if compression is not None and kind in ("parquet", "arrow"):
+            raise CorpusError(
+                f"{uri}: unpack the file first; Parquet and Arrow are read at any place"
+            )
+        if kind == "text" and (b"\0" in start or start == b"PAR1"):
+            raise CorpusError(f"{uri} is not text; name its kind with --input-kind")
+        rows = None
+        if kind == "parquet":
+            stream.seek(0)
+            rows = sum(count for count, _ in parquet_groups(stream))
+    return Input(uri, kind, compression, size, rows)
+
+
+def parts_of_input(
+    source: Input, number: int, unit_bytes: int, whole: bool
+) -> Iterator[tuple[Part, int]]:
+    """Yields the parts of an input of at most about `unit_bytes`, each with its size."""
+    if source.kind == "jsonl" and source.compression is None and not whole:
+        for start in range(0, max(source.size, 1), unit_bytes):
+            end = min(start + unit_bytes, source.size)
+            yield Part(number, start, end), end - start
+    elif source.kind == "parquet":
+        with opened(source.uri) as stream:
+            sizes = [size for _, size in parquet_groups(stream)]
+        yield from _grouped(number, sizes, unit_bytes)
+    elif source.kind == "arrow":
+        with opened(source.uri) as stream:
+            count = arrow_batches(stream)
+        if count is None:
+            yield Part(number, 0, None), source.size
+        else:
+            yield from _grouped(number, [source.size // max(count, 1)] * count, unit_bytes)
+    else:
+        yield Part(number, 0, None), source.size
+
+
+def _grouped(number: int, sizes: list[int], unit_bytes: int) -> Iterator[tuple[Part, int]]:
+    first = total = 0
+    for place, size in enumerate(sizes):
+        if total and total + size > unit_bytes:
+            yield Part(number, first, place), total
+            first, total = place, 0
+        total += size
+    yield Part(number, first, len(sizes)), total
+
+
+def blocks(source: Input, part: Part, fields: Fields, separator: str | None) -> Iterator[Block]:
+    """Yields the rows of a part of an input.
+
+    Raises:
+        CorpusError: The input cannot be read, is damaged, or lacks a field; its name is in the
+            message.
+    """
+    import pyarrow as pa
+
+    with opened(source.uri) as file:
+        stream = file
+        if source.compression is not None:
+            stream = pa.CompressedInputStream(file, source.compression)
+        if source.kind == "jsonl":
+            if part.first > 0:
+                stream.seek(part.first - 1)
+            yield from line_blocks(stream, source.uri, part.first, part.last, fields)
+        elif source.kind == "text":
+            yield from text_blocks(stream, source.uri, separator, fields)
+        elif source.kind == "parquet":
+            yield from parquet_blocks(stream, source.uri, part.first, part.last, fields)
+        elif source.kind == "arrow":
+            yield from arrow_blocks(stream, source.uri, part.first, part.last, fields)
+        else:
+            yield from csv_blocks(stream, source.uri, fields)
+
+
+def first_line(source: Input, part: Part) -> int:
+    """Returns what to add to the lines of a part's blocks, which are counted from its beginning
+    where it is a range of bytes."""
+    if source.kind != "jsonl" or part.first == 0:
+        return 0
+    with opened(source.uri) as stream:
+        return lines_before(stream, part.first - 1) + 1
+
+
+def row_name(kind: str) -> str:
+    """Returns what a row of a kind of input is called in messages."""
+    return {"jsonl": "line", "csv": "record", "text": "document"}.get(kind, "row")

@@ -1,0 +1,120 @@
+"""`Block`: some rows of an input as an Arrow column, and those that are not text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import CorpusError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["AT_ONCE", "LONGEST", "Block", "Fields", "block_of", "field_path"]
+
+#: Bytes of input that are read at once, and about as many of text that are encoded at once. With
+#: four times as many, reading and encoding are a quarter slower: more than a cache holds.
+AT_ONCE = 1 << 20
+
+#: The longest document in bytes. Memory stays below a gigabyte for any input.
+LONGEST = 1 << 26
+
+
+class Block(NamedTuple):
+    """Rows that follow one another in an input."""
+
+    #: The texts, as a ``large_string`` array; null where a row is bad. For segments and messages,
+    #: a list of Python objects, None where a row is bad.
+    texts: Any
+    #: Their names, as a ``string`` array, or None.
+    names: Any
+    #: Their lines, records or rows in the file, from 1; counted from the part's beginning if
+    #: `Reader.is_relative`.
+    lines: npt.NDArray[np.int64]
+    #: Rows that are not text: their place in the block, and the reason.
+    bad: list[tuple[int, str]]
+
+
+class Fields(NamedTuple):
+    """Which fields of a row are read."""
+
+    text: str
+    name: str | None
+    #: Whether rows are read as Python objects: segments and messages.
+    as_objects: bool
+
+
+def field_path(field: str) -> list[str]:
+    r"""Splits the name of a nested field at its dots; ``\.`` is a dot in a name.
+
+    >>> field_path("meta.text"), field_path(r"a\.b")
+    (['meta', 'text'], ['a.b'])
+    """
+    return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", field)]
+
+
+def block_of(texts: Any, names: Any, lines: Any, uri: str, field: str) -> Block:
+    """Makes a block of an Arrow array of any type of text; bytes are read as UTF-8.
+
+    Raises:
+        CorpusError: The array has another type.
+    """
+    import pyarrow as pa
+
+    bad: list[tuple[int, str]] = []
+    kind = texts.type
+    if pa.types.is_dictionary(kind):
+        texts, kind = texts.cast(kind.value_type), kind.value_type
+    if pa.types.is_null(kind):
+        texts, kind = texts.cast(pa.large_string()), pa.large_string()
+    is_view = getattr(pa.types, "is_string_view", lambda kind: False)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_view(kind)
+    if not is_text and not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        raise CorpusError(f"{uri}: the field {field!r} is {kind}, not text; name another")
+    try:
+        texts = texts.cast(pa.large_string())
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        texts, bad = _checked(texts)
+    if texts.null_count > len(bad):
+        known = {place for place, _ in bad}
+        nulls = texts.is_null().to_numpy(zero_copy_only=False).nonzero()[0].tolist()
+        bad += [(row, f"the field {field!r} is null") for row in nulls if row not in known]
+        bad.sort()
+    return Block(texts, None if names is None else as_names(names), lines, bad)
+
+
+def as_names(names: Any) -> Any:
+    """Returns a column of names or numbers as strings; null stays null."""
+    import pyarrow as pa
+
+    return names if pa.types.is_string(names.type) else names.cast(pa.string())
+
+
+def _checked(texts: Any) -> tuple[Any, list[tuple[int, str]]]:
+    """Replaces rows that are not UTF-8 by null, and lists them."""
+    import pyarrow as pa
+
+    raw = texts.cast(pa.large_binary())
+    bad: list[tuple[int, str]] = []
+
+    def valid(start: int, stop: int) -> list[Any]:
+        part = raw.slice(start, stop - start)
+        try:
+            column = part.cast(pa.large_string())
+            column.validate(full=True)
+            return [column]
+        except pa.ArrowInvalid:
+            if stop - start > 1:
+                middle = (start + stop) // 2
+                return valid(start, middle) + valid(middle, stop)
+        try:
+            bytes(raw[start].as_py()).decode()
+            reason = "invalid UTF-8"
+        except UnicodeDecodeError as error:
+            reason = f"invalid UTF-8: byte 0x{error.object[error.start]:02x} at {error.start}"
+        bad.append((start, reason))
+        return [pa.nulls(1, pa.large_string())]
+
+    return pa.concat_arrays(valid(0, len(raw))), bad

@@ -1,0 +1,281 @@
+"""Reads JSON lines: whole files, also compressed, or ranges of bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import CorpusError
+from .block import AT_ONCE, LONGEST, Block, Fields, as_names, block_of, field_path
+
+__all__ = ["line_blocks", "lines_before"]
+
+_OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
+_TOO_LONG = f"the line is longer than {LONGEST:,} bytes"
+
+
+def lines_before(stream: Any, end: int) -> int:
+    """Returns how many lines end before a byte of a file."""
+    count = position = 0
+    while position < end:
+        data = stream.read(min(AT_ONCE, end - position))
+        if not data:
+            break
+        count += data.count(b"\n")
+        position += len(data)
+    return count
+
+
+def line_blocks(
+    stream: Any, uri: str, start: int, end: int | None, fields: Fields
+) -> Iterator[Block]:
+    """Yields the lines that begin in a range of bytes. Lines of white space are no rows.
+
+    Args:
+        stream: The file, at byte ``start``, or one byte before it if that is not 0.
+        uri: Its name.
+        start, end: The range; None is the end of the file.
+        fields: What to read.
+    """
+    line, position = 1, start
+    if start > 0:
+        # A line that begins before the range is read by the part before.
+        position, rest = _next_line(stream, start - 1)
+    else:
+        rest = b""
+    begins = position
+    for data, is_too_long in _whole_lines(stream, rest):
+        if end is not None and begins >= end:
+            return
+        if end is not None and begins + len(data) > end:
+            # The last line is the one that holds the byte before the end.
+            stop = data.find(b"\n", max(end - begins - 1, 0))
+            data = data if stop < 0 else data[: stop + 1]
+        if begins == 0 and data.startswith(b"\xef\xbb\xbf"):
+            begins, data = 3, data[3:]
+        begins += len(data) if not is_too_long else is_too_long
+        if is_too_long:
+            yield _too_long(line, fields)
+            line += 1
+        else:
+            yield _parsed(data, line, uri, fields)
+            line += data.count(b"\n")
+
+
+def _next_line(stream: Any, position: int) -> tuple[int, bytes]:
+    while data := stream.read(AT_ONCE):
+        found = data.find(b"\n")
+        if found >= 0:
+            return position + found + 1, data[found + 1 :]
+        position += len(data)
+    return position, b""
+
+
+def _whole_lines(stream: Any, rest: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yields bytes that end with a line; and for a line that is too long, no bytes and its size."""
+    parts, size = [rest], len(rest)
+    dropped = 0
+    while data := stream.read(AT_ONCE):
+        cut = data.rfind(b"\n") + 1
+        if dropped:
+            first = data.find(b"\n") + 1
+            if not first:
+                dropped += len(data)
+                continue
+            yield b"", dropped + first
+            dropped, parts, size = 0, [], 0
+            if first < cut:
+                yield data[first:cut], 0
+            parts, size = [data[cut:]], len(data) - cut
+        elif cut:
+            yield b"".join([*parts, data[:cut]]), 0
+            parts, size = [data[cut:]], len(data) - cut
+        else:
+            parts.append(data)
+            size += len(data)
+            if size > LONGEST:
+                dropped, parts = size, []
+    if dropped:
+        yield b"", dropped
+    elif size:
+        yield b"".join(parts), 0
+
+
+def _too_long(line: int, fields: Fields) -> Block:
+    import numpy as np
+    import pyarrow as pa
+
+    texts = [None] if fields.as_objects else pa.nulls(1, pa.large_string())
+    names = None if fields.name is None else pa.nulls(1, pa.string())
+    return Block(texts, names, np.array([line], np.int64), [(0, _TOO_LONG)])
+
+
+def _parsed(data: bytes, first_line: int, uri: str, fields: Fields) -> Block:
+    import numpy as np
+
+    raw = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(raw == _NEWLINE)
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    starts = np.empty_like(ends)
+    starts[:1], starts[1:] = 0, ends[:-1] + 1
+    lines = np.arange(first_line, first_line + len(ends), dtype=np.int64)
+    # An object a line: where its first and last bytes are not those of one, look closer.
+    last = ends - 1 - (raw[np.maximum(ends - 1, 0)] == _RETURN)
+    plain = (last > starts) & (raw[np.minimum(starts, len(raw) - 1)] == _OPEN)
+    plain &= raw[np.maximum(last, 0)] == _CLOSE
+    if not plain.all():
+        kept = np.ones(len(ends), bool)
+        for place in np.flatnonzero(~plain).tolist():
+            line = data[starts[place] : ends[place]].strip(b" \t\r")
+            kept[place] = bool(line)
+            plain[place] = line.startswith(b"{") and line.endswith(b"}")
+        starts, ends, lines, plain = starts[kept], ends[kept], lines[kept], plain[kept]
+    if fields.as_objects:
+        return _objects(data, starts.tolist(), ends.tolist(), lines, fields)
+    parser = _Parser(data, starts, ends, plain, fields)
+    texts, names = parser.columns()
+    block = block_of(texts, names, lines, uri, fields.text)
+    known = dict(parser.bad)
+    # Null here is what the parser refused, a missing field or null: look closer at these lines.
+    bad = [(row, known.get(row) or parser.reason(row, reason)) for row, reason in block.bad]
+    return block._replace(bad=bad)
+
+
+class _Parser:
+    """Parses lines together, and those that cannot be parsed alone."""
+
+    def __init__(self, data: bytes, starts: Any, ends: Any, plain: Any, fields: Fields):
+        import pyarrow as pa
+
+        self.data, self.starts, self.ends, self.plain = pa.py_buffer(data), starts, ends, plain
+        self.fields = fields
+        self.bad: list[tuple[int, str]] = []
+        self.text, self.name = field_path(fields.text), field_path(fields.name or "")
+
+    def columns(self) -> tuple[Any, Any]:
+        import pyarrow as pa
+
+        parts = self._parse(0, len(self.starts)) if len(self.starts) else []
+        if len(parts) == 1:
+            return parts[0]
+        texts = [texts for texts, _ in parts] or [pa.nulls(0, pa.large_string())]
+        names = [names for _, names in parts] or [pa.nulls(0, pa.string())]
+        has_names = self.fields.name is not None
+        return pa.concat_arrays(texts), pa.concat_arrays(names) if has_names else None
+
+    def _parse(self, first: int, last: int) -> list[tuple[Any, Any]]:
+        import pyarrow as pa
+
+        reason = "it is not a JSON object"
+        if self.plain[first:last].all():
+            start = int(self.starts[first])
+            part = self.data.slice(start, int(self.ends[last - 1]) - start)
+            for kind in [pa.string()] + [pa.int64()] * (self.fields.name is not None):
+                try:
+                    found = self._columns(part, kind)
+                    if len(found[0]) == last - first:
+                        return [found]
+                    reason = "it has more than one JSON value"
+                except pa.ArrowInvalid as error:
+                    reason = str(error).removeprefix("JSON parse error: ").split(" in row ")[0]
+        if last - first > 1:
+            middle = (first + last) // 2
+            return self._parse(first, middle) + self._parse(middle, last)
+        self.bad.append((first, f"broken JSON: {reason}"))
+        return [(pa.nulls(1, pa.large_string()), pa.nulls(1, pa.string()))]
+
+    def _columns(self, part: Any, name_kind: Any) -> tuple[Any, Any]:
+        import pyarrow as pa
+        import pyarrow.json
+
+        tree: dict[str, Any] = {}
+        _put(tree, self.text, pa.large_string())
+        if self.fields.name is not None:
+            _put(tree, self.name, name_kind)
+        table = pyarrow.json.read_json(
+            pa.BufferReader(part),
+            pyarrow.json.ReadOptions(use_threads=False, block_size=part.size + 1),
+            pyarrow.json.ParseOptions(
+                explicit_schema=pa.schema(_kind(tree)), unexpected_field_behavior="ignore"
+            ),
+        )
+        texts = _column(table, self.text)
+        if self.fields.name is None:
+            return texts, None
+        return texts, as_names(_column(table, self.name))
+
+    def reason(self, row: int, otherwise: str) -> str:
+        """Says whether a field is missing or null."""
+        line = self.data.slice(int(self.starts[row]), int(self.ends[row] - self.starts[row]))
+        try:
+            _dug(json.loads(line.to_pybytes()), self.text)
+        except KeyError as error:
+            return str(error.args[0])
+        except (ValueError, RecursionError):
+            pass
+        return otherwise
+
+
+def _put(tree: dict[str, Any], path: list[str], kind: Any) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            raise CorpusError(f"the field {name!r} cannot be text and hold another field")
+    if path[-1] in tree:
+        raise CorpusError(f"the field {'.'.join(path)!r} is given twice")
+    tree[path[-1]] = kind
+
+
+def _kind(tree: dict[str, Any]) -> list[tuple[str, Any]]:
+    import pyarrow as pa
+
+    return [
+        (name, pa.struct(_kind(kind)) if isinstance(kind, dict) else kind)
+        for name, kind in tree.items()
+    ]
+
+
+def _column(table: Any, path: list[str]) -> Any:
+    import pyarrow.compute as compute
+
+    column = table.column(path[0]).combine_chunks()
+    return compute.struct_field(column, path[1:]) if path[1:] else column
+
+
+def _dug(row: Any, path: list[str]) -> Any:
+    """Returns a nested field. Raises KeyError with a sentence."""
+    for place, name in enumerate(path):
+        if not isinstance(row, dict) or name not in row:
+            has = ", ".join(map(repr, list(row)[:8])) if isinstance(row, dict) else "no fields"
+            raise KeyError(f"the field {'.'.join(path[: place + 1])!r} is missing; there is {has}")
+        row = row[name]
+    return row
+
+
+def _objects(data: bytes, starts: list[int], ends: list[int], lines: Any, fields: Fields) -> Block:
+    import pyarrow as pa
+
+    rows: list[Any] = []
+    names: list[str | None] = []
+    bad = []
+    for place, (start, end) in enumerate(zip(starts, ends)):
+        value = name = None
+        try:
+            row = json.loads(data[start:end])
+            value = _dug(row, field_path(fields.text))
+            if value is None:
+                bad.append((place, f"the field {fields.text!r} is null"))
+            if fields.name is not None:
+                name = _dug(row, field_path(fields.name))
+        except KeyError as error:
+            bad.append((place, str(error.args[0])))
+        except UnicodeDecodeError as error:
+            bad.append((place, f"invalid UTF-8: byte 0x{error.object[error.start]:02x}"))
+        except (ValueError, RecursionError) as error:
+            bad.append((place, f"broken JSON: {error}"))
+        rows.append(value)
+        names.append(None if name is None else str(name))
+    arrow_names = None if fields.name is None else pa.array(names, pa.string())
+    return Block(rows, arrow_names, lines, bad)

@@ -1,0 +1,197 @@
+"""`CorpusReport`: tokens a byte by source, longest documents, control strings, time by stage."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+
+from .manifest import MERGED, Manifest, read_manifest
+from .plan import Plan, read_plan
+
+__all__ = ["CorpusReport", "corpus_report"]
+
+
+@dataclass
+class CorpusReport:
+    """The counts of a corpus so far."""
+
+    folder: str
+    format: str
+    tokenizer: str
+    fingerprint: str
+    eod: str | None
+    #: Units of the plan, and those that exist.
+    units: int
+    done: int
+    is_merged: bool
+    inputs: int
+    input_bytes: int
+    rows: int = 0
+    documents: int = 0
+    empty: int = 0
+    text_bytes: int = 0
+    tokens: int = 0
+    #: Input, line, reason, and whether an empty document was kept.
+    refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
+    #: How often, and the input and line of the first.
+    controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
+    #: Ids, input, line.
+    longest: list[tuple[int, str, int]] = field(default_factory=list)
+    #: Documents, bytes of text and ids.
+    sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    #: Seconds of all processes by stage.
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Returns the report as JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False, indent=1)
+
+    def rows_of_summary(self) -> list[tuple[str, str]]:
+        """Returns the summary as names and values for people."""
+        rate = self.tokens / self.text_bytes if self.text_bytes else 0.0
+        merged = ", merged" if self.is_merged else ""
+        rows = [
+            ("folder", self.folder),
+            ("format", f"{self.format}{merged}"),
+            ("tokenizer", f"{self.tokenizer} ({self.fingerprint[:12]})"),
+            ("end of document", self.eod or "none"),
+            ("units", f"{self.done:,} of {self.units:,}"),
+            ("inputs", f"{self.inputs:,}, {self.input_bytes:,} bytes"),
+            ("rows read", f"{self.rows:,}"),
+            ("documents", f"{self.documents:,}, of which {self.empty:,} are empty"),
+            ("refused", f"{len(self.refused):,}"),
+            ("text", f"{self.text_bytes:,} bytes"),
+            ("tokens", f"{self.tokens:,}, {rate:.4f} a byte"),
+            ("control strings", f"{sum(count for count, *_ in self.controls.values()):,}, as text"),
+        ]
+        if self.seconds:
+            stages = ", ".join(f"{stage} {spent:.1f} s" for stage, spent in self.seconds.items())
+            rows.append(("time of all processes", stages))
+        return rows
+
+    def to_html(self) -> str:
+        """Returns the report as a page. Raises ImportError without jinja2 (the extra ``report``)."""
+        from ..html_report.page import Column, Page, Part, Remark, TableView, Tile, rendered
+
+        rate = f"{self.tokens / self.text_bytes:.4f}" if self.text_bytes else "0"
+        controls = sum(count for count, *_ in self.controls.values())
+        tiles = [
+            Tile(f"{self.tokens:,}", "tokens"),
+            Tile(f"{self.documents:,}", f"documents, of which {self.empty:,} are empty"),
+            Tile(rate, "tokens a byte"),
+            Tile(
+                f"{self.done:,}",
+                f"of {self.units:,} units",
+                "good" if self.done == self.units else "bad",
+            ),
+            Tile(f"{len(self.refused):,}", "rows refused", "bad" if self.refused else "good"),
+            Tile(f"{controls:,}", "control strings, encoded as text"),
+        ]
+        summary = [[name, value] for name, value in self.rows_of_summary()]
+        parts = [
+            Part(
+                "summary",
+                "Summary",
+                tiles=tiles,
+                tables=[TableView("summary-table", [Column("what"), Column("value")], summary)],
+            ),
+            Part(
+                "sources",
+                "Sources",
+                "Tokens of text with their BOS and EOD, by input.",
+                tables=[
+                    TableView(
+                        "sources-table",
+                        [
+                            Column("input"),
+                            Column("documents", "number"),
+                            Column("bytes", "number"),
+                            Column("tokens", "number"),
+                            Column("tokens a byte"),
+                        ],
+                        [
+                            [uri, documents, size, tokens, f"{tokens / size:.4f}" if size else ""]
+                            for uri, (documents, size, tokens) in self.sources.items()
+                        ],
+                    )
+                ],
+            ),
+        ]
+        tables = (
+            ("longest", "Longest documents", ("tokens", "input", "line or row"), self.longest),
+            (
+                "controls",
+                "Control strings",
+                ("name", "times", "first input", "line or row"),
+                [(name, *found) for name, found in self.controls.items()],
+            ),
+            (
+                "refused",
+                "Refused rows",
+                ("input", "line or row", "reason", "kept empty"),
+                [(*row[:3], "yes" if row[3] else "no") for row in self.refused],
+            ),
+        )
+        for name, title, columns, rows in tables:
+            if rows:
+                numbers = {"tokens", "times", "line or row"}
+                heads = [Column(head, "number" if head in numbers else "text") for head in columns]
+                view = TableView(f"{name}-table", heads, [list(row) for row in rows], leaf=25)
+                remarks = (
+                    [Remark("They are text, not tokens.", "info")] if name == "controls" else []
+                )
+                parts.append(Part(name, title, tables=[view], remarks=remarks))
+        subtitle = (
+            f"{self.folder}: {self.tokenizer}, {self.format}, fingerprint {self.fingerprint}."
+        )
+        return rendered(Page("Corpus", subtitle, parts))
+
+
+def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
+    """Reports on a corpus, also while it is being written.
+
+    Args:
+        out: The folder, or its plan.
+
+    Raises:
+        CorpusError: The plan is missing, or a manifest is damaged.
+    """
+    plan = out if isinstance(out, Plan) else read_plan(out)
+    total = Manifest(plan.sha256, MERGED)
+    done = 0
+    seconds: Counter[str] = Counter()
+    for unit in range(len(plan.units)):
+        manifest = read_manifest(plan, unit)
+        if manifest is None:
+            continue
+        done += 1
+        total.add(manifest)
+        try:
+            with open(plan.path("times", f"{unit:05d}.json"), encoding="utf-8") as file:
+                seconds.update(json.load(file))
+        except (OSError, ValueError):
+            pass  # A process was killed between the manifest and its times.
+    return CorpusReport(
+        folder=plan.out,
+        format=plan.options.format,
+        tokenizer=plan.tokenizer,
+        fingerprint=plan.fingerprint,
+        eod=plan.options.eod,
+        units=len(plan.units),
+        done=done,
+        is_merged=read_manifest(plan, MERGED) is not None,
+        inputs=len(plan.inputs),
+        input_bytes=sum(source.size for source in plan.inputs),
+        rows=total.rows,
+        documents=total.written,
+        empty=total.empty,
+        text_bytes=total.bytes,
+        tokens=total.tokens,
+        refused=total.refused,
+        controls=total.controls,
+        longest=total.longest,
+        sources=total.sources,
+        seconds=dict(seconds),
+    )

@@ -1,0 +1,162 @@
+"""Runs the units of a plan that do not exist yet, in this process or in several."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from .coder import Coder
+from .errors import CorpusError
+from .manifest import Manifest, missing_units
+from .plan import Plan, read_plan
+from .scratch import remove_leftovers
+from .units import write_unit
+
+__all__ = ["run_plan", "run_unit", "units_of_rank"]
+
+#: Called with the manifest of each unit that was written.
+Progress = Callable[[Manifest], Any]
+
+
+def units_of_rank(plan: Plan, rank: int = 0, world_size: int = 1) -> list[int]:
+    """Returns the units that do not exist yet and are those of a rank: every `world_size`-th one.
+
+    Raises:
+        CorpusError: The rank is not from 0 to before the world size.
+    """
+    if not 0 <= rank < world_size:
+        raise CorpusError(f"the rank is {rank}, but there are {world_size}: 0 to {world_size - 1}")
+    return [unit for unit in missing_units(plan) if unit % world_size == rank]
+
+
+def run_plan(
+    out: str | os.PathLike[str] | Plan,
+    *,
+    processes: int | None = None,
+    num_threads: int | None = None,
+    rank: int = 0,
+    world_size: int = 1,
+    tokenizer: str | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Writes the units of a plan that do not exist yet. The bytes are the same for any arguments.
+
+    Args:
+        out: The folder of the plan, or the plan.
+        processes: How many processes work; by default one a core, but not more than units. Programs
+            that use more than one need ``if __name__ == "__main__":``, as for `multiprocessing`.
+        num_threads: How many threads encode in each; by default as many as there are cores left.
+        rank, world_size: Which of how many machines this is, as in Slurm.
+        tokenizer: Where the tokenizer is on this machine, if not where the plan says.
+        progress: Called with the manifest of each unit, as they are written.
+
+    Returns:
+        The number of units that were written.
+
+    Raises:
+        CorpusError: The plan, the tokenizer or an input has changed, an input has a row that is not
+            text, a file cannot be written, or a process was killed. Complete units are kept.
+    """
+    plan = out if isinstance(out, Plan) else read_plan(out)
+    units = units_of_rank(plan, rank, world_size)
+    remove_leftovers(plan)
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    processes = max(1, min(processes or cores, len(units)))
+    num_threads = num_threads or max(1, cores // processes)
+    written = 0
+    for manifest in _manifests(plan, units, processes, num_threads, tokenizer):
+        written += 1
+        if progress is not None:
+            progress(manifest)
+    return written
+
+
+def _manifests(
+    plan: Plan, units: list[int], processes: int, num_threads: int, tokenizer: str | None
+) -> Iterator[Manifest]:
+    if not units:
+        return
+    if processes == 1:
+        coder = plan.coder(tokenizer)
+        for unit in units:
+            yield write_unit(plan, unit, coder, num_threads)
+        return
+    import multiprocessing
+
+    pool = ProcessPoolExecutor(
+        processes, multiprocessing.get_context("spawn"), _start, (plan, tokenizer, num_threads)
+    )
+    try:
+        # Few at a time: an error ends the run soon.
+        ahead = iter(units)
+        running = {pool.submit(_work, unit) for unit in itertools.islice(ahead, 2 * processes)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                manifest = future.result()
+                running |= {pool.submit(_work, unit) for unit in itertools.islice(ahead, 1)}
+                yield manifest
+    except BrokenProcessPool as error:
+        raise CorpusError(
+            "a process that wrote a unit was killed, perhaps for want of memory; complete units "
+            "are kept, so run again, with fewer --processes"
+        ) from error
+    except KeyboardInterrupt:
+        # A unit may take minutes, and nothing of it is kept.
+        for process in pool._processes.values():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def run_unit(
+    plan: Plan, unit: int, tokenizer: str | None = None, *, num_threads: int = 1
+) -> Manifest:
+    """Writes a unit, for an engine that hands out their numbers. A process loads a tokenizer once.
+
+    Raises:
+        CorpusError: As `run_plan`.
+    """
+    key = (plan.fingerprint, plan.options.allow_special, tokenizer or plan.tokenizer)
+    coder = _CODERS.get(key)
+    if coder is None:
+        _CODERS.clear()
+        coder = _CODERS[key] = plan.coder(tokenizer)
+    return write_unit(plan, unit, coder, num_threads)
+
+
+_CODERS: dict[Any, Coder] = {}
+
+# ---- In a process of the pool ----
+
+_ARGUMENTS: list[Any] = []
+
+
+def _start(plan: Plan, tokenizer: str | None, num_threads: int) -> None:
+    import multiprocessing
+    import signal
+    import threading
+
+    # Ctrl-C is for the parent. If that is killed, nobody else would end this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
+    _ARGUMENTS[:] = [plan, tokenizer, num_threads]
+
+
+def _work(unit: int) -> Manifest:
+    plan, tokenizer, num_threads = _ARGUMENTS
+    return run_unit(plan, unit, tokenizer, num_threads=num_threads)

@@ -1,0 +1,74 @@
+"""Folders for unfinished files, which are moved to their places when they are complete."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .errors import CorpusError
+from .files import published
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+__all__ = ["move", "remove_leftovers", "scratch_folder"]
+
+_NUMBERS = itertools.count()
+
+
+def _host() -> str:
+    return socket.gethostname().replace("-", "_") or "host"
+
+
+@contextlib.contextmanager
+def scratch_folder(plan: Plan, what: str) -> Iterator[str]:
+    """Yields a new folder on the disk of the corpus, and removes it afterwards.
+
+    Errors of writing, such as a full disk, become CorpusError with the path.
+    """
+    name = f"{what}-{_host()}-{os.getpid()}-{next(_NUMBERS)}"
+    folder = plan.path("unfinished", name)
+    try:
+        os.makedirs(folder)
+        yield folder
+    except OSError as error:
+        where = error.filename or plan.out
+        raise CorpusError(
+            f"{where} cannot be written: {error.strerror or error}; complete units are kept, so "
+            "run again"
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def move(paths: list[str], folder: str) -> None:
+    """Moves complete files to a folder."""
+    os.makedirs(folder, exist_ok=True)
+    for path in paths:
+        published(path, os.path.join(folder, os.path.basename(path)))
+
+
+def remove_leftovers(plan: Plan, *, of_all: bool = False) -> None:
+    """Removes what processes of this machine left when they were killed; with `of_all`, that of
+    every machine."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(plan.path("unfinished")):
+            _, host, process, _ = [*name.rsplit("-", 3), "", "", ""][:4]
+            ours = host == _host() and process.isdigit() and not _is_alive(int(process))
+            if of_all or ours:
+                shutil.rmtree(plan.path("unfinished", name), ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,273 @@
+"""Writes a unit: a pure function of the plan and the unit's number."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .chat import empty_row, encode_objects, joined
+from .coder import Coder
+from .errors import CorpusError
+from .files import sha256
+from .formats import FORMATS
+from .formats.base import Documents
+from .manifest import Manifest, read_manifest, write_manifest
+from .read import Block, Input, Part, blocks, first_line, row_name
+from .scratch import move, scratch_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .plan import Plan
+
+__all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
+
+
+def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> Manifest:
+    """Writes a unit unless it exists, and returns its manifest.
+
+    The files get temporary names, are checked and moved to their places; then the manifest is
+    written. Two processes that write the same unit write the same bytes.
+
+    Args:
+        plan: The plan.
+        unit: The number of the unit.
+        coder: The tokenizer of the plan.
+        threads: How many threads encode; None for one a core.
+
+    Raises:
+        CorpusError: An input cannot be read, has another size than in the plan, or has a row that
+            is not text; or a file cannot be written. Nothing is left.
+    """
+    present = read_manifest(plan, unit)
+    if present is not None:
+        return present
+    form = FORMATS[plan.options.part_format]
+    stem = form.stem(unit)
+    manifest = Manifest(plan.sha256, unit)
+    clock = _Clock()
+    sources = {part.input: plan.inputs[part.input] for part in plan.units[unit]}
+    for source in sources.values():
+        plan.check_input(source)
+    with scratch_folder(plan, f"{unit:05d}") as folder:
+        files = os.path.join(folder, "files")
+        os.mkdir(files)
+        writer = form.writer(files, stem, plan.layout)
+        for part in plan.units[unit]:
+            for documents in clock.each(
+                "read", _documents(plan, part, coder, manifest, threads, clock)
+            ):
+                writer.add(documents)
+                clock.lap("write")
+        paths = writer.close()
+        clock.lap("write")
+        reader = form.reader(files, stem, plan.layout)
+        if (reader.documents, reader.tokens) != (manifest.written, manifest.tokens):
+            raise CorpusError(
+                f"unit {unit}: the files have {reader.documents:,} documents and {reader.tokens:,} "
+                f"ids, not {manifest.written:,} and {manifest.tokens:,}; the disk may be damaged"
+            )
+        for path in sorted(paths):
+            manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
+        for source in sources.values():
+            plan.check_input(source)
+        clock.lap("check")
+        move(paths, plan.parts_folder)
+        write_manifest(plan, manifest, folder)
+        clock.lap("write")
+        _write_times(plan, unit, clock)
+    return manifest
+
+
+class _Clock:
+    """Seconds by stage. They are no part of the manifest, which is the same every time."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] += now - self.last
+        self.last = now
+
+    def each(self, stage: str, items: Iterator[Any]) -> Iterator[Any]:
+        for item in items:
+            self.lap(stage)
+            yield item
+        self.lap(stage)
+
+
+def _write_times(plan: Plan, unit: int, clock: _Clock) -> None:
+    os.makedirs(plan.path("times"), exist_ok=True)
+    with open(plan.path("times", f"{unit:05d}.json"), "w", encoding="utf-8") as file:
+        json.dump({stage: round(seconds, 3) for stage, seconds in clock.seconds.items()}, file)
+
+
+def part_blocks(plan: Plan, part: Part, coder: Coder) -> Iterator[Block]:
+    """Yields the rows of a part of an input; segments and messages are encoded."""
+    source = plan.inputs[part.input]
+    for block in blocks(source, part, plan.options.fields, plan.options.separator):
+        yield encode_objects(plan.options, coder, block) if isinstance(block.texts, list) else block
+
+
+def _documents(
+    plan: Plan, part: Part, coder: Coder, manifest: Manifest, threads: int | None, clock: _Clock
+) -> Iterator[Documents]:
+    """Yields the documents of a part, encoded and counted."""
+    source = plan.inputs[part.input]
+    offset: int | None = None
+    for block in part_blocks(plan, part, coder):
+        clock.lap("read")
+        if block.bad and offset is None:
+            # Lines before a range of bytes are counted only where one must be named.
+            offset = first_line(source, part)
+        if block.bad:
+            block = _settled(plan, source, block, offset or 0, manifest)
+        else:
+            manifest.rows += len(block.texts)
+        documents, size = encoded(plan, coder, block, source.uri, threads)
+        clock.lap("encode")
+        _count(coder, manifest, documents, block, size, source, part)
+        clock.lap("count")
+        yield documents
+        del documents, block
+
+
+def _settled(plan: Plan, source: Input, block: Block, offset: int, manifest: Manifest) -> Block:
+    """Raises for rows that are not text, or leaves them out, or keeps them empty."""
+    policy = plan.options.on_error
+    manifest.rows += len(block.texts)
+    if policy == "raise":
+        row, reason = block.bad[0]
+        raise CorpusError(
+            f"{source.uri}, {row_name(source.kind)} {block.lines[row] + offset}: {reason}; correct it, "
+            "or plan with --on-error skip or keep-empty"
+        )
+    keeps = policy == "keep-empty"
+    manifest.refused += [
+        (source.uri, int(block.lines[row]) + offset, reason, keeps) for row, reason in block.bad
+    ]
+    return without_bad(plan, block)
+
+
+def without_bad(plan: Plan, block: Block) -> Block:
+    """Returns a block in which bad rows are left out, or empty if the plan keeps them."""
+    import numpy as np
+    import pyarrow as pa
+
+    keeps_empty = plan.options.on_error == "keep-empty"
+    bad = {row for row, _ in block.bad}
+    if isinstance(block.texts, list):
+        if keeps_empty:
+            empty = empty_row(plan.options)
+            texts: Any = [empty if row in bad else it for row, it in enumerate(block.texts)]
+            return block._replace(texts=texts, bad=[])
+        texts = [it for row, it in enumerate(block.texts) if row not in bad]
+    elif keeps_empty:
+        return block._replace(texts=block.texts.fill_null(""), bad=[])
+    else:
+        texts = block.texts.drop_null()
+    kept = np.ones(len(block.lines), bool)
+    kept[list(bad)] = False
+    names = None if block.names is None else block.names.filter(pa.array(kept))
+    return Block(texts, names, block.lines[kept], [])
+
+
+def encoded(
+    plan: Plan, coder: Coder, block: Block, uri: str, threads: int | None
+) -> tuple[Documents, int]:
+    """Encodes a block without bad rows. Returns its documents, and the bytes of their text."""
+    import pyarrow.compute as compute
+
+    loss = None
+    if isinstance(block.texts, list):
+        ids, splits, loss, size = joined(block.texts, plan.options)
+    else:
+        ids, splits = coder.encode(block.texts, threads)
+        size = int(compute.sum(compute.binary_length(block.texts)).as_py() or 0)
+    if not plan.layout.is_templated:
+        first = FORMATS[plan.options.format].eod_first
+        ids, splits = with_ends(ids, splits, plan.layout.eod, plan.layout.bos, first)
+    return Documents(ids, splits[1:], loss, block.names, block.lines, uri), size
+
+
+def with_ends(
+    ids: npt.NDArray[np.uint32],
+    splits: npt.NDArray[np.int64],
+    eod: int | None,
+    bos: int | None,
+    eod_first: bool,
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Puts EOD and BOS into rows of ids.
+
+    >>> import numpy as np
+    >>> ids, splits = with_ends(np.array([5, 6, 7], "u4"), np.array([0, 2, 2, 3]), 0, 1, False)
+    >>> ids.tolist(), splits.tolist()
+    ([1, 5, 6, 0, 1, 0, 1, 7, 0], [0, 4, 6, 9])
+    """
+    import numpy as np
+
+    before = [id for id in ((eod, bos) if eod_first else (bos,)) if id is not None]
+    after = [id for id in (() if eod_first else (eod,)) if id is not None]
+    if not before and not after:
+        return ids, splits
+    moved = splits + np.arange(len(splits)) * (len(before) + len(after))
+    result = np.empty(int(moved[-1]), np.uint32)
+    is_text = np.ones(len(result), bool)
+    for place, id in enumerate(before):
+        result[moved[:-1] + place] = id
+        is_text[moved[:-1] + place] = False
+    for place, id in enumerate(after):
+        result[moved[1:] - 1 - place] = id
+        is_text[moved[1:] - 1 - place] = False
+    result[is_text] = ids
+    return result, moved
+
+
+def _count(
+    coder: Coder,
+    manifest: Manifest,
+    documents: Documents,
+    block: Block,
+    size: int,
+    source: Input,
+    part: Part,
+) -> None:
+    import numpy as np
+
+    # Lines of a range of bytes are counted from its beginning: those before may be many.
+    is_range = source.kind == "jsonl" and part.first > 0
+    name_of_part = f"{source.uri}[{part.first}:{part.last}]" if is_range else source.uri
+    ids, ends = documents.ids, documents.ends
+    manifest.written += len(ends)
+    manifest.tokens += len(ids)
+    manifest.bytes += size
+    manifest.add_source(source.uri, len(ends), size, len(ids))
+    if len(ids):
+        if manifest.first_id is None:
+            manifest.first_id = int(ids[0])
+        manifest.last_id = int(ids[-1])
+    lengths = np.diff(ends, prepend=0)
+    is_list = isinstance(block.texts, list)
+    if is_list:
+        manifest.empty += sum(not len(row.ids) for row in block.texts)
+    else:
+        offsets = np.frombuffer(block.texts.buffers()[1], np.int64) if len(block.texts) else None
+        if offsets is not None:
+            some = offsets[block.texts.offset : block.texts.offset + len(block.texts) + 1]
+            manifest.empty += int((np.diff(some) == 0).sum())
+        for name, count, row in coder.count_controls(block.texts):
+            before = manifest.controls.get(name) or (0, name_of_part, int(block.lines[row]))
+            manifest.controls[name] = (before[0] + count, before[1], before[2])
+    least = manifest.longest[-1][0] if len(manifest.longest) == 5 else -1
+    if len(lengths) and int(lengths.max()) > least:
+        rows = np.argsort(-lengths, kind="stable")[:5].tolist()
+        manifest.add_longest(
+            [(int(lengths[row]), name_of_part, int(block.lines[row])) for row in rows]
+        )

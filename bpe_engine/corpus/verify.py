@@ -1,0 +1,292 @@
+"""Verifies a corpus: structure, counts, ids, ends of documents, sums, and samples of the source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import Encoding
+from .coder import Coder
+from .corpus_reader import CorpusReader
+from .errors import CorpusError
+from .files import sha256
+from .formats import FORMATS
+from .manifest import MERGED, Manifest, missing_units, read_manifest
+from .plan import Plan, read_plan
+from .shuffle import Permutation
+from .units import encoded, part_blocks, without_bad
+
+__all__ = ["Verification", "verify_corpus"]
+
+#: Documents and ids that are looked at at once.
+_DOCUMENTS, _TOKENS = 1 << 16, 1 << 22
+
+
+@dataclass
+class Verification:
+    """The checks that were made, in words, and the problems that they found."""
+
+    checks: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """True if nothing is wrong."""
+        return not self.problems
+
+
+def verify_corpus(
+    out: str | os.PathLike[str] | Plan,
+    *,
+    sample: int = 64,
+    tokenizer: str | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Verification:
+    """Checks a corpus that is complete, in parts or merged.
+
+    Args:
+        out: The folder, or its plan.
+        sample: How many documents are decoded and compared with their source, and encoded again
+            with `tokenizers` or tiktoken where they are installed.
+        tokenizer: Where the tokenizer is on this machine, if not where the plan says.
+        progress: Called with the documents so far and all of them.
+
+    Raises:
+        CorpusError: The plan is missing or was changed, or the tokenizer is another one.
+    """
+    plan = out if isinstance(out, Plan) else read_plan(out)
+    result = Verification()
+    missing = missing_units(plan)
+    if missing:
+        result.problems.append(
+            f"{len(missing):,} of {len(plan.units):,} units are missing, unit {missing[0]} first; "
+            "run again"
+        )
+        return result
+    is_merged = read_manifest(plan, MERGED) is not None
+    try:
+        _check_sums(plan, is_merged, result)
+        if result.ok:
+            as_parts = plan.options.shuffle is not None and not is_merged
+            reader = CorpusReader(plan, as_parts=as_parts)
+            _check_ids(plan, reader, result, progress)
+            if sample:
+                _check_sample(plan, reader, plan.coder(tokenizer), sample, result)
+    except CorpusError as error:
+        result.problems.append(str(error))
+    return result
+
+
+def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
+    total = Manifest(plan.sha256, MERGED)
+    count = 0
+    for unit in range(len(plan.units)):
+        manifest = read_manifest(plan, unit)
+        if manifest is None:
+            result.problems.append(f"the manifest of unit {unit} is missing")
+            continue
+        lost = sum(not keeps for _, _, _, keeps in manifest.refused)
+        if manifest.rows != manifest.written + lost:
+            result.problems.append(
+                f"unit {unit} read {manifest.rows:,} rows, wrote {manifest.written:,} and refused {lost:,}"
+            )
+        total.add(manifest)
+        if not is_merged:
+            count += _check_files(plan.parts_folder, manifest, result)
+    if is_merged:
+        merged = read_manifest(plan, MERGED)
+        if merged is not None:
+            if (merged.written, merged.tokens) != (total.written, total.tokens):
+                result.problems.append("the merged files and the units have different counts")
+            count += _check_files(plan.out, merged, result)
+    rows = [source.rows for source in plan.inputs]
+    if None not in rows and sum(filter(None, rows)) != total.rows:
+        result.problems.append(
+            f"the inputs have {sum(filter(None, rows)):,} rows; {total.rows:,} were read"
+        )
+    result.checks.append(f"{count:,} files have the sizes and the SHA-256 of their manifests")
+    result.checks.append(
+        f"{total.rows:,} rows were read, {total.written:,} written, "
+        f"{total.rows - total.written:,} refused"
+    )
+
+
+def _check_files(folder: str, manifest: Manifest, result: Verification) -> int:
+    for name, (size, digest) in manifest.files.items():
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            result.problems.append(f"{path} is missing")
+        elif os.path.getsize(path) != size:
+            result.problems.append(f"{path} has {os.path.getsize(path):,} bytes, not {size:,}")
+        elif sha256(path) != digest:
+            result.problems.append(f"{path} has other bytes than those that were written")
+    return len(manifest.files)
+
+
+def _check_ids(
+    plan: Plan,
+    reader: CorpusReader,
+    result: Verification,
+    progress: Callable[[int, int], Any] | None,
+) -> None:
+    import numpy as np
+
+    layout = plan.layout
+    eod_first = FORMATS[plan.options.format].eod_first
+    may_hold_eod = (
+        layout.is_templated
+        or plan.options.content != "text"
+        or plan.options.eod in plan.options.allow_special
+    )
+    first = eods = 0
+    while first < reader.documents:
+        last = min(first + _DOCUMENTS, reader.documents)
+        spans = reader.spans(first, last)
+        last = first + max(int((spans[1:] - spans[0] <= _TOKENS).sum()), 1)
+        spans = spans[: last - first + 1]
+        ids = reader.ids(int(spans[0]), int(spans[-1]))
+        if len(ids) and int(ids.max()) > layout.largest_id:
+            result.problems.append(
+                f"documents {first:,} and after have ids over {layout.largest_id:,}"
+            )
+            return
+        if layout.eod is not None and not layout.is_templated:
+            lengths = np.diff(spans)
+            places = (spans[:-1] if eod_first else spans[1:] - 1) - spans[0]
+            if (lengths < 1).any() or (ids[places] != layout.eod).any():
+                result.problems.append(f"a document among {first:,} to {last - 1:,} lacks EOD")
+                return
+            eods += int((ids == layout.eod).sum())
+            if eods != last and not may_hold_eod:
+                result.problems.append(f"a document among {first:,} to {last - 1:,} has EOD inside")
+                return
+        first = last
+        if progress is not None:
+            progress(first, reader.documents)
+    result.checks.append(
+        f"{reader.documents:,} documents have {reader.tokens:,} ids up to {layout.largest_id:,}"
+    )
+    if layout.eod is not None and not layout.is_templated:
+        where = "begins" if eod_first else "ends"
+        result.checks.append(f"every document {where} with EOD ({plan.options.eod})")
+
+
+def _check_sample(
+    plan: Plan, reader: CorpusReader, coder: Coder, sample: int, result: Verification
+) -> None:
+    """Compares documents of some units with what their sources hold now."""
+    import numpy as np
+
+    if plan.options.content != "text":
+        result.checks.append("segments and messages are not decoded: their ids are the check")
+    order = None
+    if plan.options.shuffle is not None and reader.is_merged:
+        order = Permutation(reader.documents, plan.options.shuffle)
+    starts = np.cumsum([0, *(_written(plan, unit) for unit in range(len(plan.units)))])
+    foreign = _foreign(plan, coder)
+    compared = again = 0
+    units = _chosen(
+        plan, [unit for unit in range(len(plan.units)) if starts[unit + 1] > starts[unit]], 8
+    )
+    for unit in units:
+        part = plan.units[unit][0]
+        plan.check_input(plan.inputs[part.input])
+        block = next(iter(part_blocks(plan, part, coder)), None)
+        if block is None:
+            continue
+        block = without_bad(plan, block) if block.bad else block
+        rows = _chosen(plan, list(range(len(block.texts))), max(1, sample // len(units)))
+        # A file that was split into parts has its first documents first.
+        documents, _ = encoded(plan, coder, block, plan.inputs[part.input].uri, 1)
+        bounds = np.concatenate([[0], documents.ends])
+        for row in rows:
+            place = int(starts[unit]) + row
+            if order is not None:
+                place = int(order.inverse(np.array([place]))[0])
+            begin, end = reader.spans(place, place + 1).tolist()
+            ids = reader.ids(begin, end).astype(np.int64)
+            where = f"document {place:,} ({plan.inputs[part.input].uri}, row {block.lines[row]})"
+            if ids.tolist() != documents.ids[bounds[row] : bounds[row + 1]].tolist():
+                result.problems.append(f"{where} has other ids than its source")
+                return
+            compared += 1
+            if isinstance(block.texts, list):
+                continue
+            text = block.texts[row].as_py()
+            bare = _without_ends(plan, ids.tolist())
+            if _is_lossless(coder) and coder.decode(bare) != text:
+                result.problems.append(f"{where} decodes to another text than its source")
+                return
+            if foreign is not None:
+                if foreign[1](text) != bare:
+                    result.problems.append(f"{where} has other ids than {foreign[0]} gives")
+                    return
+                again += 1
+    result.checks.append(f"{compared} documents are those of their sources")
+    if foreign is not None:
+        result.checks.append(f"{again} documents have the ids of {foreign[0]}")
+
+
+def _written(plan: Plan, unit: int) -> int:
+    manifest = read_manifest(plan, unit)
+    return 0 if manifest is None else manifest.written
+
+
+def _chosen(plan: Plan, items: list[int], count: int) -> list[int]:
+    """Chooses some items by the plan's sum, always the same ones."""
+
+    def key(item: int) -> bytes:
+        return hashlib.blake2b(f"{plan.sha256}/{item}".encode(), digest_size=8).digest()
+
+    return sorted(sorted(items, key=key)[:count])
+
+
+def _without_ends(plan: Plan, ids: list[int]) -> list[int]:
+    layout = plan.layout
+    first = FORMATS[plan.options.format].eod_first
+    before = (layout.bos is not None) + (first and layout.eod is not None)
+    after = int(not first and layout.eod is not None)
+    return ids[before : len(ids) - after]
+
+
+def _is_lossless(coder: Coder) -> bool:
+    """True if decoding gives back every text: nothing normalizes it or adds to it."""
+    if isinstance(coder.engine, Encoding):
+        return coder.engine.normalization is None
+    decoder, prepared = coder.engine.decoder, coder.engine.normalizer
+    return (
+        prepared is None
+        and "ByteLevel" in str(decoder)
+        and "prefix_space=True" not in str(coder.engine.pre_tokenizer)
+    )
+
+
+def _foreign(plan: Plan, coder: Coder) -> tuple[str, Callable[[str], list[int]]] | None:
+    """Returns another package's encoder of the same tokenizer, where it is installed."""
+    import importlib
+
+    name = "tiktoken" if isinstance(coder.engine, Encoding) else "tokenizers"
+    try:
+        package = importlib.import_module(name)
+    except ImportError:
+        return None
+    engine = coder.text_engine
+    if isinstance(engine, Encoding):
+        if engine.normalization is not None:
+            return None
+        other = package.Encoding(
+            coder.name,
+            pat_str=engine.pattern,
+            mergeable_ranks=dict(engine.mergeable_ranks),
+            special_tokens=dict(engine.special_tokens),
+        )
+        allowed = set(plan.options.allow_special)
+        return name, lambda text: other.encode(text, allowed_special=allowed, disallowed_special=())
+    tokenizer = package.Tokenizer.from_str(engine.to_str())
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return name, lambda text: tokenizer.encode(text, add_special_tokens=False).ids

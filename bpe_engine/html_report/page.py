@@ -1,0 +1,153 @@
+"""An HTML page in one file: its parts, and how it is rendered."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from .charts import Chart
+from .plots import BarPlot, LinePlot
+
+#: Rows in the page itself, for browsers without scripts; the others are data from which
+#: the script makes the rows of each leaf.
+ROWS_WITHOUT_SCRIPT = 200
+
+#: A word of a script that is written from right to left.
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
+
+#: A cell: text, a number, or a list of lists of token texts (a path of merges).
+Cell = Any
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and what kind of cells it has."""
+
+    title: str
+    #: "text", "number", "id", "token", "tokens", "path", or "cut", a whole text in tokens.
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table that sorts, filters and turns leaves."""
+
+    id: str
+    columns: Sequence[Column]
+    rows: list[list[Cell]]
+    #: The number of rows on a page of the table.
+    leaf: int = 100
+
+    @property
+    def first_rows(self) -> list[list[Cell]]:
+        """The rows in the page itself."""
+        return self.rows[:ROWS_WITHOUT_SCRIPT]
+
+    @property
+    def data(self) -> str:
+        """All rows as JSON that is safe inside a page."""
+        text = json.dumps(self.rows, ensure_ascii=False, separators=(",", ":"))
+        # Nothing in it can end the element, or be taken for markup.
+        for character in "<>&\u2028\u2029":
+            text = text.replace(character, f"\\u{ord(character):04x}")
+        return text
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the summary."""
+
+    value: str
+    label: str
+    #: "good", "bad" or "".
+    mood: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A remark, or a group of remarks with examples."""
+
+    text: str
+    #: "error", "warning" or "info".
+    severity: str = "warning"
+    examples: Sequence[str] = ()
+    hidden: int = 0
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the page."""
+
+    id: str
+    title: str
+    text: str = ""
+    tiles: Sequence[Tile] = ()
+    remarks: Sequence[Remark] = ()
+    tables: Sequence[TableView] = ()
+    charts: Sequence[Chart | LinePlot | BarPlot] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    subtitle: str
+    parts: list[Part] = field(default_factory=list)
+
+
+def percent(share: float) -> str:
+    """Returns a share with as many digits as it needs.
+
+    >>> percent(0.1234), percent(0.00123), percent(0)
+    ('12.3%', '0.12%', '0.0%')
+    """
+    return f"{share:.2%}" if 0 < abs(share) < 0.01 else f"{share:.1%}"
+
+
+def isolated(text: str) -> str:
+    """Returns text as HTML, with each word that is written from right to left isolated: otherwise a
+    list of them would be reordered.
+
+    >>> isolated("a < \u05d0\u05d1, \u05d2")
+    'a &lt; <bdi>\u05d0\u05d1</bdi>, <bdi>\u05d2</bdi>'
+    """
+    return _RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", escape(text))
+
+
+def require_jinja2() -> Any:
+    """Returns the package jinja2. Raises ImportError, with the extra that has it."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(
+            "HTML reports need the package jinja2; install it with "
+            "pip install 'bpe-engine[vocab-tools]', or write a .md or .json report"
+        ) from error
+    return jinja2
+
+
+@functools.cache
+def _template() -> Any:
+    jinja2 = require_jinja2()
+    markup = jinja2.utils.markupsafe.Markup
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("bpe_engine.html_report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["isolated"] = lambda text: markup(isolated(text))
+    environment.filters["number"] = lambda value: f"{value:,}" if value is not None else ""
+    return environment.get_template("report.html.j2")
+
+
+def rendered(page: Page) -> str:
+    """Returns the page as HTML. Raises ImportError when jinja2 is not installed."""
+    return str(_template().render(page=page))

@@ -1,0 +1,144 @@
+"""Answers the page's requests: JSON to JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from .. import __version__
+from ..prompt import FORMATS
+from . import words
+from .prompts import prompt
+from .texts import MAX_ENCODINGS, Texts, piece_at
+from .vocabularies import Vocabularies, Vocabulary
+
+__all__ = ["Api"]
+
+_Value = TypeVar("_Value")
+_MOST_CHARACTERS = 1 << 18
+
+
+class Api:
+    """The functions that the page calls, by name.
+
+    Args:
+        sources: The encodings to show at first, as `Vocabularies.open` takes them.
+
+    >>> answer = Api(["gpt2"]).call("steps", {"encoding": "gpt2", "text": "hi"})
+    >>> answer["ids"], answer["reached"]
+    ([5303], True)
+    """
+
+    def __init__(self, sources: Sequence[str] = ()):
+        if len(sources) > MAX_ENCODINGS:
+            raise ValueError(f"at most {MAX_ENCODINGS} encodings are shown, not {len(sources)}")
+        self._vocabularies = Vocabularies()
+        self._chosen = [self._vocabularies.open(source).name for source in sources]
+        self._texts = Texts(self._vocabularies)
+
+    def call(self, name: str, request: Any) -> dict[str, Any]:
+        """Answers a request.
+
+        Raises:
+            LookupError: No function has this name.
+            ValueError: The request is malformed, or cannot be answered; the message says why.
+        """
+        functions: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "start": self._start,
+            "open": self._open,
+            "tokens": self._tokens,
+            "steps": self._steps,
+            "prompt": self._prompt,
+            "search": self._search,
+            "token": self._token,
+        }
+        if name not in functions:
+            raise LookupError(f"no function {name!r}; there are {', '.join(functions)}")
+        if not isinstance(request, dict):
+            raise ValueError(f"a request is an object, not {type(request).__name__}")
+        try:
+            return functions[name](request)
+        except (TypeError, LookupError, OSError, RecursionError) as error:
+            text = error.args[0] if isinstance(error, KeyError) else error
+            raise ValueError(str(text) or type(error).__name__) from None
+
+    def _start(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            "encodings": self._vocabularies.names,
+            "chosen": self._chosen,
+            "formats": list(FORMATS),
+            "most": MAX_ENCODINGS,
+        }
+
+    def _open(self, request: dict[str, Any]) -> dict[str, Any]:
+        vocabulary = self._vocabularies.open(_text(request, "source"))
+        return {"name": vocabulary.name, "encodings": self._vocabularies.names}
+
+    def _tokens(self, request: dict[str, Any]) -> dict[str, Any]:
+        edit = _field(request, "edit", dict)
+        for name in ("base", "start", "removed"):
+            _field(edit, name, int)
+        _field(edit, "text", str)
+        encodings = _field(request, "encodings", dict)
+        for name in encodings:
+            _field(encodings, name, int)
+        name, special = _text(request, "name"), _field(request, "special", bool)
+        return self._texts.update(name, edit, encodings, special)
+
+    def _steps(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A text that was typed; or the piece at a byte of a page's text."""
+        vocabulary = self._vocabulary(request)
+        if "name" in request:
+            text = self._texts.text(_text(request, "name"))
+            special = _field(request, "special", bool)
+            return {"text": piece_at(vocabulary, text, _field(request, "place", int), special)}
+        index = _field(request, "index", int) if "index" in request else 0
+        return words.steps(vocabulary, _text(request, "text"), index)
+
+    def _prompt(self, request: dict[str, Any]) -> dict[str, Any]:
+        messages = _field(request, "messages", list)
+        for message in messages:
+            if not isinstance(message, dict):
+                raise ValueError("each message is an object")
+            _text(message, "role"), _text(message, "content"), _field(message, "trusted", bool)
+        variables = _field(request, "variables", dict)
+        for name in variables:
+            _text(variables, name)
+            if not name.isidentifier() or name in ("messages", "add_generation_prompt", "self"):
+                raise ValueError(f"{name!r} is not the name of a variable")
+        return prompt(
+            self._vocabulary(request),
+            messages,
+            format=_text(request, "format") if "format" in request else None,
+            template=_text(request, "template") if "template" in request else None,
+            generation=_field(request, "generation", bool),
+            variables=variables,
+        )
+
+    def _search(self, request: dict[str, Any]) -> dict[str, Any]:
+        kind, query = _text(request, "kind"), _text(request, "query")
+        return words.search(self._vocabulary(request), kind, query)
+
+    def _token(self, request: dict[str, Any]) -> dict[str, Any]:
+        return words.token_page(self._vocabulary(request), _field(request, "id", int))
+
+    def _vocabulary(self, request: dict[str, Any]) -> Vocabulary:
+        return self._vocabularies.get(_text(request, "encoding"))
+
+
+def _field(request: dict[str, Any], name: str, kind: type[_Value]) -> _Value:
+    """Returns a field of a request. Raises ValueError if it is missing or of another type."""
+    value = request.get(name)
+    if type(value) is not kind:
+        found = "is missing" if value is None else f"is {type(value).__name__}"
+        raise ValueError(f"the field {name!r} {found}, not {kind.__name__}")
+    return value
+
+
+def _text(request: dict[str, Any], name: str) -> str:
+    """Returns a text that is not edited, and therefore is short."""
+    value = _field(request, name, str)
+    if len(value) > _MOST_CHARACTERS:
+        raise ValueError(f"{name!r} has {len(value):,} characters, more than {_MOST_CHARACTERS:,}")
+    return value

@@ -1,0 +1,120 @@
+"""A prompt rendered and encoded, beside the naive way: join everything, allow every special token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..prompt import Segment, render_chat, special, trusted, untrusted
+from .vocabularies import Vocabulary
+
+__all__ = ["prompt"]
+
+
+def prompt(
+    vocabulary: Vocabulary,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    format: str | None,
+    template: str | None,
+    generation: bool,
+    variables: Mapping[str, str],
+) -> dict[str, Any]:
+    """Renders messages and encodes them twice.
+
+    Args:
+        vocabulary: The encoding.
+        messages: ``role``, ``content``, and ``trusted``, whether the program wrote the content.
+        format: A format of `render_chat`; or None for `template`.
+        template: The text of a chat template.
+        generation: Whether the prompt ends with the beginning of an answer.
+        variables: Of the template, such as ``bos_token``: the program's own, so they are trusted.
+
+    Returns:
+        ``safe``, the tokens of `encode_segments` with their origins and the assistant's mask;
+        ``naive``, those of ``encode(text, allowed_special="all")``, where the origin "forged" marks
+        special tokens that untrusted text made; and ``controls``, the control strings in
+        untrusted text.
+    """
+    if template is None:
+        segments = _chat(messages, format or "chatml", generation)
+    else:
+        segments = _template(vocabulary, messages, template, generation, variables)
+    encoding = vocabulary.encoding
+    audit = encoding.audit_segments(segments)
+    audit.assert_safe()
+    safe = [
+        "control" if is_special else _origin(segments[owner])
+        for owner, is_special in zip(audit.segments, audit.special)
+    ]
+    text = "".join(segment.text for segment in segments)
+    ids, spans = encoding.encode_with_offsets(text, allowed_special="all", disallowed_special=())
+    owners = [index for index, segment in enumerate(segments) for _ in segment.text]
+    naive = []
+    for id, (start, end) in zip(ids, spans):
+        # Tokens without characters of their own belong to what is before them.
+        touched = {_origin(segments[owner]) for owner in owners[start : max(end, start + 1)]}
+        if encoding.is_special_token(id):
+            naive.append("forged" if "untrusted" in touched else "control")
+        else:
+            naive.append(next((o for o in ("untrusted", "trusted") if o in touched), "template"))
+    pieces = {id: encoding.decode_single_token_bytes(id).hex() for id in {*ids, *audit.ids}}
+    return {
+        "safe": {"ids": audit.ids, "origins": safe, "mask": audit.mask("assistant")},
+        "naive": {"ids": ids, "origins": naive},
+        "pieces": pieces,
+        "controls": [
+            {"token": c.token, "source": segments[c.segment].source, "offset": c.offset}
+            for c in audit.controls
+        ],
+        "text": text,
+    }
+
+
+def _origin(segment: Segment) -> str:
+    """Returns "untrusted", or for trusted text who wrote it: "template", or "trusted" for content."""
+    if segment.allowed_special is False:
+        return "untrusted"
+    return "trusted" if (segment.source or "").startswith("messages[") else "template"
+
+
+def _chat(messages: Sequence[Mapping[str, Any]], format: str, generation: bool) -> list[Segment]:
+    plain = [{"role": m["role"], "content": m["content"]} for m in messages]
+    own = {f"messages[{index}]" for index, m in enumerate(messages) if m["trusted"]}
+    return [
+        segment._replace(allowed_special=True) if segment.source in own else segment
+        for segment in render_chat(plain, format, add_generation_prompt=generation)
+    ]
+
+
+def _template(
+    vocabulary: Vocabulary,
+    messages: Sequence[Mapping[str, Any]],
+    template: str,
+    generation: bool,
+    variables: Mapping[str, str],
+) -> list[Segment]:
+    try:
+        from jinja2 import TemplateError
+
+        from ..prompt.template import ChatTemplate
+    except ImportError as error:
+        raise ValueError(str(error)) from None
+    given: list[dict[str, Any]] = []
+    for index, message in enumerate(messages):
+        role, make = message["role"], trusted if message["trusted"] else untrusted
+        content = make(message["content"], role=role, source=f"messages[{index}]")
+        # The page's menu chose the role, not the text from outside.
+        given.append({"role": trusted(role), "content": content})
+    known = vocabulary.encoding.special_tokens_set
+    own: dict[str, Any] = {
+        name: (special if v in known else trusted)(v) for name, v in variables.items()
+    }
+    try:
+        return ChatTemplate(template, max_seconds=3.0, max_characters=1 << 20).render(
+            given, add_generation_prompt=generation, **own
+        )
+    except (TemplateError, ArithmeticError) as error:
+        line = getattr(error, "lineno", None)
+        where = f", line {line}" if line else ""
+        raise ValueError(f"the template{where}: {error}") from None

@@ -1,0 +1,50 @@
+"""The fields of messages: which keys hold what the speaker says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .segments import Segment
+
+__all__ = ["FIELDS", "REASONING_KEYS", "field_of", "spoken"]
+
+#: The keys under which messages carry the model's reasoning.
+REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+#: The fields that hold what the speaker of a message says.
+FIELDS = ("content", "reasoning", "tool_calls")
+_BY_KEY = {
+    **dict.fromkeys(REASONING_KEYS, "reasoning"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
+}
+
+
+def field_of(key: str) -> str:
+    """Returns the field of a key of a message."""
+    return _BY_KEY.get(key, key)
+
+
+def spoken(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...], str]]:
+    """Yields the field, the path and the text of each string that a message says."""
+    for key, value in message.items():
+        field = field_of(key)
+        if field in FIELDS:
+            yield from _strings(value, field, (key,))
+
+
+def _strings(
+    value: Any, field: str, path: tuple[str | int, ...]
+) -> Iterator[tuple[str, tuple[str | int, ...], str]]:
+    if isinstance(value, Segment):
+        value = value.text
+    if isinstance(value, str):
+        yield field, path, value
+    elif isinstance(value, Mapping):
+        # The names of the kinds of things are not said.
+        is_named = "arguments" not in path and "parameters" not in path
+        for key, item in value.items():
+            if not (is_named and key in ("id", "type")):
+                yield from _strings(item, field, (*path, key))
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _strings(item, field, (*path, index))

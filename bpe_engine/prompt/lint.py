@@ -1,0 +1,327 @@
+"""`stable_prefix_check`: whether a chat template is fit for training on several turns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import TemplateError
+
+from .fields import FIELDS, spoken
+from .rollout import TemplateNotStable, not_stable
+from .segments import Segment, special
+from .template import ChatTemplate
+
+if TYPE_CHECKING:
+    from .encode import Engine
+
+__all__ = ["TemplateReport", "stable_prefix_check"]
+
+# Text that looks like a control token.
+_CONTROL = re.compile(
+    r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|<\|[a-z_]+>|<[a-z_]+\|>|\[/?[A-Z_]{3,20}\]|</?s>|<[a-z]+_of_[a-z]+>"
+)
+_BOS, _EOS = "<s>", "</s>"
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "description": "Looks a word up",
+        "parameters": {
+            "type": "object",
+            "properties": {"word": {"type": "string", "description": "Which word"}},
+            "required": ["word"],
+        },
+    },
+}
+_CALL = {
+    "id": "abcdefghi",
+    "type": "function",
+    "function": {"name": "look_up", "arguments": {"word": "sea"}},
+}
+_SYSTEM = {"role": "system", "content": "Zephyr rules."}
+_USER = {"role": "user", "content": "Quince asks."}
+_MORE = {"role": "user", "content": "Walnut asks more."}
+_RESULT = {
+    "role": "tool",
+    "name": "look_up",
+    "tool_call_id": "abcdefghi",
+    "content": "Salt water.",
+}
+_ANSWER = {"role": "assistant", "content": "Plum answers."}
+_THOUGHT = {**_ANSWER, "reasoning_content": "Fig thinks."}
+_ASKS = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
+_ASKS_THOUGHT = {**_ASKS, "reasoning_content": "Fig thinks."}
+
+
+class _Kind(NamedTuple):
+    """A continuation of a conversation."""
+
+    answer: dict[str, Any]
+    more: list[dict[str, Any]]
+    has_tools: bool = False
+    #: Templates may refuse it.
+    is_optional: bool = False
+
+    @property
+    def reasoning(self) -> str:
+        return str(self.answer.get("reasoning_content", ""))
+
+
+_KINDS: dict[str, _Kind] = {
+    "user": _Kind(_ANSWER, [_MORE]),
+    "user, with tools": _Kind(_ANSWER, [_MORE], True, True),
+    "tool": _Kind(_ASKS, [_RESULT], True, True),
+    "tools": _Kind(_ASKS, [_RESULT, _RESULT], True, True),
+    "system": _Kind(_ANSWER, [_SYSTEM, _MORE], False, True),
+    "reasoning, user": _Kind(_THOUGHT, [_MORE]),
+    "reasoning, tool": _Kind(_ASKS_THOUGHT, [_RESULT], True, True),
+}
+_REFUSED = "the template refuses it"
+
+
+@dataclass(frozen=True)
+class TemplateReport:
+    """The result of `stable_prefix_check`."""
+
+    #: For each kind of continuation: None if the earlier part stays, or what becomes of it.
+    continuations: Mapping[str, str | None]
+    #: Whether the template has ``{% generation %}`` tags.
+    has_tags: bool
+    #: Whether the template writes the token that begins a text itself: encoding the text with
+    #: ``add_special_tokens=True`` would double it.
+    writes_bos: bool
+    #: Control tokens that the template writes and the tokenizer does not know as special. None
+    #: without a tokenizer.
+    unknown: tuple[str, ...] | None
+    #: The roles and fields of messages that are not in the prompt.
+    dropped: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> str:
+        """ "stable", "stable without reasoning" or "not stable".
+
+        A message of the system in the middle of a conversation does not count.
+        """
+        broken = [
+            kind
+            for kind, what in self.continuations.items()
+            if what not in (None, _REFUSED) and kind != "system"
+        ]
+        if not broken:
+            return "stable"
+        if all(_KINDS[kind].reasoning for kind in broken):
+            return "stable without reasoning"
+        return "not stable"
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the template is stable and the tokenizer knows all of its control tokens."""
+        return self.verdict == "stable" and not self.unknown
+
+    def __str__(self) -> str:
+        """Returns the report in lines for people."""
+        lines = [f"{self.verdict}"]
+        for kind, what in self.continuations.items():
+            lines.append(f"  {kind}: {what or 'the earlier part stays'}")
+        tags = "yes" if self.has_tags else "no (masks come from the origins of text)"
+        lines.append(f"generation tags: {tags}")
+        bos = "yes: encode with add_special_tokens=False" if self.writes_bos else "no"
+        lines.append(f"writes the token that begins a text: {bos}")
+        if self.unknown is not None:
+            lines.append(f"control tokens unknown to the tokenizer: {_listed(self.unknown)}")
+        lines.append(f"not in the prompt: {_listed(self.dropped)}")
+        return "\n".join(lines)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def stable_prefix_check(
+    template: str | ChatTemplate, tokenizer: Engine | None = None, **variables: Any
+) -> TemplateReport:
+    """Checks whether a template keeps the earlier part of a conversation as it grows.
+
+    Conversations of different kinds are continued as by `Rollout`: with a question of the user,
+    results of tools, a message of the system, each after an answer with and without reasoning.
+
+    Args:
+        template: A chat template.
+        tokenizer: That of the model, whose special tokens are compared with the template's.
+        variables: Other variables of the template. Those that it asks for and that are missing
+            are "[]".
+
+    Raises:
+        ValueError: The template refuses a plain conversation, or is too large.
+        jinja2.TemplateError: The template has errors.
+
+    >>> from bpe_engine.prompt import stable_prefix_check
+    >>> keeps = "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}"
+    >>> stable_prefix_check(keeps + "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}").verdict
+    'stable'
+    """
+    if not isinstance(template, ChatTemplate):
+        template = ChatTemplate(template)
+    given = {"bos_token": special(_BOS), "eos_token": special(_EOS), **variables}
+
+    needs_tools = False
+
+    def render(messages: Any, has_tools: bool = False, prompt: bool = True) -> list[Segment]:
+        tools = [_TOOL] if has_tools or needs_tools else None
+        return template.render(messages, tools=tools, add_generation_prompt=prompt, **given)
+
+    while True:
+        try:
+            plain = render([_USER])
+            break
+        except (TemplateError, TypeError, ValueError) as error:
+            missing = re.fullmatch(r"'(\w+)' is undefined", str(error))
+            if missing and missing[1] not in given:
+                given[missing[1]] = "[]"
+            elif not needs_tools:
+                needs_tools = True
+            else:
+                raise ValueError(f"the template refuses a question of the user: {error}") from error
+    continuations: dict[str, str | None] = {}
+    written = set(_control_of(plain))
+    for name, kind in _KINDS.items():
+        try:
+            written.update(_control_of(_continued(render, kind)))
+            continuations[name] = None
+        except TemplateNotStable as error:
+            continuations[name] = _change(error)
+        except _Dropped:
+            continuations[name] = "the reasoning of the answer is dropped"
+        except (TemplateError, TypeError, ValueError) as error:
+            continuations[name] = _REFUSED if kind.is_optional else f"{_REFUSED}: {error}"
+    bos = {_BOS, *_texts(variables.get("bos_token"))}
+    unknown = None
+    if tokenizer is not None:
+        bos |= set(_texts(getattr(tokenizer, "special_tokens_map", {}).get("bos_token")))
+        known = tokenizer.special_tokens_set
+        unknown = tuple(name for name in sorted(written - {_BOS, _EOS}) if name not in known)
+    begins = _text(plain).startswith((*bos, *_BEGINNINGS))
+    return TemplateReport(continuations, template.has_tags, begins, unknown, _dropped(render))
+
+
+class _Dropped(Exception):  # noqa: N818 - no error of a caller
+    """The template does not show the reasoning."""
+
+
+_BEGINNINGS = ("<|begin_of_text|>", "<bos>", "<|startoftext|>", "<｜begin▁of▁sentence｜>")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    text = getattr(value, "text", value)
+    return (text,) if isinstance(text, str) else ()
+
+
+def _text(segments: Sequence[Segment]) -> str:
+    return "".join(segment.text for segment in segments)
+
+
+def _control_of(segments: Sequence[Segment]) -> list[str]:
+    """Returns the control tokens in the text of the template."""
+    return [
+        name
+        for segment in segments
+        if segment.allowed_special
+        for name in _CONTROL.findall(segment.text)
+    ]
+
+
+def _change(error: TemplateNotStable) -> str:
+    """Returns what becomes of the earlier part, for people."""
+    who = "text outside of messages"
+    if error.message is not None:
+        who = ("the question", "the answer")[error.message] if error.message < 2 else "the end"
+    return f"{who} changes from {error.expected!r} to {error.found!r}"
+
+
+def _continued(render: Any, kind: _Kind) -> list[Segment]:
+    """Returns a conversation that goes on after an answer.
+
+    Raises:
+        TemplateNotStable: The part before the answer, or the token that ends it, changes.
+        _Dropped: The template does not show the reasoning.
+    """
+    said = _text(render([_USER], kind.has_tools))
+    first: Exception | None = None
+    for answer in (kind.answer, _written_out(kind.answer, said)):
+        segments: list[Segment] = render([_USER, answer, *kind.more], kind.has_tools)
+        text = _text(segments)
+        try:
+            if not text.startswith(said):
+                raise not_stable(segments, said, text)
+            if kind.reasoning not in text:
+                raise _Dropped
+            ends = [
+                _end(each, 1) for each in (render([_USER, answer], kind.has_tools, False), segments)
+            ]
+            if ends[0] and ends[1] and ends[0] != ends[1]:
+                at = text.index(ends[1], len(said))
+                raise TemplateNotStable(1, at, ends[0], ends[1])
+            return segments
+        except (TemplateNotStable, _Dropped) as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _written_out(answer: dict[str, Any], said: str) -> dict[str, Any]:
+    """Returns an answer whose content has the reasoning, as the model writes it."""
+    reasoning = answer.get("reasoning_content", "")
+    if not reasoning and not said.rstrip().endswith("<think>"):
+        return answer
+    content = f"<think>\n{reasoning}\n</think>\n\n{answer['content']}"
+    kept = {key: value for key, value in answer.items() if key != "reasoning_content"}
+    return {**kept, "content": content}
+
+
+def _end(segments: Sequence[Segment], message: int) -> str:
+    """Returns the first control token behind the text of a message, within its turn."""
+    places = [
+        place
+        for place, segment in enumerate(segments)
+        if segment.origin is not None
+        and segment.origin.message == message
+        and segment.origin.field in FIELDS
+    ]
+    for segment in segments[places[-1] + 1 :] if places else ():
+        if segment.origin is None or segment.origin.message != message:
+            break
+        for name in _control_of([segment]):
+            return name
+    return ""
+
+
+def _dropped(render: Any) -> tuple[str, ...]:
+    """Returns the roles and fields of messages that the template does not show."""
+    found: list[str] = []
+    conversations: list[tuple[list[dict[str, Any]], bool]] = [
+        ([_SYSTEM, _USER, _THOUGHT, _MORE, _THOUGHT], False),
+        ([_SYSTEM, _USER, {**_ASKS, "content": "Pear asks."}, _RESULT, _ANSWER], True),
+        ([_USER, _THOUGHT, _MORE, _THOUGHT], False),
+        ([_USER, _ANSWER, _SYSTEM, _MORE], False),
+        ([_USER, _ASKS, _RESULT], True),
+    ]
+    for messages, has_tools in conversations:
+        try:
+            segments = render(messages, has_tools, False)
+        except (TemplateError, TypeError, ValueError):
+            continue
+        shown = {
+            (segment.origin.message, segment.origin.field)
+            for segment in segments
+            if segment.origin is not None
+        }
+        for index, message in enumerate(messages):
+            for part in {part: None for part, _, text in spoken(message) if text}:
+                is_last = index == len(messages) - 1
+                what = f"{'' if is_last else 'earlier '}{part} of {message['role']}"
+                if (index, part) not in shown and what not in found:
+                    found.append(what)
+    return tuple(found)

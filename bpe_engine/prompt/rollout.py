@@ -1,0 +1,510 @@
+"""`Rollout`: the ids of a conversation with a model, in which sampled ids stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
+
+from .._core import CoreBPE, encode_segments
+from .segments import Segment, tokens, trusted
+from .template import ChatTemplate
+
+if TYPE_CHECKING:
+    from .encode import Engine
+
+__all__ = ["Drift", "Joint", "Rollout", "TemplateNotStable", "joined", "not_stable"]
+
+_Messages = Sequence[Mapping[str, Any]]
+# Characters that an error shows of each side.
+_SHOWN = 40
+
+
+class TemplateNotStable(ValueError):
+    """A template renders the earlier part of a conversation in another way than before."""
+
+    def __init__(self, message: int | None, offset: int, expected: str, found: str):
+        where = "the text around the messages" if message is None else f"messages[{message}]"
+        super().__init__(
+            f"the template renders {where} in another way than before: at character {offset} there "
+            f"was {expected!r} and is now {found!r}; Rollout.restart() gives the ids of a whole "
+            "rendering"
+        )
+        #: The index of the message, or None for text of the template outside of messages.
+        self.message = message
+        #: The first character that differs.
+        self.offset = offset
+        #: The text before, from there on.
+        self.expected = expected
+        #: The text now, from there on.
+        self.found = found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.offset, self.expected, self.found)
+
+
+class Drift(NamedTuple):
+    """Ids that become others when their text is decoded and encoded again."""
+
+    #: The place of the first id, and the one after the last.
+    start: int
+    end: int
+    #: The ids there.
+    ids: list[int]
+    #: Those that their text is encoded to.
+    encoded: list[int]
+
+
+class Joint(NamedTuple):
+    """A conversation rendered behind a sample."""
+
+    #: The whole text.
+    text: str
+    #: The segments behind the sample.
+    behind: list[Segment]
+    #: The sampled message, as the template was given it.
+    message: Mapping[str, Any]
+
+
+class _Part(NamedTuple):
+    """Consecutive ids, which forks share."""
+
+    ids: tuple[int, ...]
+    is_sampled: bool
+    logprobs: tuple[float, ...] | None
+
+
+class Rollout:
+    """The ids of a conversation of several turns, for training on what a model sampled.
+
+    Sampled ids are kept as they are; only text behind them is rendered and encoded. That is valid
+    only if the template still renders the earlier part as before, which is checked each time.
+    Segments of the caller keep text from outside untrusted, as in `render_template`.
+
+    Args:
+        template: A chat template, or a `ChatTemplate`.
+        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, whose
+            special tokens are variables of the template, too.
+        messages: The conversation up to the first answer.
+        tools: JSON schemas of functions.
+        max_tokens: The most ids of the rollout. None for no limit.
+        variables: Other variables of the template.
+
+    Raises:
+        Exception: What `render_template` raises, where the template refuses the conversation.
+
+    >>> import bpe_engine
+    >>> from bpe_engine.prompt import Rollout
+    >>> template = (
+    ...     "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}"
+    ...     "{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
+    ... )
+    >>> enc = bpe_engine.get_encoding("qwen3")
+    >>> rollout = Rollout(template, enc, [{"role": "user", "content": "1 + 1?"}])
+    >>> rollout.sampled([17])  # "2", cut before the end of the turn
+    True
+    >>> rollout.append([{"role": "user", "content": "Sure?"}])
+    True
+    >>> enc.decode([id for id, bit in zip(rollout.ids, rollout.mask) if bit])
+    '2'
+    >>> print(rollout.text().split("1 + 1?")[1])
+    <|im_end|>
+    <|im_start|>assistant
+    2<|im_end|>
+    <|im_start|>user
+    Sure?<|im_end|>
+    <|im_start|>assistant
+    <BLANKLINE>
+    """
+
+    def __init__(
+        self,
+        template: str | ChatTemplate,
+        tokenizer: Engine,
+        messages: _Messages,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        max_tokens: int | None = None,
+        **variables: Any,
+    ):
+        self._template = template if isinstance(template, ChatTemplate) else ChatTemplate(template)
+        self._engine = tokenizer
+        self._tools = tools
+        own = getattr(tokenizer, "special_tokens_map", {})
+        self._variables = {**{name: trusted(text) for name, text in own.items()}, **variables}
+        self._messages: list[Mapping[str, Any]] = list(messages)
+        self._max_tokens = max_tokens
+        segments = self._rendered(self._messages)
+        #: The rendered text in front of what was sampled last.
+        self._said = _text(segments)
+        ids = tuple(encode_segments(tokenizer._native_engine, segments, True))
+        self._parts = [_Part(ids, False, None)]
+        self._length = len(ids)
+        self._parsed: Mapping[str, Any] | None = None
+        self._is_finished = max_tokens is not None and self._length >= max_tokens
+
+    def __repr__(self) -> str:
+        return f"<Rollout of {self._length} ids, {len(self._messages)} messages>"
+
+    def _rendered(self, messages: _Messages) -> list[Segment]:
+        return self._template.render(
+            messages, tools=self._tools, add_generation_prompt=True, **self._variables
+        )
+
+    def _decoded(self, ids: Sequence[int]) -> bytes:
+        native = self._engine._native_engine
+        if isinstance(native, CoreBPE):
+            return native.decode_bytes(ids)
+        return native._decode_bytes(ids, False)
+
+    # ---- Results ----
+
+    @property
+    def prompt_ids(self) -> list[int]:
+        """The ids up to the first answer, as a new list."""
+        return list(self._parts[0].ids)
+
+    @property
+    def ids(self) -> list[int]:
+        """All ids, as a new list: those that the model gets next."""
+        return list(chain.from_iterable(part.ids for part in self._parts))
+
+    def __len__(self) -> int:
+        """Returns the number of ids."""
+        return self._length
+
+    @property
+    def mask(self) -> list[int]:
+        """1 for each id that was sampled, 0 for others."""
+        return [int(part.is_sampled) for part in self._parts for _ in part.ids]
+
+    @property
+    def logprobs(self) -> list[float | None]:
+        """The log-probability of each id that was sampled with one, None for others."""
+        return [
+            value
+            for part in self._parts
+            for value in (part.logprobs if part.logprobs is not None else (None,) * len(part.ids))
+        ]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether `max_tokens` ended the rollout."""
+        return self._is_finished
+
+    @property
+    def messages(self) -> list[Mapping[str, Any]]:
+        """The conversation: samples are messages of the assistant, parsed if the caller did so."""
+        sample = self._sample()
+        if not sample:
+            return list(self._messages)
+        return [*self._messages, self._message(self._split(sample)[0])]
+
+    def text(self) -> str:
+        """Returns the text of all ids. An incomplete character is U+FFFD, as in `decode`."""
+        return self._decoded(self.ids).decode("utf-8", "replace")
+
+    def drift(self) -> list[Drift]:
+        """Returns where encoding the decoded text would give other ids.
+
+        >>> import bpe_engine
+        >>> from bpe_engine.prompt import Rollout
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> rollout = Rollout("{{ messages[0].content }}", gpt2, [{"content": "I say:"}])
+        >>> rollout.sampled(gpt2.encode(" hel") + gpt2.encode("lo"))
+        True
+        >>> rollout.drift()
+        [Drift(start=3, end=5, ids=[932, 5439], encoded=[23748])]
+        """
+        before = self.ids
+        after = encode_segments(self._engine._native_engine, [trusted(self.text())], True)
+        sizes = [[len(self._decoded((id,))) for id in ids] for ids in (before, after)]
+        found: list[Drift] = []
+        first = second = 0
+        while first < len(before) or second < len(after):
+            start, other = first, second
+            ahead = 0
+            while True:
+                if ahead <= 0 and first < len(before):
+                    ahead, first = ahead + sizes[0][first], first + 1
+                elif second < len(after):
+                    ahead, second = ahead - sizes[1][second], second + 1
+                else:
+                    first, ahead = len(before), 0
+                if ahead == 0:
+                    break
+            ids, encoded = before[start:first], after[other:second]
+            if ids != encoded:
+                found.append(Drift(start, first, ids, encoded))
+        return found
+
+    # ---- Turns ----
+
+    def sampled(
+        self,
+        ids: Iterable[SupportsIndex],
+        logprobs: Iterable[SupportsFloat] | None = None,
+        *,
+        message: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Appends ids that the model gave. Several calls in a row are one answer.
+
+        If `max_tokens` leaves no room for all of them, those that fit are kept, without the
+        beginning of a character whose rest does not, and the rollout is finished.
+
+        Args:
+            ids: The ids, with or without the one that ends the turn.
+            logprobs: Their log-probabilities, as many as ids.
+            message: The whole answer, parsed: a message with reasoning or tool calls, which must
+                render to the text that was sampled. Without it, the text is the content.
+
+        Returns:
+            Whether the rollout goes on.
+
+        Raises:
+            ValueError: An id is not a token, the numbers of ids and of log-probabilities differ,
+                or the rollout is finished.
+        """
+        self._check_open()
+        segment = tokens(ids)
+        encode_segments(self._engine._native_engine, [segment], True)  # Raises for no token.
+        new = segment.ids
+        values = None if logprobs is None else tuple(float(value) for value in logprobs)
+        if values is not None and len(values) != len(new):
+            raise ValueError(f"there are {len(values)} logprobs for {len(new)} ids")
+        if self._max_tokens is not None and self._length + len(new) >= self._max_tokens:
+            self._is_finished = True
+            if self._length + len(new) > self._max_tokens:
+                new = self._whole(new[: self._max_tokens - self._length])
+                values = None if values is None else values[: len(new)]
+        if message is not None:
+            self._parsed = message
+        self._parts.append(_Part(new, True, values))
+        self._length += len(new)
+        return not self._is_finished
+
+    def append(self, messages: _Messages) -> bool:
+        """Appends messages behind the answer, and the beginning of the next one.
+
+        If they do not fit into `max_tokens`, nothing is appended and the rollout is finished.
+
+        Args:
+            messages: Results of tools, or messages of the user.
+
+        Returns:
+            Whether the rollout goes on.
+
+        Raises:
+            TemplateNotStable: The template renders the earlier part in another way than before. The
+                rollout stays as it was.
+            ValueError: The model gave no answer yet, or the rollout is finished.
+            Exception: What `render_template` raises.
+        """
+        self._check_open()
+        sample = self._sample()
+        if not sample:
+            raise ValueError(
+                "the model gave no answer yet; call sampled(ids) before append(messages)"
+            )
+        body, end = self._split(sample)
+        joint = joined(
+            self._rendered, self._messages, self._said, body, end, self._parsed, messages
+        )
+        ids = tuple(encode_segments(self._engine._native_engine, joint.behind, True))
+        if self._max_tokens is not None and self._length + len(ids) > self._max_tokens:
+            self._is_finished = True
+            return False
+        self._parts.append(_Part(ids, False, None))
+        self._length += len(ids)
+        self._messages += [joint.message, *messages]
+        self._said, self._parsed = joint.text, None
+        self._is_finished = self._length == self._max_tokens
+        return not self._is_finished
+
+    @staticmethod
+    def append_batch(
+        rollouts: Sequence[Rollout],
+        messages: Sequence[_Messages],
+        *,
+        num_threads: int | None = None,
+    ) -> list[bool | TemplateNotStable]:
+        """Appends to each rollout its messages, on several threads.
+
+        Args:
+            rollouts: Different rollouts.
+            messages: The messages of each.
+            num_threads: How many threads to use. None for as many as the machine has.
+
+        Returns:
+            For each rollout the result of `append`, or the error if its template is not stable.
+        """
+        if len(rollouts) != len(messages):
+            raise ValueError(
+                f"there are {len(messages)} lists of messages, {len(rollouts)} rollouts"
+            )
+        if len({id(rollout) for rollout in rollouts}) < len(rollouts):
+            raise ValueError("a rollout is given more than once; fork() it")
+
+        def append(rollout: Rollout, more: _Messages) -> bool | TemplateNotStable:
+            try:
+                return rollout.append(more)
+            except TemplateNotStable as error:
+                return error
+
+        with ThreadPoolExecutor(num_threads) as pool:
+            return list(pool.map(append, rollouts, messages))
+
+    def fork(self) -> Rollout:
+        """Returns a copy, which shares its ids with this one."""
+        other = Rollout.__new__(type(self))
+        vars(other).update(vars(self))
+        other._parts = list(self._parts)
+        other._messages = list(self._messages)
+        return other
+
+    __copy__ = fork
+
+    def restart(self, messages: _Messages = ()) -> Rollout:
+        """Returns a rollout whose prompt is the whole conversation as the template renders it now.
+
+        Nothing in it counts as sampled.
+
+        Args:
+            messages: Messages to append first.
+        """
+        return Rollout(
+            self._template,
+            self._engine,
+            [*self.messages, *messages],
+            tools=self._tools,
+            max_tokens=self._max_tokens,
+            **self._variables,
+        )
+
+    # ---- Samples ----
+
+    def _check_open(self) -> None:
+        if self._is_finished:
+            raise ValueError(f"the rollout is finished: it may have {self._max_tokens} ids")
+
+    def _sample(self) -> tuple[int, ...]:
+        """Returns the ids of the last answer."""
+        ids: tuple[int, ...] = ()
+        for part in reversed(self._parts):
+            if not part.is_sampled:
+                break
+            ids = part.ids + ids
+        return ids
+
+    def _split(self, sample: tuple[int, ...]) -> tuple[str, str]:
+        """Returns the text of an answer, and the special token that it ends with."""
+        last = self._decoded(sample[-1:]).decode("utf-8", "replace")
+        if last in self._engine.special_tokens_set:
+            return self._decoded(sample[:-1]).decode("utf-8", "replace"), last
+        return self._decoded(sample).decode("utf-8", "replace"), ""
+
+    def _message(self, body: str) -> Mapping[str, Any]:
+        return self._parsed or {"role": "assistant", "content": body}
+
+    def _whole(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """Returns the ids without the incomplete character that they end with."""
+        while ids:
+            # In bytes, of the last four at most.
+            text = self._decoded(ids[-8:])
+            if not _is_cut(text):
+                break
+            ids = ids[:-1]
+        return ids
+
+
+def joined(
+    render: Any,
+    history: _Messages,
+    said: str,
+    body: str,
+    end: str,
+    parsed: Mapping[str, Any] | None,
+    messages: _Messages,
+) -> Joint:
+    """Renders a conversation behind an answer, and checks that the earlier part stays.
+
+    Args:
+        render: Renders messages to segments, with the beginning of an answer.
+        history: The messages before the answer.
+        said: The text that they were rendered to.
+        body: The text of the answer.
+        end: The special token that it ends with, or "".
+        parsed: The answer as a message, or None for one whose content is the text.
+        messages: The messages after the answer.
+
+    Raises:
+        TemplateNotStable: The text of `history` and the answer is another one now.
+    """
+    expected = said + body + end
+    message = parsed or {"role": "assistant", "content": body}
+    segments = render([*history, message, *messages])
+    text = _text(segments)
+    if not text.startswith(expected) and parsed is None:
+        # The prompt may end with the beginning of the content, such as <think>.
+        start = _first(segments, len(history))
+        if start is not None and start < len(said) and said[:start] == text[:start]:
+            message = {"role": "assistant", "content": said[start:] + body}
+            other = render([*history, message, *messages])
+            if _text(other).startswith(expected):
+                segments, text = other, _text(other)
+    if not text.startswith(expected):
+        raise not_stable(segments, expected, text)
+    return Joint(text, _behind(segments, len(expected)), message)
+
+
+def _text(segments: Sequence[Segment]) -> str:
+    return "".join(segment.text for segment in segments)
+
+
+def _first(segments: Sequence[Segment], message: int) -> int | None:
+    """Returns the first character that comes from the content of a message."""
+    at = 0
+    for segment in segments:
+        origin = segment.origin
+        if origin is not None and origin.message == message and origin.field == "content":
+            return at
+        at += len(segment.text)
+    return None
+
+
+def _behind(segments: Sequence[Segment], at: int) -> list[Segment]:
+    """Returns the segments from this character on."""
+    result = []
+    for segment in segments:
+        if at < len(segment.text):
+            result.append(segment._replace(text=segment.text[max(0, at) :]) if at > 0 else segment)
+        at -= len(segment.text)
+    return result
+
+
+def not_stable(segments: Sequence[Segment], expected: str, text: str) -> TemplateNotStable:
+    """Returns the error for a rendering that does not begin with the text `expected`."""
+    offset = next(
+        place for place, (a, b) in enumerate(zip_longest(expected, text)) if a is None or a != b
+    )
+    at, message = 0, None
+    for segment in segments:
+        if segment.origin is not None and (at <= offset or message is None):
+            message = segment.origin.message if segment.origin.message is not None else message
+        at += len(segment.text)
+        if at > offset:
+            break
+    shown = slice(offset, offset + _SHOWN)
+    return TemplateNotStable(message, offset, expected[shown], text[shown])
+
+
+def _is_cut(text: bytes) -> bool:
+    """Whether the text ends inside a character."""
+    for back in range(1, min(4, len(text)) + 1):
+        byte = text[-back]
+        if byte >= 0xC0:
+            return back < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+        if byte < 0x80:
+            return False
+    return False

@@ -1,0 +1,40 @@
+"""Recognizes the ranks of published vocabularies, whose files name neither pattern nor special tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .registry import get_encoding
+
+__all__ = ["may_be_published", "published_name"]
+
+#: The encodings whose published ranks are recognized.
+PUBLISHED = ("r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen")
+
+#: An id that all of them have, with different tokens in most: it rules out the others at once.
+_PROBE_ID = 50000
+
+
+def published_name(ranks: Mapping[bytes, int]) -> str | None:
+    """Returns the encoding whose ranks these are, or begin with; None if they are no published ones.
+
+    >>> published_name(get_encoding("p50k_base").mergeable_ranks)
+    'p50k_base'
+    """
+    found: tuple[int, str] | None = None
+    for name in PUBLISHED:
+        encoding = get_encoding(name)
+        if ranks.get(encoding.decode_single_token_bytes(_PROBE_ID)) != _PROBE_ID:
+            continue
+        published = dict(encoding.mergeable_ranks)
+        # The longest counts: one published vocabulary begins with another.
+        longer = found is None or len(published) > found[0]
+        if longer and published.items() <= ranks.items():
+            found = (len(published), name)
+    return None if found is None else found[1]
+
+
+def may_be_published(contents: bytes) -> bool:
+    """False if a rank file surely has no published ranks; cheaper than parsing it."""
+    return re.search(rb" %d\s" % _PROBE_ID, contents) is not None

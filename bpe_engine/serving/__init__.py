@@ -1,0 +1,22 @@
+"""Pieces for programs that serve models: `ConversationCache`, and plug-ins for servers.
+
+`vllm` and `sglang` are found by their servers through entry points, and change nothing until the
+operator asks for them; `tensorrt_llm` is named on its command line. Each needs its server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .conversation_cache import CacheStats, ConversationCache
+
+__all__ = ["CacheStats", "ConversationCache"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from . import conversation_cache
+
+        return getattr(conversation_cache, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,160 @@
+"""`ConversationCache`: encodes what the prompts of a server have in common once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from .._arguments import whole_number
+from .._core import PrefixCache
+from ..core import Encoding
+from ..prompt.segments import Segment
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ..prompt.encode import Engine
+
+__all__ = ["CacheStats", "ConversationCache"]
+
+_Names = Literal["all"] | Collection[str]
+_Prompt = str | Iterable[Segment | tuple[Any, ...]]
+
+
+class CacheStats(NamedTuple):
+    """The counts and the size of a `ConversationCache`."""
+
+    #: The prompts that were encoded.
+    prompts: int
+    #: The ids of all prompts.
+    tokens: int
+    #: Those of them that came from the cache.
+    reused_tokens: int
+    #: The blocks of text in the cache.
+    blocks: int
+    #: The blocks that were dropped to make room.
+    evicted_blocks: int
+    #: The bytes of memory that the blocks take.
+    memory: int
+    #: The limit of `memory`.
+    max_bytes: int
+
+
+class ConversationCache:
+    """Encodes prompts, the beginnings that they share once.
+
+    For servers: each turn of a conversation comes as a whole prompt again, and conversations share
+    system prompts, tools and documents. Prompts need no session: a tree of blocks of text finds the
+    longest beginning that any earlier prompt had, and only the rest is encoded. The ids are exactly
+    those of encoding the whole; blocks are compared in full, not by hash alone.
+
+    Blocks of about 1 KB end where ids can be cut whatever follows: with published patterns after
+    words, else after special tokens. Text without such places is one block, and so is known only as a
+    whole. The blocks that were not used for longest are dropped first. Any number of threads may use
+    a cache, and a forked process has a copy of its own.
+
+    Args:
+        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, as it is
+            now: later changes have no effect.
+        max_bytes: The most memory for blocks: some 9 bytes for each token of distinct text.
+        allowed_special, disallowed_special: For texts, as in the tokenizer's `encode`, whose
+            defaults they have.
+
+    Raises:
+        TypeError, ValueError: An argument is not as described.
+
+    >>> import bpe_engine
+    >>> from bpe_engine.serving import ConversationCache
+    >>> cache = ConversationCache(bpe_engine.get_encoding("gpt2"), max_bytes=10_000_000)
+    >>> turn = "The quick brown fox jumps over the lazy dog. " * 100
+    >>> len(cache.encode(turn)), len(cache.encode(turn + "What does it do?"))
+    (1001, 1005)
+    >>> cache.stats().reused_tokens > 900
+    True
+    """
+
+    __slots__ = ("_cache", "_max_bytes", "_tokenizer", "__weakref__")
+
+    def __init__(
+        self,
+        tokenizer: Engine,
+        *,
+        max_bytes: int = 1 << 30,
+        allowed_special: _Names | None = None,
+        disallowed_special: _Names | None = None,
+    ):
+        engine = getattr(tokenizer, "_native_engine", None)
+        if engine is None:
+            raise TypeError(
+                "tokenizer must be an Encoding, a bpe_engine.hf.Tokenizer or a "
+                f"bpe_engine.Tokenizer, not {type(tokenizer).__name__}"
+            )
+        is_encoding = isinstance(tokenizer, Encoding)
+        if allowed_special is None:
+            allowed_special = frozenset() if is_encoding else "all"
+        if disallowed_special is None:
+            disallowed_special = "all" if is_encoding else ()
+        self._max_bytes = whole_number("max_bytes", max_bytes)
+        self._tokenizer = tokenizer
+        self._cache = PrefixCache(engine, self._max_bytes, allowed_special, disallowed_special)
+
+    def encode(self, prompt: _Prompt) -> list[int]:
+        """Encodes a prompt.
+
+        Args:
+            prompt: A text, encoded as by the tokenizer's `encode`, without the tokens that a
+                post-processor adds; or segments, encoded as by `encode_segments`.
+
+        Returns:
+            The ids of the whole prompt.
+
+        Raises:
+            ValueError, TypeError: As in `encode` and `encode_segments` of the tokenizer.
+        """
+        if isinstance(prompt, str):
+            return self._cache.encode_text(prompt)
+        return self._cache.encode_segments(_segments(prompt))
+
+    def encode_to_numpy(self, prompt: _Prompt) -> npt.NDArray[np.uint32]:
+        """Encodes a prompt to a new array of uint32. Needs numpy; otherwise as `encode`.
+
+        >>> import bpe_engine
+        >>> from bpe_engine.prompt import special, untrusted
+        >>> from bpe_engine.serving import ConversationCache
+        >>> cache = ConversationCache(bpe_engine.get_encoding("gpt2"))
+        >>> cache.encode_to_numpy([special("<|endoftext|>"), untrusted("hello")]).tolist()
+        [50256, 31373]
+        """
+        import numpy as np
+
+        if isinstance(prompt, str):
+            buffer = self._cache.encode_text_to_buffer(prompt)
+        else:
+            buffer = self._cache.encode_segments_to_buffer(_segments(prompt))
+        return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
+
+    def stats(self) -> CacheStats:
+        """Returns what the cache did so far and holds now."""
+        prompts, tokens, reused, blocks, evicted, memory = self._cache.stats()
+        return CacheStats(prompts, tokens, reused, blocks, evicted, memory, self._max_bytes)
+
+    def clear(self) -> None:
+        """Drops all blocks. The counts go on."""
+        self._cache.clear()
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        name = getattr(self._tokenizer, "name", type(self._tokenizer).__name__)
+        return (
+            f"<ConversationCache of {name!r}: {stats.blocks} blocks, "
+            f"{stats.memory} of {stats.max_bytes} bytes>"
+        )
+
+
+def _segments(prompt: Any) -> Iterable[Any]:
+    if isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable):
+        raise TypeError(
+            f"a prompt must be a str or a list of segments, not {type(prompt).__name__}"
+        )
+    return prompt

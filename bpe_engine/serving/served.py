@@ -1,0 +1,193 @@
+"""Tokenizers of transformers whose chat templates are rendered to segments."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import threading
+from functools import cache
+from typing import Any, Callable
+
+import tokenizers
+
+from .._core import UnsupportedTokenizer
+from ..byte_level import text_of
+from ..hf.stream import DecodeStream
+from ..hf.tokenizer import Tokenizer
+from ..hf.transformers import as_transformers, patch_transformers, unpatch_transformers
+from .chat import PromptEncoder, PromptIds, render_request
+
+__all__ = ["is_served", "load_with_ours", "served", "with_ours"]
+
+_lock = threading.RLock()
+
+_ENCODER = "_bpe_engine_prompts"
+
+
+def load_with_ours(load: Callable[[], Any]) -> Any:
+    """Loads a tokenizer while `patch_transformers` is in force, which then is as it was before.
+
+    Files of DeepSeek are read as they are under any version of transformers.
+    """
+    with _lock:
+        decoders: Any = tokenizers.decoders
+        was_patched = decoders.DecodeStream is DecodeStream
+        patch_transformers()
+        # The plug-in says itself, in one line, why a tokenizer is not ours.
+        logger = logging.getLogger(patch_transformers.__module__)
+        logger.addFilter(_is_other_news)
+        try:
+            return load()
+        finally:
+            logger.removeFilter(_is_other_news)
+            if not was_patched:
+                unpatch_transformers()
+
+
+def _is_other_news(record: logging.LogRecord) -> bool:
+    return "keeps the tokenizer of transformers" not in str(record.msg)
+
+
+def with_ours(tokenizer: Any) -> Any:
+    """Puts our object into a tokenizer of transformers: `as_transformers`, and where the class of
+    a byte-level tokenizer asks for byte fallback, as Llama's does, leaves it out: it is never used.
+
+    Args:
+        tokenizer: A ``TokenizersBackend``, which is changed and returned.
+
+    Raises:
+        UnsupportedTokenizer: It asks for what cannot be done exactly; it is as it was.
+        TypeError: It is something else.
+    """
+    try:
+        return as_transformers(tokenizer)
+    except UnsupportedTokenizer:
+        before = tokenizer._tokenizer
+        contents = json.loads(before.to_str())
+        if not _has_idle_fallback(contents):
+            raise
+        contents["model"]["byte_fallback"] = False
+        tokenizer._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(contents))
+        tokenizer._tokenizer.encode_special_tokens = before.encode_special_tokens
+        try:
+            return as_transformers(tokenizer)
+        except UnsupportedTokenizer:
+            tokenizer._tokenizer = before
+            raise
+
+
+def _has_idle_fallback(contents: dict[str, Any]) -> bool:
+    """True if bytes that the model does not have never reach it: the last step before it makes
+    letters of bytes, and it has all of them."""
+    model, step = contents["model"], contents.get("pre_tokenizer") or {}
+    while step.get("type") == "Sequence" and step["pretokenizers"]:
+        step = step["pretokenizers"][-1]
+    letters = (text_of(bytes([byte])) for byte in range(256))
+    return (
+        model.get("type") == "BPE"
+        and model.get("byte_fallback") is True
+        and step.get("type") == "ByteLevel"
+        and all(letter in model["vocab"] for letter in letters)
+    )
+
+
+def is_served(tokenizer: Any) -> bool:
+    """True for a tokenizer that `served` returned, and its copies."""
+    return isinstance(getattr(tokenizer, _ENCODER, None), PromptEncoder)
+
+
+def served(tokenizer: Any) -> Any:
+    """Puts ours into a tokenizer of transformers, for a server.
+
+    Its ``apply_chat_template(..., tokenize=True, return_dict=False)`` gives ids with the text, in
+    which control strings of the messages are text. Everything else stays that of its class. Copies
+    and deep copies share the vocabulary and the conversations.
+
+    Args:
+        tokenizer: A ``TokenizersBackend``, which is changed and returned.
+
+    Raises:
+        UnsupportedTokenizer: It asks for what cannot be done exactly; it is as it was.
+        TypeError: It is something else.
+    """
+    tokenizer = with_ours(tokenizer)
+    if not isinstance(tokenizer._tokenizer, Tokenizer):
+        raise TypeError(f"{type(tokenizer).__name__} has no tokenizer.json")
+    if not is_served(tokenizer):
+        tokenizer.__class__ = _served_class(tokenizer.__class__)
+        setattr(tokenizer, _ENCODER, PromptEncoder(tokenizer._tokenizer))
+    return tokenizer
+
+
+def _restored(base: Any, state: dict[str, Any]) -> Any:
+    tokenizer = base.__new__(_served_class(base))
+    vars(tokenizer).update(state)
+    return tokenizer
+
+
+@cache
+def _served_class(base: Any) -> Any:
+    class Served(base):  # type: ignore[misc]
+        def apply_chat_template(
+            self,
+            conversation: Any,
+            tools: Any = None,
+            documents: Any = None,
+            chat_template: str | None = None,
+            add_generation_prompt: bool = False,
+            continue_final_message: bool | str = False,
+            tokenize: bool = True,
+            return_dict: bool = True,
+            **variables: Any,
+        ) -> Any:
+            if not tokenize or return_dict:
+                return super().apply_chat_template(
+                    conversation,
+                    tools=tools,
+                    documents=documents,
+                    chat_template=chat_template,
+                    add_generation_prompt=add_generation_prompt,
+                    continue_final_message=continue_final_message,
+                    tokenize=tokenize,
+                    return_dict=return_dict,
+                    **variables,
+                )
+            return self._prompt_ids(
+                conversation,
+                self.get_chat_template(chat_template, tools),
+                tools=tools,
+                documents=documents,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                variables=variables,
+            )
+
+        def _prompt_ids(self, conversation: Any, template: str, **options: Any) -> PromptIds:
+            named = {
+                name: str(token)
+                for name, token in self.special_tokens_map.items()
+                if isinstance(token, str)
+            }
+            segments = render_request(template, conversation, named, **options)
+            encoder: PromptEncoder = getattr(self, _ENCODER)
+            return encoder.encode(segments, self._tokenizer)
+
+        # A class that a server derives from this one keeps its name and what it remembers.
+        def __copy__(self) -> Any:
+            other: Any = object.__new__(type(self))
+            vars(other).update(vars(self))
+            return other
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            other: Any = object.__new__(type(self))
+            memo[id(self)] = other
+            vars(other).update(copy.deepcopy(vars(self), memo))
+            return other
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _restored, (base, vars(self))
+
+    Served.__name__ = f"Served{base.__name__}"
+    Served.__qualname__ = Served.__name__
+    return Served

@@ -1,0 +1,62 @@
+"""The plug-in for SGLang: ``SGLANG_PLUGINS=bpe_engine python -m sglang.launch_server ...``."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+__all__ = ["TRIED", "register", "use_ours"]
+
+#: The release of SGLang that it was tried with.
+TRIED = "0.5.23"
+
+_NAME = "bpe_engine"
+_TARGET = "sglang.srt.utils.hf_transformers.tokenizer.get_tokenizer"
+_logger = logging.getLogger(__name__)
+
+
+def register() -> None:
+    """Adds a hook after `get_tokenizer`, if the variable ``SGLANG_PLUGINS`` names ``bpe_engine``.
+
+    SGLang calls this in each of its processes, through the entry point ``sglang.srt.plugins``; it
+    calls all installed plug-ins if the variable is not set, and then nothing changes.
+    """
+    names = os.environ.get("SGLANG_PLUGINS", "").split(",")
+    if _NAME not in (name.strip() for name in names):
+        return
+    try:
+        from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+    except ImportError as error:
+        _logger.warning(
+            "bpe_engine serves nothing: it was tried with SGLang %s, and this one has no registry "
+            "of hooks where it has it (%s)",
+            TRIED,
+            error,
+        )
+        return
+    hooks = HookRegistry._hooks.get(_TARGET, ()) if hasattr(HookRegistry, "_hooks") else ()
+    if not any(use_ours in hook for hook in hooks):
+        HookRegistry.register(_TARGET, use_ours, HookType.AFTER)
+
+
+def use_ours(tokenizer: Any, name: Any = "", *args: Any, **kwargs: Any) -> Any:
+    """Puts ours into a tokenizer that SGLang loaded, after SGLang has repaired it.
+
+    Where that cannot be done exactly, the tokenizer stays as it is, and one line in the log says
+    why.
+    """
+    from .. import __version__
+    from .._core import UnsupportedTokenizer
+    from .served import with_ours
+
+    try:
+        tokenizer = with_ours(tokenizer)
+    except (UnsupportedTokenizer, TypeError, ValueError) as error:
+        _logger.warning(
+            "bpe_engine does not serve %s, SGLang's own tokenizer does: %s", name, error
+        )
+    else:
+        inner = tokenizer._tokenizer
+        _logger.info("bpe_engine %s serves %s: %r", __version__, name, inner)
+    return tokenizer

@@ -1,0 +1,42 @@
+"""The plug-in for vLLM: ``vllm serve MODEL --tokenizer-mode bpe_engine``."""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["MODE", "TRIED", "register"]
+
+#: The name that ``--tokenizer-mode`` takes.
+MODE = "bpe_engine"
+
+#: The release of vLLM that it was tried with.
+TRIED = "0.33"
+
+_CLASSES = {
+    "tokenizers": (f"{__name__}.tokenizer", "ServedTokenizer"),
+    "renderers": (f"{__name__}.renderer", "SegmentRenderer"),
+}
+
+
+def register() -> None:
+    """Adds the tokenizer mode ``bpe_engine``. Nothing else changes, and nothing is loaded.
+
+    vLLM calls this in each of its processes, through the entry point ``vllm.general_plugins``.
+    """
+    try:
+        from vllm.renderers.registry import RENDERER_REGISTRY
+        from vllm.tokenizers.registry import TokenizerRegistry
+    except ImportError as error:
+        logging.getLogger(__name__).warning(
+            "--tokenizer-mode %s is not available: it was tried with vLLM %s, and this one has no "
+            "registry where they have it (%s)",
+            MODE,
+            TRIED,
+            error,
+        )
+        return
+    # Registering twice would log a warning.
+    if TokenizerRegistry.tokenizers.get(MODE) != _CLASSES["tokenizers"]:
+        TokenizerRegistry.register(MODE, *_CLASSES["tokenizers"])
+    if RENDERER_REGISTRY.renderers.get(MODE) != _CLASSES["renderers"]:
+        RENDERER_REGISTRY.register(MODE, *_CLASSES["renderers"])

@@ -1,0 +1,61 @@
+"""Reads what belongs to a rank file and is beside it: its pattern and special tokens.
+
+A rank file holds tokens only. ``vocab-tools train`` and ``convert`` write the rest beside
+``NAME.tiktoken`` in ``NAME.encoding.json``: a JSON object with ``pattern``, ``special_tokens`` and
+``normalization``; and, for what came out of a ``tokenizer.json``, with ``tokenizer_json``, all of
+that file but its vocabulary and merges.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+__all__ = ["beside", "read_sidecar"]
+
+ENDING = ".encoding.json"
+
+
+def beside(path: str | os.PathLike[str]) -> Path:
+    """Returns the sidecar's path, whether there is such a file or not.
+
+    >>> beside("a/qwen.tiktoken").name, beside("vocab.json").name, beside("qwen").name
+    ('qwen.encoding.json', 'vocab.encoding.json', 'qwen.encoding.json')
+    """
+    path = Path(path)
+    name = path.name.removesuffix(".gz")
+    return path.with_name((name.rpartition(".")[0] or name) + ENDING)
+
+
+def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Reads the sidecar of a file of tokens; None if it has none.
+
+    Raises:
+        ValueError: It is malformed.
+        OSError: It cannot be read.
+    """
+    sidecar = beside(path)
+    if not sidecar.exists():
+        return None
+    try:
+        found = json.loads(sidecar.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{sidecar}: the JSON is broken: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{sidecar}: expected a JSON object")
+    _expect(found, sidecar, "a text", str, "pattern", "normalization")
+    _expect(found, sidecar, "an object", dict, "special_tokens", "tokenizer_json")
+    for name, id in (found.get("special_tokens") or {}).items():
+        if type(id) is not int or id < 0:
+            raise ValueError(f"{sidecar}: the special token {name!r} has the id {id!r}")
+    if found.get("normalization") not in (None, "NFC"):
+        raise ValueError(f"{sidecar}: the normalization is NFC or null")
+    return found
+
+
+def _expect(found: dict[str, Any], path: Path, what: str, kind: type, *keys: str) -> None:
+    for key in keys:
+        if not isinstance(found.get(key), (kind, type(None))):
+            raise ValueError(f"{path}: {key!r} is not {what}")

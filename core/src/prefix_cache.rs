@@ -1,0 +1,600 @@
+//! Prompts that begin alike, encoded once: a tree of blocks of text with their ids.
+//!
+//! A prompt is cut into blocks at places where its ids can be cut too. Where a block ends depends on
+//! nothing before it, and its ids depend on nothing but its contents, so a path from the root of the
+//! tree is a beginning of prompts, and prompts share the path as far as they are equal. Blocks are
+//! found by a hash and compared in full.
+//!
+//! There are two trees. Blocks of *given* text end at safe cuts around which no name could be and
+//! nothing is normalized: such a block is a text of its own, and known ones are neither normalized
+//! nor searched. Blocks of *searched* text, which is normalized and whose special tokens are known,
+//! also end after special tokens: for segments, and for texts that have no places of the first kind.
+//!
+//! The blocks are also in a list, the most recently used first, in which parents come before their
+//! children. Memory is bounded by dropping the last ones.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::char_boundary::{ceil, floor};
+use crate::conversation::normalize_runs;
+use crate::error::Result;
+use crate::hash::{fold, hash_bytes, random_seeds};
+use crate::memory::{append, collected, push, push_text, reserve};
+use crate::normalize::{Normalization, starts_stretch};
+use crate::request::{Disallowed, Request};
+use crate::segments::{Engine, Fixed, Prompt};
+use crate::special_tokens::Names;
+
+/// The least bytes of a block that ends inside text.
+const SPACING: usize = 1024;
+
+/// The least bytes of a block that ends after a special token. Each given id counts as 4 bytes.
+const LEAST: usize = 256;
+
+/// Text at the end of a prompt is encoded again each time, unless it has more bytes.
+const LONG_TAIL: usize = 4 * SPACING;
+
+/// The longest given text without a place to cut, and the most places that are tried for a block.
+const LONG_GAP: usize = 16 * SPACING;
+const MOST_TRIES: usize = 64;
+
+/// The index of no block: the ends of the list.
+const NONE: u32 = u32::MAX;
+
+/// The parents of the first blocks.
+const GIVEN: u32 = u32::MAX - 1;
+const SEARCHED: u32 = u32::MAX - 2;
+
+/// A prompt that is cut into blocks.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    text: Cow<'a, str>,
+    fixed: Vec<Fixed>,
+    blocks: Vec<Block>,
+    root: u32,
+}
+
+/// A part of a plan.
+#[derive(Debug)]
+struct Block {
+    text: Range<usize>,
+    /// The special tokens and given ids inside it.
+    fixed: Range<usize>,
+    /// False for a block that is not kept.
+    is_kept: bool,
+    hash: u64,
+}
+
+/// The part of a plan that is in a cache.
+#[derive(Debug)]
+pub struct Known {
+    /// The ids of the part.
+    pub ids: Vec<u32>,
+    /// The number of its blocks.
+    blocks: usize,
+    /// The last of these blocks, and its serial number.
+    last: Option<(u32, u64)>,
+}
+
+/// The rest of a plan, encoded.
+#[derive(Debug)]
+pub struct Encoded {
+    /// All ids of the prompt.
+    pub ids: Vec<u32>,
+    /// The index in `ids` of the end of each block that was not known.
+    ends: Vec<usize>,
+    /// The number of ids that were known.
+    known_ids: usize,
+    known: Known,
+}
+
+/// Counts since the cache was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stats {
+    /// The prompts.
+    pub prompts: u64,
+    /// The ids of all prompts.
+    pub ids: u64,
+    /// Those of them that came from the cache.
+    pub reused: u64,
+    /// The blocks that were dropped.
+    pub evicted: u64,
+}
+
+/// A bounded tree of blocks.
+#[derive(Debug)]
+pub struct PrefixCache {
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    /// Blocks by parent and hash.
+    children: HashMap<(u32, u64), u32>,
+    seeds: [u64; 2],
+    first: u32,
+    last: u32,
+    memory: usize,
+    max_memory: usize,
+    serial: u64,
+    stats: Stats,
+}
+
+/// A block in the tree. A free one has the serial number 0.
+#[derive(Debug, Default)]
+struct Node {
+    text: Box<str>,
+    fixed: Box<[Fixed]>,
+    ids: Box<[u32]>,
+    key: (u32, u64),
+    serial: u64,
+    /// The neighbors in the list.
+    before: u32,
+    after: u32,
+}
+
+impl<'a> Plan<'a> {
+    /// Plans a text with the special tokens of `request`, as a
+    /// [`Conversation`](crate::conversation::Conversation) reads it.
+    pub fn of_text<E: Engine>(
+        engine: &E,
+        text: &'a str,
+        request: &Request,
+        seeds: [u64; 2],
+    ) -> Result<Self, E::Error> {
+        // The empty name, which every text contains, may be disallowed.
+        request.check(engine.special_tokens()?, "")?;
+        if let Some(blocks) = given_blocks(engine, text, request, seeds)? {
+            return Ok(Self { text: text.into(), fixed: Vec::new(), blocks, root: GIVEN });
+        }
+        let (text, fixed) = searched(engine, text, request)?;
+        Ok(Self::new(engine, text, fixed, seeds)?)
+    }
+
+    /// Plans a prompt. The ids of its text must depend on its text alone
+    /// ([`Engine::ignores_segments`]).
+    pub fn of_prompt<E: Engine>(engine: &E, prompt: Prompt, seeds: [u64; 2]) -> Result<Self> {
+        let (text, fixed) = prompt.into_parts();
+        let (text, fixed) = match engine.normalization() {
+            Normalization::None => (text, fixed),
+            normalization => normalize_runs(normalization, &text, fixed)?,
+        };
+        Self::new(engine, text.into(), fixed, seeds)
+    }
+
+    fn new<E: Engine>(
+        engine: &E,
+        text: Cow<'a, str>,
+        fixed: Vec<Fixed>,
+        seeds: [u64; 2],
+    ) -> Result<Self> {
+        let mut blocks = Vec::new();
+        let (mut position, mut index) = (0, 0);
+        while position < text.len() || index < fixed.len() {
+            let block = next_block(engine, &text, &fixed, position, index, seeds);
+            (position, index) = (block.text.end, block.fixed.end);
+            push(&mut blocks, block)?;
+        }
+        Ok(Self { text, fixed, blocks, root: SEARCHED })
+    }
+
+    /// Returns the bytes of text that are not known.
+    pub fn new_size(&self, known: &Known) -> usize {
+        self.blocks.get(known.blocks).map_or(0, |block| self.text.len() - block.text.start)
+    }
+
+    /// Encodes what is not known, of a text with the special tokens of `request`.
+    pub fn encode<E: Engine>(
+        &self,
+        engine: &E,
+        request: &Request,
+        mut known: Known,
+    ) -> Result<Encoded, E::Error> {
+        let mut ids = std::mem::take(&mut known.ids);
+        let known_ids = ids.len();
+        let mut ends = Vec::new();
+        for block in &self.blocks[known.blocks..] {
+            if self.root == GIVEN {
+                let (text, fixed) = searched(engine, &self.text[block.text.clone()], request)?;
+                encode_part(engine, &text, &fixed, 0..text.len(), &mut ids)?;
+            } else {
+                let fixed = &self.fixed[block.fixed.clone()];
+                encode_part(engine, &self.text, fixed, block.text.clone(), &mut ids)?;
+            }
+            push(&mut ends, ids.len())?;
+        }
+        Ok(Encoded { ids, ends, known_ids, known })
+    }
+
+    /// The text of a block, and what is fixed in it.
+    fn contents(&self, block: &Block) -> (&str, &[Fixed]) {
+        (&self.text[block.text.clone()], &self.fixed[block.fixed.clone()])
+    }
+}
+
+/// Normalizes a text, checks it, and finds its special tokens.
+fn searched<'a, E: Engine>(
+    engine: &E,
+    text: &'a str,
+    request: &Request,
+) -> Result<(Cow<'a, str>, Vec<Fixed>), E::Error> {
+    let text = engine.normalization().apply(text)?;
+    request.check(engine.special_tokens()?, &text)?;
+    let mut fixed = Vec::new();
+    engine.find_in_text(&text, &request.allowed, 0, &mut fixed)?;
+    Ok((text, fixed))
+}
+
+/// Appends the ids of a part of a searched text, with the fixed places in it.
+fn encode_part<E: Engine>(
+    engine: &E,
+    text: &str,
+    fixed: &[Fixed],
+    part: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> Result<(), E::Error> {
+    let mut position = part.start;
+    let mut is_first = position == 0;
+    for fixed in fixed {
+        if position < fixed.start {
+            engine.encode_run(&text[position..fixed.start], is_first, ids)?;
+        }
+        append(ids, fixed.ids.as_slice())?;
+        (position, is_first) = (fixed.end, false);
+    }
+    if position < part.end {
+        engine.encode_run(&text[position..part.end], is_first, ids)?;
+    }
+    Ok(())
+}
+
+/// Cuts given text into blocks. `None` if a place to cut is missing.
+fn given_blocks<E: Engine>(
+    engine: &E,
+    text: &str,
+    request: &Request,
+    seeds: [u64; 2],
+) -> Result<Option<Vec<Block>>, E::Error> {
+    let mut names: Vec<&Names> = vec![engine.special_tokens()?.all()];
+    if let Disallowed::Names(more) = &request.disallowed {
+        names.push(more);
+    }
+    if names.iter().any(|names| names.longest() > SPACING) {
+        return Ok(None);
+    }
+    let mut blocks = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let cut = match text.len() - start {
+            0..=SPACING => None,
+            _ => given_cut(engine, &text[start..], &names),
+        };
+        let end = cut.map_or(text.len(), |cut| start + cut);
+        let most = match cut {
+            Some(_) => LONG_GAP,
+            // A pattern without safe cuts shows at the beginning.
+            None if start == 0 => 2 * SPACING,
+            None => LONG_TAIL,
+        };
+        if end - start > most {
+            return Ok(None);
+        }
+        let hash = hash_bytes(&text.as_bytes()[start..end], seeds);
+        push(&mut blocks, Block { text: start..end, fixed: 0..0, is_kept: cut.is_some(), hash })?;
+        start = end;
+    }
+    Ok(Some(blocks))
+}
+
+/// Returns a position in given text before and after which the text is one of its own: a safe cut
+/// that no name touches, amid characters that normalization keeps.
+fn given_cut<E: Engine>(engine: &E, text: &str, names: &[&Names]) -> Option<usize> {
+    /// Bytes in which a character that starts a stretch is looked for.
+    const REACH: usize = 64;
+    let longest = names.iter().map(|names| names.longest()).max().unwrap_or(0);
+    let normalization = engine.normalization();
+    let mut near = SPACING;
+    for _ in 0..MOST_TRIES {
+        let cut = engine.safe_cut(text, near)?;
+        near = cut + 1;
+        let (low, high) = (cut.saturating_sub(longest), (cut + longest).min(text.len()));
+        let (mut low, mut high) = (floor(text, low), ceil(text, high));
+        if normalization != Normalization::None {
+            // Between two such characters, text is normalized on its own.
+            let before = text[..low].char_indices().rev().find(|&(_, c)| starts_stretch(c));
+            let after = text[high..].char_indices().find(|&(_, c)| starts_stretch(c));
+            let start = before.map_or(0, |(at, _)| at);
+            let end = after.map_or(text.len(), |(at, _)| high + at);
+            let starts = text[cut..].chars().next().is_some_and(starts_stretch);
+            let is_near = low - start <= REACH && end - high <= REACH;
+            if !starts || !is_near || !normalization.keeps(&text[start..end]) {
+                continue;
+            }
+            (low, high) = (start, end);
+        }
+        let around = &text[low..high];
+        if !names.iter().any(|names| touches(names, around, cut - low)) {
+            return Some(cut);
+        }
+    }
+    None
+}
+
+/// Returns true if a name in `text` covers byte `place`, or begins or ends there.
+fn touches(names: &Names, text: &str, place: usize) -> bool {
+    let mut from = 0;
+    while let Some(found) = names.find(text, from).filter(|found| found.start <= place) {
+        if found.end >= place {
+            return true;
+        }
+        from = found.start + 1;
+    }
+    false
+}
+
+/// Returns the block that begins at byte `start`, before the fixed place `first`.
+fn next_block<E: Engine>(
+    engine: &E,
+    text: &str,
+    fixed: &[Fixed],
+    start: usize,
+    first: usize,
+    seeds: [u64; 2],
+) -> Block {
+    let near = start + SPACING;
+    let (mut position, mut index, mut given) = (start, first, 0);
+    let is_closed = loop {
+        let next = fixed.get(index);
+        let end = next.map_or(text.len(), |fixed| fixed.start);
+        if end > near
+            && let Some(cut) = engine.safe_cut(&text[position..end], near - position)
+        {
+            position += cut;
+            break true;
+        }
+        let Some(next) = next else {
+            position = text.len();
+            break false;
+        };
+        position = next.end;
+        index += 1;
+        given += size_of_val(next.ids.as_slice());
+        if position - start + given >= LEAST {
+            break true;
+        }
+    };
+    let block = &text[start..position];
+    let mut hash = hash_bytes(block.as_bytes(), seeds);
+    for fixed in &fixed[first..index] {
+        let ids = hash_bytes(bytemuck::cast_slice(fixed.ids.as_slice()), seeds);
+        hash = fold(hash ^ seeds[0], ids ^ fixed.start.wrapping_sub(start) as u64);
+    }
+    let is_kept = is_closed || block.len() > LONG_TAIL;
+    Block { text: start..position, fixed: first..index, is_kept, hash }
+}
+
+impl PrefixCache {
+    /// Creates a cache that takes at most `max_memory` bytes.
+    pub fn new(max_memory: usize) -> Self {
+        Self {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            children: HashMap::new(),
+            seeds: random_seeds(),
+            first: NONE,
+            last: NONE,
+            memory: 0,
+            max_memory,
+            serial: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Returns the seeds of the hashes, for plans.
+    pub fn seeds(&self) -> [u64; 2] {
+        self.seeds
+    }
+
+    /// Returns the bytes of memory in use.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Returns the number of blocks.
+    pub fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Returns true if no block is in the cache.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// Returns the counts.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Counts a prompt that was encoded without the cache.
+    pub fn count_other(&mut self, ids: usize) {
+        self.stats.prompts += 1;
+        self.stats.ids += ids as u64;
+    }
+
+    /// Drops all blocks.
+    pub fn clear(&mut self) {
+        let Self { max_memory, seeds, serial, stats, .. } = *self;
+        *self = Self { seeds, serial, stats, ..Self::new(max_memory) };
+    }
+
+    /// Finds the longest known beginning of a prompt.
+    pub fn find(&mut self, plan: &Plan<'_>) -> Result<Known> {
+        let mut path = Vec::new();
+        let mut count = 0;
+        for block in plan.blocks.iter().take_while(|block| block.is_kept) {
+            let parent = path.last().copied().unwrap_or(plan.root);
+            let Some(node) = self.child(parent, block.hash) else { break };
+            if !self.nodes[node as usize].has(plan, block) {
+                break;
+            }
+            count += self.nodes[node as usize].ids.len();
+            push(&mut path, node)?;
+        }
+        let mut ids = Vec::new();
+        reserve(&mut ids, count)?;
+        for &node in &path {
+            ids.extend_from_slice(&self.nodes[node as usize].ids);
+        }
+        for &node in path.iter().rev() {
+            self.unlink(node);
+            self.link_after(NONE, node);
+        }
+        let last = path.last().map(|&node| (node, self.nodes[node as usize].serial));
+        Ok(Known { ids, blocks: path.len(), last })
+    }
+
+    /// Keeps the blocks of a prompt that [`PrefixCache::find`] did not know, as far as they fit.
+    pub fn insert(&mut self, plan: &Plan<'_>, encoded: &Encoded) -> Result<()> {
+        self.stats.prompts += 1;
+        self.stats.ids += encoded.ids.len() as u64;
+        let mut start = encoded.known_ids;
+        self.stats.reused += start as u64;
+        let mut parent = match encoded.known.last {
+            None => plan.root,
+            Some((last, serial)) if self.is_alive(last, serial) => last,
+            // It was dropped meanwhile.
+            Some(_) => return Ok(()),
+        };
+        for (block, &end) in plan.blocks[encoded.known.blocks..].iter().zip(&encoded.ends) {
+            if !block.is_kept {
+                break;
+            }
+            match self.child(parent, block.hash) {
+                Some(node) if self.nodes[node as usize].has(plan, block) => parent = node,
+                Some(_) => break,
+                None => match self.add(parent, plan, block, &encoded.ids[start..end])? {
+                    Some(node) => parent = node,
+                    None => break,
+                },
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn is_alive(&self, node: u32, serial: u64) -> bool {
+        self.nodes.get(node as usize).is_some_and(|node| node.serial == serial)
+    }
+
+    fn child(&self, parent: u32, hash: u64) -> Option<u32> {
+        self.children.get(&(parent, hash)).copied()
+    }
+
+    /// Adds a block, unless that would drop its parent.
+    fn add(
+        &mut self,
+        parent: u32,
+        plan: &Plan<'_>,
+        block: &Block,
+        ids: &[u32],
+    ) -> Result<Option<u32>> {
+        let (text, fixed) = plan.contents(block);
+        let size = memory_of(text, fixed, ids);
+        while self.memory.saturating_add(size) > self.max_memory {
+            if self.last == NONE || self.last == parent {
+                return Ok(None);
+            }
+            self.evict();
+        }
+        let mut own = String::new();
+        push_text(&mut own, text)?;
+        let moved = |fixed: &Fixed| Fixed {
+            start: fixed.start - block.text.start,
+            end: fixed.end - block.text.start,
+            ids: fixed.ids.clone(),
+        };
+        let fixed: Vec<Fixed> = collected(fixed.iter().map(moved))?;
+        let ids: Vec<u32> = collected(ids.iter().copied())?;
+        let key = (parent, block.hash);
+        self.serial += 1;
+        let node = Node {
+            text: own.into(),
+            fixed: fixed.into(),
+            ids: ids.into(),
+            key,
+            serial: self.serial,
+            before: NONE,
+            after: NONE,
+        };
+        let index = if let Some(index) = self.free.pop() {
+            self.nodes[index as usize] = node;
+            index
+        } else {
+            push(&mut self.nodes, node)?;
+            self.nodes.len() as u32 - 1
+        };
+        self.children.insert(key, index);
+        self.link_after(if parent >= SEARCHED { NONE } else { parent }, index);
+        self.memory += size;
+        Ok(Some(index))
+    }
+
+    /// Drops the block that was not used for longest. It has no children, which come after it.
+    fn evict(&mut self) {
+        let last = self.last;
+        self.unlink(last);
+        let node = std::mem::take(&mut self.nodes[last as usize]);
+        self.children.remove(&node.key);
+        self.free.push(last);
+        self.memory -= memory_of(&node.text, &node.fixed, &node.ids);
+        self.stats.evicted += 1;
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Node { before, after, .. } = self.nodes[index as usize];
+        match before {
+            NONE => self.first = after,
+            before => self.nodes[before as usize].after = after,
+        }
+        match after {
+            NONE => self.last = before,
+            after => self.nodes[after as usize].before = before,
+        }
+    }
+
+    /// Puts a block into the list, after another one or first.
+    fn link_after(&mut self, before: u32, index: u32) {
+        let after = match before {
+            NONE => std::mem::replace(&mut self.first, index),
+            before => std::mem::replace(&mut self.nodes[before as usize].after, index),
+        };
+        match after {
+            NONE => self.last = index,
+            after => self.nodes[after as usize].before = index,
+        }
+        let node = &mut self.nodes[index as usize];
+        (node.before, node.after) = (before, after);
+    }
+}
+
+impl Node {
+    /// Returns true if it has the contents of a block.
+    fn has(&self, plan: &Plan<'_>, block: &Block) -> bool {
+        let (text, fixed) = plan.contents(block);
+        let is_same = |(own, other): (&Fixed, &Fixed)| {
+            own.start + block.text.start == other.start
+                && own.end + block.text.start == other.end
+                && own.ids.as_slice() == other.ids.as_slice()
+        };
+        *self.text == *text
+            && self.fixed.len() == fixed.len()
+            && self.fixed.iter().zip(fixed).all(is_same)
+    }
+}
+
+/// Returns the bytes of memory that a block takes: its contents, its place in the vector, which may
+/// be half full, and in the table.
+fn memory_of(text: &str, fixed: &[Fixed], ids: &[u32]) -> usize {
+    const OVERHEAD: usize = 2 * size_of::<Node>() + 96;
+    let given: usize = fixed.iter().map(|fixed| size_of_val(fixed.ids.as_slice())).sum();
+    OVERHEAD + text.len() + size_of_val(fixed) + given + size_of_val(ids)
+}

@@ -1,0 +1,443 @@
+//! Decodes the ids of many requests as they arrive: one call for each step of a model.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::memory::{append, push_text};
+use crate::stops::{START, Stops};
+use crate::token_table::{Kind, TokenTable};
+
+/// The most bytes of a character that is incomplete.
+const MOST_PENDING: usize = 3;
+
+const BROKEN: &str = "\u{fffd}";
+
+/// Open streams, each with a number that is not used again.
+#[derive(Debug)]
+pub struct StreamPool {
+    table: Arc<TokenTable>,
+    /// Whether an id without a token is skipped, not refused.
+    skips_unknown: bool,
+    streams: HashMap<u32, Stream, BuildHasherDefault<Numbers>>,
+    next: u32,
+}
+
+/// The options of a stream.
+#[derive(Debug)]
+pub struct Options {
+    /// The strings that end it.
+    pub stops: Option<Stops>,
+    /// Whether special tokens are left out.
+    pub skips_special: bool,
+    /// The number of characters below which complete text is kept for a later step.
+    pub min_chars: usize,
+}
+
+/// The stop string that ended a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Its index among the stop strings.
+    pub stop: usize,
+    /// The index in the stream of the id that completed it.
+    pub id: usize,
+}
+
+/// One stream of ids.
+#[derive(Debug)]
+struct Stream {
+    options: Options,
+    /// The bytes of an incomplete character, and whether the prompt began it.
+    pending: Vec<u8>,
+    is_from_prompt: bool,
+    /// Complete characters that were not given out yet.
+    text: String,
+    /// The state of the stop strings after `text`.
+    state: u32,
+    /// The number of ids so far.
+    ids: usize,
+    found: Option<Found>,
+}
+
+/// Hashes the numbers of streams, which the pool itself counts: nobody can choose colliding ones.
+#[derive(Debug, Default)]
+struct Numbers(u64);
+
+impl Hasher for Numbers {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl StreamPool {
+    /// Makes an empty pool. With `skips_unknown`, ids without a token have no text; otherwise they
+    /// are refused.
+    pub fn new(table: Arc<TokenTable>, skips_unknown: bool) -> Self {
+        Self { table, skips_unknown, streams: HashMap::default(), next: 0 }
+    }
+
+    /// Returns the number of open streams.
+    pub fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Returns true if no stream is open.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Opens a stream after the ids of a prompt, whose text is not part of it. Returns its number.
+    ///
+    /// A character that the prompt begins and the stream completes belongs to the stream; if the
+    /// stream does not complete it, it is left out.
+    pub fn open(&mut self, prompt: &[u32], options: Options) -> Result<u32> {
+        self.check_ids(prompt)?;
+        let mut tail = Vec::new();
+        for &id in prompt.iter().rev() {
+            if tail.len() >= MOST_PENDING {
+                break;
+            }
+            let bytes = self.table.bytes_of(id, options.skips_special);
+            let last = &bytes[bytes.len().saturating_sub(MOST_PENDING)..];
+            tail.splice(..0, last.iter().copied());
+        }
+        let starts = tail.len().saturating_sub(MOST_PENDING)..tail.len();
+        let start = starts.clone().find(|&at| is_incomplete(&tail[at..])).unwrap_or(starts.end);
+        let pending = tail.split_off(start);
+        while self.streams.contains_key(&self.next) {
+            self.next = self.next.wrapping_add(1);
+        }
+        let slot = self.next;
+        self.next = slot.wrapping_add(1);
+        let stream = Stream {
+            options,
+            is_from_prompt: !pending.is_empty(),
+            pending,
+            text: String::new(),
+            state: START,
+            ids: 0,
+            found: None,
+        };
+        self.streams
+            .try_reserve(1)
+            .map_err(|_| Error::OutOfMemory { bytes: size_of::<Stream>() })?;
+        self.streams.insert(slot, stream);
+        Ok(slot)
+    }
+
+    /// Takes the next ids: those of `slots[i]` are `ids` up to `ends[i]`, from the end before it.
+    /// A slot may occur more than once.
+    ///
+    /// Fails before anything is taken if a stream is not open, or an id is unknown.
+    pub fn step(&mut self, slots: &[u32], ids: &[u32], ends: &[usize]) -> Result<()> {
+        if let Some(&slot) = slots.iter().find(|slot| !self.streams.contains_key(slot)) {
+            return Err(Error::UnknownStream(slot));
+        }
+        self.check_ids(ids)?;
+        let mut start = 0;
+        for (slot, &end) in slots.iter().zip(ends) {
+            if let Some(stream) = self.streams.get_mut(slot) {
+                stream.push_ids(&self.table, &ids[start..end])?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Passes the text of a stream that is certain to `give`, and forgets it if that succeeds.
+    /// Returns also the stop string that ended the stream. The text of a stream that is not open is
+    /// empty.
+    pub fn take<T, E>(
+        &mut self,
+        slot: u32,
+        give: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<(T, Option<Found>), E> {
+        let Some(stream) = self.streams.get_mut(&slot) else { return Ok((give("")?, None)) };
+        let certain = stream.certain();
+        let given = give(&stream.text[certain.clone()])?;
+        if certain.end == stream.text.len() {
+            stream.text.clear();
+        } else {
+            stream.text.drain(certain);
+        }
+        Ok((given, stream.found))
+    }
+
+    /// Closes a stream. Returns the text that is left; an incomplete character becomes U+FFFD.
+    pub fn close(&mut self, slot: u32) -> Result<String> {
+        let mut stream = self.streams.remove(&slot).ok_or(Error::UnknownStream(slot))?;
+        if !stream.pending.is_empty() && !stream.is_from_prompt {
+            stream.push_text(BROKEN)?;
+        }
+        Ok(stream.text)
+    }
+
+    fn check_ids(&self, ids: &[u32]) -> Result<()> {
+        if self.skips_unknown {
+            return Ok(());
+        }
+        match ids.iter().find(|&&id| self.table.kind(id) == Kind::Absent) {
+            Some(&id) => Err(Error::UnknownId(id.into())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Stream {
+    fn push_ids(&mut self, table: &TokenTable, ids: &[u32]) -> Result<()> {
+        for &id in ids {
+            if self.found.is_some() {
+                return Ok(());
+            }
+            self.push_bytes(table.bytes_of(id, self.options.skips_special))?;
+            self.ids += 1;
+        }
+        Ok(())
+    }
+
+    fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.pending.is_empty() {
+            return self.push_characters(bytes);
+        }
+        let mut joined = std::mem::take(&mut self.pending);
+        append(&mut joined, bytes)?;
+        self.push_characters(&joined)
+    }
+
+    /// Adds the complete characters of some bytes, and keeps the others.
+    fn push_characters(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            self.is_from_prompt &= text.is_empty();
+            return self.push_text(text);
+        }
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            if !chunk.valid().is_empty() {
+                self.is_from_prompt = false;
+                self.push_text(chunk.valid())?;
+            }
+            let invalid = chunk.invalid();
+            if chunks.peek().is_none() && is_incomplete(invalid) {
+                return append(&mut self.pending, invalid);
+            }
+            if !invalid.is_empty() && !std::mem::take(&mut self.is_from_prompt) {
+                self.push_text(BROKEN)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds text up to the first place where a stop string ends, and without that string.
+    fn push_text(&mut self, text: &str) -> Result<()> {
+        if self.found.is_some() {
+            return Ok(());
+        }
+        let Some(stops) = &self.options.stops else { return push_text(&mut self.text, text) };
+        for (index, &byte) in text.as_bytes().iter().enumerate() {
+            self.state = stops.next(self.state, byte);
+            if let Some((stop, length)) = stops.stop(self.state) {
+                push_text(&mut self.text, &text[..=index])?;
+                self.text.truncate(self.text.len() - length);
+                self.found = Some(Found { stop, id: self.ids });
+                self.pending.clear();
+                return Ok(());
+            }
+        }
+        push_text(&mut self.text, text)
+    }
+
+    /// The bytes of `text` that no later id changes, if they are enough characters.
+    fn certain(&self) -> Range<usize> {
+        if self.found.is_some() {
+            return 0..self.text.len();
+        }
+        let held = self.options.stops.as_ref().map_or(0, |stops| stops.held(self.state));
+        let end = self.text.len() - held;
+        let least = self.options.min_chars;
+        let is_enough = least <= 1 || end >= least && self.text[..end].chars().count() >= least;
+        0..if is_enough { end } else { 0 }
+    }
+}
+
+impl TokenTable {
+    /// Returns the bytes that an id adds to a text.
+    #[inline]
+    fn bytes_of(&self, id: u32, skips_special: bool) -> &[u8] {
+        if skips_special && self.kind(id) == Kind::Special { &[] } else { self.get(id) }
+    }
+}
+
+/// Returns true if the bytes are the beginning of one character.
+fn is_incomplete(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes)
+        .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Ids 0 to 255 are the bytes, 256 is special, 257 absent, 258 ordinary.
+    fn pool(skips_unknown: bool) -> StreamPool {
+        let mut table = TokenTable::with_largest_id(Some(258)).unwrap();
+        for byte in 0..=255 {
+            table.push(&[byte], Kind::Ordinary).unwrap();
+        }
+        table.push(b"<end>", Kind::Special).unwrap();
+        table.push(b"", Kind::Absent).unwrap();
+        table.push("ab é".as_bytes(), Kind::Ordinary).unwrap();
+        StreamPool::new(Arc::new(table), skips_unknown)
+    }
+
+    fn options(stops: &[&str], skips_special: bool, min_chars: usize) -> Options {
+        Options { stops: Stops::new(stops).unwrap(), skips_special, min_chars }
+    }
+
+    fn take(pool: &mut StreamPool, slot: u32) -> (String, Option<Found>) {
+        pool.take(slot, |text| Ok::<_, Error>(text.to_owned())).unwrap()
+    }
+
+    fn bytes(text: &[u8]) -> Vec<u32> {
+        text.iter().map(|&byte| byte.into()).collect()
+    }
+
+    #[test]
+    fn slots_are_independent_and_checked() {
+        let mut pool = pool(false);
+        assert!(pool.is_empty());
+        let first = pool.open(&[], options(&[], false, 0)).unwrap();
+        let second = pool.open(&[], options(&[], true, 0)).unwrap();
+        pool.step(&[first, second], &[97, 256, 98, 256], &[2, 4]).unwrap();
+        assert_eq!(take(&mut pool, first).0, "a<end>");
+        assert_eq!(take(&mut pool, second).0, "b");
+        // Nothing is taken if one of them is wrong.
+        assert_eq!(pool.step(&[first, 9], &[97, 97], &[1, 2]), Err(Error::UnknownStream(9)));
+        assert_eq!(pool.step(&[first, second], &[97, 257], &[1, 2]), Err(Error::UnknownId(257)));
+        assert_eq!(pool.open(&[259], options(&[], false, 0)), Err(Error::UnknownId(259)));
+        assert_eq!(take(&mut pool, first).0, "");
+        assert_eq!((pool.close(first), pool.len()), (Ok(String::new()), 1));
+        assert_eq!(pool.close(first), Err(Error::UnknownStream(first)));
+        assert_ne!(pool.open(&[], options(&[], false, 0)).unwrap(), first);
+    }
+
+    #[test]
+    fn unknown_ids_are_skipped_where_decoding_skips_them() {
+        let mut pool = pool(true);
+        let slot = pool.open(&[u32::MAX], options(&[], false, 0)).unwrap();
+        pool.step(&[slot], &[97, 257, 98, u32::MAX], &[4]).unwrap();
+        assert_eq!(take(&mut pool, slot).0, "ab");
+    }
+
+    #[test]
+    fn numbers_of_open_streams_are_not_given_again() {
+        let mut pool = pool(false);
+        let first = pool.open(&[], options(&[], false, 0)).unwrap();
+        pool.next = u32::MAX;
+        let last = pool.open(&[], options(&[], false, 0)).unwrap();
+        let next = pool.open(&[], options(&[], false, 0)).unwrap();
+        assert_eq!([first, last, next], [0, u32::MAX, 1]);
+    }
+
+    #[test]
+    fn prompts_may_end_inside_a_character() {
+        for (prompt, stream, expected) in [
+            (&b"x\xF0\x9F"[..], &b"\x98\x80!"[..], "😀!"),
+            // The prompt's character stays broken, so it is not part of the stream.
+            (b"\xF0\x9F", b"\x98!", "!"),
+            (b"\xF0\x9F", b"!", "!"),
+            (b"\xF0\x9F", b"\x98", ""),
+            (b"\xF0\x9F\x98", b"\xF0\x9F", "\u{fffd}"),
+            (b"\x9F\x98", b"\x80", "\u{fffd}"),
+            (b"\xC3\xA9", b"\xA9", "\u{fffd}"),
+            (b"", b"\xC3", "\u{fffd}"),
+        ] {
+            let mut pool = pool(false);
+            let slot = pool.open(&bytes(prompt), options(&[], false, 0)).unwrap();
+            let mut text = String::new();
+            for id in bytes(stream) {
+                pool.step(&[slot], &[id], &[1]).unwrap();
+                text += &take(&mut pool, slot).0;
+            }
+            text += &pool.close(slot).unwrap();
+            assert_eq!(text, expected, "{prompt:?} {stream:?}");
+        }
+    }
+
+    #[test]
+    fn texts_wait_for_enough_characters() {
+        let mut pool = pool(false);
+        let slot = pool.open(&[], options(&["!"], false, 3)).unwrap();
+        let mut texts = Vec::new();
+        for id in bytes("aéb".as_bytes()).into_iter().chain([97, 98, 33, 97]) {
+            pool.step(&[slot], &[id], &[1]).unwrap();
+            texts.push(take(&mut pool, slot));
+        }
+        let given: Vec<&str> = texts.iter().map(|(text, _)| text.as_str()).collect();
+        assert_eq!(given, ["", "", "", "aéb", "", "", "ab", ""]);
+        assert_eq!(texts[7].1, Some(Found { stop: 0, id: 6 }));
+        assert_eq!(pool.close(slot), Ok(String::new()));
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_support::config(512))]
+
+        #[test]
+        fn texts_are_decoding_of_the_whole_up_to_a_stop(
+            ids in prop::collection::vec(prop::sample::select(vec![
+                97u32, 98, 32, 0xC3, 0xA9, 0xF0, 0x9F, 0x98, 0x80, 256, 258,
+            ]), 0..24),
+            sizes in prop::collection::vec(1usize..4, 24),
+            stops in prop::collection::vec("[ab é\u{fffd}]{1,3}", 0..3),
+            skips_special: bool,
+            min_chars in 0usize..4,
+        ) {
+            let mut pool = pool(false);
+            let stops: Vec<&str> = stops.iter().map(String::as_str).collect();
+            let slot = pool.open(&[], options(&stops, skips_special, min_chars)).unwrap();
+            let (mut text, mut rest, mut found) = (String::new(), &ids[..], None);
+            for size in sizes {
+                let (now, later) = rest.split_at(size.min(rest.len()));
+                rest = later;
+                pool.step(&[slot], now, &[now.len()]).unwrap();
+                let (part, stop) = take(&mut pool, slot);
+                prop_assert!(part.is_empty() || stop.is_some() || part.chars().count() >= min_chars);
+                text += &part;
+                found = stop;
+            }
+            text += &pool.close(slot).unwrap();
+            let table = &pool.table;
+            let decode = |count: usize| {
+                let bytes: Vec<&[u8]> =
+                    ids[..count].iter().map(|&id| table.bytes_of(id, skips_special)).collect();
+                String::from_utf8_lossy(&bytes.concat()).into_owned()
+            };
+            let whole = decode(ids.len());
+            // The first end of a stop string, and the longest one that ends there.
+            let end = (0..=whole.len()).filter(|&end| whole.is_char_boundary(end)).find_map(|end| {
+                let stops = stops.iter().filter(|stop| whole[..end].ends_with(**stop));
+                stops.map(|stop| stop.len()).max().map(|length| (end, length))
+            });
+            let expected = end.map_or(&whole[..], |(end, length)| &whole[..end - length]);
+            prop_assert_eq!(&text, expected);
+            if let Some(found) = found {
+                let (end, length) = end.unwrap();
+                prop_assert_eq!(stops[found.stop], &whole[end - length..end]);
+                // The text up to the id has the stop string; that before it may lack a character.
+                prop_assert!(decode(found.id + 1).len() >= end);
+                prop_assert!(decode(found.id).trim_end_matches(BROKEN).len() < end);
+            }
+        }
+    }
+}

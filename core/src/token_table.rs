@@ -1,0 +1,138 @@
+//! The bytes of every id in one buffer.
+
+use crate::error::{Error, Result};
+use crate::memory::{append, push, reserve};
+
+/// The largest number of ids in a table, so that one huge id does not take gigabytes.
+pub const MOST_IDS: usize = 1 << 24;
+
+/// The kind of an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The id has no token.
+    Absent = 0,
+    /// The id has a token that decoding always shows.
+    Ordinary = 1,
+    /// The id has a token that decoding can skip.
+    Special = 2,
+}
+
+/// The bytes and the kind of every id from 0 to the largest.
+#[derive(Debug, Default)]
+pub struct TokenTable {
+    bytes: Vec<u8>,
+    /// The end of the bytes of each id, after a 0 for the start of the first.
+    ends: Vec<u32>,
+    kinds: Vec<u8>,
+}
+
+impl TokenTable {
+    /// Makes an empty table for ids up to `largest`; `None` for no ids.
+    ///
+    /// Fails with [`Error::Vocabulary`] for an id of [`MOST_IDS`] or more.
+    pub fn with_largest_id(largest: Option<u32>) -> Result<Self> {
+        let ids = largest.map_or(0, |id| id as usize + 1);
+        if ids > MOST_IDS {
+            return Err(Error::Vocabulary(format!(
+                "the id {} is too large for a table of all ids, which has room for {MOST_IDS}; give \
+                 the token a smaller id",
+                ids - 1
+            )));
+        }
+        let mut table = Self::default();
+        reserve(&mut table.ends, ids + 1)?;
+        reserve(&mut table.kinds, ids)?;
+        table.ends.push(0);
+        Ok(table)
+    }
+
+    /// Adds the next id.
+    pub fn push(&mut self, bytes: &[u8], kind: Kind) -> Result<()> {
+        append(&mut self.bytes, bytes)?;
+        let end = u32::try_from(self.bytes.len()).map_err(|_| {
+            Error::Vocabulary("the tokens have more than 4294967295 bytes together".into())
+        })?;
+        push(&mut self.ends, end)?;
+        push(&mut self.kinds, kind as u8)
+    }
+
+    /// Returns the number of ids: one more than the largest.
+    pub fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Returns true if the table has no ids.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// Returns the bytes of an id, which are empty if it is absent.
+    #[inline]
+    pub fn get(&self, id: u32) -> &[u8] {
+        match self.ends.get(id as usize..).and_then(<[u32]>::first_chunk::<2>) {
+            Some(&[start, end]) => &self.bytes[start as usize..end as usize],
+            None => &[],
+        }
+    }
+
+    /// Returns the kind of an id; [`Kind::Absent`] beyond the end.
+    #[inline]
+    pub fn kind(&self, id: u32) -> Kind {
+        match self.kinds.get(id as usize) {
+            Some(1) => Kind::Ordinary,
+            Some(2) => Kind::Special,
+            _ => Kind::Absent,
+        }
+    }
+
+    /// Returns the bytes of all ids, one after the other.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the start of each id in [`TokenTable::bytes`], and the end of the last one.
+    pub fn offsets(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// Returns the kind of each id, as the number of its variant.
+    pub fn kinds(&self) -> &[u8] {
+        &self.kinds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Encoding, SpecialTokens, Splitter, Vocabulary};
+
+    fn encoding(special: u32) -> Encoding {
+        let vocabulary = Vocabulary::build(vec![(b"a".to_vec(), 1), (b"ab".to_vec(), 4)]).unwrap();
+        let special = SpecialTokens::new([("<|end|>".to_owned(), special)]).unwrap();
+        Encoding::new(vocabulary, Splitter::new(".").unwrap(), special).unwrap()
+    }
+
+    #[test]
+    fn ids_have_their_bytes_and_kinds() {
+        let encoding = encoding(6);
+        let table = encoding.token_table().unwrap();
+        let rows: Vec<_> = (0..9).map(|id| (table.get(id), table.kind(id))).collect();
+        let absent = (&b""[..], Kind::Absent);
+        assert_eq!(table.len(), 7);
+        assert_eq!(rows[1], (&b"a"[..], Kind::Ordinary));
+        assert_eq!(rows[4], (&b"ab"[..], Kind::Ordinary));
+        assert_eq!(rows[6], (&b"<|end|>"[..], Kind::Special));
+        assert!([0, 2, 3, 5, 7, 8].iter().all(|&id| rows[id] == absent));
+        assert_eq!(table.get(u32::MAX), b"");
+        assert_eq!(table.bytes(), b"aab<|end|>");
+        assert_eq!(table.offsets(), [0, 0, 1, 1, 1, 3, 3, 10]);
+        assert_eq!(table.kinds(), [0, 1, 0, 0, 1, 0, 2]);
+    }
+
+    #[test]
+    fn a_huge_id_is_refused() {
+        let error = encoding(MOST_IDS as u32).token_table().unwrap_err();
+        assert!(error.to_string().starts_with("the id 16777216 is too large"), "{error}");
+    }
+}

@@ -1,0 +1,504 @@
+//! Truncates text to a number of tokens, and cuts text into chunks.
+//!
+//! Text is cut only where a token of its own encoding ends. A part may have other tokens than it has
+//! in the whole text, since patterns look at what comes before and after. So each part is encoded on
+//! its own, and a shorter one is tried if it has too many tokens.
+//!
+//! Of a long text only the part near the cut is read, up to a place where pieces end whatever the
+//! rest of the text is. Stretches without such a place (a ruler, a very long word) are read a little
+//! further than needed.
+
+use std::ops::Range;
+
+use crate::char_boundary::{ceil, floor};
+use crate::encoding::Encoding;
+use crate::error::{Error, Result};
+use crate::memory::push;
+use crate::offsets::{Aligned, TokenEnd};
+use crate::request::{Disallowed, Request};
+use crate::special_tokens::Selection;
+
+/// How many parts are tried before parts of half as many tokens are.
+const TRIES: usize = 4;
+
+/// How many token ends beside the limit are looked at.
+const NEAR: usize = 256;
+
+/// How many bytes are read beyond those that are needed if no piece is certain to end there: tokens
+/// of a long piece depend on their neighbors only.
+const MARGIN: usize = 256;
+
+/// How far back a place where a piece is certain to end is looked for, in bytes.
+const LOOK_BACK: [usize; 3] = [64, MARGIN, 4096];
+
+/// How many bytes are encoded at once to cut a text into chunks.
+const WINDOW: usize = 1 << 16;
+
+/// How far normalization looks around a character, in bytes.
+const NORMALIZED: usize = 8;
+
+impl Encoding {
+    /// Returns the length in bytes of a prefix of `text` that ends where a token of `text` ends and
+    /// that encodes to at most `max_tokens` tokens.
+    pub fn truncate(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
+        Cutter::new(self, text, request)?.prefix(max_tokens)
+    }
+
+    /// Returns the start of a suffix of `text` that begins where a token of `text` ends and that
+    /// encodes to at most `max_tokens` tokens.
+    pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
+        Cutter::new(self, text, request)?.suffix(max_tokens)
+    }
+
+    /// Returns the range that [`Encoding::truncate`] (from the left, [`Encoding::truncate_left`])
+    /// keeps of a text that begins (ends) with `part`, which is not all of it. Returns `None` if
+    /// `part` is too short to know.
+    ///
+    /// The last (first) character of `part` may differ from that of the text. Disallowed names are
+    /// looked for in `part` only.
+    pub fn truncate_part(
+        &self,
+        part: &str,
+        max_tokens: usize,
+        from_left: bool,
+        request: &Request,
+    ) -> Result<Option<Range<usize>>> {
+        let cutter = Cutter { is_all: false, ..Cutter::new(self, part, request)? };
+        let kept = match from_left {
+            false => 0..cutter.prefix(max_tokens)?,
+            true => cutter.suffix(max_tokens)?..part.len(),
+        };
+        Ok((kept.len() < part.len()).then_some(kept))
+    }
+
+    /// Cuts `text` into chunks that end where tokens of `text` end and that encode to at most
+    /// `max_tokens` tokens each. Each begins with up to `overlap` tokens of the end of the one
+    /// before; `overlap` must be smaller than `max_tokens`.
+    ///
+    /// Only where the characters between two token ends do not fit into one chunk are they cut
+    /// apart. Fails with [`Error::ChunkTooSmall`] if one character does not fit.
+    pub fn chunk(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        overlap: usize,
+        request: &Request,
+    ) -> Result<Vec<Range<usize>>> {
+        let cutter = Cutter::new(self, text, request)?;
+        Chunker { cutter, max_tokens, overlap, cuts: Vec::new(), read: Cut::default() }.chunks()
+    }
+}
+
+/// A place where a token ends, between two characters.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cut {
+    position: usize,
+    /// The number of tokens before it.
+    tokens: usize,
+}
+
+/// Finds places to cut one text at.
+struct Cutter<'a> {
+    encoding: &'a Encoding,
+    text: &'a str,
+    /// Whether the text ends where `text` does.
+    is_all: bool,
+    /// Disallows nothing: that has been checked.
+    request: Request,
+}
+
+impl<'a> Cutter<'a> {
+    fn new(encoding: &'a Encoding, text: &'a str, request: &Request) -> Result<Self> {
+        if !matches!(request.disallowed, Disallowed::None) {
+            encoding.prepare(text, request)?;
+        }
+        let request = Request::allowing(request.allowed.clone());
+        Ok(Self { encoding, text, is_all: true, request })
+    }
+
+    /// Returns the end of a prefix of at most `max_tokens` tokens.
+    fn prefix(&self, max_tokens: usize) -> Result<usize> {
+        let mut room = max_tokens;
+        loop {
+            let Some(cuts) = self.cuts_before(room)? else { return Ok(self.text.len()) };
+            let cuts = cuts.into_iter().rev();
+            if let Some(cut) = self.first_that_fits(cuts, max_tokens, |end| 0..end)? {
+                return Ok(cut.position);
+            }
+            if room == 0 {
+                return Ok(0);
+            }
+            room /= 2;
+        }
+    }
+
+    /// Returns the start of a suffix of at most `max_tokens` tokens.
+    fn suffix(&self, max_tokens: usize) -> Result<usize> {
+        let end = self.text.len();
+        let mut room = max_tokens;
+        loop {
+            let Some(cuts) = self.cuts_after(room)? else { return Ok(0) };
+            let cuts = cuts.into_iter();
+            if let Some(cut) = self.first_that_fits(cuts, max_tokens, |start| start..end)? {
+                return Ok(cut.position);
+            }
+            if room == 0 {
+                return Ok(end);
+            }
+            room /= 2;
+        }
+    }
+
+    /// Returns the first of `cuts` for which the part of the text has at most `max_tokens` tokens.
+    /// Tries a few of them, each with fewer tokens by the number that was too many.
+    fn first_that_fits(
+        &self,
+        mut cuts: impl Iterator<Item = Cut>,
+        max_tokens: usize,
+        part: impl Fn(usize) -> Range<usize>,
+    ) -> Result<Option<Cut>> {
+        let mut next = cuts.next();
+        for _ in 0..TRIES {
+            let Some(cut) = next else { break };
+            let count = self.count(part(cut.position))?;
+            let Some(excess) = count.checked_sub(max_tokens).filter(|&excess| excess > 0) else {
+                return Ok(Some(cut));
+            };
+            next = cuts.find(|other| other.tokens.abs_diff(cut.tokens) >= excess);
+        }
+        Ok(None)
+    }
+
+    /// Returns the last cuts with at most `room` tokens before them, ascending. `None` if all of the
+    /// text has no more tokens, or if more of it must be read to know.
+    fn cuts_before(&self, room: usize) -> Result<Option<Vec<Cut>>> {
+        let mut size = first_size(room);
+        loop {
+            let (end, certain) = self.beginning(size);
+            let is_all = end == self.text.len();
+            if is_all && !self.is_all {
+                return Ok(None);
+            }
+            let tokens = self.tokens(0..end, room.saturating_sub(NEAR)..room)?;
+            if is_all && tokens.total() <= room {
+                return Ok(None);
+            }
+            let mut cuts = Vec::new();
+            let mut is_enough = is_all || room == 0;
+            for token in tokens.ends(self.encoding) {
+                let TokenEnd { tokens, low, high } = token?;
+                if low == high && tokens <= room {
+                    push(&mut cuts, Cut { position: low, tokens })?;
+                }
+                if tokens >= room {
+                    is_enough |= low <= certain;
+                    break;
+                }
+            }
+            if is_enough {
+                return Ok(Some(cuts));
+            }
+            size = next_size(size, room, tokens.total());
+        }
+    }
+
+    /// Returns the first cuts with at most `room` tokens after them, ascending. `None` if all of the
+    /// text has no more tokens, or if more of it must be read to know.
+    fn cuts_after(&self, room: usize) -> Result<Option<Vec<Cut>>> {
+        let mut size = first_size(room);
+        loop {
+            let (start, certain) = self.end(size);
+            if start == 0 && !self.is_all {
+                return Ok(None);
+            }
+            let part = start..self.text.len();
+            // A part that is not small is encoded twice, so that its ids take no memory.
+            let small = match part.len() {
+                ..=WINDOW => Some(self.tokens(part.clone(), 0..usize::MAX)?),
+                _ => None,
+            };
+            let total = match &small {
+                Some(tokens) => tokens.total(),
+                None => self.count(part.clone())?,
+            };
+            if total > room {
+                let before = total - room;
+                let tokens = match small {
+                    Some(tokens) => tokens,
+                    None => self.tokens(part, before..before.saturating_add(NEAR))?,
+                };
+                let mut cuts = Vec::new();
+                let mut is_enough = start == 0;
+                for token in tokens.ends(self.encoding) {
+                    let TokenEnd { tokens, low, high } = token?;
+                    is_enough |= tokens == before && start + high >= certain;
+                    if low == high && tokens >= before {
+                        push(&mut cuts, Cut { position: start + low, tokens })?;
+                    }
+                }
+                if is_enough {
+                    return Ok(Some(cuts));
+                }
+            } else if start == 0 {
+                return Ok(None);
+            }
+            size = next_size(size, room, total);
+        }
+    }
+
+    /// Returns how far to read for the tokens of the first `size` bytes, and up to where they are
+    /// those of all of the text. Unless that is the whole text, its last character is not looked
+    /// at.
+    fn beginning(&self, size: usize) -> (usize, usize) {
+        let all = self.text.len();
+        let end = ceil(self.text, size.saturating_add(self.margin()));
+        let looked_at = ceil(self.text, end.saturating_add(self.reach()));
+        if looked_at == all || !self.encoding.splitter().is_family() {
+            return (all, all);
+        }
+        match self.independent_cut(size..end) {
+            Some(cut) => (cut, cut),
+            None => (end, size),
+        }
+    }
+
+    /// Returns from where to read for the tokens of the last `size` bytes, and from where on they
+    /// are those of all of the text. Unless that is the whole text, its first character is not
+    /// looked at.
+    fn end(&self, size: usize) -> (usize, usize) {
+        let near = floor(self.text, self.text.len().saturating_sub(size));
+        if !self.encoding.splitter().is_family() {
+            return (0, 0);
+        }
+        for back in LOOK_BACK {
+            if floor(self.text, near.saturating_sub(back + self.reach())) == 0 {
+                return (0, 0);
+            }
+            if let Some(cut) = self.independent_cut(near - back..ceil(self.text, near + 1)) {
+                return (cut, cut);
+            }
+        }
+        (floor(self.text, near.saturating_sub(self.margin())), near)
+    }
+
+    /// How much more is read where no cut is certain to be independent.
+    fn margin(&self) -> usize {
+        MARGIN + self.longest_name()
+    }
+
+    /// How many bytes around a place are looked at to see whether it is independent.
+    fn reach(&self) -> usize {
+        self.longest_name().max(NORMALIZED)
+    }
+
+    /// The length in bytes of the longest name that may be a special token.
+    fn longest_name(&self) -> usize {
+        match self.request.allowed {
+            Selection::None => 0,
+            _ => self.encoding.special_tokens().all().longest(),
+        }
+    }
+
+    /// Returns the first place in `range` where the tokens before and after it do not depend on each
+    /// other. `range` ends at a character boundary.
+    fn independent_cut(&self, range: Range<usize>) -> Option<usize> {
+        let mut from = range.start;
+        loop {
+            let cut = self.encoding.splitter().safe_cut(&self.text[..range.end], from)?;
+            if self.is_independent(cut) {
+                return Some(cut);
+            }
+            from = cut + 1;
+        }
+    }
+
+    /// Whether neither normalization nor the name of a special token crosses a place.
+    fn is_independent(&self, cut: usize) -> bool {
+        let reach = self.reach();
+        let start = floor(self.text, cut.saturating_sub(reach));
+        let around = &self.text[start..ceil(self.text, cut.saturating_add(reach))];
+        if !self.encoding.normalization().keeps(around) {
+            return false;
+        }
+        if self.request.allowed == Selection::None {
+            return true;
+        }
+        let (names, mut from) = (self.encoding.special_tokens().all(), 0);
+        while let Some(name) = names.find(around, from)
+            && start + name.start < cut
+        {
+            if start + name.end > cut {
+                return false;
+            }
+            from = name.start + 1;
+        }
+        true
+    }
+
+    /// Encodes a part of the text; keeps the tokens with the `wanted` numbers.
+    fn tokens(&self, part: Range<usize>, wanted: Range<usize>) -> Result<Aligned<'a>> {
+        self.encoding.encode_aligned_around(&self.text[part], &self.request.allowed, wanted)
+    }
+
+    /// Counts the tokens of a part of the text.
+    fn count(&self, part: Range<usize>) -> Result<usize> {
+        self.encoding.count(&self.text[part], usize::MAX, &self.request)
+    }
+}
+
+/// How many bytes are read first to find so many tokens: few, since a token may be one byte.
+fn first_size(tokens: usize) -> usize {
+    tokens.saturating_mul(2).saturating_add(64)
+}
+
+/// How many bytes are read next: two to four times as many, by how many tokens were found.
+fn next_size(size: usize, wanted: usize, found: usize) -> usize {
+    let likely = size.saturating_mul(wanted / found.max(1) + 1);
+    likely.clamp(size.saturating_mul(2), size.saturating_mul(4))
+}
+
+/// Cuts a text into chunks, from its beginning to its end.
+struct Chunker<'a> {
+    cutter: Cutter<'a>,
+    max_tokens: usize,
+    overlap: usize,
+    /// The cuts from the start of the last chunk on, as far as the text was read.
+    cuts: Vec<Cut>,
+    read: Cut,
+}
+
+impl Chunker<'_> {
+    fn chunks(&mut self) -> Result<Vec<Range<usize>>> {
+        let mut chunks: Vec<Range<usize>> = Vec::new();
+        let mut done = Cut::default();
+        while done.position < self.cutter.text.len() {
+            self.read_after(done)?;
+            let last = chunks.last().map_or(0, |last| last.start);
+            let (start, end) = match self.overlapping(last, done)? {
+                Some(chunk) => chunk,
+                None => (done.position, self.plain(done)?),
+            };
+            push(&mut chunks, start..end.position)?;
+            done = end;
+            let used = self.cuts.partition_point(|cut| cut.position < start);
+            if used > self.cuts.len() / 2 {
+                self.cuts.drain(..used);
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// Reads until the cuts for the chunk after `done` are known.
+    fn read_after(&mut self, done: Cut) -> Result<()> {
+        let Cutter { encoding, text, .. } = self.cutter;
+        let enough = done.tokens.saturating_add(self.max_tokens);
+        let is_enough = |cut: &Cut| cut.tokens > enough && cut.position > done.position;
+        while self.read.position < text.len() && !self.cuts.last().is_some_and(is_enough) {
+            let start = self.read;
+            let near = start.position.saturating_add(WINDOW).saturating_add(self.cutter.margin());
+            let cut = self.cutter.independent_cut(near..text.len());
+            let end = cut.unwrap_or(text.len());
+            let tokens = self.cutter.tokens(start.position..end, 0..usize::MAX)?;
+            for token in tokens.ends(encoding) {
+                let TokenEnd { tokens, low, high } = token?;
+                if low == high {
+                    let (position, tokens) = (start.position + low, start.tokens + tokens);
+                    push(&mut self.cuts, Cut { position, tokens })?;
+                }
+            }
+            self.read = Cut { position: end, tokens: start.tokens + tokens.total() };
+            // The pattern may skip the end of the text.
+            if self.cuts.last().is_none_or(|last| last.position < end) {
+                push(&mut self.cuts, self.read)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the start and the end of a chunk that begins with the end of the last one, which
+    /// starts at `last` and ends at `done`. `None` if no such chunk goes beyond `done`.
+    fn overlapping(&self, last: usize, done: Cut) -> Result<Option<(usize, Cut)>> {
+        if self.overlap == 0 {
+            return Ok(None);
+        }
+        let end = self.cuts.partition_point(|cut| cut.position < done.position);
+        // Leaves room for what follows.
+        let following = self.following(done).tokens - done.tokens;
+        let mut overlap = self.overlap.min(self.max_tokens.saturating_sub(following));
+        for _ in 0..TRIES {
+            let is_before = |cut: &Cut| cut.position < last || cut.tokens + overlap < done.tokens;
+            let first = self.cuts[..end].partition_point(is_before);
+            let cuts = self.cuts[first..end].iter().copied();
+            let part = |start| start..done.position;
+            let Some(start) = self.cutter.first_that_fits(cuts, self.overlap, part)? else { break };
+            if let Some(end) = self.end(start, done)? {
+                return Ok(Some((start.position, end)));
+            }
+            overlap /= 2;
+        }
+        Ok(None)
+    }
+
+    /// Returns the end of a chunk that starts where the last one ends.
+    fn plain(&self, done: Cut) -> Result<Cut> {
+        match self.end(done, done)? {
+            Some(end) => Ok(end),
+            None => self.cut_apart(done),
+        }
+    }
+
+    /// The next cut.
+    fn following(&self, done: Cut) -> Cut {
+        self.cuts[self.cuts.partition_point(|cut| cut.position <= done.position)]
+    }
+
+    /// Returns the end of a chunk from `start` to a cut after `done`.
+    fn end(&self, start: Cut, done: Cut) -> Result<Option<Cut>> {
+        let first = self.cuts.partition_point(|cut| cut.position <= done.position);
+        let mut room = self.max_tokens;
+        loop {
+            let limit = start.tokens.saturating_add(room);
+            let end = self.cuts.partition_point(|cut| cut.tokens <= limit);
+            if end <= first {
+                return Ok(None);
+            }
+            let cuts = self.cuts[first..end].iter().rev().copied();
+            let part = |end| start.position..end;
+            let found = self.cutter.first_that_fits(cuts, self.max_tokens, part)?;
+            if found.is_some() || room == 0 {
+                return Ok(found);
+            }
+            room /= 2;
+        }
+    }
+
+    /// Returns the end of a chunk that ends before the next cut, or there: after one character, or
+    /// two, or four and so on, as long as they fit.
+    fn cut_apart(&self, done: Cut) -> Result<Cut> {
+        let Cut { position: start, tokens } = done;
+        let following = self.following(done);
+        let fits = |end: Cut| Ok(self.cutter.count(start..end.position)? <= self.max_tokens);
+        if following.tokens - tokens <= self.max_tokens && fits(following)? {
+            return Ok(following);
+        }
+        let characters = &self.cutter.text[start..following.position];
+        let mut longest = None;
+        let mut count = 1;
+        loop {
+            let length = characters.char_indices().nth(count).map(|(length, _)| length);
+            let end = length.map_or(following, |length| Cut { position: start + length, tokens });
+            if !fits(end)? {
+                break;
+            }
+            longest = Some(end);
+            if length.is_none() {
+                break;
+            }
+            count *= 2;
+        }
+        longest.ok_or_else(|| Error::ChunkTooSmall {
+            character: characters.chars().take(1).collect(),
+            max_tokens: self.max_tokens,
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! An allocator that fails when a test says so. `hf/tests` uses it, too.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// Allocations of fewer bytes never fail: no input makes them large.
+const LARGE_ALLOCATION: usize = 128 * 1024;
+
+/// The number of further large allocations that succeed; the maximum means all.
+pub static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+struct Failing;
+
+impl Failing {
+    fn fails(size: usize) -> bool {
+        let less = |left: usize| match left {
+            usize::MAX => None,
+            left => Some(left.saturating_sub(1)),
+        };
+        size >= LARGE_ALLOCATION && LEFT.fetch_update(SeqCst, SeqCst, less) == Ok(0)
+    }
+}
+
+// SAFETY: passes on what the system's allocator gives, or a null pointer, which means that there is
+// no memory.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if Self::fails(layout.size()) {
+            return ptr::null_mut();
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises; all memory is the system allocator's.
+        unsafe { System.dealloc(memory, layout) };
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if Self::fails(size) {
+            return ptr::null_mut();
+        }
+        // SAFETY: as the caller promises; all memory is the system allocator's.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;

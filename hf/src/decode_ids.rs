@@ -1,0 +1,107 @@
+//! Decodes ids to text.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bpe_core::memory::{append, collected, reserve, with_capacity};
+use bpe_core::token_table::{Kind, TokenTable};
+
+use crate::decode::{Decoder, append_raw_bytes, joined_with, lossy_text};
+use crate::error::{Error, Result};
+use crate::tokenizer::Tokenizer;
+
+/// Bytes of memory for a token in a list and the copy that a decoder makes.
+const TOKEN: usize = 128;
+
+impl Tokenizer {
+    /// Decodes ids to text. Skips unknown ids and, with `skip_special_tokens`, special tokens.
+    pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
+        if let Some(Decoder::ByteLevel) = self.decoder() {
+            return lossy_text(self.decode_bytes(ids, skip_special_tokens)?);
+        }
+        let skipped = |text: &str| skip_special_tokens && self.added().is_special(text);
+        // Tokens take many small allocations, so checks for the sum first.
+        reserve(&mut Vec::<[u8; TOKEN]>::new(), ids.len())?;
+        let tokens = ids.iter().filter_map(|&id| self.id_to_token(id));
+        let tokens = collected(tokens.filter(|token| !skipped(token)))?;
+        match self.decoder() {
+            Some(decoder) => decoder.decode(tokens),
+            None => joined_with(&tokens, " "),
+        }
+    }
+
+    /// Decodes ids to bytes; only for the decoder `ByteLevel`. Skips unknown ids, but fails on them
+    /// if the tokenizer was made from an encoding.
+    pub fn decode_bytes(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
+        if !matches!(self.decoder(), Some(Decoder::ByteLevel)) {
+            return Err(Error::unsupported(
+                "decoder",
+                "one other than ByteLevel with these `errors`",
+            ));
+        }
+        if self.is_plain() {
+            return self.decode_plain(ids, skip_special_tokens);
+        }
+        let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
+        for &id in ids {
+            let before = bytes.len();
+            if self.append_token(id, &mut bytes)? == Kind::Special && skip_special_tokens {
+                bytes.truncate(before);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Appends the bytes that an id adds to a text, and returns its kind; not for a tokenizer made
+    /// from an encoding.
+    fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+        // Over characters, a token is a text, whose characters may represent bytes.
+        let bytes_of =
+            |id| self.model().token_bytes(id).filter(|_| self.model().characters().is_none());
+        let other = match (self.added().text(id), bytes_of(id)) {
+            (Some(text), _) => Cow::Borrowed(text),
+            (None, Some(token)) => {
+                append(bytes, token)?;
+                return Ok(Kind::Ordinary);
+            }
+            (None, None) => match self.model().id_to_token(id) {
+                Some(text) => Cow::Owned(text),
+                None => return Ok(Kind::Absent),
+            },
+        };
+        append_raw_bytes(&other, bytes)?;
+        Ok(if self.added().is_special(&other) { Kind::Special } else { Kind::Ordinary })
+    }
+
+    /// The bytes that each id adds to a text, made when first needed; only for the decoder
+    /// `ByteLevel`.
+    pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
+        if !matches!(self.decoder(), Some(Decoder::ByteLevel)) {
+            return Err(Error::unsupported(
+                "decoder",
+                "one other than ByteLevel, which alone gives each id its own bytes,",
+            ));
+        }
+        self.table_cell().get_or_try_init(|| {
+            let added = self.added().by_id().last().map(|&(id, _)| id);
+            let largest = added.max(self.model().max_id());
+            let mut table = TokenTable::with_largest_id(largest)?;
+            let mut bytes = Vec::new();
+            for id in 0..largest.map_or(0, |id| id + 1) {
+                bytes.clear();
+                let kind = if self.is_plain() {
+                    self.append_plain_token(id, &mut bytes)?
+                } else {
+                    self.append_token(id, &mut bytes)?
+                };
+                table.push(&bytes, kind)?;
+            }
+            Ok(Box::new(Arc::new(table)))
+        })
+    }
+
+    /// Whether decoding skips ids without a token; otherwise it fails.
+    pub fn skips_unknown_ids(&self) -> bool {
+        !self.is_plain()
+    }
+}

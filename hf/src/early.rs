@@ -1,0 +1,87 @@
+//! Early ends: truncation on the right reads as much of a text as it keeps.
+
+use bpe_core::char_boundary::floor;
+use bpe_core::conversation::stable_length;
+use bpe_core::request::Disallowed;
+
+use crate::encoding::Encoding;
+use crate::error::Result;
+use crate::spec::{Direction, TruncationStrategy};
+use crate::tokenizer::{Input, Tokenizer};
+
+/// The bytes of the first beginning that is tried, and of the room for a few tokens more.
+const LEAST: usize = 1024;
+
+/// A truncation that can end the walk over a text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EarlyEnd {
+    /// The number of tokens to keep, without those that the post-processor adds.
+    max_length: usize,
+    pub(crate) strategy: TruncationStrategy,
+}
+
+impl EarlyEnd {
+    /// The number of tokens of a sequence at which it is known to be too long beside `others`
+    /// tokens of the other sequence.
+    pub(crate) fn tokens_to_exceed(self, others: usize) -> usize {
+        self.max_length.saturating_sub(others).saturating_add(1)
+    }
+
+    /// Whether the result depends on which of two sequences that are both too long is longer: an
+    /// odd number of tokens is not shared equally.
+    pub(crate) fn depends_on_lengths(self, sequences: &[Encoding]) -> bool {
+        self.strategy == TruncationStrategy::LongestFirst
+            && self.max_length % 2 == 1
+            && sequences.iter().all(|sequence| sequence.len() > self.max_length)
+    }
+}
+
+impl Tokenizer {
+    /// The truncation, if it keeps the beginnings of texts and nothing else is asked of the rest.
+    pub(crate) fn early_end(&self, input: Input<'_>, add_special_tokens: bool) -> Option<EarlyEnd> {
+        let truncation = self.truncation()?;
+        if truncation.direction != Direction::Right
+            || !matches!(self.request().disallowed, Disallowed::None)
+        {
+            return None;
+        }
+        let added = if add_special_tokens { self.added_tokens(input.second.is_some()) } else { 0 };
+        let max_length = truncation.max_length.checked_sub(added)?;
+        Some(EarlyEnd { max_length, strategy: truncation.strategy })
+    }
+
+    /// Finds a beginning of a text that has at least `most` tokens, all of them the first of the
+    /// text. Leaves their ids in `ids`. `None` if that would not save half of the text.
+    pub(crate) fn beginning<'a>(
+        &self,
+        text: &'a str,
+        most: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<Option<&'a str>> {
+        if !self.is_fast() {
+            return Ok(None);
+        }
+        // The first try shows how many bytes a token has.
+        let mut size = (most / 2).max(LEAST);
+        while size <= text.len() / 2 {
+            let window = &text[..floor(text, size)];
+            let length = if self.is_plain() {
+                stable_length(&**self.model().core(), window, &self.request().allowed)?
+            } else {
+                stable_length(self, window, &self.request().allowed)?
+            };
+            // Without a place to cut, a larger window does not help.
+            if length < window.len() / 2 {
+                break;
+            }
+            ids.clear();
+            self.append_ids(&text[..length], ids)?;
+            if ids.len() >= most {
+                return Ok(Some(&text[..length]));
+            }
+            let needed = length as f64 / ids.len().max(1) as f64 * most as f64 * 1.1;
+            size = (needed as usize).saturating_add(LEAST).max(size + size / 2);
+        }
+        Ok(None)
+    }
+}

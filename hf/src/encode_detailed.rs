@@ -1,0 +1,212 @@
+//! Encodes text to ids, tokens, offsets and words, following every byte through every step.
+
+use std::borrow::Cow;
+
+use bpe_core::memory::{push, reserve, with_capacity};
+
+use crate::bytes::{bytes_of, try_bytes_of};
+use crate::encoding::{Details, Encoding};
+use crate::error::Result;
+use crate::offsets::Aligned;
+use crate::split::PreTokenizer;
+use crate::tokenizer::Tokenizer;
+
+/// A piece for the model, or an added token with its id.
+pub(crate) type Piece = (Aligned, Option<u32>);
+
+/// The bytes of memory that [`Tokenizer::encode_detailed`] takes per byte of text: at most 200.
+pub(crate) const MEMORY: usize = 200;
+
+/// A token: its id, its text, and the range of bytes it came from.
+pub type Token = (u32, String, (usize, usize));
+
+impl Tokenizer {
+    /// Encodes a sequence, or one of its words, where `word` is then the word of all tokens.
+    pub(crate) fn encode_detailed(
+        &self,
+        text: &str,
+        type_id: u32,
+        word: Option<u32>,
+    ) -> Result<Encoding> {
+        // Details take many small allocations, so checks for the sum first.
+        reserve(&mut Vec::<u8>::new(), text.len().saturating_mul(MEMORY))?;
+        if self.is_plain() {
+            return self.encode_plain(text, type_id, word);
+        }
+        self.check(text)?;
+        let characters = Characters::new(text)?;
+        let mut ids = Vec::new();
+        let mut details = Details::default();
+        for (index, piece) in (0..).zip(self.pieces(text)?) {
+            for (id, token, (start, end)) in self.tokens(&piece)? {
+                push(&mut ids, id)?;
+                push(&mut details.tokens, token)?;
+                push(&mut details.offsets, (characters.index(start), characters.index(end)))?;
+                push(&mut details.words, word.or(Some(index)))?;
+            }
+        }
+        Ok(Encoding::new(ids, type_id, Some(details)))
+    }
+
+    /// Cuts a text into pieces that are not empty.
+    fn pieces(&self, text: &str) -> Result<Vec<Piece>> {
+        let original = Aligned::original(text)?;
+        let mut pieces = Vec::new();
+        self.added().each_raw(text, |range, id| {
+            let mut stretch = original.slice(range)?;
+            if id.is_some() {
+                push(&mut pieces, (stretch, id))?;
+                return Ok(());
+            }
+            if let Some(normalizer) = self.normalizer() {
+                normalizer.align(&mut stretch)?;
+            }
+            self.added().each_normalized(&stretch.text, |range, id| {
+                self.push_pieces(stretch.slice(range)?, id, true, &mut pieces)
+            })
+        })?;
+        pieces.retain(|(piece, _)| !piece.text.is_empty());
+        Ok(pieces)
+    }
+
+    /// Appends the pieces of a normalized part, or the part itself if it is an added token. `is_first`
+    /// is true if its original begins the text.
+    pub(crate) fn push_pieces(
+        &self,
+        part: Aligned,
+        id: Option<u32>,
+        is_first: bool,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<()> {
+        if id.is_some() {
+            return Ok(push(pieces, (part, id))?);
+        }
+        let parts = self.pre_tokenizer().split(vec![part], is_first)?;
+        reserve(pieces, parts.len())?;
+        pieces.extend(parts.into_iter().map(|part| (part, None)));
+        Ok(())
+    }
+
+    pub(crate) fn tokens(&self, (piece, id): &Piece) -> Result<Vec<Token>> {
+        if let Some(id) = id {
+            return Ok(vec![(*id, piece.text.clone(), piece.origin(0..piece.text.len()))]);
+        }
+        self.model_tokens(piece)
+    }
+
+    /// Encodes a piece whose characters represent bytes.
+    fn model_tokens(&self, piece: &Aligned) -> Result<Vec<Token>> {
+        let mut tokens = self.placed_tokens(&piece.text)?;
+        for (_, _, place) in &mut tokens {
+            *place = piece.origin(place.0..place.1);
+        }
+        Ok(tokens)
+    }
+
+    /// Encodes a piece whose characters represent bytes. Ranges count only the bytes that become
+    /// tokens.
+    fn placed_tokens(&self, piece: &str) -> Result<Vec<Token>> {
+        let model = self.model();
+        let (mut tokens, mut start) = (Vec::new(), 0);
+        if model.characters().is_some() {
+            model.encode_text(piece, |id, length| {
+                let token = model.id_to_token(id).unwrap_or_default();
+                push(&mut tokens, (id, token, (start, start + length)))?;
+                start += length;
+                Ok(())
+            })?;
+            return Ok(tokens);
+        }
+        let Some(bytes) = try_bytes_of(piece)? else {
+            return Err(crate::Error::Invalid(format!(
+                "{piece:?} contains characters that represent no byte"
+            )));
+        };
+        let is_whole = !model.lacks_a_byte_of(&bytes);
+        model.encode_piece(&bytes, |id, length| {
+            let end = start + length;
+            let token =
+                if is_whole { Some(piece[start..end].to_owned()) } else { model.id_to_token(id) };
+            push(&mut tokens, (id, token.unwrap_or_default(), (start, end)))?;
+            start = end;
+            Ok(())
+        })?;
+        Ok(tokens)
+    }
+
+    /// Runs only the model on a text. Returns each token with its range of bytes in the text.
+    ///
+    /// As in `tokenizers`, characters that represent no byte are dropped, and the text around them
+    /// merges. Fails if they are tokens themselves, or the model has an unknown token.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
+        let mut text = Cow::Borrowed(text);
+        if self.model().characters().is_none() && bytes_of(&text).is_none() {
+            let (model, header) = (self.model(), self.model().header());
+            if header.ignore_merges
+                && let Some(id) = model.token_to_id(&text)
+            {
+                return Ok(vec![(id, text.to_string(), (0, text.len()))]);
+            }
+            let represents_byte =
+                |character: &char| bytes_of(character.encode_utf8(&mut [0; 4])).is_some();
+            let is_token =
+                |character: char| model.token_to_id(character.encode_utf8(&mut [0; 4])).is_some();
+            let mut others = text.chars().filter(|character| !represents_byte(character));
+            if header.unk_token.is_none() && !others.any(is_token) {
+                text = text.chars().filter(represents_byte).collect();
+            }
+        }
+        self.placed_tokens(&text)
+    }
+
+    /// Appends the ids of a stretch that needs the merges of the file.
+    pub(crate) fn append_ids_of_pieces(&self, stretch: &str, ids: &mut Vec<u32>) -> Result<()> {
+        for piece in self.pre_tokenizer().split(vec![Aligned::original(stretch)?], true)? {
+            for (id, ..) in self.placed_tokens(&piece.text)? {
+                push(ids, id)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A piece and its range in the text, in characters.
+pub type PlacedPiece = (String, (usize, usize));
+
+/// Runs only the pre-tokenizer on a text.
+pub(crate) fn pre_tokenize(pre_tokenizer: &PreTokenizer, text: &str) -> Result<Vec<PlacedPiece>> {
+    let characters = Characters::new(text)?;
+    let pieces = pre_tokenizer.split(vec![Aligned::original(text)?], true)?.into_iter();
+    let place = |piece: Aligned| {
+        let (start, end) = piece.origin(0..piece.text.len());
+        (piece.text, (characters.index(start), characters.index(end)))
+    };
+    Ok(pieces.filter(|piece| !piece.text.is_empty()).map(place).collect())
+}
+
+/// Converts byte offsets to character offsets.
+enum Characters {
+    Ascii,
+    Indices(Vec<usize>),
+}
+
+impl Characters {
+    fn new(text: &str) -> Result<Self> {
+        if text.is_ascii() {
+            return Ok(Self::Ascii);
+        }
+        let mut indices = with_capacity(text.len() + 1)?;
+        for (index, character) in text.chars().enumerate() {
+            indices.resize(indices.len() + character.len_utf8(), index);
+        }
+        indices.push(indices.last().map_or(0, |last| last + 1));
+        Ok(Self::Indices(indices))
+    }
+
+    fn index(&self, byte: usize) -> usize {
+        match self {
+            Self::Ascii => byte,
+            Self::Indices(indices) => indices.get(byte).copied().unwrap_or(byte),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Encodes text to ids only, passing whole stretches of text to the core.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bpe_core::memory::{collected, push};
+use bpe_core::request::Disallowed;
+use bpe_core::segments::Engine;
+use bpe_core::split::Piece;
+
+use crate::error::Result;
+use crate::offsets::joined;
+use crate::spec::{Metaspace, PrependScheme};
+use crate::split::Plan;
+use crate::tokenizer::Tokenizer;
+
+impl Tokenizer {
+    /// Whether [`Tokenizer::append_ids`] works for this tokenizer.
+    pub(crate) fn is_fast(&self) -> bool {
+        let model = self.model();
+        match self.plan() {
+            Plan::Rewritten => false,
+            // The normalizer may remove text from the beginning.
+            Plan::Metaspace(Metaspace { prepend_scheme: PrependScheme::First, .. }) => {
+                self.normalizer().is_none()
+            }
+            _ => model.is_core() || model.characters().is_some(),
+        }
+    }
+
+    /// Appends the ids of a sequence, or of one of its words.
+    pub(crate) fn append_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        if self.is_plain() {
+            return Ok(self.model().core().encode(text, self.request(), ids)?);
+        }
+        self.check(text)?;
+        self.added().each_raw(text, |range, id| {
+            if let Some(id) = id {
+                return Ok(push(ids, id)?);
+            }
+            let is_first = range.start == 0;
+            let stretch = match self.normalizer() {
+                None => Cow::Borrowed(&text[range]),
+                Some(normalizer) => normalizer.apply(Cow::Borrowed(&text[range]))?,
+            };
+            self.added().each_normalized(&stretch, |range, id| {
+                if let Some(id) = id {
+                    return Ok(push(ids, id)?);
+                }
+                self.append_stretch(&stretch[range.clone()], is_first && range.start == 0, ids)
+            })
+        })
+    }
+
+    /// Fails if a text contains the name of a disallowed token.
+    pub(crate) fn check(&self, text: &str) -> Result<()> {
+        match self.request().disallowed {
+            Disallowed::None => Ok(()),
+            _ => Ok(self.request().check(self.special_tokens()?, text)?),
+        }
+    }
+
+    /// Appends the ids of a stretch without added tokens, `is_first` is
+    /// true if it begins the text.
+    pub(crate) fn append_stretch(
+        &self,
+        stretch: &str,
+        is_first: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let from = ids.len();
+        let model = self.model();
+        if model.characters().is_some() {
+            return self.append_characters(stretch, is_first, ids);
+        }
+        let is_prefixed = matches!(self.plan(), Plan::Pattern { prefix_space: true, .. });
+        if model.lacks_a_byte_of(stretch.as_bytes()) || is_prefixed && model.lacks_a_byte_of(b" ") {
+            return self.append_ids_of_pieces(stretch, ids);
+        }
+        match self.plan() {
+            _ if stretch.is_empty() => {}
+            Plan::Pattern { prefix_space: true, .. } if !stretch.starts_with(' ') => {
+                model.encode(&joined(" ", stretch)?, ids)?;
+            }
+            Plan::Pattern { .. } => model.encode(stretch, ids)?,
+            Plan::Steps(steps) => {
+                let pieces = steps.cut(stretch)?.into_iter();
+                let pieces = pieces.map(|range| Piece { start: range.start, end: range.end });
+                let pieces = collected(pieces)?;
+                model.encode_pieces(stretch, &pieces, ids)?;
+            }
+            Plan::Metaspace(_) | Plan::Rewritten => {}
+        }
+        model.finish(&mut ids[from..]);
+        Ok(())
+    }
+
+    /// [`Tokenizer::append_stretch`] over characters.
+    fn append_characters(&self, stretch: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<()> {
+        let mut append = |text: &str, parts: Vec<Range<usize>>| {
+            parts.into_iter().try_for_each(|part| self.model().append_characters(&text[part], ids))
+        };
+        match self.plan() {
+            Plan::Metaspace(metaspace) => {
+                let text = metaspace.marked(stretch, is_first)?;
+                append(&text, metaspace.parts(&text)?)
+            }
+            Plan::Steps(steps) => append(stretch, steps.cut(stretch)?),
+            Plan::Pattern { .. } | Plan::Rewritten => Ok(()),
+        }
+    }
+}

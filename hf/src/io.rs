@@ -1,0 +1,192 @@
+//! Reads and writes whole files.
+
+use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
+use serde_json::Value;
+
+use crate::added::AddedTokenWithId;
+use crate::build::Header;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::spec::{
+    Component, Decoder, Normalizer, Padding, PostProcessor, PreTokenizer, Truncation,
+};
+use crate::token_lists::{MergeList, TokenList, Vocab};
+use crate::tokenizer::Tokenizer;
+
+#[derive(Debug, serde::Deserialize)]
+struct ModelFile {
+    r#type: Option<String>,
+    dropout: Option<f32>,
+    unk_token: Option<String>,
+    continuing_subword_prefix: Option<String>,
+    end_of_word_suffix: Option<String>,
+    fuse_unk: Option<bool>,
+    byte_fallback: Option<bool>,
+    ignore_merges: Option<bool>,
+    #[serde(default)]
+    vocab: Vocab,
+    merges: Option<MergeList>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: Option<String>,
+    #[serde(default)]
+    truncation: Option<Truncation>,
+    #[serde(default)]
+    padding: Option<Padding>,
+    #[serde(default)]
+    added_tokens: Vec<AddedTokenWithId>,
+    #[serde(default)]
+    normalizer: Option<Value>,
+    #[serde(default)]
+    pre_tokenizer: Option<Value>,
+    #[serde(default)]
+    post_processor: Option<Value>,
+    #[serde(default)]
+    decoder: Option<Value>,
+    model: ModelFile,
+}
+
+impl ModelFile {
+    fn check(&self) -> Result<()> {
+        let unsupported = |field: &str, feature: String| {
+            Err(Error::unsupported(format!("model.{field}"), feature))
+        };
+        match self.r#type.as_deref() {
+            None | Some("BPE") => {}
+            Some(other) => return unsupported("type", format!("{other:?}")),
+        }
+        match self.dropout {
+            Some(dropout) if dropout != 0.0 => {
+                return unsupported("dropout", format!("a dropout of {dropout}"));
+            }
+            _ => {}
+        }
+        let affixes = [
+            ("continuing_subword_prefix", &self.continuing_subword_prefix),
+            ("end_of_word_suffix", &self.end_of_word_suffix),
+        ];
+        for (field, affix) in affixes {
+            if let Some(affix) = affix.as_deref().filter(|affix| !affix.is_empty()) {
+                return unsupported(field, format!("{affix:?}"));
+            }
+        }
+        if self.vocab.0.is_none() || self.merges.is_none() {
+            return unsupported("type", "a model other than BPE".into());
+        }
+        Ok(())
+    }
+
+    /// The arguments of [`Model::new`]. The file must have passed [`ModelFile::check`].
+    fn into_parts(self) -> (Header, TokenList, MergeList) {
+        let header = Header {
+            ignore_merges: self.ignore_merges.unwrap_or(false),
+            unk_token: self.unk_token,
+            dropout: self.dropout,
+            continuing_subword_prefix: self.continuing_subword_prefix,
+            end_of_word_suffix: self.end_of_word_suffix,
+            fuse_unk: self.fuse_unk.unwrap_or(false),
+            byte_fallback: self.byte_fallback.unwrap_or(false),
+        };
+        (header, self.vocab.0.unwrap_or_default(), self.merges.unwrap_or_default())
+    }
+}
+
+fn read<C: Component>(value: Option<&Value>, path: &str) -> Result<Option<C>> {
+    value.map(|value| C::read(value, path)).transpose()
+}
+
+impl Tokenizer {
+    /// Reads the JSON of a file.
+    ///
+    /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be exact.
+    pub fn from_json(json: &str) -> Result<Self> {
+        let file: File = serde_json::from_str(json)
+            .map_err(|error| Error::Invalid(format!("not a tokenizer file: {error}")))?;
+        if let Some(version) = file.version.as_deref().filter(|&version| version != "1.0") {
+            return Err(Error::Invalid(format!("version: Unknown tokenizer version '{version}'")));
+        }
+        file.model.check()?;
+        let normalizer = read::<Normalizer>(file.normalizer.as_ref(), "normalizer")?;
+        let pre_tokenizer = read::<PreTokenizer>(file.pre_tokenizer.as_ref(), "pre_tokenizer")?;
+        let processor = read::<PostProcessor>(file.post_processor.as_ref(), "post_processor")?;
+        let decoder = read::<Decoder>(file.decoder.as_ref(), "decoder")?;
+        let (header, tokens, merges) = file.model.into_parts();
+        let mut tokenizer = Self::new(header, tokens, merges, pre_tokenizer)?;
+        tokenizer.set_normalizer(normalizer)?;
+        tokenizer.set_post_processor(processor)?;
+        tokenizer.set_decoder(decoder)?;
+        tokenizer.restore_truncation(file.truncation);
+        tokenizer.set_padding(file.padding);
+        tokenizer.add_tokens(file.added_tokens.into_iter().map(|added| added.token).collect())?;
+        Ok(tokenizer)
+    }
+
+    /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
+    pub fn to_json(&self, pretty: bool) -> Result<String> {
+        let written =
+            if pretty { serde_json::to_string_pretty(self) } else { serde_json::to_string(self) };
+        written.map_err(|error| Error::Invalid(error.to_string()))
+    }
+}
+
+impl Serialize for Tokenizer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let added: Vec<AddedTokenWithId> = self
+            .added_tokens_by_id()
+            .into_iter()
+            .map(|(id, token)| AddedTokenWithId { id, token: token.clone() })
+            .collect();
+        let mut file = serializer.serialize_struct("Tokenizer", 9)?;
+        file.serialize_field("version", "1.0")?;
+        file.serialize_field("truncation", &self.truncation())?;
+        file.serialize_field("padding", &self.padding())?;
+        file.serialize_field("added_tokens", &added)?;
+        file.serialize_field("normalizer", &self.normalizer_spec())?;
+        file.serialize_field("pre_tokenizer", &self.pre_tokenizer_spec())?;
+        file.serialize_field("post_processor", &self.post_processor_spec())?;
+        file.serialize_field("decoder", &self.decoder_spec())?;
+        file.serialize_field("model", &WrittenModel(self.model()))?;
+        file.end()
+    }
+}
+
+struct WrittenModel<'a>(&'a Model);
+
+impl Serialize for WrittenModel<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let header = self.0.header();
+        let mut model = serializer.serialize_struct("BPE", 10)?;
+        model.serialize_field("type", "BPE")?;
+        model.serialize_field("dropout", &header.dropout)?;
+        model.serialize_field("unk_token", &header.unk_token)?;
+        model.serialize_field("continuing_subword_prefix", &header.continuing_subword_prefix)?;
+        model.serialize_field("end_of_word_suffix", &header.end_of_word_suffix)?;
+        model.serialize_field("fuse_unk", &header.fuse_unk)?;
+        model.serialize_field("byte_fallback", &header.byte_fallback)?;
+        model.serialize_field("ignore_merges", &header.ignore_merges)?;
+        model.serialize_field("vocab", &WrittenVocab(self.0))?;
+        model.serialize_field("merges", &WrittenMerges(self.0))?;
+        model.end()
+    }
+}
+
+struct WrittenVocab<'a>(&'a Model);
+
+impl Serialize for WrittenVocab<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.vocab())
+    }
+}
+
+struct WrittenMerges<'a>(&'a Model);
+
+impl Serialize for WrittenMerges<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut merges = serializer.serialize_seq(None)?;
+        self.0.each_merge(|left, right| merges.serialize_element(&(left, right)))?;
+        merges.end()
+    }
+}

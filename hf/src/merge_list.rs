@@ -1,0 +1,135 @@
+//! Merges pieces by the list of a file: for files whose merges ranks cannot express, and for pieces
+//! with bytes that are not tokens.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use bpe_core::memory::{collected, reserve};
+use foldhash::fast::FixedState;
+
+use crate::bytes::{CHAR_OF, is_in_utf8};
+use crate::error::{Error, Result};
+
+pub(crate) type FastMap<K, V> = HashMap<K, V, FixedState>;
+
+/// Two tokens, by id.
+pub(crate) type Pair = (u32, u32);
+
+/// The treatment of bytes that are not tokens.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// Drops the byte; the bytes around it merge.
+    Dropped,
+    /// Replaces it by a token; if `fused`, one token replaces several bytes in a row.
+    Token { id: u32, fused: bool },
+    /// Fails, because the unknown token, with this name, is not in the vocabulary.
+    Fails(String),
+}
+
+/// The list of merges, by ids.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// The id of each byte that is a token.
+    pub(crate) bytes: Vec<Option<u32>>,
+    pub(crate) unknown: Unknown,
+    /// For each pair, its place in the list and the id of the token that it becomes.
+    pub(crate) pairs: FastMap<Pair, (u32, u32)>,
+}
+
+impl Listed {
+    /// Whether `text` has a byte that is not a token.
+    pub(crate) fn lacks_a_byte_of(&self, text: &[u8]) -> bool {
+        text.iter().any(|&byte| self.bytes[usize::from(byte)].is_none())
+    }
+
+    /// Whether each byte that UTF-8 has is a token.
+    pub(crate) fn has_all_bytes(&self) -> bool {
+        (0..=255).all(|byte| !is_in_utf8(byte) || self.bytes[usize::from(byte)].is_some())
+    }
+
+    /// The ids of single bytes, each with the length of its text in a byte-level vocabulary.
+    fn parts(&self, piece: &[u8]) -> Result<Vec<(u32, usize)>> {
+        let mut parts: Vec<(u32, usize)> = Vec::new();
+        reserve(&mut parts, piece.len())?;
+        let mut is_after_unknown = false;
+        for &byte in piece {
+            let length = CHAR_OF[usize::from(byte)].len_utf8();
+            let known = self.bytes[usize::from(byte)];
+            match (known, &self.unknown) {
+                (Some(id), _) => parts.push((id, length)),
+                (None, Unknown::Dropped) => continue,
+                (None, &Unknown::Token { id, fused }) => match parts.last_mut() {
+                    Some((_, fusing)) if fused && is_after_unknown => *fusing += length,
+                    _ => parts.push((id, length)),
+                },
+                (None, Unknown::Fails(token)) => {
+                    return Err(Error::Invalid(format!(
+                        "model.unk_token: {token:?} is not in the vocabulary, and the text contains \
+                         a byte that is not a token, 0x{byte:02x}"
+                    )));
+                }
+            }
+            is_after_unknown = known.is_none();
+        }
+        Ok(parts)
+    }
+
+    /// Merges a piece: the pair that comes first in the list, and of equal pairs the leftmost,
+    /// until no pair is left. Calls `found` with the id of each token and the length of its text,
+    /// until it fails.
+    pub(crate) fn merge(
+        &self,
+        piece: &[u8],
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        let singles = self.parts(piece)?;
+        let mut parts: Vec<u32> = collected(singles.iter().map(|part| part.0))?;
+        let mut lengths: Vec<usize> = collected(singles.iter().map(|part| part.1))?;
+        let end = parts.len();
+        // Part i starts at byte i; 0 marks a part that was merged into the one before.
+        let mut next: Vec<usize> = collected(1..=end)?;
+        let mut previous: Vec<usize> = collected((0..end).map(|at| at.wrapping_sub(1)))?;
+        let merge = |parts: &[u32], next: &[usize], left: usize| {
+            let right = *parts.get(next[left])?;
+            self.pairs.get(&(parts[left], right)).copied()
+        };
+        let first =
+            (0..end).filter_map(|left| Some(Reverse((merge(&parts, &next, left)?.0, left))));
+        let mut queue: BinaryHeap<Reverse<(u32, usize)>> = collected(first)?.into();
+        while let Some(Reverse((place, left))) = queue.pop() {
+            let Some((now, product)) = merge(&parts, &next, left).filter(|_| next[left] != 0)
+            else {
+                continue;
+            };
+            if now != place {
+                continue;
+            }
+            let right = next[left];
+            parts[left] = product;
+            lengths[left] += lengths[right];
+            next[left] = next[right];
+            next[right] = 0;
+            if next[left] < end {
+                previous[next[left]] = left;
+            }
+            for left in [previous[left], left] {
+                if left < end
+                    && let Some((place, _)) = merge(&parts, &next, left)
+                {
+                    if queue.len() == queue.capacity() {
+                        let more = queue.capacity().max(8);
+                        let bytes = more * size_of::<Reverse<(u32, usize)>>();
+                        queue.try_reserve(more).map_err(|_| Error::OutOfMemory { bytes })?;
+                    }
+                    queue.push(Reverse((place, left)));
+                }
+            }
+        }
+        let mut at = 0;
+        while at < end {
+            found(parts[at], lengths[at])?;
+            at = next[at];
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Text that records, for each byte, its position in the original.
+
+use std::ops::Range;
+
+use bpe_core::memory::{reserve, reserve_text, with_capacity};
+use unicode_normalization_alignments::char::canonical_combining_class;
+
+use crate::encoding::copied;
+use crate::error::Result;
+
+/// A text made from an original.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Aligned {
+    pub(crate) text: String,
+    /// For each byte of `text`, the range of bytes in the original it came from.
+    pub(crate) origins: Vec<(usize, usize)>,
+    /// Whether an origin is all that a character was made of; otherwise it is that of `tokenizers`,
+    /// which can be less.
+    is_whole: bool,
+}
+
+/// A character of the new text, and the number of old characters it replaces; 0 for a character
+/// that is inserted after the one before.
+pub(crate) type Change = (char, usize);
+
+impl Aligned {
+    /// Wraps an original text.
+    pub(crate) fn original(text: &str) -> Result<Self> {
+        let mut origins = with_capacity(text.len())?;
+        for (at, character) in text.char_indices() {
+            let end = at + character.len_utf8();
+            origins.extend(std::iter::repeat_n((at, end), end - at));
+        }
+        Ok(Self { text: joined(text, "")?, origins, is_whole: false })
+    }
+
+    /// The original itself. What is made of it keeps whole origins.
+    pub(crate) fn original_with_whole_origins(text: &str) -> Result<Self> {
+        Ok(Self { is_whole: true, ..Self::original(text)? })
+    }
+
+    pub(crate) fn slice(&self, range: Range<usize>) -> Result<Self> {
+        let text = joined(&self.text[range.clone()], "")?;
+        Ok(Self { text, origins: copied(&self.origins[range])?, is_whole: self.is_whole })
+    }
+
+    /// The range in the original of these bytes.
+    pub(crate) fn origin(&self, range: Range<usize>) -> (usize, usize) {
+        hull(&self.origins[range])
+    }
+
+    /// Replaces the text, character by character, and drops the first `skipped` characters. A
+    /// character that replaces several has the origin of the first of them; an inserted character
+    /// has that of the last old character before it.
+    pub(crate) fn transform(
+        &mut self,
+        changes: impl IntoIterator<Item = Change>,
+        skipped: usize,
+    ) -> Result<()> {
+        let mut old = self.text.chars();
+        let mut at: usize = old.by_ref().take(skipped).map(char::len_utf8).sum();
+        let mut text = String::new();
+        reserve_text(&mut text, self.text.len())?;
+        let mut origins = with_capacity(self.origins.len())?;
+        for (character, count) in changes {
+            let origin = match count {
+                0 => at.checked_sub(1).and_then(|before| self.origins.get(before)),
+                _ => self.origins.get(at),
+            };
+            at += old.by_ref().take(count).map(char::len_utf8).sum::<usize>();
+            let origin = origin.copied().unwrap_or_default();
+            reserve(&mut origins, character.len_utf8())?;
+            origins.extend(std::iter::repeat_n(origin, character.len_utf8()));
+            reserve_text(&mut text, character.len_utf8())?;
+            text.push(character);
+        }
+        *self = Self { text, origins, is_whole: self.is_whole };
+        Ok(())
+    }
+
+    /// [`Aligned::transform`] for a Unicode form. A whole origin of a character holds the marks after
+    /// it and those before a mark, unless all of them stay as they are: the form may reorder them.
+    pub(crate) fn compose(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
+        if !self.is_whole {
+            return self.transform(changes, 0);
+        }
+        let mut old = self.text.chars();
+        let mut text = String::new();
+        reserve_text(&mut text, self.text.len())?;
+        let mut origins = with_capacity(self.origins.len())?;
+        // The first byte of a character with its marks in the new text, and their bytes in the old.
+        let (mut first, mut source, mut is_kept) = (0, 0..0, true);
+        for (character, count) in changes {
+            let end = source.end;
+            if canonical_combining_class(character) == 0 {
+                if !is_kept {
+                    origins[first..].fill(hull(&self.origins[source]));
+                }
+                // An inserted one comes from the character before it.
+                source = if count == 0 { end.saturating_sub(1)..end } else { end..end };
+                (first, is_kept) = (origins.len(), true);
+            }
+            for _ in 0..count {
+                let Some(replaced) = old.next() else { break };
+                source.end += replaced.len_utf8();
+                is_kept &= replaced == character;
+            }
+            is_kept &= count == 1;
+            let origin = hull(&self.origins[end.min(source.end.saturating_sub(1))..source.end]);
+            reserve(&mut origins, character.len_utf8())?;
+            origins.extend(std::iter::repeat_n(origin, character.len_utf8()));
+            reserve_text(&mut text, character.len_utf8())?;
+            text.push(character);
+        }
+        if !is_kept {
+            origins[first..].fill(hull(&self.origins[source]));
+        }
+        *self = Self { text, origins, is_whole: true };
+        Ok(())
+    }
+
+    /// Prepends `prefix`, with the origin of the first character, unless the text is empty.
+    /// `prefix` must not be empty.
+    pub(crate) fn prepend(&mut self, prefix: &str) -> Result<()> {
+        let Some(first) = self.text.chars().next() else { return Ok(()) };
+        reserve(&mut self.origins, prefix.len())?;
+        reserve_text(&mut self.text, prefix.len())?;
+        let origin = self.origins[0];
+        let inserted = self.origins[first.len_utf8() - 1];
+        let head = prefix.chars().next().map_or(0, char::len_utf8);
+        let mut origins = vec![origin; head];
+        origins.resize(prefix.len() + first.len_utf8(), inserted);
+        self.origins.splice(..first.len_utf8(), origins);
+        self.text.insert_str(0, prefix);
+        Ok(())
+    }
+
+    /// Replaces ascending stretches by `content`, with the origin of the last character of each
+    /// stretch; its whole origin is that of the stretch.
+    pub(crate) fn replace(&mut self, stretches: &[Range<usize>], content: &str) -> Result<()> {
+        let text = replaced(&self.text, stretches, content)?;
+        let mut origins = with_capacity(text.len())?;
+        let mut last = 0;
+        for stretch in stretches {
+            origins.extend_from_slice(&self.origins[last..stretch.start]);
+            let made_of = if self.is_whole { stretch.start } else { stretch.end.saturating_sub(1) };
+            let origin = hull(&self.origins[made_of..stretch.end]);
+            origins.extend(std::iter::repeat_n(origin, content.len()));
+            last = stretch.end;
+        }
+        origins.extend_from_slice(&self.origins[last..]);
+        *self = Self { text, origins, is_whole: self.is_whole };
+        Ok(())
+    }
+}
+
+/// The bytes of the original from the first of these origins to the last.
+fn hull(origins: &[(usize, usize)]) -> (usize, usize) {
+    match origins {
+        [] => (0, 0),
+        [one] => *one,
+        [first, .., last] => (first.0, last.1),
+    }
+}
+
+/// Concatenates two texts; fails without memory.
+pub(crate) fn joined(first: &str, second: &str) -> Result<String> {
+    let mut text = String::new();
+    reserve_text(&mut text, first.len() + second.len())?;
+    text.push_str(first);
+    text.push_str(second);
+    Ok(text)
+}
+
+/// Replaces the stretches of `text` by `content`.
+pub(crate) fn replaced(text: &str, stretches: &[Range<usize>], content: &str) -> Result<String> {
+    let old: usize = stretches.iter().map(ExactSizeIterator::len).sum();
+    let mut new = String::new();
+    reserve_text(&mut new, text.len() - old + stretches.len() * content.len())?;
+    let mut last = 0;
+    for Range { start, end } in stretches {
+        new.push_str(&text[last..*start]);
+        new.push_str(content);
+        last = *end;
+    }
+    new.push_str(&text[last..]);
+    Ok(new)
+}

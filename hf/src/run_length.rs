@@ -1,0 +1,133 @@
+//! Run-length encoded values, one per token.
+
+use std::ops::Range;
+
+/// Values as runs of equal values. A single run takes no allocation.
+#[derive(Debug, Clone, Default)]
+pub struct Runs<T> {
+    first: (T, usize),
+    rest: Vec<(T, usize)>,
+}
+
+impl<T: Copy + Default + PartialEq> Runs<T> {
+    /// One run: `length` times `value`.
+    pub fn uniform(value: T, length: usize) -> Self {
+        Self { first: (value, length), rest: Vec::new() }
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.runs().map(|(_, length)| length).sum()
+    }
+
+    /// Whether the list has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The runs, as values and lengths. Neighboring runs may have equal values, and lengths may
+    /// be 0.
+    pub fn runs(&self) -> impl Iterator<Item = (T, usize)> {
+        std::iter::once(self.first).chain(self.rest.iter().copied())
+    }
+
+    /// The values.
+    pub fn iter(&self) -> impl Iterator<Item = T> {
+        self.runs().flat_map(|(value, length)| std::iter::repeat_n(value, length))
+    }
+
+    /// Sets all values.
+    pub fn fill(&mut self, value: T) {
+        *self = Self::uniform(value, self.len());
+    }
+
+    /// The values in a range.
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        let mut part = Self::default();
+        let mut start = 0;
+        for (value, length) in self.runs() {
+            let end = start + length;
+            part.push(value, end.min(range.end).saturating_sub(start.max(range.start)));
+            start = end;
+        }
+        part
+    }
+
+    /// Appends `length` times `value`.
+    pub fn push(&mut self, value: T, length: usize) {
+        if length == 0 {
+            return;
+        }
+        if self.first.1 == 0 && self.rest.is_empty() {
+            self.first = (value, length);
+            return;
+        }
+        let last = self.rest.last_mut().unwrap_or(&mut self.first);
+        if last.0 == value {
+            last.1 += length;
+        } else {
+            self.rest.push((value, length));
+        }
+    }
+
+    /// Appends other values.
+    pub fn append(&mut self, other: &Self) {
+        other.runs().for_each(|(value, length)| self.push(value, length));
+    }
+
+    /// Prepends `length` times `value`.
+    pub fn prepend(&mut self, value: T, length: usize) {
+        let mut all = Self::uniform(value, length);
+        all.append(self);
+        *self = all;
+    }
+}
+
+impl<T: Copy + Default + PartialEq> PartialEq for Runs<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Copy + Default + Eq> Eq for Runs<T> {}
+
+impl<T: Copy + Default + PartialEq> FromIterator<T> for Runs<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        let mut runs = Self::default();
+        values.into_iter().for_each(|value| runs.push(value, 1));
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_behave_like_lists_of_values() {
+        let lists = [&[][..], &[0], &[0, 0, 1], &[1, 1, 1, 1], &[2, 0, 0, 1, 2, 2]];
+        let runs = |values: &[u8]| values.iter().copied().collect::<Runs<u8>>();
+        let values = |runs: &Runs<u8>| runs.iter().collect::<Vec<_>>();
+        for list in lists {
+            assert_eq!(values(&runs(list)), list);
+            assert_eq!(runs(list).len(), list.len());
+            for start in 0..=list.len() {
+                for end in start..=list.len() {
+                    let part = runs(list).slice(start..end);
+                    assert_eq!(values(&part), list[start..end]);
+                    assert_eq!(part, runs(&list[start..end]));
+                }
+            }
+            for other in lists {
+                let mut both = runs(list);
+                both.append(&runs(other));
+                assert_eq!(values(&both), [list, other].concat());
+            }
+            let mut more = runs(list);
+            more.prepend(7, 2);
+            assert_eq!(values(&more), [&[7, 7], list].concat());
+            more.fill(3);
+            assert_eq!(more, Runs::uniform(3, list.len() + 2));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+"""Checks what is uploaded: tags, metadata and sizes, and how it installs in clean Debian roots.
+
+    python release/check.py [--roots FOLDER] [--suite] [--release] [FILE ...]
+
+Without `--roots` only the files are read. With it, each wheel is installed with pip into each root
+whose Python it is for, and release/smoke.py runs there; the sdist is built in the newest root.
+`--suite` also runs the test suite there. `release/roots.sh FOLDER` makes the roots; both need
+root's rights, for chroot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import email
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from email.message import Message
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LARGEST = 20_000_000
+LICENSES = {"LICENSE", "data/LICENSE-openai", "data/LICENSE-qwen"}
+
+
+def main() -> None:
+    """Ends with an AssertionError or the status of the first command that fails."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--roots", type=Path, help="a folder that release/roots.sh has filled")
+    parser.add_argument("--suite", action="store_true", help="run the tests in each root, too")
+    parser.add_argument("--release", action="store_true", help="refuse addresses that do not exist")
+    options = parser.parse_args()
+    files = options.files or sorted((ROOT / "dist").glob("bpe_engine-*"))
+    assert files, "nothing to check: run `make wheels`"
+    run([sys.executable, "-m", "twine", "check", "--strict", *files])
+    for path in files:
+        check_file(path, options.release)
+    if options.roots:
+        for root in sorted(options.roots.iterdir()):
+            check_root(root, files, options.suite)
+
+
+def check_file(path: Path, release: bool) -> None:
+    """Checks the metadata of a file; of a wheel also its tag, licenses and size."""
+    metadata = read_metadata(path)
+    description = metadata.get_payload()
+    assert isinstance(description, str)
+    assert metadata["Name"] == "bpe-engine" and metadata["Requires-Python"] == ">=3.10"
+    assert metadata["Keywords"] and len(metadata.get_all("Classifier", [])) > 10
+    tag = path.stem.split("-")[-1]
+    relative = re.findall(r"\]\((?!#|https?:)([^)]*)\)", description)
+    # `pip wheel` in a clone makes a wheel for this machine, which is not uploaded.
+    assert tag.startswith("linux") or not relative, f"{path.name}: relative links: {relative}"
+    assert set(metadata.get_all("License-File", [])) == LICENSES, path.name
+    home = " ".join(metadata.get_all("Project-URL", []))
+    assert not (release and ".example/" in home), "give the project a home: docs/releasing.md"
+    if path.suffix != ".whl":
+        return
+    assert path.stat().st_size < LARGEST, f"{path.name} has {path.stat().st_size} bytes"
+    if "manylinux" in tag or "musllinux" in tag:
+        shown = run([sys.executable, "-m", "auditwheel", "show", path], quiet=True)
+        found = re.search(r'following platform\s+tag:\s+"([^"]+)"', shown)
+        assert found and found[1] in tag.split("."), f"{path.name}: {shown}"
+    print(path.name, flush=True)
+    print_sizes(path)
+
+
+def read_metadata(path: Path) -> Message:
+    """Returns METADATA of a wheel or PKG-INFO of an sdist."""
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            name = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
+            return email.message_from_bytes(wheel.read(name))
+    with tarfile.open(path) as sdist:
+        file = sdist.extractfile(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO")
+        assert file
+        return email.message_from_bytes(file.read())
+
+
+def print_sizes(path: Path) -> None:
+    """Prints where the bytes of a wheel go."""
+    sizes: dict[str, list[int]] = {}
+    with zipfile.ZipFile(path) as wheel:
+        for entry in wheel.infolist():
+            kind = "native module" if entry.filename.endswith(".so") else "Python"
+            counts = sizes.setdefault(kind, [0, 0])
+            counts[0] += entry.compress_size
+            counts[1] += entry.file_size
+    for kind, (packed, whole) in sizes.items():
+        print(f"    {kind:14} {packed / 1e6:5.2f} MB, {whole / 1e6:5.2f} MB unpacked")
+
+
+def check_root(root: Path, files: list[Path], suite: bool) -> None:
+    """Installs into a clean root what its Python can use, and tries it there.
+
+    That is the sdist where Debian's Rust is installed, and else the wheel.
+    """
+    version = run(["chroot", root, "python3", "-c", VERSION], quiet=True).strip()
+    machine = run(["chroot", root, "uname", "-m"], quiet=True).strip()
+    has_rust = (root / "usr/bin/cargo").exists()
+    fits = re.compile(r".*\.tar\.gz" if has_rust else rf".*-cp{version}-manylinux.*_{machine}\.whl")
+    for path in filter(lambda path: fits.fullmatch(path.name), files):
+        print(f"== {root.name}, Python {version}: {path.name}", flush=True)
+        with tempfile.TemporaryDirectory(dir=root / "root") as folder:
+            try_in_root(root, Path(folder), path, suite)
+
+
+VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
+
+
+def try_in_root(root: Path, folder: Path, path: Path, suite: bool) -> None:
+    """Installs `path` in an environment below `folder`, which is in the root."""
+    shutil.copy(path, folder)
+    clone = folder / "repository"
+    clone.mkdir()
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(["tar", "x", "-C", clone], input=archive.stdout, check=True)
+    inside = f"/{folder.relative_to(root)}"
+    python = f"{inside}/venv/bin/python"
+    inner = ["chroot", str(root), "env", f"HOME={inside}", "LC_ALL=C.UTF-8"]
+    run([*inner, "python3", "-m", "venv", f"{inside}/venv"])
+    what = f"bpe-engine[test] @ file://{inside}/{path.name}" if suite else f"{inside}/{path.name}"
+    run([*inner, python, "-m", "pip", "install", "--quiet", what])
+    run([*inner, python, f"{inside}/repository/release/smoke.py", f"{inside}/repository"])
+    if suite:
+        tests = f"{inside}/repository"
+        run([*inner, "sh", "-c", f"cd {tests} && {python} -m pytest -q --color=no"])
+
+
+def run(command: list[str | Path], quiet: bool = False) -> str:
+    """Runs a command; returns its output if `quiet`. Ends with its status when it fails."""
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=quiet)
+    if done.returncode:
+        print(done.stdout or "", done.stderr or "", file=sys.stderr)
+        raise SystemExit(done.returncode)
+    return done.stdout or ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Tries an installed package where nothing else is: ids, commands, the promises of the README.
+
+    python smoke.py REPOSITORY
+
+`REPOSITORY` has the README, and tiktoken's ids as tests/engine/goldens recorded them. Only the
+standard library is needed besides the package.
+"""
+
+from __future__ import annotations
+
+import doctest
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import bpe_engine
+
+
+def main() -> None:
+    """Ends with a traceback at the first difference."""
+    repository = Path(sys.argv[1])
+    assert repository.resolve() not in Path(bpe_engine.__file__).resolve().parents
+    texts = sum(compare(path) for path in (repository / "tests/engine/goldens").glob("*.json"))
+    examples = quick_start(repository / "README.md")
+    commands(repository)
+    print(
+        f"{texts} texts as tiktoken, {examples} examples, commands, import {import_time():.0f} ms"
+    )
+
+
+def compare(path: Path) -> int:
+    """Compares ids with those that tiktoken gave, and returns the number of texts."""
+    recorded = json.loads(path.read_text(encoding="ascii"))
+    encoding = bpe_engine.get_encoding(recorded["encoding"])
+    for case in recorded["cases"]:
+        if "unit" in case:
+            ids = encoding.encode(case["unit"] * case["times"] + case["tail"])
+            data = b"".join(number.to_bytes(4, "little") for number in ids)
+            assert hashlib.sha256(data).hexdigest() == case["sha256"], case
+        else:
+            assert encoding.encode(case["text"], allowed_special="all") == case["special"], case
+            assert encoding.encode_ordinary(case["text"]) == case["ordinary"], case
+    return len(recorded["cases"])
+
+
+def quick_start(readme: Path) -> int:
+    """Runs the Python examples of the README in one session, and returns their number."""
+    blocks = re.findall(r"^```pycon\n(.*?)^```$", readme.read_text(encoding="utf-8"), re.M | re.S)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", None, 0)
+    failed, tried = doctest.DocTestRunner().run(test)
+    assert tried and not failed
+    return tried
+
+
+def commands(repository: Path) -> None:
+    """Runs each command line once."""
+    scripts = Path(sysconfig.get_path("scripts"))
+    ranks = repository / "data/r50k_base.tiktoken"
+    for words, expected in [
+        (["bpe-engine", "encode", "Hello, world!"], "13225 11 2375 0"),
+        (["bpe-engine", "show", "-f", str(repository / "LICENSE")], "tokens"),
+        (["bpe-engine", "encodings"], "o200k_harmony"),
+        (["vocab-tools", "--help"], "train"),
+        (["vocab-tools", "check", str(ranks)], ""),
+    ]:
+        done = subprocess.run([str(scripts / words[0]), *words[1:]], capture_output=True, text=True)
+        assert done.returncode == 0 and expected in done.stdout, (words, done)
+
+
+def import_time() -> float:
+    """Returns the milliseconds of `import bpe_engine` in a new process, the best of nine."""
+    times = []
+    for name in ["bpe_engine", "sys"] * 9:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-I", "-c", f"import {name}"], check=True)
+        times.append(time.perf_counter() - began)
+    return (min(times[::2]) - min(times[1::2])) * 1000
+
+
+if __name__ == "__main__":
+    main()

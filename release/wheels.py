@@ -1,0 +1,111 @@
+"""Builds what is uploaded: an sdist of the last commit, and wheels from that sdist.
+
+    python release/wheels.py [--platform NAME ...] [--python VERSION ...] [--out dist]
+
+Needs git, a Rust toolchain with the standard library of each platform, and from the package index
+maturin and cargo-zigbuild with ziglang: zig links against the oldest glibc that a tag stands for.
+A Python is needed only to be named; none has to be installed for the platform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Rust's target, and the tag: the oldest glibc that Rust's own standard library runs on is 2.17.
+PLATFORMS = {
+    "manylinux-x86_64": ("x86_64-unknown-linux-gnu", "manylinux2014"),
+    "manylinux-aarch64": ("aarch64-unknown-linux-gnu", "manylinux2014"),
+    "musllinux-x86_64": ("x86_64-unknown-linux-musl", "musllinux_1_2"),
+    "musllinux-aarch64": ("aarch64-unknown-linux-musl", "musllinux_1_2"),
+}
+PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
+
+
+def main() -> None:
+    """Builds for the platforms and Pythons that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--platform", nargs="*", choices=PLATFORMS, default=["manylinux-x86_64"])
+    parser.add_argument("--python", nargs="*", default=PYTHONS, help="such as 3.12 or 3.14t")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    options = parser.parse_args()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        sdist = build_sdist(Path(folder), out)
+    source = ROOT / "target" / "sdist"
+    shutil.rmtree(source, ignore_errors=True)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(source)
+    # An sdist has fixed times, by which cargo would take what it built of another sdist for new.
+    for path in source.rglob("*"):
+        os.utime(path)
+    for platform in options.platform:
+        build_wheels(source / sdist.name.removesuffix(".tar.gz"), out, platform, options.python)
+    for path in sorted(out.iterdir()):
+        print(f"{path.stat().st_size / 1e6:6.2f} MB  {path.name}")
+
+
+def build_sdist(folder: Path, out: Path) -> Path:
+    """Builds the sdist of the last commit, whose README has links that work outside a clone."""
+    clone = folder / "clone"
+    clone.mkdir()
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(["tar", "x", "-C", clone], input=archive.stdout, check=True)
+    readme = clone / "README.md"
+    home = re.search(r'^Homepage = "(.*)"$', (clone / "pyproject.toml").read_text(), re.MULTILINE)
+    assert home, "pyproject.toml has no Homepage"
+    readme.write_text(with_home(readme.read_text(encoding="utf-8"), home[1]), encoding="utf-8")
+    before = set(out.iterdir())
+    run("maturin", "sdist", "--out", out, "--manifest-path", clone / "bindings" / "Cargo.toml")
+    made = set(out.glob("*.tar.gz"))
+    return max(made - before or made, key=lambda path: path.stat().st_mtime)
+
+
+def with_home(text: str, home: str) -> str:
+    """Returns Markdown whose relative links begin with `home`.
+
+    >>> with_home("[a](docs/a.md#b), [c](https://c), [d](#d)", "https://home/")
+    '[a](https://home/docs/a.md#b), [c](https://c), [d](#d)'
+    """
+    return re.sub(r"\]\((?!#|\w+:)", f"]({home}", text)
+
+
+def build_wheels(source: Path, out: Path, platform: str, pythons: list[str]) -> None:
+    """Builds a wheel of `source` for each Python."""
+    target, tag = PLATFORMS[platform]
+    # Shared by the Pythons, so that only the bindings are built again.
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target" / "wheels")}
+    names = [f"python{version}" for version in pythons]
+    run(
+        *("maturin", "build", "--release", "--locked", "--zig", "--target", target),
+        *("--compatibility", tag, "--out", out, "--interpreter", *names),
+        *("--manifest-path", source / "bindings" / "Cargo.toml"),
+        environment=environment,
+    )
+
+
+def run(*command: str | Path, environment: dict[str, str] | None = None) -> None:
+    """Runs a command of the environment that this Python belongs to, or ends with its status."""
+    scripts = os.path.dirname(sys.executable)
+    environment = {**(environment or os.environ)}
+    environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"
+    if not shutil.which(str(command[0]), path=environment["PATH"]):
+        raise SystemExit(f"{command[0]} is missing: pip install 'bpe-engine[release]'")
+    print("$", *command, flush=True)
+    done = subprocess.run([str(word) for word in command], env=environment)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""`bpe-engine corpus`: its steps, its report, its errors and their status."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+from corpora import read_megatron, texts, write_jsonl
+from in_process import call
+
+from bpe_engine import cli
+
+pytest.importorskip("pyarrow")
+
+
+def run(*arguments: object, status: int = 0) -> tuple[str, str]:
+    """Runs the command, and returns its output and its errors."""
+    done = call(partial(cli.main, ["corpus", *map(str, arguments)]))
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == status, out + err
+    return out, err
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_jsonl(tmp_path / "in.jsonl", texts(40))
+
+
+def test_steps_and_the_shortcut_write_the_same(tmp_path: Path, source: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    out, _ = run("plan", source, "-o", one, "-e", "gpt2")
+    assert out.startswith("1 input, ") and out.endswith(f"1 unit: {one}/plan.json\n")
+    assert "1 unit written, " in run("run", one, "--processes", 1)[1]
+    assert "all units exist" in run("run", one)[1]
+    assert "wrong" not in run("verify", one)[0]
+    assert run("merge", one)[0].split() == [
+        f"{one}/corpus_text_document.bin",
+        f"{one}/corpus_text_document.idx",
+    ]
+    out, _ = run(source, "-o", two, "-e", "gpt2", "--merge", "--processes", 1)
+    assert "every document ends with EOD" in out
+    name = "corpus_text_document"
+    for ending in (".bin", ".idx"):
+        assert (one / f"{name}{ending}").read_bytes() == (two / f"{name}{ending}").read_bytes()
+    assert len(read_megatron(one / name)) == 40
+    out, _ = run("pack", two, "--length", 64, "--method", "wrap")
+    assert f"rows of up to 64 ids: {two}/packed-64-wrap.idx" in out
+
+
+def test_shuffle_is_merged(tmp_path: Path, source: Path) -> None:
+    out, _ = run(source, "-o", tmp_path / "out", "-e", "gpt2", "--shuffle", 3, "--processes", 1)
+    assert "wrong" not in out and "corpus_text_document.bin" in out
+    assert not (tmp_path / "out" / "parts-in-order").exists()
+
+
+def test_verify_tells_what_is_wrong(tmp_path: Path, source: Path) -> None:
+    out = tmp_path / "out"
+    run(source, "-o", out, "-e", "gpt2", "--format", "nanogpt")
+    path = next((out / "parts").glob("*.bin"))
+    path.write_bytes(b"\1\0" + path.read_bytes()[2:])
+    assert f"wrong  {path} has other bytes" in run("verify", out, status=1)[0]
+    found = json.loads(run("verify", out, "--json", status=1)[0])
+    assert found["ok"] is False and len(found["problems"]) == 1
+
+
+def test_report_in_three_forms(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    documents = ["a <b>bold</b> cat", "<|endoftext|>", "x" * 500]
+    source = write_jsonl(tmp_path / "in<i>.jsonl", documents)
+    with open(source, "a") as file:
+        file.write("no json\n")
+    out = tmp_path / "out"
+    run(source, "-o", out, "-e", "gpt2", "--on-error", "skip")
+    shown, _ = run("report", out)
+    for part in (
+        "Sources",
+        "Longest documents",
+        "Control strings",
+        "Refused rows",
+        "in<i>.jsonl:4",
+    ):
+        assert part in shown
+    found = json.loads(run("report", out, "--json")[0])
+    assert found["documents"] == 3 and found["controls"]["<|endoftext|>"][0] == 1
+    page = tmp_path / "report.html"
+    run("report", out, "--html", page)
+    contents = page.read_text()
+    assert "in<i>.jsonl" not in contents and "in&lt;i&gt;.jsonl" in contents
+    assert "Control strings" in contents and f"{found['tokens']:,}" in contents
+
+
+def test_errors_are_one_line(tmp_path: Path, source: Path) -> None:
+    out = tmp_path / "out"
+    cases = [
+        ([source, "-o", out], 2, "Name the tokenizer"),
+        ([source, "-o", out, "-e", "gpt2", "--eod", "a", "--no-eod"], 2, "exclude each other"),
+        ([source, "-o", out, "-e", "gpt22"], 1, "Did you mean 'gpt2'?"),
+        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 1, "no such file"),
+        ([source, "-o", out, "-e", "gpt2", "--messages", "m"], 1, "need a chat template"),
+        ([source, "-o", out, "-e", "gpt2", "--field", "x"], 1, "line 1: the field 'x' is missing"),
+        (["run", tmp_path], 1, "the plan is missing"),
+        (["verify", tmp_path / "none"], 2, "does not exist"),
+    ]
+    for arguments, status, message in cases:
+        _, err = run(*arguments, status=status)
+        lines = [line for line in err.splitlines() if not line.endswith("tokens")]
+        assert len(lines) == 1 and message in lines[0], err
+
+
+def test_examples_of_the_help_are_options() -> None:
+    for command in ("", "plan", "run"):
+        text, _ = run(*command.split(), "--help")
+        examples = re.findall(r"bpe-engine corpus (\w+)?(.*)", text.split("Options:")[0])
+        assert examples
+        for name, rest in examples:
+            known = name if name in ("plan", "run", "verify", "merge", "pack", "report") else "all"
+            described, _ = run(known, "--help")
+            for option in re.findall(r" (--?[a-z-]+)", rest.split("   ")[0]):
+                assert re.search(rf"{option}\b", described.split("Options:")[1]), (name, option)
+
+
+def test_text_with_a_separator(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n\ntwo\n\nthree")
+    out, _ = run(tmp_path / "in.txt", "-o", tmp_path / "out", "-e", "gpt2", "--separator", r"\n\n")
+    assert "3 rows were read, 3 written" in out
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "in.txt").write_text("text")
+    _, err = run(tmp_path / "in.txt", "-o", tmp_path / "out", "-e", "gpt2", status=1)
+    assert "pip install 'bpe-engine[corpus]'" in err

@@ -1,0 +1,331 @@
+"""Every kind of input gives the same documents; what is not text is named with its file and line."""
+
+from __future__ import annotations
+
+import gzip
+import http.server
+import io
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from corpora import texts, write_jsonl
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine.corpus import CorpusError, corpus_report, make_plan, run_plan, verify_corpus
+from bpe_engine.corpus.corpus_reader import CorpusReader
+from bpe_engine.corpus.read import Fields, blocks, first_line, found, parts_of_input
+
+pa = pytest.importorskip("pyarrow")
+
+GPT2 = bpe_engine.get_encoding("gpt2")
+
+
+def ids(folder: Path, *inputs: object, **options: object) -> list[list[int]]:
+    """Plans and runs a corpus, and returns the ids of each document without EOD."""
+    plan = make_plan(inputs, "gpt2", folder, eod=None, **options)
+    run_plan(plan, processes=1)
+    reader = CorpusReader(plan)
+    spans = reader.spans(0, reader.documents).tolist()
+    return [reader.ids(a, b).tolist() for a, b in zip(spans, spans[1:])]
+
+
+def encoded(documents: list[str]) -> list[list[int]]:
+    return [GPT2.encode_ordinary(text) for text in documents]
+
+
+def compressed(data: bytes, kind: str) -> bytes:
+    """Packs data as two members or frames, as tools that append do."""
+    half = len(data) // 2
+    if kind == "gz":
+        return gzip.compress(data[:half]) + gzip.compress(data[half:])
+    pack = pytest.importorskip("zstandard").ZstdCompressor().compress
+    return bytes(pack(data[:half]) + pack(data[half:]))
+
+
+def test_kinds_give_the_same(tmp_path: Path) -> None:
+    import pyarrow.csv
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    documents = texts()
+    source = write_jsonl(tmp_path / "a.jsonl", documents)
+    data = source.read_bytes()
+    (tmp_path / "b.jsonl.gz").write_bytes(compressed(data, "gz"))
+    (tmp_path / "c.jsonl.zst").write_bytes(compressed(data, "zst"))
+    table = pa.table({"n": range(len(documents)), "text": documents})
+    pyarrow.parquet.write_table(table, tmp_path / "d.parquet", row_group_size=7)
+    with pa.ipc.new_file(tmp_path / "e.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=9)
+    with pa.ipc.new_stream(tmp_path / "f.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=9)
+    pyarrow.csv.write_csv(table, tmp_path / "g.csv")
+    between = "\n---\n"
+    (tmp_path / "h.txt").write_text(between.join([*documents, ""]), newline="")
+    wanted = encoded(documents)
+    for name in sorted(path.name for path in tmp_path.iterdir()):
+        for size in (500, 1 << 20):
+            out = tmp_path / f"{name}-{size}"
+            assert ids(out, tmp_path / name, unit_bytes=size, separator=between) == wanted, name
+
+
+def test_a_document_a_file(tmp_path: Path) -> None:
+    documents = [*texts(8), "\ufeffmark", "no line end"]
+    for number, text in enumerate(documents):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / f"{number:02d}.txt").write_text(text, newline="", encoding="utf-8")
+    (tmp_path / "in" / ".hidden").write_text("no document")
+    documents[8] = "mark"
+    assert ids(tmp_path / "out", tmp_path / "in", unit_bytes=100) == encoded(documents)
+    assert ids(tmp_path / "b", str(tmp_path / "in" / "0*.txt")) == encoded(documents)
+
+
+def test_ranges_of_lines_have_every_line_once(tmp_path: Path) -> None:
+    chance = seeded("ranges")
+    rows = [b'{"text": "%s"}' % (b"x" * chance.choice([0, 1, 30])) for _ in range(40)]
+    ends = [chance.choice([b"\n", b"\r\n", b"\n\n", b"\n \n"]) for _ in rows]
+    data = b"".join(row + end for row, end in zip(rows, ends))
+    data = chance.choice([data, data.rstrip(), b"\xef\xbb\xbf" + data])
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(data)
+    lines = [at for at, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    source = found(str(path), None)
+    fields = Fields("text", None, False)
+    for size in [*range(1, 60), len(data)]:
+        where, what = [], []
+        for part, _ in parts_of_input(source, 0, size, False):
+            offset = first_line(source, part)
+            for block in blocks(source, part, fields, None):
+                where += (block.lines + offset).tolist()
+                what += block.texts.to_pylist()
+        assert where == lines, size
+        assert what == [json.loads(row)["text"] for row in rows]
+
+
+def test_nested_fields_and_names(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    rows = [{"meta": {"text": text, "id": at}, "a.b": "other"} for at, text in enumerate(texts(9))]
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
+    wanted = encoded([row["meta"]["text"] for row in rows])
+    for path in (source, tmp_path / "in.parquet"):
+        options = {"field": "meta.text", "id_field": "meta.id", "format": "arrow"}
+        out = tmp_path / f"{path.suffix}-out"
+        assert ids(out, path, **options) == wanted
+        names = CorpusReader(out).names(0, 9).to_pylist()
+        assert names == [str(number) for number in range(9)]
+        assert ids(tmp_path / f"{path.suffix}-b", path, field=r"a\.b") == encoded(["other"] * 9)
+
+
+BROKEN = {
+    b"no json": "it is not a JSON object",
+    b"[1]": "it is not a JSON object",
+    b'{"text": "a"} {"text": "b"}': "more than one JSON value",
+    b'{"text": "a"': "it is not a JSON object",
+    b'{"text": "a" "b": 1}': "broken JSON",
+    b'{"text": 5}': "changed from string to number",
+    b'{"text": null}': "the field 'text' is null",
+    b'{"other": "a"}': "the field 'text' is missing; there is 'other'",
+    b'{"text": "a\xff"}': "invalid UTF-8: byte 0xff at 1",
+    b'{"text": "\\ud800"}': "surrogate",
+    b'{"text": "a", "text": "b"}': "specified twice",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=str)
+def test_errors_name_file_and_line(tmp_path: Path, broken: bytes) -> None:
+    documents = texts(30)
+    source = write_jsonl(tmp_path / "in.jsonl", documents)
+    lines = source.read_bytes().splitlines()
+    lines.insert(20, broken)
+    source.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(CorpusError) as error:
+        ids(tmp_path / "raise", source, unit_bytes=1500)
+    assert str(error.value).startswith(f"{source}, line 21: ")
+    assert BROKEN[broken] in str(error.value)
+    skipped = ids(tmp_path / "skip", source, unit_bytes=1500, on_error="skip")
+    assert skipped == encoded(documents)
+    kept = ids(tmp_path / "keep", source, unit_bytes=1500, on_error="keep-empty")
+    assert kept == encoded([*documents[:20], "", *documents[20:]])
+    for policy in ("skip", "keep"):
+        report = corpus_report(tmp_path / policy)
+        uri, line, reason, is_kept = report.refused[0]
+        assert (uri, line, is_kept) == (str(source), 21, policy == "keep")
+        assert BROKEN[broken] in reason and len(report.refused) == 1
+        assert report.rows == 31 and verify_corpus(tmp_path / policy).problems == []
+
+
+def test_tables_name_rows(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    rows = [*texts(10), None, *texts(5)]
+    pyarrow.parquet.write_table(pa.table({"text": rows}), tmp_path / "a.parquet", row_group_size=4)
+    with pytest.raises(CorpusError, match=r"a\.parquet, row 11: the field 'text' is null"):
+        ids(tmp_path / "out", tmp_path / "a.parquet")
+    bad = pa.array([b"a", b"\xc3(", b"c"], pa.binary())
+    pyarrow.parquet.write_table(pa.table({"text": bad}), tmp_path / "b.parquet")
+    with pytest.raises(CorpusError, match=r"b\.parquet, row 2: invalid UTF-8: byte 0xc3 at 0"):
+        ids(tmp_path / "b", tmp_path / "b.parquet")
+    pyarrow.parquet.write_table(pa.table({"text": [1, 2]}), tmp_path / "c.parquet")
+    with pytest.raises(CorpusError, match="the field 'text' is int64, not text"):
+        ids(tmp_path / "c", tmp_path / "c.parquet")
+    with pytest.raises(CorpusError, match="no field 'content', only 'text'"):
+        ids(tmp_path / "d", tmp_path / "c.parquet", field="content")
+    (tmp_path / "e.csv").write_text('text,n\n"a\nb",1\nc,2,3\n')
+    with pytest.raises(CorpusError, match=r"e\.csv, record \d+: 3 values, not 2"):
+        ids(tmp_path / "e", tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize("ending", ["jsonl.gz", "jsonl.zst", "parquet"])
+def test_files_that_are_cut_off(tmp_path: Path, ending: str) -> None:
+    import pyarrow.parquet
+
+    documents = [f"{seeded('cut', at).random()}" for at in range(3000)]
+    data = write_jsonl(tmp_path / "a", documents).read_bytes()
+    if ending == "parquet":
+        sink = io.BytesIO()
+        pyarrow.parquet.write_table(pa.table({"text": documents}), sink)
+        data = sink.getvalue()
+    else:
+        data = compressed(data, ending[-3:].strip("."))
+    path = tmp_path / f"in.{ending}"
+    path.write_bytes(data[: len(data) * 2 // 3])
+    with pytest.raises(CorpusError, match="in.*" + ending.split(".")[0]):
+        ids(tmp_path / "out", path)
+
+
+def test_wrong_inputs_are_refused(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "in.jsonl", texts(3))
+    for inputs, message in [
+        ([source, source], "given twice"),
+        ([tmp_path / "none"], "no such file"),
+        ([tmp_path / "*.x"], "no files"),
+        ([], "no inputs"),
+    ]:
+        with pytest.raises(CorpusError, match=message):
+            make_plan(inputs, "gpt2", tmp_path / "out")
+    (tmp_path / "x.parquet.gz").write_bytes(gzip.compress(b"PAR1"))
+    with pytest.raises(CorpusError, match="unpack the file first"):
+        make_plan([tmp_path / "x.parquet.gz"], "gpt2", tmp_path / "out")
+    with pytest.raises(CorpusError, match="neither an encoding nor a file.*gpt2"):
+        make_plan([source], "gpt22", tmp_path / "out")
+    with pytest.raises(CorpusError, match="'<|end|>' is not a special token"):
+        make_plan([source], "gpt2", tmp_path / "out", eod="<|end|>")
+
+
+def test_long_documents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("lines", "texts", "tables"):
+        monkeypatch.setattr(f"bpe_engine.corpus.read.{module}.LONGEST", 5000)
+        monkeypatch.setattr(f"bpe_engine.corpus.read.{module}.AT_ONCE", 1000)
+    documents = [*texts(10), "x" * 9000, *texts(10, seed=1), "y" * 7000]
+    wanted = encoded([text for text in documents if len(text) < 7000])
+    source = write_jsonl(tmp_path / "in.jsonl", documents)
+    (tmp_path / "in.txt").write_text("\0\n".join(documents), newline="")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"text": documents}), tmp_path / "in.parquet")
+    for path in (source, tmp_path / "in.txt", tmp_path / "in.parquet"):
+        out = tmp_path / path.suffix
+        options = {"on_error": "skip", "separator": "\0\n", "unit_bytes": 3000}
+        assert ids(out, path, **options) == wanted, path
+        report = corpus_report(out)
+        assert [row[1] for row in report.refused] == [11, 22], path
+        assert "longer than" in report.refused[0][2]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """A server of HTTP on loopback for the files of the folder, with ranges."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = Path(self.translate_path(self.path))
+            data, asked = path.read_bytes(), self.headers.get("Range")
+            status, first, last = 200, 0, len(data) - 1
+            if asked:
+                low, _, high = asked.removeprefix("bytes=").partition("-")
+                status, first, last = 206, int(low), min(int(high or last), last)
+            self.send_response(status)
+            self.send_header("Accept-Ranges", "bytes")
+            if asked:
+                self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+            self.send_header("Content-Length", str(last - first + 1))
+            self.end_headers()
+            self.wfile.write(data[first : last + 1])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = partial(Handler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
+        thread = threading.Thread(target=served.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{served.server_port}"
+        served.shutdown()
+
+
+def test_a_server_gives_what_files_give(tmp_path: Path, server: str) -> None:
+    pytest.importorskip("aiohttp")
+    import pyarrow.parquet
+
+    documents = texts()
+    source = write_jsonl(tmp_path / "a.jsonl", documents)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(source.read_bytes()))
+    pyarrow.parquet.write_table(pa.table({"text": documents}), tmp_path / "c.parquet")
+    for name in ("a.jsonl", "b.jsonl.gz", "c.parquet"):
+        out = tmp_path / f"{name}-out"
+        assert ids(out, f"{server}/{name}", unit_bytes=900) == encoded(documents), name
+
+
+def test_an_s3_server_gives_what_files_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("s3fs")
+    moto = pytest.importorskip("moto.server")
+    import fsspec
+    import pyarrow.parquet
+
+    for name, value in [
+        ("ACCESS_KEY_ID", "a"),
+        ("SECRET_ACCESS_KEY", "b"),
+        ("DEFAULT_REGION", "us-east-1"),
+    ]:
+        monkeypatch.setenv(f"AWS_{name}", value)
+    s3 = moto.ThreadedMotoServer(port=0, verbose=False)
+    s3.start()
+    try:
+        host, port = s3.get_host_and_port()
+        options = {"endpoint_url": f"http://{host}:{port}"}
+        monkeypatch.setitem(fsspec.config.conf, "s3", options)
+        files = fsspec.filesystem("s3")
+        files.mkdir("bucket", create_parents=True)
+        documents = texts()
+        source = write_jsonl(tmp_path / "a.jsonl", documents)
+        pyarrow.parquet.write_table(pa.table({"text": documents}), tmp_path / "b.parquet")
+        files.pipe("bucket/in/a.jsonl", source.read_bytes())
+        files.pipe("bucket/in/b.parquet", (tmp_path / "b.parquet").read_bytes())
+        found = ids(tmp_path / "out", "s3://bucket/in", unit_bytes=2400)
+        assert found == encoded(documents) * 2
+    finally:
+        s3.stop()
+
+
+def test_folders_of_fsspec(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    documents = texts()
+    memory = fsspec.filesystem("memory")
+    for number in range(3):
+        part = write_jsonl(tmp_path / "part", documents[number::3]).read_bytes()
+        memory.pipe(f"/corpus-test/{number}.jsonl", part)
+    wanted = encoded([text for number in range(3) for text in documents[number::3]])
+    try:
+        assert ids(tmp_path / "a", "memory://corpus-test/") == wanted
+        assert ids(tmp_path / "b", "memory://corpus-test/*.jsonl") == wanted
+    finally:
+        memory.rm("/corpus-test", recursive=True)

@@ -1,0 +1,155 @@
+"""Rows hold every id of the corpus once, and packing is best-fit decreasing by its definition."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpora import texts, write_jsonl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_engine.corpus import CorpusError, PackedRows, make_plan, pack_rows, run_plan
+from bpe_engine.corpus.corpus_reader import CorpusReader
+from bpe_engine.corpus.pack import best_fit
+from bpe_engine.corpus.shuffle import Permutation
+
+pytest.importorskip("pyarrow")
+
+
+def plainly(lengths: list[int], room: int) -> list[list[int]]:
+    """Best-fit decreasing, as it is defined: with one search of all rows for each piece."""
+    rows: list[list[int]] = []
+    left: list[tuple[int, int]] = []  # Room and when it was reached, by row.
+    for turn, piece in enumerate(sorted(range(len(lengths)), key=lambda at: -lengths[at])):
+        fitting = [(*left[row], row) for row in range(len(rows)) if left[row][0] >= lengths[piece]]
+        if fitting:
+            row = min(fitting)[2]
+        else:
+            row = len(rows)
+            rows.append([])
+            left.append((room, turn))
+        rows[row].append(piece)
+        left[row] = (left[row][0] - lengths[piece], turn)
+    return rows
+
+
+@given(
+    st.integers(1, 40).flatmap(
+        lambda room: st.tuples(st.just(room), st.lists(st.integers(1, room)))
+    )
+)
+def test_best_fit_is_its_definition(case: tuple[int, list[int]]) -> None:
+    room, lengths = case
+    order, ends = best_fit(np.array(lengths, np.int64), room)
+    found = [part.tolist() for part in np.split(order, ends[:-1])] if len(ends) else []
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    sizes = [[lengths[piece] for piece in row] for row in found]
+    assert all(sum(row) <= room for row in sizes)
+    assert sorted(map(sorted, sizes)) == sorted(
+        sorted(lengths[piece] for piece in row) for row in plainly(lengths, room)
+    )
+
+
+@given(st.integers(1, 3000), st.integers())
+def test_permutations_are_permutations(count: int, seed: int) -> None:
+    order = Permutation(count, seed)
+    places = order.of(np.arange(count))
+    assert sorted(places.tolist()) == list(range(count))
+    assert (order.inverse(places) == np.arange(count)).all()
+
+
+def test_permutations_never_change() -> None:
+    assert Permutation(10, 1).of(np.arange(10)).tolist() == [6, 8, 3, 2, 7, 5, 9, 1, 0, 4]
+    assert Permutation(10**12, 2).of([0, 1, 10**12 - 1]).tolist() == [
+        256205100689,
+        552155314878,
+        382847655195,
+    ]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packing")
+    documents = [*texts(150), "long " * 300, ""]
+    source = write_jsonl(folder / "in.jsonl", documents)
+    run_plan(make_plan([source], "gpt2", folder / "out", unit_bytes=4000), processes=1)
+    return folder / "out"
+
+
+@pytest.mark.parametrize("seed", [None, 9])
+@pytest.mark.parametrize("method", ["best-fit", "wrap"])
+@pytest.mark.parametrize("length", [3, 50, 64, 10_000])
+def test_rows_hold_every_id_once(corpus: Path, length: int, method: str, seed: int | None) -> None:
+    path = pack_rows(corpus, length, method=method, seed=seed)
+    first = Path(path).read_bytes()
+    assert Path(pack_rows(corpus, length, method=method, seed=seed)).read_bytes() == first
+    rows = pickle.loads(pickle.dumps(PackedRows(corpus, length, method)))
+    reader = CorpusReader(corpus)
+    spans = reader.spans(0, reader.documents)
+    all_ids = reader.ids(0, reader.tokens)
+    seen = np.zeros(reader.tokens, int)
+    for number in range(len(rows)):
+        row, pieces = rows[number], rows.pieces(number)
+        assert 1 <= len(row["input_ids"]) <= length
+        expected = [all_ids[first : first + count] for _, first, count in pieces]
+        assert row["input_ids"].tolist() == np.concatenate(expected).tolist()
+        cuts = row["cu_seqlens"].tolist()
+        assert cuts == np.cumsum([0, *(count for *_, count in pieces)]).tolist()
+        positions = [place for a, b in zip(cuts, cuts[1:]) for place in range(b - a)]
+        assert row["position_ids"].tolist() == positions
+        assert row["loss_mask"].all() and len(row["loss_mask"]) == len(positions)
+        for document, first_id, count in pieces:
+            assert spans[document] <= first_id and first_id + count <= spans[document + 1]
+            seen[first_id : first_id + count] += 1
+    assert (seen == 1).all()
+    if method == "wrap":
+        full = [len(rows[number]["input_ids"]) for number in range(len(rows) - 1)]
+        assert set(full) <= {length}
+    if seed is None and method == "wrap":
+        joined = [rows[number]["input_ids"] for number in range(len(rows))]
+        assert np.concatenate(joined).tolist() == all_ids.tolist()
+
+
+def test_windows_do_not_lose_documents(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpe_engine.corpus.pack._WINDOW", 7)
+    for method in ("best-fit", "wrap"):
+        pack_rows(corpus, 33, method=method)
+        rows = PackedRows(corpus, 33, method)
+        assert sum(len(row["input_ids"]) for row in map(rows.__getitem__, range(len(rows)))) == (
+            CorpusReader(corpus).tokens
+        )
+
+
+def test_wrong_rows_are_refused(corpus: Path, tmp_path: Path) -> None:
+    pack_rows(corpus, 77)
+    rows = PackedRows(corpus, 77)
+    assert rows[-1]["input_ids"].tolist() == rows[len(rows) - 1]["input_ids"].tolist()
+    for number in (len(rows), -len(rows) - 1):
+        with pytest.raises(IndexError, match="of"):
+            rows[number]
+    with pytest.raises(CorpusError, match="no such index"):
+        PackedRows(corpus, 78)
+    with pytest.raises(CorpusError, match="at least 1 id"):
+        pack_rows(corpus, 0)
+    with pytest.raises(CorpusError, match="choose one of best-fit, wrap"):
+        pack_rows(corpus, 5, method="greedy")
+    index = corpus / "packed-77-best-fit.idx"
+    index.write_bytes(index.read_bytes()[:-8])
+    with pytest.raises(CorpusError, match="is damaged"):
+        PackedRows(corpus, 77)
+    pack_rows(corpus, 77)
+
+
+def test_no_framework_is_imported(corpus: Path) -> None:
+    pack_rows(corpus, 50)
+    code = (
+        "import sys; from bpe_engine.corpus import PackedRows; rows = PackedRows(sys.argv[1], 50);"
+        "rows[0]; assert not {'torch', 'tensorflow'} & set(sys.modules)"
+    )
+    (corpus / "packed-50-wrap.idx").unlink(missing_ok=True)
+    subprocess.run([sys.executable, "-c", code, corpus], check=True)

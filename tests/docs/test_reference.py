@@ -1,0 +1,96 @@
+"""Tests that docs/reference.md covers the public names of both packages."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from types import ModuleType
+
+import pytest
+from pages import ROOT, Page, manual
+
+import bpe_engine
+import vocab_tools
+
+REFERENCE = Page(ROOT / "docs" / "reference.md").text
+MODULES = re.findall(r"^\.\. automodule:: ([\w.]+)$", REFERENCE, re.MULTILINE)
+
+#: Modules of tiktoken, and those whose names only this project's other modules use.
+NOT_LISTED = {
+    "core",
+    "load",
+    "model",
+    "registry",
+    "builtin",
+    "byte_level",
+    "cli",
+    "columns",
+    "gpt2_files",
+    "published",
+    "sidecar",
+}
+
+
+def public_modules() -> list[str]:
+    """Returns the modules directly below the two packages that declare public names."""
+    found = []
+    for package in (bpe_engine, vocab_tools):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            name = module.name.rpartition(".")[2]
+            is_private = name.startswith("_") or name in NOT_LISTED
+            if not is_private and hasattr(importlib.import_module(module.name), "__all__"):
+                found.append(module.name)
+    return found
+
+
+def names_of(module: ModuleType) -> set[str]:
+    """Returns the public classes and functions of a module."""
+    return {name for name in module.__all__ if callable(getattr(module, name))}
+
+
+def test_every_public_module_is_listed() -> None:
+    """A subpackage may be listed through names that ``vocab_tools`` itself exports."""
+    listed = {name for module in MODULES for name in names_of(importlib.import_module(module))}
+    for name in public_modules():
+        if name not in MODULES:
+            represented = names_of(importlib.import_module(name)) & listed
+            assert represented, f"docs/reference.md lacks {name}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_number_of_threads_is_a_keyword(name: str) -> None:
+    module = importlib.import_module(name)
+    for public in names_of(module):
+        owner = getattr(module, public)
+        members = [getattr(owner, member) for member in dir(owner) if not member.startswith("_")]
+        for function in [owner, *members] if isinstance(owner, type) else [owner]:
+            if not callable(function) or isinstance(function, type):
+                continue
+            try:
+                parameters = inspect.signature(function).parameters
+            except ValueError:
+                continue  # A method of a built-in class, which ours extends.
+            assert "threads" not in parameters, function
+            # `encode_ragged` is for the package itself.
+            if "num_threads" in parameters and function.__name__ != "encode_ragged":
+                assert parameters["num_threads"].kind == inspect.Parameter.KEYWORD_ONLY, function
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_shown(name: str) -> None:
+    """Autodoc leaves out names without a docstring."""
+    module = importlib.import_module(name)
+    for public in names_of(module):
+        assert getattr(module, public).__doc__, f"{name}.{public} has no docstring"
+
+
+@pytest.mark.parametrize("page", manual(), ids=lambda page: page.name)
+def test_names_that_examples_import_are_public(page: Page) -> None:
+    for language, body in page.blocks:
+        if language == "pycon":
+            found = re.findall(r"from ((?:bpe_engine|vocab_tools)[\w.]*) import (.*)", body)
+            for module, names in found:
+                public = importlib.import_module(module).__all__
+                assert {name.strip() for name in names.split(",")} <= set(public), page.name

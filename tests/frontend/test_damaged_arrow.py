@@ -1,0 +1,288 @@
+"""Tests that Arrow arrays with lying buffers raise an error, and that no other memory is read.
+
+Each layout is tried in a child process, since a lie that is believed may crash it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cases = Iterable[tuple[str, Callable[[], Any]]]
+
+FAR = 2**31 - 1
+HIDDEN = b"neighboring bytes that belong to somebody else"
+
+
+def array(type: Any, length: int, *buffers: Any, **more: Any) -> Any:
+    """Makes an array from buffers, without a full check. A list is a buffer of int32."""
+    import numpy as np
+    import pyarrow as pa
+
+    memory = [
+        pa.py_buffer(np.array(buffer, np.int32).tobytes()) if isinstance(buffer, list)
+        else None if buffer is None else pa.py_buffer(buffer)
+        for buffer in buffers
+    ]  # fmt: skip
+    return pa.Array.from_buffers(type, length, memory, **more)
+
+
+def strings(large: bool, binary: bool = False) -> Cases:
+    import numpy as np
+    import pyarrow as pa
+
+    size = np.int64 if large else np.int32
+    type = {
+        (False, False): pa.string(), (True, False): pa.large_string(),
+        (False, True): pa.binary(), (True, True): pa.large_binary(),
+    }[large, binary]  # fmt: skip
+
+    def of(offsets: list[int], text: bytes | None = b"ab", **more: Any) -> Any:
+        length = more.pop("length", 2)
+        validity = more.pop("validity", None)
+        return array(type, length, validity, np.array(offsets, size).tobytes(), text, **more)
+
+    yield "offset beyond the text", lambda: of([0, 1, 3])
+    yield "offset far beyond the text", lambda: of([0, 1, FAR])
+    yield "descending offsets", lambda: of([0, 2, 1])
+    yield "negative offset", lambda: of([-5, 1, 2])
+    yield "negative last offset", lambda: of([0, 1, -1])
+    yield "too few offsets", lambda: of([0, 1])
+    yield "too long", lambda: of([0, 1, 2], length=3)
+    yield "far too long", lambda: of([0, 1, 2], length=2**40)
+    yield "text missing", lambda: of([0, 1, 2], None)
+    yield "offsets missing", lambda: array(type, 2, None, None, b"ab")
+    yield "short validity", lambda: of([0] * 10, length=9, validity=b"\xff", null_count=1)
+    yield "offset of the array", lambda: of([0, 1, 2], offset=2)
+
+
+def views(binary: bool = False) -> Cases:
+    import numpy as np
+    import pyarrow as pa
+
+    type = pa.binary_view() if binary else pa.string_view()
+
+    def of(size: int, buffer: int, offset: int, prefix: bytes = HIDDEN[:4]) -> Any:
+        view = np.array([size], np.int32).tobytes() + prefix
+        view += np.array([buffer, offset], np.int32).tobytes()
+        return array(type, 1, None, view, HIDDEN)
+
+    for number in (1, 5, -1, FAR, -(2**31)):
+        yield f"buffer {number}", lambda number=number: of(20, number, 0)  # type: ignore[misc]
+    for offset in (28, 47, 4000, FAR, -1, -(2**31)):
+        yield f"offset {offset}", lambda offset=offset: of(20, 0, offset)  # type: ignore[misc]
+    for size in (48, 4000, FAR, -1, -(2**31)):
+        yield f"size {size}", lambda size=size: of(size, 0, 0)  # type: ignore[misc]
+    yield "another prefix", lambda: of(20, 0, 0, b"xxxx")
+    yield "too long", lambda: array(type, 2, None, bytes(16), HIDDEN)
+
+
+def dictionaries() -> Cases:
+    import pyarrow as pa
+
+    def of(indices: Any, values: Any) -> Any:
+        return pa.DictionaryArray.from_arrays(indices, values, safe=False)
+
+    words = pa.array(["a", "b"])
+    for kind in (pa.int8(), pa.uint8(), pa.int32(), pa.int64()):
+        yield f"{kind} too large", lambda kind=kind: of(pa.array([0, 2], kind), words)  # type: ignore[misc]
+    yield "negative", lambda: of(pa.array([-1]), words)
+    yield "far", lambda: of(pa.array([2**62]), words)
+    yield "no values", lambda: of(pa.array([0]), words[:0])
+    yield "short indices", lambda: of(array(pa.int32(), 9, None, [0, 1]), words)
+    for name, values in [*strings(False), *views()]:
+        yield f"values: {name}", lambda values=values: of(pa.array([0, 0]), values())  # type: ignore[misc]
+
+
+def run_ends() -> Cases:
+    import pyarrow as pa
+
+    def of(ends: Any, values: Any, length: int = 3) -> Any:
+        kind = pa.run_end_encoded(pa.int32(), values.type)
+        return pa.Array.from_buffers(
+            kind, length, [None], children=[pa.array(ends, pa.int32()), values]
+        )
+
+    words = pa.array(["a", "b"])
+    yield "descending", lambda: of([3, 2], words)
+    yield "negative", lambda: of([-1, 3], words)
+    yield "too short", lambda: of([1, 2], words)
+    yield "too few values", lambda: of([1, 2, 3], words)
+    yield "too long", lambda: of([2, 3], words, FAR)
+    for name, values in [*strings(False), *views()]:
+        yield f"values: {name}", lambda values=values: of([3], values())  # type: ignore[misc]
+
+
+def extensions() -> Cases:
+    import pyarrow as pa
+
+    class Marked(pa.ExtensionType):  # type: ignore[misc]
+        def __init__(self, storage: Any) -> None:
+            super().__init__(storage, "marked")
+
+        def __arrow_ext_serialize__(self) -> bytes:
+            return b""
+
+    for cases in (strings(False), views(), dictionaries()):
+        for name, storage in cases:
+            yield name, lambda storage=storage: _marked(Marked, storage())  # type: ignore[misc]
+
+
+def _marked(marked: Any, storage: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.ExtensionArray.from_storage(marked(storage.type), storage)
+
+
+class Exported:
+    """Exports an array as C structs, and then changes fields in them."""
+
+    FIELDS = {"length": 0, "null_count": 1, "n_buffers": 3}
+
+    def __init__(self, exported: Any, **changes: int) -> None:
+        self._schema, self._array = (ctypes.c_int64 * 9)(), (ctypes.c_int64 * 10)()
+        exported._export_to_c(ctypes.addressof(self._array), ctypes.addressof(self._schema))
+        for name, value in changes.items():
+            if name.startswith("buffer_"):
+                pointers = ctypes.cast(self._array[5], ctypes.POINTER(ctypes.c_int64))
+                pointers[int(name.removeprefix("buffer_"))] = value
+            else:
+                self._array[self.FIELDS[name]] = value
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p] * 2
+        return tuple(
+            make(ctypes.addressof(struct), name, None, None)
+            for struct, name in ((self._schema, b"arrow_schema"), (self._array, b"arrow_array"))
+        )  # type: ignore[return-value]
+
+
+def c_structs() -> Cases:
+    """Changes fields that can be checked; addresses and negative offsets cannot."""
+    import pyarrow as pa
+
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        words = pa.array(["a", "b"], kind)
+        for changes in (
+            {"length": -1}, {"length": -(2**62)}, {"null_count": 7}, {"null_count": -9},
+            {"n_buffers": 0}, {"n_buffers": -1}, {"n_buffers": 1}, {"buffer_1": 0},
+        ):  # fmt: skip
+            yield (
+                f"{kind} {changes}",
+                lambda words=words, changes=changes: Exported(  # type: ignore[misc]
+                    words, **changes
+                ),
+            )
+    for name, lying in views():
+        yield f"exported: {name}", lambda lying=lying: Exported(lying())  # type: ignore[misc]
+
+
+def chunks() -> Cases:
+    """The second chunk lies."""
+    import pyarrow as pa
+
+    for cases in (strings(False), views(), dictionaries(), run_ends()):
+        for name, lying in cases:
+            yield name, lambda lying=lying: pa.chunked_array([lying()[:0], lying()])  # type: ignore[misc]
+
+
+def other_types() -> Cases:
+    import pyarrow as pa
+
+    yield "nulls", lambda: pa.Array.from_buffers(pa.null(), 2**62, [None])
+    yield "numbers", lambda: array(pa.int32(), 2**40, None, [1])
+    yield (
+        "struct",
+        lambda: pa.Array.from_buffers(
+            pa.struct({"a": pa.string()}),
+            2,
+            [None],
+            children=[array(pa.string(), 2, None, [0, 9], b"")],
+        ),
+    )
+
+
+def lists() -> Cases:
+    """For `TokenBatch.from_arrow`."""
+    import numpy as np
+    import pyarrow as pa
+
+    numbers = pa.array([1, 2], pa.uint32())
+
+    def of(offsets: list[int], values: Any = numbers, length: int = 2, large: bool = False) -> Any:
+        kind = pa.large_list(values.type) if large else pa.list_(values.type)
+        memory = np.array(offsets, np.int64 if large else np.int32).tobytes()
+        return array(kind, length, None, memory, children=[values])
+
+    for large in (False, True):
+        for offsets in ([0, 1, 3], [0, 1, FAR], [0, 2, 1], [-1, 1, 2], [0, 1]):
+            yield f"{offsets} {large}", lambda o=offsets, large=large: of(o, large=large)  # type: ignore[misc]
+        yield f"too long {large}", lambda large=large: of([0, 1, 2], length=3, large=large)  # type: ignore[misc]
+    yield "fixed size", lambda: array(pa.list_(pa.uint32(), 2), 5, None, children=[numbers])
+    yield "chunk", lambda: pa.chunked_array([of([0, 1, 2]), of([0, 1, 3])])
+    yield (
+        "list view",
+        lambda: array(pa.list_view(pa.uint32()), 1, None, [9], [9], children=[numbers]),
+    )
+    yield "exported", lambda: Exported(of([0, 1, 2]), length=-1)
+    yield (
+        "dictionary",
+        lambda: pa.DictionaryArray.from_arrays(pa.array([0, 9]), of([0, 1, 2]), safe=False),
+    )
+
+
+LAYOUTS: dict[str, Callable[[], Cases]] = {
+    "string": lambda: strings(False),
+    "large_string": lambda: strings(True),
+    "binary": lambda: strings(False, binary=True),
+    "large_binary": lambda: strings(True, binary=True),
+    "string_view": views,
+    "binary_view": lambda: views(binary=True),
+    "dictionary": dictionaries,
+    "run-end encoded": run_ends,
+    "extension": extensions,
+    "chunks": chunks,
+    "C structs": c_structs,
+    "other types": other_types,
+    "lists": lists,
+}
+
+
+def try_cases(layout: str) -> None:
+    """Prints each case before trying it, so that the last line names one that crashes."""
+    import bpe_engine
+    from bpe_engine.ragged import TokenBatch
+
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    read = TokenBatch.from_arrow if layout == "lists" else gpt2.encode_batch_to_numpy
+    for name, make in LAYOUTS[layout]():
+        print(name, end=": ", flush=True)
+        try:
+            # Some lies pyarrow itself refuses, how many depends on its version.
+            print(read(make()).to_lists())
+        except (ValueError, TypeError, MemoryError) as error:
+            print("refused:", type(error).__name__, str(error).splitlines()[0])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_lying_arrays_raise(layout: str) -> None:
+    pytest.importorskip("pyarrow")
+    program = (
+        f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
+        f"from {Path(__file__).stem} import try_cases; try_cases({layout!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, (done.returncode, done.stdout[-300:], done.stderr[-2000:])
+    lines = done.stdout.splitlines()
+    assert lines
+    for line in lines:
+        assert ": refused: " in line, f"a lying array was read: {line}"

@@ -1,0 +1,565 @@
+"""Tests that segments, audits, conversations and stable prefixes are the same in all tokenizer
+classes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hf_oracle import tokenizer_path, tokenizers
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine import hf
+from bpe_engine.prompt import special, tokens, trusted, untrusted
+from bpe_engine.qwen import QwenTokenizer
+from vocab_tools.convert import formats, tokenizer_json
+
+CHAT = ["<|im_start|>", "<|im_end|>"]
+NAMES = ["<|endoftext|>", *CHAT]
+PIECES = [
+    "a", "B", "word ", " the", "The", "'", "'s", "ſ", " ", "  ", "\n", "\r\n", "\u3000", "1", "123",
+    "e\u0301", "\u0301", "<", ">", "가", "的", "你好，世界。", "🦀", "<|", "|>", "<|endof", "text|>",
+    "<|im_", "_end|>", *NAMES, "!", "...", "é", "\ud83d", "\ude00", "lorem ipsum dolor sit amet, " * 20,
+]  # fmt: skip
+
+
+def gpt2_faces() -> list[Any]:
+    base = bpe_engine.get_encoding("gpt2")
+    ids = {name: 50256 + place for place, name in enumerate(NAMES)}
+    encoding = bpe_engine.Encoding(
+        "chat",
+        pat_str=base._pat_str,
+        mergeable_ranks=base._mergeable_ranks,
+        special_tokens=ids,
+    )
+    file = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
+    file.add_special_tokens(CHAT)
+    return [
+        encoding,
+        file,
+        bpe_engine.Tokenizer(encoding),
+        bpe_engine.Tokenizer(base, extra_special_tokens=CHAT),
+        bpe_engine.Tokenizer(file),
+    ]
+
+
+def qwen_faces() -> list[Any]:
+    encoding = bpe_engine.get_encoding("qwen2.5")
+    file = hf.Tokenizer(tokenizer_json.dump(formats.load(formats.locate_source("qwen2.5"))))
+    return [encoding, file, bpe_engine.Tokenizer(encoding), bpe_engine.Tokenizer(file)]
+
+
+def qwen_7b_faces() -> list[Any]:
+    return [bpe_engine.get_encoding("qwen"), QwenTokenizer()]
+
+
+FACES = {"gpt2": gpt2_faces, "qwen2.5": qwen_faces, "qwen": qwen_7b_faces}
+
+
+@pytest.fixture(scope="module", params=FACES)
+def faces(request: pytest.FixtureRequest) -> list[Any]:
+    return FACES[request.param]()
+
+
+def text(rng: random.Random, most: int = 20) -> str:
+    return "".join(rng.choices(PIECES, k=rng.randrange(most)))
+
+
+def segment(rng: random.Random) -> Any:
+    kind = rng.randrange(6)
+    if kind == 0:
+        return special(rng.choice(NAMES))
+    if kind == 1:
+        return tokens([rng.randrange(50256) for _ in range(rng.randrange(3))])
+    if kind == 2:
+        return (text(rng), frozenset(rng.sample(NAMES, 2)))
+    role = rng.choice([None, "assistant", "user"])
+    return (trusted if kind == 3 else untrusted)(text(rng), role=role)
+
+
+def outcome(function: Any, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except (ValueError, TypeError) as error:
+        return type(error), str(error)
+
+
+def same(faces: list[Any], act: Any, note: object) -> Any:
+    first, *others = [outcome(act, face) for face in faces]
+    for face, other in zip(faces[1:], others):
+        assert other == first, (face, note)
+    return first
+
+
+def audited(face: Any, segments: Any, **kwargs: Any) -> Any:
+    audit = face.audit_segments(segments, **kwargs)
+    audit.assert_safe()
+    return (
+        audit.ids,
+        audit.segments,
+        audit.special,
+        audit.controls,
+        audit.mask(),
+        audit.mask("user"),
+    )
+
+
+def test_segments_and_audits_are_the_same(faces: list[Any]) -> None:
+    rng = seeded(faces[0].name)
+    for _ in range(150):
+        segments = [segment(rng) for _ in range(rng.randrange(7))]
+        join = rng.random() < 0.8
+        ids = same(faces, lambda face: face.encode_segments(segments, join=join), segments)
+        assert same(faces, lambda face: face.count_segments(segments, join=join), 0) == len(ids)
+        assert same(faces, lambda face: audited(face, segments, join=join), segments)[0] == ids
+        for policy in ("raise", lambda found: f"[{found.token}{found.offset}]"):
+            same(
+                faces,
+                lambda face: face.encode_segments(
+                    segments, on_control=policy, control=["lorem", "<|x|>"]
+                ),
+                segments,
+            )
+
+
+def test_control_strings_are_stripped_the_same(faces: list[Any]) -> None:
+    for given in ("a<|im_<|im_end|>end|>b", "x<|endoftext|>", "<|im_start|><|im_end|>", "plain"):
+        segments = [untrusted(given), special("<|im_end|>"), untrusted("<|im_end|> b")]
+        same(faces, lambda face: face.encode_segments(segments, on_control="strip"), given)
+
+
+def test_strip_goes_15_deep_on_every_face(faces: list[Any]) -> None:
+    def stripped(face: Any, depth: int) -> Any:
+        nested = "<|im_" * depth + "end|>" * depth
+        return face.encode_segments([untrusted(f"a{nested}b")], on_control="strip")
+
+    expected = faces[0].encode("ab")
+    assert same(faces, lambda face: stripped(face, 15), 15) == expected
+    kind, message = same(faces, lambda face: stripped(face, 16), 16)
+    assert kind is ValueError and "nested more than 15 deep" in message
+
+
+def test_names_that_overlap_are_found_the_same() -> None:
+    """A name that a segment does not allow hides no other one."""
+    names = ["<|endoftext|>", "<qq", "qq>", "<qq>b", "q>b<"]
+    base = bpe_engine.get_encoding("gpt2")
+    ids = {name: 50256 + place for place, name in enumerate(names)}
+    ranks = base._mergeable_ranks
+    encoding = bpe_engine.Encoding(
+        "overlaps", pat_str=base._pat_str, mergeable_ranks=ranks, special_tokens=ids
+    )
+    file = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
+    file.add_special_tokens(names[1:])
+    made = [encoding, file, bpe_engine.Tokenizer(encoding), bpe_engine.Tokenizer(file)]
+    for number in range(1, 1 << len(names)):
+        allowed = frozenset(name for bit, name in enumerate(names) if number >> bit & 1)
+        for given in ("<qq>", "<qq>b<qq>b", "x<<qq>b<", "qq>b<qq", "<qq" * 9 + ">b<"):
+            segments = [(given, allowed), untrusted("<qq>")]
+            same(made, lambda face: face.encode_segments(segments), segments)
+
+
+def test_conversations_are_the_same(faces: list[Any]) -> None:
+    rng = seeded(f"{faces[0].name} conversation")
+    options = {"allowed_special": "all", "disallowed_special": ()}
+    running = [face.conversation(**options) for face in faces]
+    prompt: list[Any] = []
+    old = ""
+    for step in range(120):
+        if step % 3:
+            old = old[: rng.randrange(len(old) + 1)] + text(rng, 8)
+            given: Any = old
+        else:
+            prompt = [*prompt[: rng.randrange(len(prompt) + 1)], segment(rng)]
+            given = prompt
+        changes = [conversation.update(given) for conversation in running]
+        assert all(conversation.ids == running[0].ids for conversation in running), given
+        for conversation, change in zip(running, changes):
+            assert conversation.ids[change.kept :] == change.ids
+        if step % 10 == 0:
+            forks = [conversation.fork() for conversation in running]
+            for fork in forks:
+                fork.update("another<|im_end|>")
+                assert fork.ids == forks[0].ids
+    if isinstance(given, str):
+        assert running[0].ids == faces[0].encode(given, **options)
+
+
+def test_stable_prefixes_are_the_same(faces: list[Any]) -> None:
+    rng = seeded(f"{faces[0].name} stable")
+    encoding = faces[0]
+    for _ in range(100):
+        given = text(rng)
+        for allowed in ("all", set()):
+            options = {"allowed_special": allowed, "disallowed_special": ()}
+            for face in faces:
+                ids, length = face.stable_prefix(given, **options)
+                longer = encoding.encode(given + text(rng, 4), **options)
+                assert longer[: len(ids)] == ids, (face, given)
+                assert encoding.encode(given[:length], **options) == ids
+
+
+def test_a_mark_that_changes_the_end_of_a_name() -> None:
+    """Encodings find names after normalization, files before it, as `tokenizers` does."""
+    encoding, file, by_encoding, by_file = qwen_faces()
+    given = "a<|im_end|>\u0338b"
+    normal = encoding.encode("a<|im_end|\u226fb")
+    theirs = tokenizers.Tokenizer.from_str(file.to_str()).encode(given).ids
+    assert theirs != normal == encoding.encode(given, allowed_special="all")
+    for face in (encoding, by_encoding):
+        assert face.encode_segments([trusted(given)]) == normal
+    for face in (file, by_file):
+        assert face.encode_segments([trusted(given)]) == theirs
+    # Following text takes no token away.
+    parts = [trusted("a<|im_end|>"), untrusted("\u0338b")]
+    for face in (encoding, file, by_encoding, by_file):
+        assert face.encode_segments(parts) == theirs
+
+
+def test_disallowed_names_raise_the_same(faces: list[Any]) -> None:
+    for options in (
+        {"allowed_special": set(), "disallowed_special": "all"},
+        {"allowed_special": set(), "disallowed_special": {"<|im_end|>", "never"}},
+    ):
+        for given in ("a<|im_end|>", "<|endoftext|>"):
+            same(faces, lambda face: face.conversation(**options).update(given), given)
+            if isinstance(outcome(faces[0].encode, given, **options), tuple):
+                same(faces, lambda face: face.stable_prefix(given, **options), given)
+
+
+# ---- Files with steps that look around ----
+
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+ADDED = [
+    {"content": "<a>", "special": True, **FLAGS},
+    {"content": "<a>b", "special": True, **FLAGS},
+    {"content": "<l>", "special": True, **FLAGS, "lstrip": True},
+    {"content": "<r>", "special": True, **FLAGS, "rstrip": True},
+    {"content": "<w>", "special": True, **FLAGS, "single_word": True},
+]
+NORMALIZED = [
+    {"content": "née", "special": False, **FLAGS, "normalized": True},
+    {"content": "Uqq", "special": True, **FLAGS, "normalized": True, "lstrip": True},
+]
+NORMALIZERS: list[Any] = [
+    None,
+    {"type": "NFC"},
+    {"type": "NFKD"},
+    {"type": "Lowercase"},
+    {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}]},
+    {"type": "Prepend", "prepend": "_"},
+    {"type": "Strip", "strip_left": True, "strip_right": True},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "_"},
+]
+WORDS = [
+    "a", "b", " ", "  ", "the word ", "née", "ne\u0301e", "Uqq", "uqq", "<a>", "<a", ">", "<a>b", "<l>", "<r>",
+    "<w>", "<", "r>", "\n", "1", "é", "\u0301", "x" * 50, "some text, and more. " * 80,
+]  # fmt: skip
+
+
+def odd_files() -> Iterator[tuple[str, hf.Tokenizer]]:
+    file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
+    for number, normalizer in enumerate(NORMALIZERS):
+        for more in ([], NORMALIZED):
+            for prefix_space in (False, True):
+                added = [{"id": 50257 + n, **token} for n, token in enumerate([*ADDED, *more])]
+                contents = {**file, "normalizer": normalizer, "added_tokens": added}
+                contents["pre_tokenizer"]["add_prefix_space"] = prefix_space
+                name = f"{number} {len(more)} {prefix_space}"
+                yield name, hf.Tokenizer.from_str(json.dumps(contents))
+
+
+#: Pre-tokenizers and normalizers of files over characters.
+CHARACTER_FILES: list[tuple[Any, Any]] = [
+    *[
+        ({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": split}, None)
+        for scheme in ("first", "never", "always")
+        for split in (True, False)
+    ],
+    (
+        {
+            "type": "Split",
+            "pattern": {"String": " "},
+            "behavior": "MergedWithPrevious",
+            "invert": False,
+        },
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+    ),
+    (
+        None,
+        {
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Prepend", "prepend": "▁"},
+                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+            ],
+        },
+    ),
+]
+
+
+def character_files() -> Iterator[tuple[str, hf.Tokenizer]]:
+    """Files over characters, with byte fallback, with an unknown token, and with neither."""
+    words = ["▁the", "▁word", "some", "text", "▁▁", "xxx", "éx", "▁and"]
+    vocab = [f"<0x{byte:02X}>" for byte in range(256)] + ["<unk>"]
+    vocab += sorted(set("".join(words)) | set("ab,.▁"))
+    merges = []
+    for word in words:
+        for end in range(2, len(word) + 1):
+            if word[:end] not in vocab:
+                vocab.append(word[:end])
+                merges.append([word[: end - 1], word[end - 1 : end]])
+    for options in (
+        {"byte_fallback": True},
+        {"byte_fallback": False, "unk_token": "<unk>", "fuse_unk": True},
+        {"byte_fallback": False},
+    ):
+        model = {"type": "BPE", "merges": merges, **options}
+        model["vocab"] = {token: id for id, token in enumerate(vocab)}
+        for number, (pre_tokenizer, normalizer) in enumerate(CHARACTER_FILES):
+            for more in ([], NORMALIZED):
+                added = [{"id": len(vocab) + n, **t} for n, t in enumerate([*ADDED, *more])]
+                contents = {
+                    "version": "1.0",
+                    "added_tokens": added,
+                    "normalizer": normalizer,
+                    "pre_tokenizer": pre_tokenizer,
+                    "post_processor": None,
+                    "decoder": None,
+                    "model": model,
+                }
+                name = f"characters {number} {len(more)} {options}"
+                yield name, hf.Tokenizer.from_str(json.dumps(contents))
+
+
+@pytest.mark.parametrize("files", [odd_files, character_files])
+def test_odd_files_keep_the_promise(
+    files: Callable[[], Iterator[tuple[str, hf.Tokenizer]]],
+) -> None:
+    for name, tokenizer in files():
+        rng = seeded(name)
+        added = set(tokenizer.get_added_tokens_decoder())
+        conversation = tokenizer.conversation()
+        growing = tokenizer.conversation()
+        old = ""
+        for _ in range(25):
+            parts = ["".join(rng.choices(WORDS, k=rng.randrange(6))) for _ in range(4)]
+            whole = tokenizer.encode("".join(parts), add_special_tokens=False).ids
+            one = [trusted("".join(parts))]
+            assert tokenizer.encode_segments(one) == whole, (name, parts)
+            # Nothing in it could be an added token.
+            plain = [part.translate(dict.fromkeys(map(ord, "<>nNuUéab"), "x")) for part in parts]
+            plain_whole = tokenizer.encode("".join(plain), add_special_tokens=False).ids
+            assert tokenizer.encode_segments([untrusted(part) for part in plain]) == plain_whole
+            mixed = [
+                trusted(plain[0] + "<a>"),
+                untrusted(plain[1]),
+                trusted("<l> <r>"),
+                untrusted(plain[2]),
+            ]
+            joined = "".join(part.text for part in mixed)
+            assert (
+                tokenizer.encode_segments(mixed)
+                == tokenizer.encode(joined, add_special_tokens=False).ids
+            ), (name, mixed)
+            # Nothing in untrusted text is an added token.
+            ids = tokenizer.encode_segments([untrusted(part) for part in parts])
+            assert not added & set(ids), (name, parts)
+            segments = [
+                (rng.choice([trusted, untrusted]))(part, role=rng.choice("xy")) for part in parts
+            ]
+            audit = tokenizer.audit_segments(segments)
+            audit.assert_safe()
+            assert audit.ids == tokenizer.encode_segments(segments)
+            growing.update(segments)
+            assert growing.ids == audit.ids, (name, segments)
+            old = old[: rng.randrange(len(old) + 1)] + "".join(parts[:2])
+            conversation.update(old)
+            assert conversation.ids == tokenizer.encode(old, add_special_tokens=False).ids, (
+                name,
+                old,
+            )
+            stable, _ = tokenizer.stable_prefix(old)
+            longer = tokenizer.encode(old + parts[3], add_special_tokens=False).ids
+            assert longer[: len(stable)] == stable, (name, old, parts[3])
+
+
+def control_file(content: str, normalizer: Any = None, **model: Any) -> hf.Tokenizer:
+    """GPT-2's file with one added token, looked for in normalized text if there is any."""
+    file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
+    lacking = model.pop("lacking", "")
+    vocab = {token: id for token, id in file["model"]["vocab"].items() if lacking not in token}
+    file["model"].update(model, vocab=vocab if lacking else file["model"]["vocab"])
+    if lacking:
+        file["model"]["merges"] = []
+    if model:
+        file["model"]["vocab"].setdefault(content, 50257)
+    id = file["model"]["vocab"].get(content, 50257)
+    flags = {**FLAGS, "normalized": normalizer is not None}
+    file["added_tokens"] = [{"id": id, "content": content, "special": True, **flags}]
+    file["normalizer"] = normalizer
+    return hf.Tokenizer.from_str(json.dumps(file))
+
+
+def replace(old: str, new: str) -> Any:
+    return {"type": "Replace", "pattern": {"String": old}, "content": new}
+
+
+def chain(*parts: Any) -> Any:
+    return {"type": "Sequence", "normalizers": list(parts)}
+
+
+NFC, NFD = {"type": "NFC"}, {"type": "NFD"}
+
+
+@pytest.mark.parametrize(
+    ("content", "normalizer", "segments"),
+    [
+        ("é", NFC, [trusted("e"), untrusted("\u0301")]),
+        ("é", NFC, [untrusted("e"), trusted("\u0301")]),
+        # The mark in the middle stays; the last one goes with the letter.
+        ("ḃ", NFC, [trusted("b\u0327"), untrusted("\u0307x")]),
+        # The mark below comes before the one above.
+        ("e\u0323", NFD, [trusted("e\u0301"), untrusted("\u0323x")]),
+        ("\u0301", NFD, [untrusted("e\u0301"), trusted("\u0323x")]),
+        ("\u0301", NFD, [untrusted("é"), trusted("\u0323x")]),
+        ("가", NFC, [trusted("\u1100"), untrusted("\u1161")]),
+        ("가", NFC, [untrusted("\u1100"), trusted("\u1161")]),
+        ("<a>", replace("XY", "<a>"), [untrusted("X"), trusted("Y")]),
+        ("<a>", replace("XY", "<a>"), [trusted("X"), untrusted("Y")]),
+        ("é", chain(replace("X", "\u0301"), NFC), [trusted("e"), untrusted("X")]),
+    ],
+)
+def test_normalizing_across_a_border_makes_no_token(
+    content: str, normalizer: Any, segments: list[Any]
+) -> None:
+    tokenizer = control_file(content, normalizer)
+    [id] = tokenizer.get_added_tokens_decoder()
+    whole = "".join(segment.text for segment in segments)
+    assert id in tokenizer.encode(whole).ids
+    assert id in tokenizer.encode_segments([trusted(whole)])
+    assert id not in tokenizer.encode_segments(segments)
+    assert id not in tokenizer.encode_segments([untrusted(whole)])
+    conversation = tokenizer.conversation()
+    conversation.update(segments)
+    assert id not in conversation.ids
+    assert tokenizer.audit_segments(segments).ids == conversation.ids
+
+
+def test_control_strings_follow_the_normalizer() -> None:
+    tokenizer = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
+    segments = [untrusted("<e\u0301>")]
+    for normalizer, count in ((None, 0), (tokenizers.normalizers.NFC(), 1), (None, 0)):
+        tokenizer.normalizer = normalizer
+        audit = tokenizer.audit_segments(segments, control=["<\u00e9>"])
+        assert len(audit.controls) == count
+
+
+@pytest.mark.parametrize("content", ["<u>", "<\uff5cu\uff5c>"])
+@pytest.mark.parametrize("fuse_unk", [False, True])
+def test_an_unk_token_of_untrusted_text_is_refused(content: str, fuse_unk: bool) -> None:
+    tokenizer = control_file(content, unk_token=content, fuse_unk=fuse_unk, lacking="A")
+    [id] = tokenizer.get_added_tokens_decoder()
+    assert tokenizer.encode("bAc").ids[1] == id
+    assert tokenizer.encode_segments([trusted("bAc")]) == tokenizer.encode("bAc").ids
+    assert id not in tokenizer.encode_segments([untrusted("bc")])
+    for act in (tokenizer.encode_segments, tokenizer.conversation().update):
+        with pytest.raises(ValueError, match="cannot be kept out of untrusted text"):
+            act([untrusted("bAc")])
+
+
+def test_whole_pieces_of_untrusted_text_are_refused() -> None:
+    for content, lacking in (("Ahello", "A"), ("Ġzzqzz", "")):
+        tokenizer = control_file(content, ignore_merges=True, lacking=lacking)
+        [id] = tokenizer.get_added_tokens_decoder()
+        given = content.replace("Ġ", " ")
+        assert tokenizer.encode(given).ids == [id]
+        for segments in ([untrusted(given)], [untrusted(given[:1]), trusted(given[1:])]):
+            with pytest.raises(ValueError, match="cannot be kept out of untrusted text"):
+                tokenizer.encode_segments(segments)
+
+
+def test_many_segments_take_linear_time() -> None:
+    """Quadratic code would take minutes, more than a test may."""
+    tokenizer = control_file("<a>", NFC)
+    [id] = tokenizer.get_added_tokens_decoder()
+    segments = [special("<a>"), trusted("b"), untrusted("<a>")] * 200_000
+    ids = tokenizer.encode_segments(segments)
+    assert ids.count(id) == 200_000
+    assert tokenizer.count_segments([trusted("b")] * 200_000) > 0
+
+
+# ---- Ids of no token ----
+
+
+def test_no_two_added_tokens_share_an_id() -> None:
+    base = bpe_engine.get_encoding("gpt2")
+    largest = 2**32 - 1
+    for id, count in ((largest, 0), (largest - 2, 2)):
+        encoding = bpe_engine.Encoding(
+            "large ids",
+            pat_str=base._pat_str,
+            mergeable_ranks=base._mergeable_ranks,
+            special_tokens={"<s>": id},
+        )
+        tokenizer = bpe_engine.Tokenizer(encoding)
+        assert tokenizer.add_tokens([f"<{number}>" for number in range(count)]) == count
+        with pytest.raises(ValueError, match='no id is free for "<x>"'):
+            tokenizer.add_tokens(["<x>"])
+        ids = tokenizer.encode("<s>" + "".join(f"<{number}>" for number in range(count)))
+        assert ids == [*range(id, largest + 1)]
+
+
+def test_unknown_ids_in_every_tokenizer_class() -> None:
+    encoding, file, by_encoding, _, by_file = gpt2_faces()
+    qwen = QwenTokenizer()
+    unknown = 10**6
+    for act in (encoding.decode, by_encoding.decode, qwen.decode):
+        with pytest.raises(KeyError, match="Invalid token for decoding: 1000000"):
+            act([unknown])
+    assert file.decode([unknown, 64]) == by_file.decode([unknown, 64]) == "a"
+    assert file.id_to_token(unknown) is None
+    assert by_encoding.convert_ids_to_tokens(unknown) is None
+    assert by_file.convert_ids_to_tokens([unknown, 64]) == [None, "a"]
+    with pytest.raises(ValueError, match="unknown ids: 1000000"):
+        qwen.convert_ids_to_tokens(unknown)
+    for face in (encoding, file, by_encoding, by_file, qwen):
+        with pytest.raises(ValueError, match="id 1000000"):
+            face.encode_segments([tokens([unknown])])
+    for face in (encoding, by_encoding, qwen):
+        with pytest.raises(KeyError, match="1000000"):
+            face.stream_decoder().push(unknown)
+    assert by_file.stream_decoder().push(unknown) == ""
+    for face in (encoding, file, by_encoding, by_file, qwen):
+        with pytest.raises(OverflowError):
+            face.decode([-1])
+
+
+def test_streams_of_a_tokenizer_are_its_text() -> None:
+    rng = seeded("streams")
+    for face in (*gpt2_faces()[2:], QwenTokenizer()):
+        for _ in range(30):
+            ids = face.encode(text(rng).encode("utf-8", "replace").decode())
+            decoder = face.stream_decoder()
+            assert "".join([*map(decoder.push, ids), decoder.finish()]) == face.decode(ids)
+        decoder = face.stream_decoder(skip_special_tokens=True)
+        assert decoder.push(face.encode("a<|im_end|>b")) == "ab"
+
+
+def test_pools_and_tables_of_the_faces_agree(faces: list[Any]) -> None:
+    rng = seeded("pools")
+    tables = [face.token_table() for face in faces]
+    assert all(list(table) == list(tables[0]) for table in tables)
+    assert all(bytes(table.kinds) == bytes(tables[0].kinds) for table in tables)
+    ids = [*tables[0].ids("ordinary"), *(tables[0].ids("special")[:3] * 5000)]
+    for skips in (False, True):
+        pools = [face.stream_pool() for face in faces]
+        slots = [pool.open(stop=["st\n"], skip_special_tokens=skips) for pool in pools]
+        for _ in range(200):
+            step = rng.choice(ids)
+            results = [pool.step([slot], [step]) for pool, slot in zip(pools, slots, strict=True)]
+            assert all(result == results[0] for result in results)

@@ -1,0 +1,88 @@
+"""Stream pools of tokenizer files, beside `DecodeStream` of `tokenizers`."""
+
+from __future__ import annotations
+
+import pytest
+from hf_oracle import FILES, TEXTS, tokenizer_path, tokenizers
+from seeds import seeded
+
+from bpe_engine import hf
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("name", FILES)
+def test_texts_are_those_of_a_decode_stream(name, skip):
+    path = tokenizer_path(name)
+    ours, theirs = hf.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
+    special = [token for token in theirs.get_added_tokens_decoder() if token < 60_000][:3]
+    rng = seeded("stream", 1)
+    rows = []
+    for _ in range(32):
+        text = "".join(rng.choices([*TEXTS, "😀", " the"], k=6))
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        for id in special:
+            ids.insert(rng.randrange(len(ids) + 1), id)
+        rows.append(ids)
+    pool = ours.stream_pool()
+    slots = [pool.open(skip_special_tokens=skip) for _ in rows]
+    streams = [tokenizers.decoders.DecodeStream(skip_special_tokens=skip) for _ in rows]
+    so_far, expected = [""] * len(rows), [""] * len(rows)
+    compared = 0
+    for place in range(max(map(len, rows))):
+        open_rows = [row for row, ids in enumerate(rows) if place < len(ids)]
+        texts, _ = pool.step(
+            [slots[row] for row in open_rows], [rows[row][place] for row in open_rows]
+        )
+        for row, text in zip(open_rows, texts, strict=True):
+            so_far[row] += text
+            new = streams[row].step(theirs, rows[row][place])
+            if new is not None:
+                expected[row] += new
+                # It waits for the end of a character even with text before it.
+                assert so_far[row] == expected[row]
+                compared += 1
+            else:
+                assert so_far[row].startswith(expected[row])
+    assert compared > 1000
+    for row, ids in enumerate(rows):
+        so_far[row] += pool.close(slots[row])
+        assert so_far[row] == theirs.decode(ids, skip_special_tokens=skip)
+
+
+def test_ids_without_a_token_are_skipped():
+    ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
+    pool = ours.stream_pool()
+    slot = pool.open([999_999])
+    assert pool.step([slot], [[31373, 999_999, 995]])[0] == ["hello world"]
+
+
+def test_a_prompt_ends_inside_a_character():
+    path = tokenizer_path("gpt2")
+    ours, theirs = hf.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
+    ids = theirs.encode("Hi 根本").ids
+    for cut in range(len(ids)):
+        pool = ours.stream_pool()
+        slot = pool.open(prompt_ids=ids[:cut])
+        complete = theirs.decode(ids[:cut]).rstrip("\ufffd")
+        assert pool.step([slot], [ids[cut:]])[0] == ["Hi 根本"[len(complete) :]]
+
+
+def test_other_decoders_are_refused():
+    ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
+    ours.decoder = hf.decoders.Fuse() if hasattr(hf, "decoders") else tokenizers.decoders.Fuse()
+    for call in (ours.stream_pool, ours.token_table):
+        with pytest.raises(hf.UnsupportedTokenizer, match="decoder: one other than ByteLevel"):
+            call()
+
+
+def test_a_pool_keeps_the_tokenizer_as_it_was():
+    ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
+    pool, table = ours.stream_pool(), ours.token_table()
+    slot = pool.open()
+    id = len(table)
+    ours.add_tokens(["<new>"])
+    assert pool.step([slot], [id])[0] == [""]
+    assert len(table) == id and len(ours.token_table()) == id + 1
+    assert ours.token_table()[id] == b"<new>"
+    later = ours.stream_pool()
+    assert later.step([later.open()], [id])[0] == ["<new>"]

@@ -1,0 +1,258 @@
+"""Calls that programs make on the objects of `tokenizers`: the same on ours; and `is_ours`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hf_oracle import TEXTS, fields, tokenizers
+
+import bpe_engine
+from bpe_engine import byte_level, hf
+
+VOCAB = {byte_level.text_of(bytes([byte])): byte for byte in range(256)}
+VOCAB |= {"ab": 256, "abc": 257, "Ġa": 258, "él": 300, '\u0120"': 259}
+MERGES = [("a", "b"), ("ab", "c"), ("Ġ", "a"), ("Ġ", '"')]
+NORMALIZERS = [
+    {"type": "NFC"},
+    {"type": "Lowercase"},
+    {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": "_"},
+    {"type": "Sequence", "normalizers": [{"type": "NFKD"}, {"type": "Prepend", "prepend": "> "}]},
+]
+PRE_TOKENIZERS = [
+    {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+    {
+        "type": "Sequence",
+        "pretokenizers": [
+            {
+                "type": "Split",
+                "pattern": {"Regex": r"\d{1,3}"},
+                "behavior": "Isolated",
+                "invert": False,
+            },
+            {
+                "type": "ByteLevel",
+                "add_prefix_space": False,
+                "trim_offsets": True,
+                "use_regex": True,
+            },
+        ],
+    },
+]
+
+
+def contents(**parts: Any) -> str:
+    model = {"type": "BPE", "vocab": VOCAB, "merges": MERGES}
+    return json.dumps(
+        {
+            "version": "1.0",
+            "added_tokens": [],
+            "pre_tokenizer": PRE_TOKENIZERS[0],
+            "model": model,
+            **parts,
+        }
+    )
+
+
+@pytest.fixture
+def both() -> tuple[Any, Any]:
+    return hf.Tokenizer(contents()), tokenizers.Tokenizer.from_str(contents())
+
+
+@pytest.mark.parametrize("prefix", [None, "some"])
+def test_saved_models_are_the_same_files(both, tmp_path: Path, prefix):
+    saved = []
+    for who, tokenizer in zip(("ours", "theirs"), both):
+        (tmp_path / who).mkdir()
+        paths = tokenizer.model.save(str(tmp_path / who), *([prefix] if prefix else []))
+        saved.append({Path(path).name: Path(path).read_bytes() for path in paths})
+    assert saved[0] == saved[1] and len(saved[0]) == 2
+    with pytest.raises(OSError):
+        both[0].model.save(tmp_path / "missing")
+
+
+def test_models_are_read_from_files(both, tmp_path: Path):
+    ours, theirs = both
+    paths = ours.model.save(tmp_path)
+    assert hf.BPE.read_file(*paths) == tokenizers.models.BPE.read_file(*paths)
+    options = {"unk_token": "a", "fuse_unk": True, "ignore_merges": True, "cache_capacity": 5}
+    for given in ({}, options):
+        one, other = (
+            hf.BPE.from_file(*paths, **given),
+            tokenizers.models.BPE.from_file(*paths, **given),
+        )
+        for name in ("unk_token", "fuse_unk", "ignore_merges", "byte_fallback"):
+            assert getattr(one, name) == getattr(other, name)
+        for text in ("abc", "Ġa", "cab", "él"):
+            assert [token.as_tuple() for token in one.tokenize(text)] == [
+                token.as_tuple() for token in other.tokenize(text)
+            ]
+            assert one.token_to_id(text) == other.token_to_id(text)
+    with pytest.raises(hf.UnsupportedTokenizer, match="dropout"):
+        hf.BPE.from_file(*paths, dropout=0.1)
+
+
+@pytest.mark.parametrize("spec", NORMALIZERS, ids=lambda spec: spec["type"])
+def test_components_normalize_in_place(spec):
+    ours = hf.Component("normalizer", json.dumps(spec))
+    theirs = tokenizers.Tokenizer.from_str(contents(normalizer=spec)).normalizer
+    for text in TEXTS:
+        one, other = tokenizers.NormalizedString(text), tokenizers.NormalizedString(text)
+        ours.normalize(one)
+        theirs.normalize(other)
+        assert (one.normalized, one.original) == (other.normalized, other.original)
+        assert one.normalized == ours.normalize_str(text)
+    with pytest.raises(TypeError):
+        ours.normalize("text")
+    with pytest.raises(AttributeError, match="expected a pre_tokenizer"):
+        ours.pre_tokenize(tokenizers.PreTokenizedString("a"))
+
+
+@pytest.mark.parametrize("spec", PRE_TOKENIZERS, ids=lambda spec: spec["type"])
+def test_components_pre_tokenize_in_place(spec):
+    ours = hf.Component("pre_tokenizer", json.dumps(spec))
+    theirs = tokenizers.Tokenizer.from_str(contents(pre_tokenizer=spec)).pre_tokenizer
+    for text in TEXTS:
+        one, other = tokenizers.PreTokenizedString(text), tokenizers.PreTokenizedString(text)
+        ours.pre_tokenize(one)
+        theirs.pre_tokenize(other)
+        assert one.get_splits() == other.get_splits()
+        assert [(part, span) for part, span, _ in one.get_splits("original", "char")] == (
+            ours.pre_tokenize_str(text)
+        )
+
+
+def test_awaited_calls_give_the_same(both):
+    texts = [text for text in TEXTS if text]
+    pairs = list(zip(texts, reversed(texts)))
+
+    def without_offsets(encodings: list[Any]) -> list[Any]:
+        # Theirs are in bytes when awaited, though documented in characters.
+        return [{**fields(each), "offsets": None} for each in encodings]
+
+    async def awaited(tokenizer: Any) -> tuple[list[Any], list[Any]]:
+        one = await tokenizer.async_encode(texts[3], "ab", add_special_tokens=False)
+        words = await tokenizer.async_encode(["ab", "c"], is_pretokenized=True)
+        many = await tokenizer.async_encode_batch(pairs)
+        several = await asyncio.gather(*(tokenizer.async_encode(text) for text in texts))
+        fast = await tokenizer.async_encode_batch_fast(texts)
+        ids = [each.ids for each in fast]
+        return [one, words, *many, *several], [ids, await tokenizer.async_decode_batch(ids)]
+
+    ours, theirs = (asyncio.run(awaited(tokenizer)) for tokenizer in both)
+    assert ours[1] == theirs[1]
+    assert without_offsets(ours[0]) == without_offsets(theirs[0])
+    expected = both[1].encode_batch(pairs) + both[1].encode_batch(texts)
+    assert [fields(each) for each in ours[0][2:]] == [fields(each) for each in expected]
+    with pytest.raises(TypeError):
+        asyncio.run(both[0].async_encode(5))
+
+
+def test_ours_are_instances_of_their_class(both):
+    ours, _ = both
+    assert isinstance(ours, tokenizers.Tokenizer) and isinstance(ours, hf.Tokenizer)
+    assert type(ours) is hf.Tokenizer
+    assert pickle.loads(pickle.dumps(ours)).fingerprint == ours.fingerprint
+    # Their native calls see that it is another object.
+    with pytest.raises(TypeError):
+        tokenizers.decoders.DecodeStream.step(tokenizers.decoders.DecodeStream(), ours, 0)  # type: ignore[arg-type]
+
+
+def test_which_tokenizers_are_ours(both):
+    ours, theirs = both
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    mine = [ours, gpt2, bpe_engine.Tokenizer(gpt2), bpe_engine.Tokenizer(ours)]
+    assert all(map(hf.is_ours, mine))
+    assert not any(map(hf.is_ours, [theirs, None, "gpt2", hf.Tokenizer]))
+
+
+def run(program: str, *paths: Path) -> str:
+    """The output of a program in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, paths)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_hook_imports_nothing():
+    assert (
+        run(
+            "import sys\n"
+            "from bpe_engine import hf\n"
+            "hf.patch_transformers_on_import(); hf.patch_transformers_on_import()\n"
+            "print('transformers' in sys.modules, 'tokenizers' in sys.modules, len(\n"
+            "    [each for each in sys.meta_path if 'import_hook' in type(each).__module__]))"
+        )
+        == "False False 1"
+    )
+
+
+@pytest.mark.parametrize(
+    "how", ["AutoTokenizer", "GPT2Tokenizer", "GPT2TokenizerFast", "PreTrainedTokenizerFast"]
+)
+def test_import_hook_patches_every_way_in(how, tmp_path: Path):
+    pytest.importorskip("transformers")
+    (tmp_path / "tokenizer.json").write_text(contents(), encoding="utf-8")
+    config = {"tokenizer_class": "GPT2Tokenizer"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    found = run(
+        "import sys\n"
+        "from bpe_engine import hf\n"
+        "hf.patch_transformers_on_import()\n"
+        f"from transformers import {how} as way\n"
+        "tokenizer = way.from_pretrained(sys.argv[1])\n"
+        "again = type(tokenizer).from_pretrained(sys.argv[1])\n"
+        "hf.unpatch_transformers()\n"
+        "plain = type(tokenizer).from_pretrained(sys.argv[1])\n"
+        "texts = ['abc \"a', 'cab <|endoftext|>']\n"
+        "print([hf.is_ours(each) for each in (tokenizer, again, plain)])\n"
+        "print(tokenizer(texts) == again(texts) == plain(texts))",
+        tmp_path,
+    )
+    assert found.splitlines()[-2:] == ["[True, True, False]", "True"]
+
+
+def test_import_hook_without_transformers_lets_programs_run(tmp_path: Path):
+    package = tmp_path / "transformers"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "tokenization_utils_tokenizers.py").write_text("here = 1")
+    found = run(
+        "import sys\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from bpe_engine import hf\n"
+        "hf.patch_transformers_on_import()\n"
+        "import transformers.tokenization_utils_tokenizers as module\n"
+        "import inspect\n"
+        "print(module.here, inspect.getsource(module).split(), type(module.__loader__).__name__)",
+        tmp_path,
+    )
+    assert found == "1 ['here', '=', '1'] SourceFileLoader"
+
+
+def test_byte_level_files_that_name_llama(tmp_path: Path):
+    """Before 5.22 transformers reads them with other splits; ours are those of the file."""
+    transformers = pytest.importorskip("transformers")
+    (tmp_path / "tokenizer.json").write_text(contents(), encoding="utf-8")
+    config = {"tokenizer_class": "LlamaTokenizerFast", "unk_token": None}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    hf.patch_transformers()
+    try:
+        for model_type in (None, "llama", "deepseek_v3"):
+            if model_type is not None:
+                (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+            tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+            assert hf.is_ours(tokenizer)
+            plain = hf.Tokenizer(contents())
+            for text in TEXTS:
+                expected = plain.encode(text).ids
+                assert tokenizer(text, add_special_tokens=False)["input_ids"] == expected
+    finally:
+        hf.unpatch_transformers()

@@ -1,0 +1,136 @@
+"""The linter of chat templates, its command, and the table of the published templates."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import chats
+import pytest
+
+import bpe_engine
+from bpe_engine import cli
+from bpe_engine.prompt import ChatTemplate, TemplateReport, stable_prefix_check
+
+pytest.importorskip("jinja2")
+
+PAGE = Path(__file__).parents[2] / "docs" / "fine-tuning.md"
+CHATML = chats.TEMPLATES["chatml"]
+START = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
+STOP = "{{ '<|im_end|>\n' }}{% endfor %}"
+PROMPT = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+THOUGHT = "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}"
+FORGETS = chats.TEMPLATES["forgets"]
+
+
+def broken(report: TemplateReport) -> set[str]:
+    return {kind for kind, what in report.continuations.items() if what}
+
+
+def test_stable_templates() -> None:
+    report = stable_prefix_check(CHATML)
+    assert report.verdict == "stable" and report.is_clean and not broken(report)
+    assert not report.has_tags and not report.writes_bos and report.unknown is None
+    kept = stable_prefix_check(START + THOUGHT + "{{ m.content }}" + STOP + PROMPT)
+    assert kept.verdict == "stable"
+    assert not any("reasoning" in what for what in kept.dropped)
+
+
+def test_templates_that_forget_reasoning() -> None:
+    report = stable_prefix_check(FORGETS)
+    assert report.verdict == "stable without reasoning" and not report.is_clean
+    assert broken(report) == {"reasoning, user"}
+    assert "earlier reasoning of assistant" in report.dropped
+    assert "reasoning of assistant" not in report.dropped
+
+
+def test_templates_that_treat_the_last_message_otherwise() -> None:
+    template = START + "{{ m.content }}{% if loop.last %}!{% endif %}" + STOP + PROMPT
+    report = stable_prefix_check(template)
+    assert report.verdict == "not stable"
+    assert report.continuations["user"] is not None
+    assert "the question changes from '!" in report.continuations["user"]
+
+
+def test_prompts_that_begin_what_history_lacks() -> None:
+    forgets = "{{ m.content.split('</think>')[-1] }}"
+    report = stable_prefix_check(START + forgets + STOP + PROMPT + "<think>\n")
+    assert report.verdict == "not stable"
+    keeps = stable_prefix_check(START + "{{ m.content }}" + STOP + PROMPT + "<think>\n")
+    assert keeps.verdict == "stable"
+
+
+def test_other_ends_of_the_last_message() -> None:
+    template = CHATML.replace(
+        "'<|im_end|>'",
+        "('<|return|>' if loop.last and message.role == 'assistant' else '<|im_end|>')",
+    )
+    report = stable_prefix_check(template)
+    assert report.continuations["user"] is not None
+    assert "from '<|return|>' to '<|im_end|>'" in report.continuations["user"]
+
+
+def test_tags_beginnings_and_unknown_control_tokens() -> None:
+    report = stable_prefix_check(ChatTemplate(chats.TEMPLATES["thinking"]))
+    assert report.has_tags
+    qwen = bpe_engine.get_encoding("qwen3")
+    assert stable_prefix_check(CHATML, qwen).unknown == ()
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    report = stable_prefix_check("{{ bos_token }}" + CHATML, gpt2)
+    assert report.unknown == ("<|im_end|>", "<|im_start|>") and not report.is_clean
+    assert report.writes_bos
+    assert stable_prefix_check("<|begin_of_text|>" + CHATML).writes_bos
+
+
+def test_dropped_messages() -> None:
+    template = CHATML.replace(
+        "for message in messages", "for message in messages if message.role != 'tool'"
+    )
+    assert "earlier content of tool" in stable_prefix_check(template).dropped
+
+
+def test_refusals() -> None:
+    no_tools = "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no') }}{% endif %}{% endfor %}"
+    report = stable_prefix_check(no_tools + CHATML)
+    assert report.continuations["tool"] == "the template refuses it"
+    assert report.verdict == "stable"
+    with pytest.raises(ValueError, match="refuses a question of the user: never"):
+        stable_prefix_check("{{ raise_exception('never') }}")
+
+
+@pytest.mark.parametrize("name", chats.templates())
+def test_verdicts_of_templates(name: str) -> None:
+    """Each report can be printed, and the table in the manual says the same."""
+    report = stable_prefix_check(chats.templates()[name])
+    assert report.verdict in str(report)
+    if name in chats.TEMPLATES:
+        return
+    rows = dict(re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", PAGE.read_text("utf-8"), re.MULTILINE))
+    if name in rows:
+        assert rows[name] == report.verdict
+    else:
+        assert len(rows) >= 35
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as exit:
+            cli.main(["check-template", *arguments])
+        return exit.value.code, *capsys.readouterr()
+
+    good, bad, broken_file = (tmp_path / name for name in ("good", "bad", "broken"))
+    good.write_text(CHATML)
+    bad.write_text(FORGETS)
+    broken_file.write_text("{% if %}")
+    status, out, _ = run(str(good))
+    assert status == 0 and out.startswith("stable\n") and "reasoning, tool" in out
+    status, out, _ = run(str(bad))
+    assert status == 1 and out.startswith("stable without reasoning\n")
+    status, out, err = run(str(broken_file))
+    assert status == 1 and not out and "the template has errors" in err
+    status, _, err = run(str(tmp_path / "missing"))
+    assert status != 0 and "missing" in err
+    folder = tmp_path / "model"
+    bpe_engine.Tokenizer(bpe_engine.get_encoding("gpt2")).save_pretrained(folder)
+    status, out, _ = run(str(good), "--tokenizer", str(folder))
+    assert status == 1 and "<|im_end|>, <|im_start|>" in out

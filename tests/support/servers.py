@@ -1,0 +1,301 @@
+"""Stand-ins for servers: modules with the registries and classes that the plug-ins use, which record
+the calls. Names and signatures are those of vLLM 0.33, SGLang 0.5.23 and TensorRT-LLM 1.2."""
+
+from __future__ import annotations
+
+import enum
+import json
+import logging
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from bpe_engine import byte_level
+
+CONTROLS = ["<|begin|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"]
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ġ", "w"), ("u", "s"), ("us", "er")]
+
+
+def write_folder(folder: Path, *, wordpiece: bool = False, **config: Any) -> str:
+    """Writes the folder of a small tokenizer, one that we serve or one that we do not."""
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    merges = [*MERGES[:5], ("u", "s"), ("e", "r"), ("us", "er")]
+    vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in merges)])}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    added = [
+        {"id": len(vocab) + at, "content": name, "special": True, **flags}
+        for at, name in enumerate(CONTROLS)
+    ]
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
+    model: dict[str, Any] = {
+        "type": "BPE",
+        "vocab": vocab,
+        "merges": [f"{a} {b}" for a, b in merges],
+    }
+    if wordpiece:
+        model = {
+            "type": "WordPiece",
+            "unk_token": "h",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": vocab,
+        }
+    begin = {"SpecialToken": {"id": "<|begin|>", "type_id": 0}}
+    whole = [begin, {"Sequence": {"id": "A", "type_id": 0}}]
+    special = {"id": "<|begin|>", "ids": [len(vocab)], "tokens": ["<|begin|>"]}
+    contents = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": level,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": whole,
+            "pair": whole,
+            "special_tokens": {"<|begin|>": special},
+        },
+        "decoder": level,
+        "model": model,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": "<|begin|>",
+        "eos_token": "<|end|>",
+        "chat_template": TEMPLATE,
+        "truncation_side": "left",
+        **config,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    return str(folder)
+
+
+def _module(monkeypatch: Any, name: str, **names: Any) -> ModuleType:
+    module = ModuleType(name)
+    vars(module).update(names)
+    module.__path__ = []  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, name, module)
+    return module
+
+
+def _forget(monkeypatch: Any, package: str) -> None:
+    """Forgets the plug-in, so that it is imported with the stand-in and not kept after the test."""
+    for name in [name for name in sys.modules if name.startswith(package)]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+# ---- vLLM ----
+
+
+@dataclass
+class Registry:
+    """A registry of classes by mode."""
+
+    known: dict[str, tuple[str, str]] = field(default_factory=dict)
+    calls: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def tokenizers(self) -> dict[str, tuple[str, str]]:
+        return self.known
+
+    renderers = tokenizers
+
+    def register(self, mode: str, module: str, class_name: str) -> None:
+        self.calls.append((mode, module, class_name))
+        self.known[mode] = (module, class_name)
+
+
+@dataclass(frozen=True)
+class ChatParams:
+    """The settings of a request."""
+
+    chat_template: str | None = None
+    chat_template_kwargs: dict[str, Any] = field(default_factory=lambda: {"tokenize": False})
+
+    def get_apply_chat_template_kwargs(self) -> dict[str, Any]:
+        given = {"chat_template": self.chat_template, "return_dict": False}
+        return self.chat_template_kwargs | {k: v for k, v in given.items() if v is not None}
+
+
+class HfRenderer:
+    """vLLM's renderer, as far as prompts of text go."""
+
+    def __init__(self, config: Any, tokenizer: Any) -> None:
+        self.config, self.model_config, self.tokenizer = config, config.model_config, tokenizer
+
+    def get_tokenizer(self) -> Any:
+        return self.tokenizer
+
+    def render_messages(self, messages: Any, params: Any) -> tuple[Any, Any]:
+        kwargs = {"tokenize": True, **params.get_apply_chat_template_kwargs()}
+        raw = self.tokenizer.apply_chat_template(conversation=messages, tools=None, **kwargs)
+        return messages, {"prompt_token_ids" if isinstance(raw, list) else "prompt": raw}
+
+    async def render_messages_async(self, messages: Any, params: Any) -> tuple[Any, Any]:
+        return HfRenderer.render_messages(self, messages, params)
+
+    def _tokenize_singleton_prompt(self, prompt: Any, params: Any) -> Any:
+        if "prompt_token_ids" in prompt:
+            return prompt
+        special = params.add_special_tokens
+        ids = self.tokenizer(prompt["prompt"], add_special_tokens=special)["input_ids"]
+        return {**prompt, "prompt_token_ids": ids}
+
+    async def _tokenize_singleton_prompt_async(self, prompt: Any, params: Any) -> Any:
+        return HfRenderer._tokenize_singleton_prompt(self, prompt, params)
+
+
+class OwnRenderer(HfRenderer):
+    """The renderer of a mode of vLLM's own."""
+
+
+def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> SimpleNamespace:
+    """Puts the stand-in for vLLM into place. Returns its registries and its log."""
+    from transformers import AutoTokenizer
+
+    _forget(monkeypatch, "bpe_engine.serving.vllm")
+    tokenizers = Registry({"hf": ("", ""), "deepseek_v4": ("", "")})
+    renderers = Registry({"hf": ("", ""), "deepseek_v4": ("", "")})
+    renderers.load_renderer_cls = {"hf": HfRenderer, "deepseek_v4": OwnRenderer}.__getitem__  # type: ignore[attr-defined]
+    loaded: list[tuple[str, dict[str, Any]]] = []
+
+    def cached(tokenizer: Any) -> Any:
+        """As `vllm.tokenizers.hf.get_cached_tokenizer`: a class that remembers the vocabulary."""
+        import copy
+
+        other = copy.copy(tokenizer)
+        vocab = tokenizer.get_vocab()
+
+        class Cached(type(tokenizer)):  # type: ignore[misc]
+            def get_vocab(self) -> Any:
+                return vocab
+
+            def __reduce__(self) -> Any:
+                return cached, (tokenizer,)
+
+        other.__class__ = Cached
+        return other
+
+    def get_tokenizer(name: Any, *args: Any, tokenizer_mode: str = "auto", **kwargs: Any) -> Any:
+        loaded.append((tokenizer_mode, kwargs))
+        return cached(AutoTokenizer.from_pretrained(name))
+
+    def init_logger(name: str) -> Any:
+        logger: Any = logging.getLogger(name)
+        logger.warning_once = logger.warning
+        return logger
+
+    def resolve_tokenizer_args(name: Any, *, tokenizer_mode: str, **kwargs: Any) -> Any:
+        return "hf", name, (), kwargs
+
+    _module(monkeypatch, "vllm")
+    _module(monkeypatch, "vllm.logger", init_logger=init_logger)
+    _module(monkeypatch, "vllm.tokenizers", get_tokenizer=get_tokenizer)
+    registry = _module(
+        monkeypatch,
+        "vllm.tokenizers.registry",
+        TokenizerRegistry=tokenizers,
+        resolve_tokenizer_args=resolve_tokenizer_args,
+    )
+    sys.modules["vllm.tokenizers"].registry = registry  # type: ignore[attr-defined]
+    _module(monkeypatch, "vllm.renderers")
+    _module(monkeypatch, "vllm.renderers.registry", RENDERER_REGISTRY=renderers)
+    _module(monkeypatch, "vllm.renderers.hf", HfRenderer=HfRenderer)
+    _module(monkeypatch, "vllm.transformers_utils")
+    config = SimpleNamespace(architectures=[architecture])
+    _module(
+        monkeypatch, "vllm.transformers_utils.config", get_config=lambda *args, **kwargs: config
+    )
+    return SimpleNamespace(tokenizers=tokenizers, renderers=renderers, loaded=loaded)
+
+
+def vllm_config(name: str) -> Any:
+    """The configuration that a renderer gets."""
+    model = SimpleNamespace(tokenizer=name, trust_remote_code=False, tokenizer_revision=None)
+    return SimpleNamespace(model_config=model)
+
+
+# ---- SGLang ----
+
+
+class HookType(enum.Enum):
+    """When a hook runs."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+def install_sglang(monkeypatch: Any) -> list[tuple[str, Any, HookType]]:
+    """Puts the stand-in for SGLang into place. Returns the hooks that are registered."""
+    _forget(monkeypatch, "bpe_engine.serving.sglang")
+    hooks: list[tuple[str, Any, HookType]] = []
+
+    class HookRegistry:
+        """Hooks by the path of what they belong to."""
+
+        _hooks: dict[str, list[tuple[HookType, Any, None]]] = {}
+
+        @classmethod
+        def register(cls, target: str, hook: Any, hook_type: HookType = HookType.AFTER) -> None:
+            cls._hooks.setdefault(target, []).append((hook_type, hook, None))
+            hooks.append((target, hook, hook_type))
+
+    for name in ("sglang", "sglang.srt", "sglang.srt.plugins"):
+        _module(monkeypatch, name)
+    name = "sglang.srt.plugins.hook_registry"
+    _module(monkeypatch, name, HookRegistry=HookRegistry, HookType=HookType)
+    return hooks
+
+
+# ---- TensorRT-LLM ----
+
+
+class TransformersTokenizer:
+    """TensorRT-LLM's tokenizer around one of transformers."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_dir: str, **kwargs: Any) -> Any:
+        from transformers import AutoTokenizer
+
+        return cls(AutoTokenizer.from_pretrained(pretrained_model_dir, **kwargs))
+
+    def decode_incrementally(
+        self,
+        token_ids: list[int],
+        prev_text: str | None = None,
+        states: dict[str, Any] | None = None,
+        *,
+        flush: bool = False,
+        skip_special_tokens: bool = False,
+        stream_interval: int = 1,
+    ) -> tuple[str, dict[str, Any]]:
+        from tokenizers.decoders import DecodeStream
+
+        states = states or {"decode_stream": DecodeStream(skip_special_tokens=skip_special_tokens)}
+        steps = [states["decode_stream"].step(self.tokenizer._tokenizer, id) for id in token_ids]
+        return (prev_text or "") + "".join(step for step in steps if step is not None), states
+
+
+def install_tensorrt_llm(monkeypatch: Any) -> None:
+    """Puts the stand-in for TensorRT-LLM into place."""
+    _forget(monkeypatch, "bpe_engine.serving.tensorrt_llm")
+    _module(monkeypatch, "tensorrt_llm")
+    _module(monkeypatch, "tensorrt_llm.logger", logger=logging.getLogger("tensorrt_llm"))
+    _module(monkeypatch, "tensorrt_llm.tokenizer", TransformersTokenizer=TransformersTokenizer)

@@ -1,0 +1,35 @@
+"""Counts the work of a call, for tests of linear time: no clock, the same on every machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from bpe_engine import _core
+
+
+def work(call: Callable[[], object]) -> int:
+    """Counts what ``call`` does on this thread.
+
+    That is the work that native code reports (bytes of text, or what takes as long: the budget by
+    which it also looks for Ctrl-C), and the lines of Python that are run. Native work that is not
+    reported, such as a method of ``str``, does not count: against that, make the input so large
+    that only linear code ends within the time limit of pytest.
+    """
+    lines = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    outer = sys.gettrace()
+    before = _core.work_done()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(outer)
+    return lines + _core.work_done() - before

@@ -1,0 +1,510 @@
+"""Checks of a model's folder: each finding, on small folders that the tests make."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vocab_command import run
+
+from bpe_engine import byte_level
+from vocab_tools import FolderResult, check_folder
+from vocab_tools.check.folder import FOLDER_RULES
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+
+MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ġ", "w"), ("Ġw", "o")]
+CONTROLS = ["<|begin|>", "<|end|>", "<|user|>", "<|assistant|>"]
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{{ '<|' + m.role + '|>' if false else '' }}"
+    "{% if m.role == 'assistant' %}<|assistant|>{% generation %}{{ m.content }}<|end|>"
+    "{% endgeneration %}{% else %}<|user|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
+)
+
+
+def vocabulary() -> dict[str, int]:
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    return {token: id for id, token in enumerate([*letters, *(a + b for a, b in MERGES)])}
+
+
+def added(id: int, content: str, **flags: bool) -> dict[str, Any]:
+    no = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": id, "content": content, **no, "special": True, **flags}
+
+
+def tokenizer_json() -> dict[str, Any]:
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
+    vocab = vocabulary()
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [added(len(vocab) + at, name) for at, name in enumerate(CONTROLS)],
+        "normalizer": None,
+        "pre_tokenizer": level,
+        "post_processor": level,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": vocab, "merges": [f"{a} {b}" for a, b in MERGES]},
+    }
+
+
+def config() -> dict[str, Any]:
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": "<|begin|>",
+        "eos_token": "<|end|>",
+        "chat_template": TEMPLATE,
+    }
+
+
+def write(folder: Path, name: str, contents: Any) -> None:
+    text = contents if isinstance(contents, str) else json.dumps(contents, ensure_ascii=False)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder without findings. AutoTokenizer is looked at in tests of its own."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    write(tmp_path, "tokenizer.json", tokenizer_json())
+    write(tmp_path, "tokenizer_config.json", config())
+    ids = {"vocab_size": 266, "bos_token_id": 262, "eos_token_id": 263}
+    write(tmp_path, "config.json", {"model_type": "llama", **ids})
+    return tmp_path
+
+
+def found(result: FolderResult) -> dict[str, list[str]]:
+    """The examples of each finding but NOT_COMPARED, which names transformers here."""
+    return {
+        finding.code: finding.examples
+        for finding in result.findings
+        if finding.code != "NOT_COMPARED"
+    }
+
+
+def changed(folder: Path, name: str, **fields: Any) -> None:
+    write(folder, name, {**json.loads((folder / name).read_text(encoding="utf-8")), **fields})
+
+
+def test_every_rule_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "check-folder.md").read_text(encoding="utf-8")
+    codes = [rule.code for rule in FOLDER_RULES]
+    assert len(set(codes)) == len(codes) == 23
+    assert [code for code in codes if f"`{code}`" not in page] == []
+
+
+def test_a_sound_folder(folder: Path) -> None:
+    result = check_folder(folder)
+    assert result.ok and found(result) == {}
+    assert [(source.name, source.size, source.added_tokens) for source in result.sources] == [
+        ("tokenizer.json", 266, 4)
+    ]
+    skipped = result.finding("NOT_COMPARED")
+    assert skipped is not None and skipped.examples == [
+        "AutoTokenizer: transformers is not installed"
+    ]
+
+
+def test_no_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    write(tmp_path, "notes.txt", "")
+    result = check_folder(tmp_path)
+    assert not result.ok and found(result) == {"NO_TOKENIZER": ["the folder has notes.txt"]}
+    with pytest.raises(FileNotFoundError, match="is not a folder on this machine"):
+        check_folder(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    "name, contents",
+    [
+        ("tokenizer.json", "{"),
+        ("tokenizer.json", "[]"),
+        ("tokenizer.json", '{"model": {"type": "BPE", "vocab": 3}}'),
+        ("tokenizer_config.json", "nothing"),
+        ("tokenizer_config.json", '{"added_tokens_decoder": {"x": {"content": "<a>"}}}'),
+        ("tokenizer_config.json", '{"added_tokens_decoder": {"5": 6}}'),
+        ("config.json", "[1]"),
+        ("generation_config.json", "\ufeff{"),
+        ("special_tokens_map.json", "null"),
+        ("tekken.json", "{}"),
+        ("ranks.tiktoken", "no ranks"),
+        ("tokenizer.model", "IQ== 0\nIQ== 1\n"),
+    ],
+)
+def test_broken_files_are_named(folder: Path, name: str, contents: str) -> None:
+    write(folder, name, contents)
+    result = check_folder(folder)
+    assert not result.ok
+    assert any(name in example for example in found(result)["BAD_FILE"])
+
+
+def test_vocabulary_and_merges_beside_the_file(folder: Path) -> None:
+    write(folder, "vocab.json", vocabulary())
+    lines = ["#version: 0.2", *(f"{a} {b}" for a, b in MERGES)]
+    write(folder, "merges.txt", "\n".join(lines))
+    result = check_folder(folder)
+    assert found(result) == {}
+    assert result.sources[1].name == "vocab.json and merges.txt"
+    assert result.sources[1].compared > 100
+    write(folder, "merges.txt", "\n".join(lines[:-1]))
+    result = check_folder(folder, ["hello world"])
+    first, second = found(result)["FILES_DIFFER"]
+    assert first.startswith("vocab.json and merges.txt (BPE): ")
+    assert "by tokenizer.json, and" in second and "261" in second
+
+
+def test_ranks_beside_the_file(folder: Path) -> None:
+    tokens = [byte_level.try_bytes_of(token) or b"" for token in vocabulary()]
+    lines = [f"{base64.b64encode(token).decode()} {id}" for id, token in enumerate(tokens)]
+    for name in ("ranks.tiktoken", "tokenizer.model"):
+        write(folder, name, "\n".join(lines) + "\n")
+    result = check_folder(folder)
+    assert found(result) == {}
+    assert [source.differing for source in result.sources] == [0, 0, 0]
+    swapped = [lines[0].replace(" 0", " 1"), lines[1].replace(" 1", " 0"), *lines[2:]]
+    write(folder, "tokenizer.model", "\n".join(swapped) + "\n")
+    assert "tokenizer.model (BPE)" in found(check_folder(folder))["FILES_DIFFER"][0]
+
+
+def test_tekken_beside_the_file(folder: Path) -> None:
+    tokens = [byte_level.try_bytes_of(token) or b"" for token in vocabulary()]
+    rows = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for rank, token in enumerate(tokens)
+    ]
+    pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+    head = {
+        "pattern": pattern,
+        "num_vocab_tokens": len(rows),
+        "default_vocab_size": len(rows),
+        "default_num_special_tokens": 0,
+        "version": "v3",
+    }
+    write(folder, "tekken.json", {"config": head, "vocab": rows})
+    result = check_folder(folder)
+    assert found(result) == {}
+    assert result.sources[1].name == "tekken.json" and result.sources[1].compared > 100
+    # Two control tokens come first, so that all others are moved by two.
+    write(
+        folder,
+        "tekken.json",
+        {
+            "config": {
+                **head,
+                "default_vocab_size": len(rows) + 2,
+                "default_num_special_tokens": 2,
+            },
+            "vocab": rows,
+        },
+    )
+    assert "tekken.json" in found(check_folder(folder))["FILES_DIFFER"][0]
+
+
+def test_a_sentencepiece_model_needs_its_package(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    (folder / "tokenizer.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00")
+    skipped = check_folder(folder).finding("NOT_COMPARED")
+    assert skipped is not None and skipped.examples[0] == (
+        "tokenizer.model: the package sentencepiece reads it, and is not installed"
+    )
+
+
+def test_ids_of_added_tokens(folder: Path) -> None:
+    changed(
+        folder,
+        "tokenizer_config.json",
+        added_tokens_decoder={"262": added(262, "<|begin|>"), "300": added(300, "<|end|>")},
+    )
+    assert found(check_folder(folder)) == {
+        "ADDED_TOKEN_ID": ["'<|end|>' is 263 in tokenizer.json, and 300 in tokenizer_config.json"]
+    }
+    changed(folder, "tokenizer_config.json", added_tokens_decoder={"263": added(263, "<|x|>")})
+    assert found(check_folder(folder)) == {
+        "ADDED_TOKEN_ID": [
+            "263 is '<|end|>' in tokenizer.json, and '<|x|>' in tokenizer_config.json"
+        ]
+    }
+
+
+def test_added_tokens_that_the_file_lacks(folder: Path) -> None:
+    write(folder, "added_tokens.json", {"<|extra|>": 266})
+    assert found(check_folder(folder)) == {
+        "ADDED_TOKEN_MISSING": ["'<|extra|>', 266 in added_tokens.json"]
+    }
+
+
+def test_flags_of_added_tokens(folder: Path) -> None:
+    changed(
+        folder,
+        "tokenizer_config.json",
+        added_tokens_decoder={"263": added(263, "<|end|>", lstrip=True, special=False)},
+    )
+    assert found(check_folder(folder)) == {
+        "ADDED_TOKEN_FLAGS": [
+            "'<|end|>': lstrip is False, and True in tokenizer_config.json; special is True, and "
+            "False in tokenizer_config.json"
+        ]
+    }
+
+
+def test_special_tokens_of_the_config(folder: Path) -> None:
+    changed(folder, "tokenizer_config.json", pad_token="<|pad|>")
+    write(folder, "special_tokens_map.json", {"eos_token": {"content": "<|user|>"}})
+    assert found(check_folder(folder)) == {
+        "SPECIAL_TOKEN_UNKNOWN": ["pad_token '<|pad|>' of tokenizer_config.json"],
+        "SPECIAL_TOKENS_DISAGREE": [
+            "eos_token is '<|end|>' in tokenizer_config.json and '<|user|>' in "
+            "special_tokens_map.json"
+        ],
+    }
+
+
+def test_ids_of_the_model(folder: Path) -> None:
+    changed(folder, "config.json", eos_token_id=264)
+    write(folder, "generation_config.json", {"eos_token_id": [263, 264], "bos_token_id": 9})
+    assert found(check_folder(folder)) == {
+        "MODEL_ID_DISAGREES": [
+            "bos_token is 262 ('<|begin|>'), and 9 in generation_config.json",
+            "eos_token is 263 ('<|end|>'), and 264 ('<|user|>') in config.json",
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    "fields", [{"vocab_size": 260}, {"vocab_size": None, "text_config": {"vocab_size": 260}}]
+)
+def test_more_ids_than_rows(folder: Path, fields: dict[str, Any]) -> None:
+    changed(folder, "config.json", **fields)
+    result = check_folder(folder)
+    finding = result.finding("VOCAB_TOO_LARGE")
+    assert not result.ok and finding is not None and finding.count == 6
+    assert finding.examples == [
+        "the largest id of tokenizer.json is 265, and config.json has 260 rows"
+    ]
+
+
+def test_more_rows_than_ids(folder: Path) -> None:
+    changed(folder, "config.json", vocab_size=320)
+    result = check_folder(folder)
+    finding = result.finding("ROWS_UNUSED")
+    assert result.ok and finding is not None and finding.count == 54
+
+
+def around(contents: dict[str, Any]) -> dict[str, Any]:
+    """The file with a token before every text."""
+    single = [
+        {"SpecialToken": {"id": "<|begin|>", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    ]
+    special = {"<|begin|>": {"id": "<|begin|>", "ids": [262], "tokens": ["<|begin|>"]}}
+    template = {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": single,
+        "special_tokens": special,
+    }
+    return {**contents, "post_processor": template}
+
+
+def test_a_token_written_twice(folder: Path) -> None:
+    write(folder, "tokenizer.json", around(tokenizer_json()))
+    assert found(check_folder(folder)) == {
+        "DOUBLE_BOS": ["'<|begin|>' at the start, by tokenizer.json"]
+    }
+
+
+def test_what_is_added_around_a_text(folder: Path) -> None:
+    changed(folder, "tokenizer_config.json", add_bos_token=True, add_eos_token=False)
+    assert found(check_folder(folder)) == {
+        "BOS_POLICY": ["add_bos_token is true, and tokenizer.json does not add '<|begin|>'"]
+    }
+    write(folder, "tokenizer.json", around(tokenizer_json()))
+    assert found(check_folder(folder)).keys() == {"DOUBLE_BOS"}
+
+
+def test_the_end_of_a_turn(folder: Path) -> None:
+    changed(folder, "tokenizer_config.json", chat_template=TEMPLATE.replace("<|end|>", "<|user|>"))
+    assert found(check_folder(folder)) == {
+        "TURN_END_NOT_STOP": ["'<|user|>' (264); the ids of eos_token are [263]"]
+    }
+    write(folder, "generation_config.json", {"eos_token_id": [263, 264]})
+    assert found(check_folder(folder)) == {}
+
+
+def test_control_tokens_that_are_unknown(folder: Path) -> None:
+    changed(
+        folder, "tokenizer_config.json", chat_template=TEMPLATE.replace("<|user|>", "<|human|>")
+    )
+    result = check_folder(folder)
+    (example,) = found(result)["TEMPLATE_TOKEN_UNKNOWN"]
+    assert not result.ok and example.startswith("'<|human|>' becomes 9 tokens: [")
+
+
+def test_control_tokens_of_branches_that_are_not_rendered(folder: Path) -> None:
+    more = "{% if images is defined %}{{ '<|image|>' }}{% endif %}{% if 'a' == '<|looked_for|>' %}{% endif %}"
+    changed(folder, "tokenizer_config.json", chat_template=TEMPLATE + more)
+    (example,) = found(check_folder(folder))["TEMPLATE_TOKEN_UNKNOWN"]
+    assert "<|image|>" in example
+
+
+def test_control_strings_of_messages_do_not_count(folder: Path) -> None:
+    """Only the template's own text is looked at: the probe messages hold no control tokens."""
+    template = "{{ bos_token }}{% for m in messages %}{{ m.content }}<|end|>{% endfor %}{% generation %}{% endgeneration %}"
+    changed(folder, "tokenizer_config.json", chat_template=template)
+    assert found(check_folder(folder)) == {}
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ nothing.at.all }}", "{% if %}", "{{ raise_exception('no') }}"]
+)
+def test_broken_templates(folder: Path, template: str) -> None:
+    changed(folder, "tokenizer_config.json", chat_template=template)
+    result = check_folder(folder)
+    assert not result.ok and "tokenizer_config.json: " in found(result)["TEMPLATE_BROKEN"][0]
+
+
+def test_templates_that_differ(folder: Path) -> None:
+    write(folder, "chat_template.jinja", TEMPLATE + "\n")
+    assert found(check_folder(folder)) == {}
+    write(folder, "chat_template.jinja", TEMPLATE + "<|end|>")
+    assert found(check_folder(folder)) == {
+        "TEMPLATES_DIFFER": ["chat_template.jinja and tokenizer_config.json"]
+    }
+
+
+def test_tags(folder: Path) -> None:
+    contents = tokenizer_json()
+    contents["added_tokens"].append(added(266, "<think>", special=False))
+    write(folder, "tokenizer.json", contents)
+    changed(folder, "config.json", vocab_size=267)
+    changed(folder, "tokenizer_config.json", chat_template=TEMPLATE + "<think></think>[DONE]")
+    result = check_folder(folder)
+    assert result.ok
+    (half,) = found(result)["HALF_A_TAG"]
+    assert half.startswith("'<think>' is [266], and '</think>' is [")
+    assert found(result)["TAGS_AS_TEXT"] == ["</think>", "[DONE]"]
+
+
+def test_templates_without_generation_tags(folder: Path) -> None:
+    plain = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+    changed(folder, "tokenizer_config.json", chat_template=plain)
+    assert found(check_folder(folder)) == {"NO_GENERATION_TAG": ["tokenizer_config.json"]}
+
+
+def test_the_command(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    done = run("check", folder)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "no errors"
+    assert "tokenizer.json: BPE, ids up to 265, 4 added tokens" in done.stdout
+    changed(folder, "config.json", vocab_size=260)
+    done = run("check", folder, "--json")
+    plain = json.loads(done.stdout)
+    assert done.returncode == 1 and plain["ok"] is False
+    assert {"ok", "folder", "fingerprint", "sources", "findings"} == plain.keys()
+    assert plain["findings"][0]["code"] == "VOCAB_TOO_LARGE"
+    reports = tmp_path_factory.mktemp("reports")
+    names = ["check.md", "check.json", *(["check.html"] if shutil.which("true") else [])]
+    options = [word for name in names for word in ("--report", reports / name)]
+    assert run("check", folder, *options).returncode == 1
+    for name in names:
+        assert "VOCAB_TOO_LARGE" in (reports / name).read_text(encoding="utf-8")
+
+
+def test_the_command_takes_texts(folder: Path, tmp_path: Path) -> None:
+    write(folder, "vocab.json", vocabulary())
+    write(folder, "merges.txt", "\n".join(f"{a} {b}" for a, b in MERGES))
+    before = check_folder(folder).sources[1].compared
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one\ntwo\n", encoding="utf-8")
+    done = run("check", folder, "--json", "--corpus", texts)
+    assert json.loads(done.stdout)["sources"][1]["compared"] > before
+
+
+@pytest.mark.parametrize("option", [["--pattern", "qwen"], ["--words", "WORDS"], ["EXTRA"]])
+def test_options_for_rank_files_are_refused(folder: Path, option: list[str]) -> None:
+    file = folder / "words.txt"
+    file.write_text("a\t1\n", encoding="utf-8")
+    given = [file if word in ("WORDS", "EXTRA") else word for word in option]
+    done = run("check", folder, *given)
+    assert done.returncode == 2 and "is a folder, which is checked by its own files" in done.stderr
+
+
+# ---- AutoTokenizer ----
+
+
+def write_real(folder: Path, **fields: Any) -> None:
+    write(folder, "tokenizer.json", tokenizer_json())
+    write(folder, "tokenizer_config.json", {**config(), **fields})
+
+
+def test_auto_tokenizer_gives_the_same_ids(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    write_real(tmp_path)
+    result = check_folder(tmp_path)
+    assert found(result) == {}
+    assert result.sources[1].name == "AutoTokenizer" and result.sources[1].compared > 100
+
+
+def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
+    """A class that builds its own parts, whatever the file says."""
+    pytest.importorskip("transformers")
+    write_real(tmp_path, tokenizer_class="Qwen2Tokenizer")
+    result = check_folder(tmp_path)
+    lines = found(result)["TRANSFORMERS_DIFFERS"]
+    assert not result.ok and lines[0].startswith("AutoTokenizer (Qwen2Tokenizer of transformers")
+
+
+def test_auto_tokenizer_fails(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    write_real(tmp_path, eos_token=5)
+    (line,) = found(check_folder(tmp_path))["TRANSFORMERS_FAILS"]
+    assert line.startswith("transformers ")
+
+
+def test_auto_tokenizer_runs_no_code_of_the_folder(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    write_real(tmp_path, tokenizer_class="Own", auto_map={"AutoTokenizer": ["own.Own", None]})
+    write(tmp_path, "own.py", "raise SystemExit('this must not run')")
+    assert found(check_folder(tmp_path)).keys() <= {"TRANSFORMERS_FAILS"}
+
+
+# ---- Real files ----
+
+REAL = [
+    ("gpt2.json", None, set()),
+    ("deepseek.json", "deepseek-ai-DeepSeek-V3.1.jinja", {"NO_GENERATION_TAG"}),
+    ("phi-2.json", "Qwen-Qwen3-0.6B.jinja", {"TEMPLATE_TOKEN_UNKNOWN", "TAGS_AS_TEXT", "NO_GENERATION_TAG"}),
+    ("mistral-7b-v0.3.json", None, set()),
+    ("phi-3-mini.sentencepiece-like.json", None, set()),
+    ("tekken.json", None, set()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, template, codes", REAL, ids=[name for name, *_ in REAL])
+def test_real_files(
+    name: str,
+    template: str | None,
+    codes: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = SHARED / "tokenizers" / name
+    if not source.exists():
+        pytest.skip(f"{source} is missing")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    is_tekken = name == "tekken.json"
+    shutil.copy(source, tmp_path / (name if is_tekken else "tokenizer.json"))
+    if template is not None:
+        shutil.copy(SHARED / "chat_templates" / template, tmp_path / "chat_template.jinja")
+    assert found(check_folder(tmp_path)).keys() == codes

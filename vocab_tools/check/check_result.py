@@ -1,0 +1,94 @@
+"""The result of a check: its findings, and the class of every token."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..bases import Recognized
+from ..corpus.effect import CorpusEffect
+from ..text import Brief
+from .findings import Finding
+
+#: The round-trip classes, as the literature on glitch tokens names them (Land and Bartolo, "Fishing
+#: for Magikarp", 2024). A token is in the first of these that fits: the text of the token is
+#: encoded as the token (OK, OK_SPECIAL); its text looks like that of a special token, ``<...>`` or
+#: ``[...]`` (UNREACHABLE_SPECIAL); it is not valid UTF-8 (UNDECODEABLE); its text is encoded as one
+#: other token (UNREACHABLE_SINGLE_TOKEN), or as several (UNREACHABLE_MULTI_TOKEN).
+ROUND_TRIP_CLASSES = (
+    "OK",
+    "OK_SPECIAL",
+    "UNREACHABLE_SINGLE_TOKEN",
+    "UNREACHABLE_MULTI_TOKEN",
+    "UNREACHABLE_SPECIAL",
+    "UNDECODEABLE",
+)
+
+
+@dataclass(repr=False)
+class CheckResult(Brief):
+    """All findings, and the class of every token."""
+
+    findings: list[Finding]
+    #: ranks, extra_ranks, special_tokens, max_id_plus_one, unused_ids.
+    sizes: dict[str, int]
+    #: The name of the pattern, or the pattern.
+    pattern: str
+    #: The round-trip class of every id.
+    round_trip: dict[int, str]
+    #: For ids that merging does not reach: why, and the ids at which it stops.
+    unreached: dict[int, tuple[str, list[int]]]
+    #: Ids that are never a piece of their own: "never", or "only inside" a longer piece.
+    never_whole: dict[int, str]
+    corpus: CorpusEffect | None = None
+    #: Unused ids below the largest: ranges of first and last id.
+    unused: list[tuple[int, int]] = field(default_factory=list)
+    #: The published vocabulary that the base is, or begins with.
+    recognized: Recognized | None = None
+    #: The token of every id.
+    tokens: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """True if no finding is an error."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def round_trip_counts(self) -> dict[str, int]:
+        """The number of ids in each class."""
+        counts = Counter(self.round_trip.values())
+        return {name: counts[name] for name in ROUND_TRIP_CLASSES}
+
+    def finding(self, code: str) -> Finding | None:
+        """Returns the finding with this code."""
+        return next((finding for finding in self.findings if finding.code == code), None)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Returns everything as plain types, for JSON. Ids that no list names are OK."""
+        listed = [name for name in ROUND_TRIP_CLASSES if name != "OK"]
+        ids: dict[str, list[int]] = {name: [] for name in listed}
+        for number, name in self.round_trip.items():
+            if name != "OK":
+                ids[name].append(number)
+        return {
+            "ok": self.ok,
+            "pattern": self.pattern,
+            "recognized": None if self.recognized is None else str(self.recognized),
+            "sizes": self.sizes,
+            "findings": [asdict(finding) for finding in self.findings],
+            "round_trip": {"counts": self.round_trip_counts, "ids": ids},
+            "unused_ids": [
+                {"first": first, "last": last, "count": last - first + 1}
+                for first, last in self.unused
+            ],
+            "unreached": [
+                {"id": number, "why": why, "stops_at": stops}
+                for number, (why, stops) in self.unreached.items()
+            ],
+            "never_whole": [
+                {"id": number, "inside_a_longer_piece": how == "only inside"}
+                for number, how in self.never_whole.items()
+            ],
+            "corpus": None if self.corpus is None else asdict(self.corpus),
+        }

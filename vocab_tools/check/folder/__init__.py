@@ -1,0 +1,56 @@
+"""Checks a model's folder before it is served.
+
+The tokenizers that its files and AutoTokenizer make are compared on texts, and the files with one
+another. The rule of each finding is a function in :mod:`vocab_tools.check.folder.rules`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from bpe_engine.tokenizer.files import existing_folder
+
+from . import rules
+from .folder_result import CheckedSource, FolderResult
+from .folder_rules import FOLDER_RULES
+from .model_folder import ModelFolder
+
+__all__ = ["FOLDER_RULES", "CheckedSource", "FolderResult", "check_folder", "rules"]
+
+
+def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> FolderResult:
+    """Checks the folder of a model that is about to be served.
+
+    Nothing is downloaded, and no code of the folder runs. What AutoTokenizer makes of the folder
+    is compared where transformers is installed.
+
+    Args:
+        folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it.
+        texts: texts to compare the tokenizers on, beside those of the check.
+
+    Raises:
+        FileNotFoundError: the folder does not exist.
+
+    >>> result = check_folder("models/qwen3")  # doctest: +SKIP
+    >>> result.ok, [finding.code for finding in result.findings]  # doctest: +SKIP
+    (True, ['ROWS_UNUSED', 'NO_GENERATION_TAG'])
+    """
+    path = existing_folder(folder)
+    model = ModelFolder(path, texts)
+    found = FOLDER_RULES.findings(model)
+    differing = {one.source.name: one for one in model.differing}
+    tokenizers = [*model.files, *([model.transformers] if model.transformers else [])]
+    sources = [
+        CheckedSource(
+            source.name,
+            source.kind,
+            source.size,
+            len(source.special),
+            differing[source.name].compared if source.name in differing else 0,
+            differing[source.name].count if source.name in differing else 0,
+        )
+        for source in tokenizers
+    ]
+    fingerprint = model.main.fingerprint if model.main else None
+    return FolderResult(os.fspath(folder), found, sources, fingerprint)

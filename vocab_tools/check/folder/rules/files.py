@@ -1,0 +1,63 @@
+"""Rules about the tokenizer files of a folder, side by side."""
+
+from __future__ import annotations
+
+from ....text import parting, quoted, shorten
+from ...findings import Found, Outcome
+from ..folder_rules import rule
+from ..model_folder import Differing, ModelFolder
+from ..sources import AUTO, Source
+
+
+@rule("BAD_FILE", "error", "files that cannot be read")
+def bad_file(folder: ModelFolder) -> Outcome:
+    # Every file is read before: a broken one is noted where it is.
+    _ = folder.differing, folder.template, folder.roles, folder.model_ids("eos_token")
+    return folder.broken
+
+
+@rule("NO_TOKENIZER", "error", "folders without a tokenizer")
+def no_tokenizer(folder: ModelFolder) -> Outcome:
+    if folder.main is not None or folder.broken:
+        return []
+    names = sorted(path.name for path in folder.path.iterdir())
+    return [f"the folder has {', '.join(names[:8]) or 'no files'}{', …' if len(names) > 8 else ''}"]
+
+
+def _lines(main: Source, one: Differing) -> list[str]:
+    ours, theirs = parting(one.ids, one.other_ids)
+    return [
+        f"{one.source.name} ({one.source.kind}): {one.count:,} of {one.compared:,} texts differ",
+        f"{shorten(quoted(one.text))} is {ours} by {main.name}, and {theirs} by {one.source.name}",
+    ]
+
+
+@rule("FILES_DIFFER", "error", "texts to which files of the folder give different ids")
+def files_differ(folder: ModelFolder) -> Outcome:
+    return _differing(folder, [one for one in folder.differing if one.source.name != AUTO])
+
+
+@rule("TRANSFORMERS_DIFFERS", "error", "texts to which AutoTokenizer gives other ids than the file")
+def transformers_differs(folder: ModelFolder) -> Outcome:
+    return _differing(folder, [one for one in folder.differing if one.source.name == AUTO])
+
+
+def _differing(folder: ModelFolder, found: list[Differing]) -> Outcome:
+    main = folder.main
+    found = [one for one in found if one.count]
+    if main is None or not found:
+        return []
+    lines = [line for one in found for line in _lines(main, one)]
+    return Found(lines, count=sum(one.count for one in found))
+
+
+@rule("TRANSFORMERS_FAILS", "warning", "folders that AutoTokenizer does not load")
+def transformers_fails(folder: ModelFolder) -> Outcome:
+    _ = folder.transformers
+    return [folder.refused] if folder.refused is not None else []
+
+
+@rule("NOT_COMPARED", "info", "sources that were not compared")
+def not_compared(folder: ModelFolder) -> Outcome:
+    _ = folder.differing, folder.written
+    return folder.skipped

@@ -1,0 +1,59 @@
+"""Rules about the size of the vocabulary beside that of the model's embedding table."""
+
+from __future__ import annotations
+
+from ....text import plural
+from ...findings import Found, Outcome
+from ..folder_rules import rule
+from ..model_folder import ModelFolder
+
+
+def _rows(folder: ModelFolder) -> int | None:
+    """Returns the number of rows of the embedding table; None if the config does not say."""
+    config = folder.json("config.json")
+    for part in (config, config.get("text_config")):
+        if isinstance(part, dict) and type(part.get("vocab_size")) is int:
+            return int(part["vocab_size"])
+    return None
+
+
+def _ids(folder: ModelFolder) -> dict[int, str]:
+    """Returns the largest ids plus one, and the first source that has each."""
+    sources = [*folder.files, *([folder.transformers] if folder.transformers else [])]
+    found: dict[int, str] = {}
+    for source in sources:
+        found.setdefault(source.size, source.name)
+    return found
+
+
+@rule(
+    "VOCAB_TOO_LARGE",
+    "error",
+    "ids without a row in the embedding table",
+    needs=["tokenizer", "config"],
+)
+def vocab_too_large(folder: ModelFolder) -> Outcome:
+    rows = _rows(folder)
+    over = {size: name for size, name in _ids(folder).items() if rows is not None and size > rows}
+    if rows is None or not over:
+        return []
+    lines = [
+        f"the largest id of {name} is {size - 1}, and config.json has {rows:,} rows"
+        for size, name in over.items()
+    ]
+    return Found(lines, count=max(over) - rows)
+
+
+@rule(
+    "ROWS_UNUSED",
+    "info",
+    "rows of the embedding table without a token",
+    needs=["tokenizer", "config"],
+)
+def rows_unused(folder: ModelFolder) -> Outcome:
+    rows, size = _rows(folder), max(_ids(folder))
+    if rows is None or size >= rows:
+        return []
+    count = rows - size
+    line = f"config.json has {rows:,} rows, and ids end at {size - 1}: {plural(count, 'row')} more"
+    return Found([line], count=count)

@@ -1,0 +1,172 @@
+"""Rules about the chat template, and about what stands before and after a text."""
+
+from __future__ import annotations
+
+import re
+
+from ....text import few, quoted, shorten
+from ...findings import Outcome
+from ..folder_rules import rule
+from ..model_folder import ModelFolder
+from ..sources import Source
+from ..written import has_generation_tags
+
+
+@rule("TEMPLATE_BROKEN", "error", "templates that render no conversation", needs=["template"])
+def template_broken(folder: ModelFolder) -> Outcome:
+    assert folder.written is not None
+    error = folder.written.error
+    return [] if error is None else [f"{next(iter(folder.templates))}: {shorten(error, 200)}"]
+
+
+def _becomes(source: Source, text: str) -> list[int]:
+    """Returns the ids of a control token: one, if the tokenizer knows it."""
+    number = source.find(text)
+    return source.encode([text])[0] if number is None else [number]
+
+
+@rule(
+    "TEMPLATE_TOKEN_UNKNOWN",
+    "error",
+    "control tokens that the template writes and the tokenizer does not know",
+    needs=["template", "tokenizer"],
+)
+def template_token_unknown(folder: ModelFolder) -> Outcome:
+    assert folder.written is not None and folder.main is not None
+    found = []
+    for control in folder.written.controls:
+        ids = _becomes(folder.main, control)
+        if len(ids) != 1:
+            found.append(f"{quoted(control)} becomes {len(ids)} tokens: {ids}")
+    return found
+
+
+@rule(
+    "DOUBLE_BOS",
+    "warning",
+    "tokens that the template writes and the tokenizer adds once more: encode rendered prompts "
+    "without special tokens",
+    needs=["template", "tokenizer"],
+)
+def double_bos(folder: ModelFolder) -> Outcome:
+    assert folder.written is not None
+    found = []
+    for source in _policies(folder):
+        before, after = source.around or ([], [])
+        names = {number: name for name, number in source.special.items()}
+        start = "".join(names.get(number, "\0") for number in before)
+        end = "".join(names.get(number, "\0") for number in after)
+        if start and any(prompt.startswith(start) for prompt in folder.written.prompts):
+            found.append(f"{quoted(start)} at the start, by {source.name}")
+        if end and any(prompt.rstrip().endswith(end) for prompt in folder.written.prompts):
+            found.append(f"{quoted(end)} at the end, by {source.name}")
+    return found
+
+
+def _policies(folder: ModelFolder) -> list[Source]:
+    """Returns the sources that say what is added around a text."""
+    sources = [*folder.files, *([folder.transformers] if folder.transformers else [])]
+    return [source for source in sources if source.around is not None]
+
+
+@rule("BOS_POLICY", "warning", "different answers to what is added around a text")
+def bos_policy(folder: ModelFolder) -> Outcome:
+    main = folder.main
+    if main is None or main.around is None:
+        return []
+    names = {number: name for name, number in main.special.items()}
+
+    def shown(ids: list[int]) -> str:
+        return " ".join(names.get(number, str(number)) for number in ids) or "nothing"
+
+    found = []
+    for source in _policies(folder)[1:]:
+        for ids, others, where in zip(main.around, source.around or (), ("before", "after")):
+            if ids != others:
+                found.append(
+                    f"{where} a text: {shown(ids)} by {main.name}, {shown(others)} by {source.name}"
+                )
+    config = folder.json("tokenizer_config.json")
+    for key, role, ids in (
+        ("add_bos_token", "bos_token", main.around[0]),
+        ("add_eos_token", "eos_token", main.around[1]),
+    ):
+        token = folder.role(role)
+        number = None if token is None else main.find(token)
+        if type(config.get(key)) is bool and number is not None and config[key] != (number in ids):
+            adds = "adds" if number in ids else "does not add"
+            value = str(config[key]).lower()
+            found.append(f"{key} is {value}, and {main.name} {adds} {quoted(str(token))}")
+    return found
+
+
+@rule(
+    "TURN_END_NOT_STOP",
+    "warning",
+    "tokens that end an assistant's turn and no config names as the end: generation would go on",
+    needs=["template", "tokenizer"],
+)
+def turn_end_not_stop(folder: ModelFolder) -> Outcome:
+    assert folder.written is not None and folder.main is not None
+    end = (folder.written.turn_end or "").strip()
+    names = [name for name in folder.main.special if end.startswith(name)]
+    stops = {id for ids in folder.model_ids("eos_token").values() for id in ids}
+    eos = folder.role("eos_token")
+    if eos is not None and (number := folder.main.find(eos)) is not None:
+        stops.add(number)
+    if not names or not stops:
+        return []
+    name = max(names, key=len)
+    number = folder.main.special[name]
+    if number in stops:
+        return []
+    return [f"{quoted(name)} ({number}); the ids of eos_token are {sorted(stops)}"]
+
+
+@rule("TEMPLATES_DIFFER", "warning", "files whose chat templates differ; the first one counts")
+def templates_differ(folder: ModelFolder) -> Outcome:
+    (first, text), *others = [*folder.templates.items()] or [("", "")]
+    return [f"{first} and {name}" for name, other in others if other.strip() != text.strip()]
+
+
+@rule(
+    "HALF_A_TAG",
+    "warning",
+    "pairs of tags of which one is a token and the other ordinary text",
+    needs=["template", "tokenizer"],
+)
+def half_a_tag(folder: ModelFolder) -> Outcome:
+    assert folder.written is not None and folder.main is not None
+    tags = folder.written.tags
+    found = []
+    for tag in tags:
+        closing = re.sub(r"^([<\[])", r"\1/", tag)
+        if tag[1] == "/" or closing not in tags:
+            continue
+        one, two = _becomes(folder.main, tag), _becomes(folder.main, closing)
+        if (len(one) == 1) != (len(two) == 1):
+            found.append(f"{quoted(tag)} is {one}, and {quoted(closing)} is {two}")
+    return found
+
+
+@rule(
+    "TAGS_AS_TEXT",
+    "info",
+    "tags that the template writes and that are ordinary text to the tokenizer",
+    needs=["template", "tokenizer"],
+)
+def tags_as_text(folder: ModelFolder) -> Outcome:
+    assert folder.written is not None and folder.main is not None
+    return [tag for tag in folder.written.tags if len(_becomes(folder.main, tag)) != 1]
+
+
+@rule(
+    "NO_GENERATION_TAG",
+    "info",
+    "templates without {% generation %}: transformers' assistant masks are all zero",
+    needs=["template"],
+)
+def no_generation_tag(folder: ModelFolder) -> Outcome:
+    template = folder.template or ""
+    names = few(list(folder.templates), 1)
+    return [] if has_generation_tags(template) else [names]

@@ -1,0 +1,270 @@
+"""The tokenizers of a model folder: one source for each file, and one for AutoTokenizer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import bpe_engine
+from bpe_engine import byte_level
+from bpe_engine.gpt2_files import read_merges, read_vocab
+from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
+
+from ...convert import gpt2_files, rank_file, tokenizer_json
+from ...convert.definition import Definition
+from ...convert.encoders import Encoder
+from ...ranks import load_ranks
+
+#: The name of the source that transformers loads.
+AUTO = "AutoTokenizer"
+
+#: A text whose ids are looked for in those with special tokens around it.
+_PLAIN = "a"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tokenizer of the folder."""
+
+    #: The file or files, or "AutoTokenizer".
+    name: str
+    #: Its kind, such as "BPE", or the class that AutoTokenizer chose.
+    kind: str
+    #: Names and ids of special and added tokens.
+    special: Mapping[str, int]
+    #: The bytes of ordinary tokens.
+    tokens: list[bytes]
+    #: The largest id plus one.
+    size: int
+    #: Encodes texts, without the tokens around them.
+    encode: Encoder
+    #: True if the names of special tokens in texts become these tokens.
+    finds_special: bool = True
+    #: The ids that are added before and after a text; None if the file does not say.
+    around: tuple[list[int], list[int]] | None = None
+    #: Names the tokenizer by its behavior; None where the reader has no such name.
+    fingerprint: str | None = None
+
+    def find(self, name: str) -> int | None:
+        """Returns the id of the token that a text becomes alone; None if it becomes several."""
+        if name in self.special or not self.finds_special:
+            return self.special.get(name)
+        (ids,) = self.encode([name])
+        return ids[0] if len(ids) == 1 else None
+
+
+class Skipped(Exception):
+    """A source that is not compared. Its text says why."""
+
+
+def of_tokenizer_json(path: Path) -> Source:
+    """Reads a ``tokenizer.json``. Raises ValueError if it is malformed."""
+    return _of_json(path.name, path.read_text(encoding="utf-8"))
+
+
+def of_vocabulary_and_merges(
+    folder: Path, settings: Mapping[str, Any] | None, special: Mapping[str, int]
+) -> Source:
+    """Reads ``vocab.json`` and ``merges.txt``. Pattern and added tokens are those of the
+    ``tokenizer.json``, whose contents are given, or else GPT-2's pattern and these tokens.
+
+    Raises ValueError if a file is malformed.
+    """
+    name = "vocab.json and merges.txt"
+    vocab, merges = folder / "vocab.json", folder / "merges.txt"
+    if settings is None:
+        definition = gpt2_files.load(vocab, special_tokens=special or None)
+        return _of_json(name, tokenizer_json.dump(definition).decode())
+    pairs = [list(pair) for pair in read_merges(merges)]
+    model = {**settings["model"], "vocab": read_vocab(vocab), "merges": pairs}
+    return _of_json(name, json.dumps({**settings, "model": model}))
+
+
+def of_ranks(path: Path, settings: Mapping[str, Any] | None, special: Mapping[str, int]) -> Source:
+    """Reads a rank file. Pattern and added tokens are those of the ``tokenizer.json``, whose
+    contents are given, or else those of the published vocabulary that the ranks are.
+
+    Raises:
+        ValueError: the file is malformed.
+        Skipped: nothing gives the pattern.
+    """
+    if settings is not None:
+        if (settings["model"].get("type") or "BPE") != "BPE" or _is_sentencepiece(settings):
+            raise Skipped("tokenizer.json is not byte-level BPE, and a rank file has no pattern")
+        shell = {key: value for key, value in settings["model"].items() if key not in _LARGE}
+        added = {str(token["content"]): int(token["id"]) for token in settings["added_tokens"]}
+        ranks = load_ranks(path)
+        ordinary = {token: rank for token, rank in ranks.items() if rank not in added.values()}
+        definition = Definition(
+            ordinary, added, None, settings={**settings, "model": shell}, whole_pieces=True
+        )
+        return _of_json(path.name, tokenizer_json.dump(definition).decode())
+    try:
+        definition = rank_file.load(path, special_tokens=special or None)
+    except ValueError as error:
+        load_ranks(path)  # Raises if it is the file that is malformed.
+        raise Skipped(str(error)) from error
+    return _of_json(path.name, tokenizer_json.dump(definition).decode())
+
+
+def of_model(path: Path, settings: Mapping[str, Any] | None, special: Mapping[str, int]) -> Source:
+    """Reads a ``tokenizer.model``: ranks, as Llama 3 has them, or SentencePiece.
+
+    Raises as :func:`of_ranks` does; Skipped also without the package sentencepiece.
+    """
+    with open(path, "rb") as file:
+        start = file.readline(4096)
+    if re.fullmatch(rb"[A-Za-z0-9+/]+=* \d+\r?\n?", start):
+        return of_ranks(path, settings, special)
+    try:
+        import sentencepiece
+    except ImportError:
+        raise Skipped("the package sentencepiece reads it, and is not installed") from None
+    try:
+        model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    except (RuntimeError, OSError) as error:
+        raise ValueError(f"{path} is neither ranks nor SentencePiece: {error}") from error
+    size = model.get_piece_size()
+    named = {
+        model.id_to_piece(number): number
+        for number in range(size)
+        if model.is_control(number) or model.is_unknown(number)
+    }
+    ordinary = [
+        model.id_to_piece(number).replace("\u2581", " ").encode()
+        for number in range(size)
+        if not (model.is_control(number) or model.is_unknown(number) or model.is_byte(number))
+    ]
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        return [list(model.encode(text)) for text in texts]
+
+    return Source(path.name, "SentencePiece", named, ordinary, size, encode, False)
+
+
+def of_tekken(path: Path) -> Source:
+    """Reads a ``tekken.json``. Raises ValueError if it is malformed."""
+    encoding = bpe_engine.load_encoding(path)
+    special = dict(encoding.special_tokens)
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        return encoding.encode_ordinary_batch(texts)
+
+    ordinary = list(encoding.mergeable_ranks)
+    return Source(path.name, "BPE", special, ordinary, encoding.max_token_value + 1, encode, False)
+
+
+def of_transformers(folder: Path) -> Source:
+    """Loads the folder as servers do, without running code of the folder.
+
+    Raises Skipped if transformers is not installed, and ValueError with its message if it fails.
+    """
+    with _quiet():
+        try:
+            import transformers
+        except ImportError:
+            raise Skipped("transformers is not installed") from None
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
+        except Exception as error:  # Errors of any type come through.
+            text = str(error).strip().split("\n")[0]
+            raise ValueError(f"transformers {transformers.__version__}: {text}") from error
+
+    def encode(texts: list[str], *, around: bool = False) -> list[list[int]]:
+        found: list[list[int]] = tokenizer(texts, add_special_tokens=around)["input_ids"]
+        return found
+
+    with _quiet():
+        vocab = tokenizer.get_vocab()
+        added = {str(token): number for number, token in tokenizer.added_tokens_decoder.items()}
+        (plain,), (whole,) = encode([_PLAIN]), encode([_PLAIN], around=True)
+    kind = f"{type(tokenizer).__name__} of transformers {transformers.__version__}"
+    size = max(vocab.values(), default=-1) + 1
+    return Source(AUTO, kind, added, [], size, encode, True, _around(plain, whole))
+
+
+_LARGE = ("vocab", "merges")
+
+
+def _is_sentencepiece(settings: Mapping[str, Any]) -> bool:
+    return bool(settings["model"].get("byte_fallback"))
+
+
+def _of_json(name: str, contents: str) -> Source:
+    tokenizer: Any
+    try:
+        tokenizer = Tokenizer.from_str(contents)
+    except UnsupportedTokenizer as error:
+        tokenizer = _by_tokenizers(name, contents, str(error))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        found = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in found]
+
+    vocab: dict[str, int] = tokenizer.get_vocab(True)
+    added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
+    spelled = [token for token in vocab if token not in added]
+    (plain,), whole = encode([_PLAIN]), tokenizer.encode(_PLAIN).ids
+    return Source(
+        name,
+        type(tokenizer.model).__name__,
+        added,
+        [_bytes(token) for token in spelled],
+        max(vocab.values(), default=-1) + 1,
+        encode,
+        around=_around(plain, whole),
+        fingerprint=getattr(tokenizer, "fingerprint", None),
+    )
+
+
+def _by_tokenizers(name: str, contents: str, reason: str) -> Any:
+    try:
+        import tokenizers
+    except ImportError:
+        raise Skipped(f"{reason}; the package tokenizers reads it, and is not installed") from None
+    try:
+        return tokenizers.Tokenizer.from_str(contents)
+    except Exception as error:  # The package raises no type of its own.
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _bytes(token: str) -> bytes:
+    found = byte_level.try_bytes_of(token)
+    return token.replace("\u2581", " ").encode() if found is None else found
+
+
+def _around(plain: list[int], whole: list[int]) -> tuple[list[int], list[int]] | None:
+    """Returns the ids before and after those of a text.
+
+    >>> _around([5, 6], [1, 5, 6, 2])
+    ([1], [2])
+    """
+    for start in range(len(whole) - len(plain) + 1):
+        if whole[start : start + len(plain)] == plain:
+            return whole[:start], whole[start + len(plain) :]
+    return None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps what packages log off the screen: findings say what matters of it."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+#: Reads a source of the folder.
+Read = Callable[[], Source]

@@ -1,0 +1,161 @@
+"""The text that a chat template writes itself, around the messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Names that are control tokens wherever they are used.
+_CONTROL = re.compile(
+    r"<\|[^\s<>|]{1,64}\|?>|<[^\s<>|]{1,64}\|>|<｜[^\s<>]{1,64}｜>|〈\|[^\s〈〉]{1,64}\|〉"
+    r"|</?(?:s|bos|eos|pad|unk|mask)>|</?\w+_of_\w+>"
+)
+
+#: Names that are control tokens of some models, and ordinary text to others.
+_TAG = re.compile(r"</?[A-Za-z][\w:.-]{0,63}>|\[/?[A-Z][A-Z_]{2,63}\]")
+
+#: `{% generation %}`, which jinja2 itself does not know.
+_GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
+
+_ANSWER = "The answer is 42"
+
+_CALL = {
+    "id": "call00001",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": {"city": "Oslo"}},
+}
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "description": "A city"}},
+            "required": ["city"],
+        },
+    },
+}
+_USER = {"role": "user", "content": "What is 6 times 7?"}
+_ASSISTANT = {"role": "assistant", "content": _ANSWER}
+
+#: Conversations that are rendered. A template may refuse all but the first two.
+_CONVERSATIONS: tuple[tuple[list[dict[str, Any]], dict[str, Any]], ...] = (
+    ([_USER], {"add_generation_prompt": True}),
+    ([_USER, _ASSISTANT], {}),
+    ([{"role": "system", "content": "Be brief."}, _USER, _ASSISTANT, _USER], {}),
+    ([_USER, {**_ASSISTANT, "reasoning_content": "6 * 7 = 42"}], {"enable_thinking": True}),
+    ([_USER], {"add_generation_prompt": True, "tools": [_TOOL]}),
+    (
+        [
+            _USER,
+            {"role": "assistant", "content": "", "tool_calls": [_CALL]},
+            {"role": "tool", "name": "get_weather", "content": "rain", "tool_call_id": "call00001"},
+            _ASSISTANT,
+        ],
+        {"tools": [_TOOL]},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text of a template, as far as the probe conversations show it."""
+
+    #: The renderings, of which at least one is there unless there is an error.
+    prompts: list[str]
+    #: Stretches of the template's own text.
+    stretches: list[str]
+    #: The template's text after the last assistant message; None if that is not in the prompt.
+    turn_end: str | None
+    #: Why no conversation was rendered.
+    error: str | None = None
+
+    @property
+    def controls(self) -> list[str]:
+        """The control tokens that the template writes, each once."""
+        return list(dict.fromkeys(_found(_CONTROL, self.stretches)))
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags that the template writes and that may be ordinary text, each once."""
+        controls = set(self.controls)
+        found = dict.fromkeys(_found(_TAG, self.stretches))
+        return [tag for tag in found if tag not in controls]
+
+
+def _found(pattern: re.Pattern[str], texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        yield from pattern.findall(text)
+
+
+def has_generation_tags(template: str) -> bool:
+    """True if a template marks the text of the assistant."""
+    return bool(_GENERATION.search(template))
+
+
+def written_by(template: str, tokens: Mapping[str, str]) -> Written:
+    """Renders the probe conversations.
+
+    Args:
+        template: the template.
+        tokens: the special tokens by the name of the variable, such as ``bos_token``.
+
+    Raises ImportError if jinja2 is not installed.
+    """
+    from bpe_engine.prompt import render_template, special
+
+    variables = {name: special(token) for name, token in tokens.items()}
+    prompts, stretches, turn_end, error = [], [], None, None
+    for messages, options in _CONVERSATIONS:
+        try:
+            segments = render_template(template, messages, **{**variables, **options})
+        except Exception as failed:  # Those of jinja2, and whatever the template raises.
+            error = error or f"{type(failed).__name__}: {failed}"
+            continue
+        prompts.append("".join(segment.text for segment in segments))
+        own = [_own_text(segment) for segment in segments]
+        stretches += "".join("\0" if text is None else text for text in own).split("\0")
+        if messages[-1] is _ASSISTANT and turn_end is None and _ANSWER in prompts[-1]:
+            turn_end = prompts[-1].rpartition(_ANSWER)[2]
+    stretches += _literals(template)
+    found = list(dict.fromkeys(stretch for stretch in stretches if stretch))
+    return Written(prompts, found, turn_end, None if prompts else error)
+
+
+def _own_text(segment: Any) -> str | None:
+    """Returns the text of a segment that the template wrote; None for the caller's."""
+    is_own = segment.kind == "special" or segment.allowed_special is True
+    return segment.text if is_own else None
+
+
+def _literals(template: str) -> list[str]:
+    """Returns the text and the strings that a template writes in any branch.
+
+    Strings that are compared, and arguments, are left out: they are looked for, not written.
+    """
+    import jinja2
+    from jinja2 import nodes
+
+    environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"])
+    try:
+        tree = environment.parse(_GENERATION.sub("", template))
+    except jinja2.TemplateError:
+        return []
+    found: list[str] = []
+
+    def walk(node: nodes.Node) -> None:
+        if isinstance(node, (nodes.Compare, nodes.Call, nodes.Filter, nodes.Test)):
+            return
+        if isinstance(node, nodes.TemplateData):
+            found.append(node.data)
+        elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+            found.append(node.value)
+        for child in node.iter_child_nodes():
+            walk(child)
+
+    for output in tree.find_all((nodes.Output, nodes.Assign)):
+        walk(output)
+    return found

@@ -1,0 +1,173 @@
+"""The command ``vocab-tools count``, and the options for counting that ``train`` shares."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..corpus.cutting import DEFAULT_PATTERN, cutting
+from ..corpus.piece_counts import dropped_note
+from ..corpus.reading import corpus_files
+from ..files import STANDARD, OutputFiles, is_special
+from ..text import plural
+from ..train import count_corpus
+from ..train.arrow import write_counts
+from .console import console, progress_bar, readable_errors, say
+from .options import (
+    Options,
+    ParamType,
+    chosen_pattern,
+    combined,
+    errors_option,
+    field_option,
+    pattern_options,
+)
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+class MemorySize(ParamType):
+    """Bytes, with K, M, G or T for powers of 1024."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, context: Any) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(value.strip())
+        size = 0
+        if found:
+            size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+        if size < 1 << 20:
+            self.fail(
+                f"{value!r} is not a size of 1M or more; give one such as 500M or 8G",
+                param,
+                context,
+            )
+        return size
+
+
+#: The options for reading, cutting and counting a corpus.
+counting_options: Options = combined(
+    click.option(
+        "--threads",
+        "num_threads",
+        type=click.IntRange(1),
+        help="The number of threads. [default: one per processor]",
+    ),
+    click.option(
+        "--drop-rare",
+        type=click.IntRange(1),
+        default=1,
+        metavar="N",
+        help="Leave out pieces that occur fewer than N times, and report how many.",
+    ),
+    click.option(
+        "--max-memory",
+        type=MemorySize(),
+        help="Memory for counts, such as 4G; further counts go to temporary files. Each thread "
+        "needs some megabytes more, for text.",
+    ),
+    errors_option,
+    click.option(
+        "--nfc/--no-nfc",
+        default=None,
+        help="Normalize text to Unicode NFC first. [default: as the named encoding does]",
+    ),
+    click.option(
+        "--special-token",
+        "special_tokens",
+        multiple=True,
+        metavar="NAME",
+        help="A special token: cut out of the text, never merged; repeatable.",
+    ),
+    pattern_options(f"[default: that of the base, else {DEFAULT_PATTERN}]"),
+    field_option,
+)
+
+
+def print_repeated(corpus: Sequence[str]) -> None:
+    """Prints a note about files that are given more than once: each time counts."""
+    given = [path for path in expanded(corpus) if not is_special(path)]
+    names = {os.path.realpath(path): path for path in given}
+    for path, times in Counter(map(os.path.realpath, given)).items():
+        if times > 1:
+            text = f"note: {names[path]} is given {times} times, and counted each time"
+            say(console(stderr=True), text)
+
+
+def expanded(corpus: Sequence[str]) -> list[str]:
+    """Returns the files of a corpus, without standard input."""
+    return [path for path in corpus_files(corpus) if path != STANDARD]
+
+
+def count_files(corpus: Sequence[str]) -> list[str]:
+    """Returns files of counts. Skips files in folders whose names begin with ``_``, such as Spark's
+    ``_SUCCESS``.
+
+    Raises ValueError if a folder has no other files.
+    """
+    found: list[str] = []
+    for given in corpus:
+        paths = expanded([given])
+        if os.path.isdir(given):
+            paths = [path for path in paths if not os.path.basename(path).startswith("_")]
+        if not paths:
+            raise ValueError(f"{given} has no files of counts")
+        found += paths
+    return found
+
+
+@click.command()
+@click.argument("corpus", nargs=-1, required=True)
+@click.option("-o", "--output", required=True, help="The Parquet file for the counts.")
+@counting_options
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+def count(
+    corpus: tuple[str, ...],
+    output: str,
+    pattern: str | None,
+    pattern_regex: str | None,
+    special_tokens: tuple[str, ...],
+    nfc: bool | None,
+    drop_rare: int,
+    force: bool,
+    quiet: bool,
+    **reading: Any,
+) -> None:
+    """Count the pieces of CORPUS, for `vocab-tools train --counts`.
+
+    CORPUS are files, folders and globs: text, .jsonl or .parquet, plain or compressed with gzip or
+    Zstandard; - is standard input. Each of several machines can count a part of the text: training
+    adds the counts up.
+
+    \b
+      vocab-tools count part1/ --pattern o200k_base -o 1.parquet
+      vocab-tools train --counts 1.parquet 2.parquet --vocab-size 32000 -o out.tiktoken
+    """
+    chosen = chosen_pattern(pattern, pattern_regex)
+    with readable_errors():
+        if output == STANDARD:
+            raise ValueError("Parquet cannot be written to standard output; name a file")
+        inputs = expanded(corpus)
+        files = OutputFiles([output], inputs, force=force)
+        cut = cutting(chosen, special_tokens, nfc)
+        print_repeated(corpus)
+        with (
+            progress_bar("counting") as update,
+            count_corpus(corpus, cut, progress=update, **reading) as counts,
+        ):
+            written = files.write_by(output, lambda name: write_counts(counts, name, drop_rare))
+    if not quiet:
+        to = console()
+        text = plural(counts.characters, "character")
+        say(to, f"{plural(written, 'distinct piece')} of {text} in {output}")
+        lost = dropped_note(counts)
+        if lost:
+            say(to, lost)

@@ -1,0 +1,194 @@
+"""The result of a comparison, and figures derived from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..text import Brief, show, text_of
+from .segments import Size
+from .subjects import Subject
+
+#: The order of the Renyi entropy, as Zouhar and others have it ("Tokenization and the Noiseless
+#: Channel", 2023): with 2.5 its efficiency goes along best with the quality of translation.
+RENYI_ORDER = 2.5
+
+#: The number of longest, and of rarest, tokens that are listed.
+LISTED = 20
+
+
+@dataclass(repr=False)
+class Measured(Brief):
+    """The tokens of one tokenizer on a corpus."""
+
+    subject: Subject
+    #: Tokens by file and by script.
+    files: dict[str, int] = field(default_factory=dict)
+    scripts: dict[str, int] = field(default_factory=dict)
+    #: The number of times that each id was used.
+    times: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.subject.name
+
+    @property
+    def tokens(self) -> int:
+        """All tokens."""
+        return sum(self.files.values())
+
+    @property
+    def used_share(self) -> float:
+        """The share of the vocabulary that the corpus uses."""
+        return len(self.times) / self.subject.size if self.subject.size else 0.0
+
+    @property
+    def renyi_efficiency(self) -> float:
+        """The Renyi entropy of the tokens, as a share of what it could be with this vocabulary."""
+        return renyi_efficiency(self.times, self.subject.size)
+
+    @property
+    def single_bytes(self) -> int:
+        """Tokens that are one byte of a longer character."""
+        return sum(times for number, times in self.times.items() if self._is_single_byte(number))
+
+    @property
+    def broken(self) -> int:
+        """Tokens with a part of a character, single bytes included."""
+        found = (n for n, _ in self.times.items() if text_of(self.subject.token(n)) is None)
+        return sum(self.times[number] for number in found)
+
+    @property
+    def unknown(self) -> int:
+        """Unknown tokens: characters that the vocabulary cannot encode."""
+        return 0 if self.subject.unknown is None else self.times.get(self.subject.unknown, 0)
+
+    def _is_single_byte(self, number: int) -> bool:
+        token = self.subject.token(number)
+        return len(token) == 1 and token[0] >= 0x80
+
+    def longest(self) -> list[tuple[bytes, int]]:
+        """Returns the longest tokens that were used, and their counts."""
+        used = [(self.subject.token(number), times) for number, times in self.times.items()]
+        return sorted(used, key=lambda row: (-len(row[0].decode(errors="replace")), row[0]))[
+            :LISTED
+        ]
+
+    def rarest(self) -> list[tuple[bytes, int]]:
+        """Returns the least used tokens and their counts; among equals, high ids come first."""
+        used = sorted(self.times.items(), key=lambda row: (row[1], -row[0]))[:LISTED]
+        return [(self.subject.token(number), times) for number, times in used]
+
+    def most_frequent(self) -> list[int]:
+        """Returns the number of times that each id was used, largest first."""
+        return sorted(self.times.values(), reverse=True)
+
+
+@dataclass(frozen=True)
+class Differing:
+    """A text that has many more tokens in one tokenizer than in another."""
+
+    text: str
+    #: Its tokens in each tokenizer.
+    cuts: list[list[bytes]]
+
+
+@dataclass(repr=False)
+class Comparison(Brief):
+    """The tokens of one or several tokenizers on the same corpus."""
+
+    rows: list[Measured]
+    #: The text by file and by script.
+    files: dict[str, Size] = field(default_factory=dict)
+    scripts: dict[str, Size] = field(default_factory=dict)
+    #: Texts on which the tokenizers differ most, the most different first.
+    differing: list[Differing] = field(default_factory=list)
+    #: Sentences, cut by each tokenizer.
+    sentences: list[Differing] = field(default_factory=list)
+    #: Remarks, in sentences.
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> Size:
+        """All text."""
+        total = Size()
+        for size in self.files.values():
+            total += size
+        return total
+
+    def to_plain(self) -> dict[str, Any]:
+        """Returns everything as plain types, for JSON."""
+        return {
+            "text": vars(self.total),
+            "files": {name: vars(size) for name, size in self.files.items()},
+            "scripts": {name: vars(size) for name, size in self.scripts.items()},
+            "tokenizers": [self._plain(row) for row in self.rows],
+            "differing": [self._plain_cuts(text) for text in self.differing],
+            "sentences": [self._plain_cuts(text) for text in self.sentences],
+            "remarks": self.remarks,
+        }
+
+    def _plain(self, row: Measured) -> dict[str, Any]:
+        return {
+            "name": row.name,
+            "method": row.subject.method,
+            "vocabulary": row.subject.size,
+            "tokens": row.tokens,
+            **rates(row.tokens, self.total),
+            "used": len(row.times),
+            "used_share": row.used_share,
+            "renyi_efficiency": row.renyi_efficiency,
+            "single_bytes": row.single_bytes,
+            "broken_characters": row.broken,
+            "unknown": row.unknown,
+            "files": _plain_groups(row.files, self.files),
+            "scripts": _plain_groups(row.scripts, self.scripts),
+            "longest": [{"token": show(token), "times": times} for token, times in row.longest()],
+            "rarest": [{"token": show(token), "times": times} for token, times in row.rarest()],
+        }
+
+    def _plain_cuts(self, text: Differing) -> dict[str, Any]:
+        cuts = zip(self.rows, text.cuts)
+        return {
+            "text": text.text,
+            "tokens": {row.name: [show(token) for token in cut] for row, cut in cuts},
+        }
+
+
+def _plain_groups(tokens: Mapping[str, int], sizes: Mapping[str, Size]) -> dict[str, Any]:
+    return {name: {"tokens": count, **rates(count, sizes[name])} for name, count in tokens.items()}
+
+
+def rates(tokens: int, size: Size) -> dict[str, float]:
+    """Returns the tokens per byte, character and word.
+
+    >>> rates(10, Size(1, 40, 20, 5))
+    {'per_byte': 0.25, 'per_character': 0.5, 'per_word': 2.0}
+    """
+    return {
+        "per_byte": tokens / size.bytes if size.bytes else 0.0,
+        "per_character": tokens / size.characters if size.characters else 0.0,
+        "per_word": tokens / size.words if size.words else 0.0,
+    }
+
+
+def renyi_efficiency(times: Mapping[int, int], size: int, order: float = RENYI_ORDER) -> float:
+    """Returns the Renyi entropy of a distribution, divided by its maximum for this vocabulary size.
+
+    Args:
+        times: the count of each id.
+        size: the number of tokens in the vocabulary.
+        order: of the entropy; not 1.
+
+    >>> renyi_efficiency({0: 5, 1: 5}, 2), renyi_efficiency({0: 5, 1: 5}, 4)
+    (1.0, 0.5)
+    >>> renyi_efficiency({0: 7}, 10)
+    0.0
+    """
+    total = sum(times.values())
+    if total == 0 or size < 2:
+        return 0.0
+    powers = sum((count / total) ** order for count in times.values())
+    return math.log2(powers) / (1 - order) / math.log2(size) + 0.0

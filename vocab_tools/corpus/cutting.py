@@ -1,0 +1,90 @@
+"""Describes how a corpus is cut into pieces, as recorded with counts and trained vocabularies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bpe_engine import vocabulary
+
+from ..patterns import Pattern, find_pattern, is_published
+from ..text import shorten
+from .reading import BEHIND_WORDS
+
+#: The default pattern without a base: it keeps combining marks with their letters.
+DEFAULT_PATTERN = "o200k_base"
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How text is cut into pieces."""
+
+    #: The regular expression whose matches are the pieces.
+    pattern: str
+    #: Names that are cut out of the text: they are in no piece, and no piece crosses them.
+    special_tokens: tuple[str, ...] = ()
+    #: True if text is normalized to NFC first.
+    nfc: bool = False
+    #: True if text may be cut after a word inside a line without changing its pieces.
+    inside_lines: bool = False
+
+    @property
+    def normalization(self) -> str | None:
+        """The form that text is normalized to, as an encoding has it."""
+        return "NFC" if self.nfc else None
+
+    def counter(self) -> vocabulary.PieceCounts:
+        """Returns an empty counter."""
+        return vocabulary.PieceCounts(
+            self.pattern, special_tokens=list(self.special_tokens), nfc=self.nfc
+        )
+
+    def dump(self) -> str:
+        """Returns JSON, the metadata of a file of counts."""
+        return json.dumps(
+            {"pattern": self.pattern, "special_tokens": self.special_tokens, "nfc": self.nfc}
+        )
+
+    def check_same(self, other: Mapping[str, Any], where: str) -> None:
+        """Raises ValueError unless the pieces of ``where`` were cut in the same way."""
+        own = json.loads(self.dump())
+        for name, value in own.items():
+            if other.get(name) != value:
+                theirs = shorten(repr(other.get(name)))
+                raise ValueError(
+                    f"{where} was counted with {name} {theirs}, not {shorten(repr(value))}; count again, "
+                    f"or train with the same"
+                )
+
+
+def cutting(
+    pattern: str | Pattern | None, special_tokens: Sequence[str] = (), nfc: bool | None = None
+) -> Cutting:
+    """Returns the way to cut text for a pattern.
+
+    Args:
+        pattern: the name of an encoding, or a regular expression; by default that of o200k_base.
+        special_tokens: names that are cut out.
+        nfc: normalize text to NFC; by default as the named encoding does.
+
+    Raises:
+        ValueError: the encoding is unknown, the expression does not compile, or a special token
+            is given twice, is empty or has a line end.
+    """
+    found = pattern if isinstance(pattern, Pattern) else find_pattern(pattern or DEFAULT_PATTERN)
+    for number, name in enumerate(special_tokens):
+        if not name:
+            raise ValueError("a special token is empty; give it a name")
+        if name in special_tokens[:number]:
+            raise ValueError(f"the special token {name!r} is given twice")
+        # Files are read in blocks that end at line ends.
+        if "\n" in name or "\r" in name:
+            raise ValueError(f"the special token {name!r} has a line end; give it another name")
+    return Cutting(
+        found.pat_str,
+        tuple(special_tokens),
+        found.nfc if nfc is None else nfc,
+        is_published(found.pat_str) and set(BEHIND_WORDS).isdisjoint("".join(special_tokens)),
+    )

@@ -1,0 +1,270 @@
+"""Counts of the pieces of a corpus, made on all processors and in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from bpe_engine import vocabulary
+
+from ..files import STANDARD
+from ..text import Brief, plural
+from .cutting import Cutting
+from .reading import corpus_files, read_texts
+
+#: Called with bytes done and bytes in all.
+ProgressFunction = Callable[[int, int], None]
+
+#: Bytes of memory for counts where no option sets another limit.
+DEFAULT_MEMORY = 1 << 30
+
+#: Pieces that are moved at a time between files and tables.
+ROWS = 1 << 16
+
+#: Tables are written to a file when they have this part of the memory: they grow by doubling, and
+#: are put together then.
+_TABLES_SHARE = 3
+
+#: Files of counts that are merged into one: few are open at a time, and a count is written again
+#: only as often as their number has powers of this.
+_MERGED_FILES = 16
+
+
+class TooLittleMemory(ValueError):
+    """The distinct pieces do not fit into the memory that training may use."""
+
+
+@dataclass(repr=False)
+class CorpusCounts(Brief):
+    """Counts of the distinct pieces of a corpus, in memory and in temporary files.
+
+    A context manager: leaving it deletes the files.
+    """
+
+    cutting: Cutting
+    pieces: vocabulary.PieceCounts = field(init=False)
+    #: Sorted files of counts, written when memory was full.
+    files: list[str] = field(default_factory=list)
+    #: Characters of text.
+    characters: int = 0
+    #: Distinct rare pieces that were left out, and how often they occurred together.
+    dropped: tuple[int, int] = (0, 0)
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+    #: How many times the counts of each file were merged, and how many files there have been.
+    _levels: list[int] = field(default_factory=list)
+    _written: int = 0
+
+    def __post_init__(self) -> None:
+        self.pieces = self.cutting.counter()
+
+    def __enter__(self) -> CorpusCounts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deletes the files."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        self.files, self._levels = [], []
+
+    def spill(self) -> None:
+        """Moves the counts in memory to a file.
+
+        Raises OSError, naming the folder, when the disk is full.
+        """
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="vocab-tools-")
+        try:
+            self.pieces.spill(self._new_file(0))
+            while self._levels[-_MERGED_FILES:] == _MERGED_FILES * self._levels[-1:]:
+                self._merge_files()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            advice = f"{reason}; counts go there: set TMPDIR to a folder with more room"
+            raise OSError(error.errno, advice, self._folder.name) from error
+
+    def _new_file(self, level: int) -> str:
+        assert self._folder is not None
+        path = os.path.join(self._folder.name, f"{self._written}.counts")
+        self._written += 1
+        self.files.append(path)
+        self._levels.append(level)
+        return path
+
+    def _merge_files(self) -> None:
+        """Merges the last files into one."""
+        parts, level = self.files[-_MERGED_FILES:], self._levels[-1]
+        del self.files[-_MERGED_FILES:], self._levels[-_MERGED_FILES:]
+        vocabulary.merge_counts(parts, self._new_file(level + 1))
+        for part in parts:
+            os.unlink(part)
+
+    def rows(self, least: int = 1) -> Iterator[tuple[list[bytes], list[int]]]:
+        """Moves all counts to files; yields all pieces with their counts in byte order, some
+        thousands at a time, but for pieces that occur less than ``least`` times."""
+        if self.pieces.memory() or not self.files:
+            self.spill()
+        return self._rows(vocabulary.CountReader(self.files), least)
+
+    def _rows(
+        self, reader: vocabulary.CountReader, least: int
+    ) -> Iterator[tuple[list[bytes], list[int]]]:
+        while (rows := reader.read(ROWS))[0]:
+            pieces, counts = rows
+            if min(counts) < least:
+                rare = [count for count in counts if count < least]
+                lost, occurrences = self.dropped
+                self.dropped = (lost + len(rare), occurrences + sum(rare))
+                kept = [(piece, count) for piece, count in zip(pieces, counts) if count >= least]
+                pieces, counts = [piece for piece, _ in kept], [count for _, count in kept]
+            yield pieces, counts
+
+    def texts(self) -> Iterator[tuple[str, int]]:
+        """Yields each piece as text, with its count, in byte order."""
+        for pieces, counts in self.rows():
+            yield from zip(map(bytes.decode, pieces), counts)
+
+    def load(self, least: int = 1, max_memory: int | None = None) -> None:
+        """Brings all counts into memory, and leaves out pieces that occur less than ``least``
+        times.
+
+        Raises TooLittleMemory when that needs more than ``max_memory`` bytes.
+        """
+        if self.files:
+            self.spill()
+            lost, occurrences, fits = self.pieces.read(self.files, least, max_memory)
+            self.close()
+        else:
+            lost, occurrences = self.pieces.drop_rare(least) if least > 1 else (0, 0)
+            fits = max_memory is None or self.pieces.training_memory() <= max_memory
+        if not fits:
+            raise TooLittleMemory(
+                f"training on the distinct pieces needs more than the {max_memory:,} bytes of "
+                f"max-memory; allow more, or leave rare pieces out with --drop-rare 2"
+            )
+        self.dropped = (self.dropped[0] + lost, self.dropped[1] + occurrences)
+
+
+def count_corpus(
+    corpus: Iterable[str | os.PathLike[str]],
+    cutting: Cutting,
+    *,
+    field: str = "text",
+    errors: str = "strict",
+    max_memory: int | None = None,
+    num_threads: int | None = None,
+    progress: ProgressFunction | None = None,
+) -> CorpusCounts:
+    """Counts the pieces of text files.
+
+    Args:
+        corpus: files, folders and globs; ``.jsonl``, ``.parquet``, gzip and Zstandard are
+            understood; ``-`` is standard input.
+        cutting: how text is cut into pieces.
+        field: the JSON field or Parquet column that holds the text.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        max_memory: bytes of memory for the tables; beyond it, counts go to temporary files. Text
+            that waits to be counted comes on top: two blocks of a megabyte or less for each
+            thread, or longer ones where lines are longer.
+        num_threads: the number of threads; by default, and at most, one for each processor.
+        progress: called now and then with bytes done and bytes in all.
+
+    Raises:
+        ValueError: a file is not UTF-8, or lacks the field.
+        OSError: a file cannot be read.
+    """
+    counts = CorpusCounts(cutting)
+    try:
+        most = os.cpu_count() or 1
+        reading = _Reading(counts, corpus_files(corpus), field, errors, max_memory, progress)
+        reading.count(min(num_threads or most, most))
+    except BaseException:
+        counts.close()
+        raise
+    return counts
+
+
+class _Reading:
+    """One pass over the files."""
+
+    def __init__(
+        self,
+        counts: CorpusCounts,
+        files: Sequence[str],
+        field: str,
+        errors: str,
+        max_memory: int | None,
+        progress: ProgressFunction | None,
+    ) -> None:
+        self.counts, self.files, self.field, self.errors = counts, files, field, errors
+        self.max_memory, self.progress = max_memory, progress
+        self.sizes = [os.path.getsize(path) if path != STANDARD else 0 for path in files]
+        #: The file whose block was counted last, and the bytes of its text until then.
+        self.number = self.bytes_read = 0
+        #: Blocks that are being counted, each with the number of its file.
+        self.waiting: deque[tuple[Future[int], int, list[str]]] = deque()
+
+    def count(self, num_threads: int) -> None:
+        """Counts the files. An error, or Ctrl-C, waits only for blocks that are being counted."""
+        with ThreadPoolExecutor(num_threads) as pool:
+            try:
+                for number, texts in self._blocks():
+                    job = pool.submit(self.counts.pieces.count, texts)
+                    self.waiting.append((job, number, texts))
+                    while len(self.waiting) > 2 * num_threads:
+                        self._finish_block()
+                    self._bound_memory()
+                self._finish_blocks()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _blocks(self) -> Iterator[tuple[int, list[str]]]:
+        inside_lines = self.counts.cutting.inside_lines
+        for number, path in enumerate(self.files):
+            for texts in read_texts(path, self.field, self.errors, inside_lines=inside_lines):
+                yield number, texts
+
+    def _finish_block(self) -> None:
+        """Waits for the block that was started first."""
+        job, number, texts = self.waiting.popleft()
+        size = job.result()
+        self.counts.characters += sum(map(len, texts))
+        if number != self.number:
+            self.number, self.bytes_read = number, 0
+        self.bytes_read += size
+        if self.progress is not None:
+            # Compressed files have more text than bytes: count at most the size of the file.
+            # What comes through pipes has no size.
+            total = sum(self.sizes)
+            done = sum(self.sizes[:number]) + min(self.bytes_read, self.sizes[number])
+            self.progress(done if total else self.bytes_read, total)
+
+    def _finish_blocks(self) -> None:
+        while self.waiting:
+            self._finish_block()
+
+    def _bound_memory(self) -> None:
+        if self.max_memory is None:
+            return
+        if self.counts.pieces.memory() * _TABLES_SHARE > self.max_memory:
+            self._finish_blocks()
+            self.counts.spill()
+
+
+def dropped_note(counts: CorpusCounts) -> str | None:
+    """Returns a sentence about the rare pieces that were left out, if any were."""
+    pieces, occurrences = counts.dropped
+    if not pieces:
+        return None
+    return (
+        f"{plural(pieces, 'rare piece')} left out, which occurred {plural(occurrences, 'time')} "
+        f"together"
+    )

@@ -1,0 +1,243 @@
+"""The result of learning: the new tokens, and how each word is encoded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..bases import Recognized
+from ..notes import Note
+from ..patterns import Pattern
+from ..ranks import dump_ranks
+from ..text import Brief, few, show, text_of
+
+
+@dataclass(frozen=True)
+class Step:
+    """One merge, in the order of learning."""
+
+    left: bytes
+    right: bytes
+    #: The id of the new token; None when the merge gave no new token.
+    id: int | None
+    #: "new", "in base", or "pruned" when no word needs the token in the end.
+    novelty: str
+    #: The frequency of the pair when it was merged.
+    frequency: int
+    #: In how many words it was merged.
+    words: int
+
+    @property
+    def token(self) -> bytes:
+        return self.left + self.right
+
+
+@dataclass(frozen=True)
+class WordPath:
+    """How a word became one token, or why it did not."""
+
+    word: str
+    frequency: int
+    #: The pieces that the base's own merges leave.
+    base_pieces: list[bytes]
+    #: The merges that were applied, as places in :attr:`LearnResult.steps`.
+    steps: list[int]
+    #: The pieces at the end of learning.
+    pieces: list[bytes]
+    #: The id of the word in the extended vocabulary.
+    id: int | None
+    #: True if merging alone, without looking the whole word up, gives the word. Otherwise
+    #: the word is one token as a piece of its own, and several inside a longer piece.
+    reached: bool
+    #: Why the word is not a token; None if it is one.
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ByProduct:
+    """A learned token that is not one of the words."""
+
+    token: bytes
+    id: int
+    left: bytes
+    right: bytes
+    frequency: int
+    #: The words whose path leads over it.
+    words: list[str]
+    #: The tokens that were made of it directly.
+    makes: list[bytes]
+    #: The frequencies of those words together.
+    use: int = 0
+
+    @property
+    def why(self) -> str:
+        """Explains in one sentence why the token was learned."""
+        return (
+            f"{show(self.left)} + {show(self.right)} was the most frequent pair left, with "
+            f"{self.frequency:,}; it is a step on the way to {few(self.words)}"
+        )
+
+
+@dataclass(repr=False)
+class LearnResult(Brief):
+    """The result of learning: the new tokens, and how each word is encoded."""
+
+    #: The new tokens and their ids: what the output file holds.
+    tokens: dict[bytes, int]
+    steps: list[Step]
+    words: list[WordPath]
+    #: Words that the pre-tokenizer would split, and into what.
+    refused: dict[str, list[str]]
+    #: Words that are tokens of the base, and their ids.
+    skipped: dict[str, int]
+    #: Notes for the user: warnings and hints, each with its kind.
+    notes: list[Note]
+    pattern: Pattern
+    special_tokens: dict[str, int]
+    #: The ranks that the new tokens extend.
+    base: dict[bytes, int]
+    #: The published vocabulary that the base is, or begins with.
+    recognized: Recognized | None = None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what :meth:`dump` returns; a file that exists is replaced."""
+        Path(path).write_bytes(self.dump())
+
+    def dump(self) -> bytes:
+        """Returns the new tokens as a rank file."""
+        return dump_ranks(self.tokens)
+
+    @property
+    def extended(self) -> dict[bytes, int]:
+        """Base and new tokens together; where both have a token, the base has its id."""
+        return {**self.tokens, **self.base}
+
+    @property
+    def listed(self) -> int:
+        """The number of words that should become tokens and were not, refused ones included."""
+        return len(self.words) + len(self.refused)
+
+    @property
+    def not_one_token(self) -> list[WordPath]:
+        """Words that are not one token in the extended vocabulary."""
+        return [path for path in self.words if path.id is None]
+
+    @property
+    def pruned(self) -> list[Step]:
+        """Merges whose tokens were left out since no word needs them."""
+        return [step for step in self.steps if step.novelty == "pruned"]
+
+    def by_products(self) -> list[ByProduct]:
+        """Returns the learned tokens that are none of the words, in the order of learning."""
+        wanted = {path.word.encode() for path in self.words}
+        makes: dict[bytes, list[bytes]] = {}
+        for step in self.steps:
+            for part in {step.left, step.right}:
+                makes.setdefault(part, []).append(step.token)
+        users: dict[int, list[WordPath]] = {}
+        for path in self.words:
+            for number in path.steps:
+                users.setdefault(number, []).append(path)
+        return [
+            ByProduct(
+                token=step.token,
+                id=step.id,
+                left=step.left,
+                right=step.right,
+                frequency=step.frequency,
+                words=[path.word for path in users.get(number, [])],
+                makes=makes.get(step.token, []),
+                use=sum(path.frequency for path in users.get(number, [])),
+            )
+            for number, step in enumerate(self.steps)
+            if step.id is not None and step.token not in wanted
+        ]
+
+    def stages(self, path: WordPath) -> list[list[bytes]]:
+        """Returns the pieces of a word: those of the base, after each merge, and at the end."""
+        pieces = path.base_pieces
+        stages = [pieces]
+        for number in path.steps:
+            step = self.steps[number]
+            pieces = _join(pieces, step.left, step.right)
+            stages.append(pieces)
+        return stages
+
+    def path_text(self, path: WordPath) -> str:
+        """Returns the stages of a word in one line, beginning with the pieces of the base."""
+        return " → ".join(" ".join(map(bare, stage)) for stage in self.stages(path))
+
+
+def bare(token: bytes) -> str:
+    """Returns a token as :func:`show` does, without quotes if nothing in it needs them."""
+    quoted = show(token)
+    inner = quoted[1:-1]
+    is_plain = quoted == f"'{inner}'" and not {" ", "\\", "'"} & set(inner)
+    return inner if is_plain else quoted
+
+
+def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:
+    """Joins each place of the pair, from left to right."""
+    joined: list[bytes] = []
+    i = 0
+    while i < len(pieces):
+        if pieces[i] == left and pieces[i + 1 : i + 2] == [right]:
+            joined.append(left + right)
+            i += 2
+        else:
+            joined.append(pieces[i])
+            i += 1
+    return joined
+
+
+def to_plain(result: LearnResult) -> dict[str, Any]:
+    """Returns the result as plain types, for JSON; tokens are Python literals of text or bytes."""
+    return {
+        "tokens": [
+            {"token": _literal(token), "id": number} for token, number in result.tokens.items()
+        ],
+        "words": [
+            {
+                "word": path.word,
+                "frequency": path.frequency,
+                "id": path.id,
+                "path": result.path_text(path),
+                "reached_by_merging": path.reached,
+                "reason": path.reason,
+            }
+            for path in result.words
+        ],
+        "by_products": [
+            {
+                "token": _literal(by_product.token),
+                "id": by_product.id,
+                "why": by_product.why,
+                "words": by_product.words,
+                "makes": [_literal(token) for token in by_product.makes],
+                "use": by_product.use,
+            }
+            for by_product in result.by_products()
+        ],
+        "pruned": [_literal(step.token) for step in result.pruned],
+        "refused": result.refused,
+        "skipped": result.skipped,
+        "not_one_token": [path.word for path in result.not_one_token],
+        "notes": list(map(str, result.notes)),
+    }
+
+
+def _literal(token: bytes) -> str:
+    """Returns a token as a Python literal: of its text, or of its bytes if they are not text."""
+    text = text_of(token)
+    return repr(token if text is None else text)
+
+
+def distinct_ids(ranks: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Numbers tokens in the same order with distinct ids; only add_merges.py gives ids twice."""
+    if len(set(ranks.values())) == len(ranks):
+        return dict(ranks)
+    ordered = sorted(ranks, key=lambda token: ranks[token])
+    return {token: number for number, token in enumerate(ordered)}

@@ -1,0 +1,349 @@
+"""The report on a comparison: sections for the terminal and Markdown, and a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+
+from bpe_engine.html_report.page import (
+    Cell,
+    Column,
+    Page,
+    Part,
+    Remark,
+    TableView,
+    Tile,
+    percent,
+    rendered,
+)
+from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
+
+from ..compare.comparison import Comparison, Differing, Measured, rates
+from ..compare.segments import Size
+from ..extend.learn_result import bare
+from ..text import plural, shorten
+from .sections import Section
+
+#: Characters of a token that are shown, and from which length on a run is shown by its length.
+SHOWN_OF_A_TOKEN, LONG_RUN = 40, 8
+
+#: The columns of tokens, and of how many of them for each unit of text.
+RATES = [Column(name, "number") for name in ("tokens", "per byte", "per character", "per word")]
+
+#: Explains the figures by script.
+BY_LINE = (
+    "A line counts for the script that most of its letters are written in, and one without letters "
+    "for that of the line before it."
+)
+
+#: Characters of a text that are shown in the terminal.
+SHOWN_CHARACTERS = 60
+
+
+def title_of(comparison: Comparison) -> str:
+    """Returns the heading of a report."""
+    names = [row.name for row in comparison.rows]
+    if len(names) == 1:
+        return f"Statistics of {names[0]}"
+    return f"{', '.join(names[:-1])} and {names[-1]} compared"
+
+
+def text_size(size: Size) -> str:
+    """Describes the size of a text.
+
+    >>> text_size(Size(1, 2000, 1500, 300))
+    '2,000 bytes, 1,500 characters, 300 words'
+    """
+    parts = [plural(size.bytes, "byte"), plural(size.characters, "character")]
+    return ", ".join([*parts, plural(size.words, "word")])
+
+
+def comparison_sections(comparison: Comparison, most_rows: int) -> list[Section]:
+    """Returns the comparison as tables of text."""
+    rows = [_overall(row, comparison.total) for row in comparison.rows]
+    columns = ("tokenizer", "vocabulary", "tokens", "/byte", "/char.", "/word", "used", "Renyi")
+    several = len(comparison.rows) > 1
+    parts = [Section("All text", f"{text_size(comparison.total)}.", columns, rows, len(rows))]
+    for name, sizes, tokens in _groups(comparison):
+        lines = _without_repeats(_group_rows(comparison, sizes, tokens))
+        headings: tuple[str, ...] = (name, "tokenizer", "tokens", "/byte", "/char.", "/word")
+        if not several:
+            lines = [line[:1] + line[2:] for line in lines]
+            headings = headings[:1] + headings[2:]
+        parts.append(
+            Section(
+                f"By {name}",
+                "Tokens, and tokens per byte, character and word."
+                + (f" {BY_LINE}" if name == "script" else ""),
+                headings,
+                lines[:most_rows],
+                len(lines),
+            )
+        )
+    parts.append(_pieces(comparison))
+    for row in comparison.rows:
+        lists = zip(row.longest(), row.rarest())
+        pairs: list[tuple[str, ...]] = [
+            (shown(a), f"{m:,}", shown(b), f"{n:,}") for (a, m), (b, n) in lists
+        ]
+        titles = ("longest", "times", "rarest", "times")
+        text = "The longest and the rarest tokens that the text uses."
+        parts.append(Section(f"Tokens of {row.name}", text, titles, pairs[:most_rows], len(pairs)))
+    for title, texts in [
+        ("Texts that differ most", comparison.differing),
+        ("Sentences", comparison.sentences),
+    ]:
+        if texts:
+            found = [_cut_row(comparison, text) for text in texts]
+            names = ("text", *(row.name for row in comparison.rows))
+            parts.append(
+                Section(title, "Tokens of each text.", names, found[:most_rows], len(found))
+            )
+    if comparison.remarks:
+        remarks = [(remark,) for remark in comparison.remarks]
+        parts.append(Section("Remarks", "", ("remark",), list(remarks), len(remarks)))
+    return parts
+
+
+def shown(token: bytes) -> str:
+    """Returns a token for reports; a run of one character is shortened to it and its length.
+
+    >>> shown(b"token"), shown(b"=" * 64)
+    ('token', "'=' × 64")
+    """
+    text = token.decode(errors="replace")
+    if len(text) > LONG_RUN and text == text[0] * len(text):
+        return f"{text[0]!r} × {len(text)}"
+    return shorten(bare(token), SHOWN_OF_A_TOKEN)
+
+
+def readable(token: bytes) -> str:
+    """Returns a token to show among others: spaces stay, and invisible characters are signs.
+
+    >>> readable(b" end\\n"), readable(b"\\xe4")
+    (' end⏎', '\\\\xe4')
+    """
+    text = token.decode(errors="backslashreplace").replace("\n", "⏎").replace("\t", "⇥")
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def _overall(row: Measured, total: Size) -> tuple[str, ...]:
+    found = rates(row.tokens, total)
+    return (
+        row.name,
+        f"{row.subject.size:,}",
+        f"{row.tokens:,}",
+        *(f"{value:.3f}" for value in found.values()),
+        percent(row.used_share),
+        f"{row.renyi_efficiency:.3f}",
+    )
+
+
+def _pieces(comparison: Comparison) -> Section:
+    rows = [
+        (
+            row.name,
+            f"{row.single_bytes:,}",
+            f"{row.broken:,}",
+            f"{row.unknown:,}",
+            percent(row.broken / row.tokens if row.tokens else 0),
+        )
+        for row in comparison.rows
+    ]
+    columns = ("tokenizer", "single bytes", "parts of characters", "unknown", "share")
+    text = "Tokens that hold no whole character."
+    return Section("Broken characters", text, columns, list(rows), len(rows))
+
+
+def _groups(
+    comparison: Comparison,
+) -> list[tuple[str, Mapping[str, Size], Callable[[Measured], Mapping[str, int]]]]:
+    """Returns the text by file and by script, each with a function for a tokenizer's tokens."""
+    return [
+        ("file", comparison.files, lambda row: row.files),
+        ("script", comparison.scripts, lambda row: row.scripts),
+    ]
+
+
+def _group_rows(
+    comparison: Comparison,
+    sizes: Mapping[str, Size],
+    tokens: Callable[[Measured], Mapping[str, int]],
+) -> list[tuple[str, ...]]:
+    return [
+        (
+            label,
+            row.name,
+            f"{tokens(row).get(name, 0):,}",
+            *(f"{value:.3f}" for value in rates(tokens(row).get(name, 0), size).values()),
+        )
+        for (name, size), label in zip(sizes.items(), labels(list(sizes)))
+        for row in comparison.rows
+    ]
+
+
+def _without_repeats(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Empties the first cell of rows where it repeats that of the row before."""
+    before = [("",), *rows]
+    return [("" if row[0] == above[0] else row[0], *row[1:]) for above, row in zip(before, rows)]
+
+
+def labels(paths: list[str]) -> list[str]:
+    """Returns the names of files, without their folders where the names alone tell them apart.
+
+    >>> labels(["a/x.txt", "b/y.txt"]), labels(["a/x.txt", "b/x.txt"])
+    (['x.txt', 'y.txt'], ['a/x.txt', 'b/x.txt'])
+    """
+    names = [PurePath(path).name for path in paths]
+    return names if len(set(names)) == len(names) else paths
+
+
+def _cut_row(comparison: Comparison, text: Differing) -> tuple[str, ...]:
+    counts = (f"{len(cut):,}" for cut in text.cuts)
+    return (shorten(repr(text.text), SHOWN_CHARACTERS), *counts)
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Returns everything that was measured, as JSON."""
+    return json.dumps(comparison.to_plain(), ensure_ascii=False, indent=1) + "\n"
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """Returns the comparison as a page."""
+    parts = [_summary(comparison), _by_group(comparison), _use(comparison)]
+    parts += [_tokens(row, number) for number, row in enumerate(comparison.rows)]
+    titles = [
+        ("sentences", "Sentences", "Each as every tokenizer cuts it.", comparison.sentences),
+        (
+            "differing",
+            "Texts that differ most",
+            "Texts that have many more tokens in one tokenizer than in another.",
+            comparison.differing,
+        ),
+    ]
+    for id, title, text, texts in titles:
+        if texts:
+            parts.insert(
+                1 if id == "sentences" else len(parts), _cuts(id, title, text, comparison, texts)
+            )
+    subtitle = f"Text: {text_size(comparison.total)}, in {plural(len(comparison.files), 'file')}."
+    return rendered(Page(title_of(comparison), subtitle, parts))
+
+
+def _summary(comparison: Comparison) -> Part:
+    total = comparison.total
+    tiles = []
+    best = min(row.tokens for row in comparison.rows)
+    for row in comparison.rows:
+        per_word = rates(row.tokens, total)["per_word"]
+        several = len(comparison.rows) > 1
+        label = f"tokens per word, {row.name}" if several else "tokens per word"
+        tiles.append(
+            Tile(f"{per_word:.2f}", label, "good" if several and row.tokens == best else "")
+        )
+    if len(comparison.rows) == 1:
+        row = comparison.rows[0]
+        per_token = total.bytes / row.tokens if row.tokens else 0
+        tiles += [
+            Tile(f"{row.tokens:,}", "tokens"),
+            Tile(f"{per_token:.2f}", "bytes per token"),
+            Tile(percent(row.used_share), f"of {row.subject.size:,} tokens are used"),
+            Tile(f"{row.renyi_efficiency:.3f}", "Renyi efficiency (order 2.5)"),
+            Tile(
+                f"{row.broken:,}",
+                "tokens that hold no whole character",
+                "bad" if row.broken else "good",
+            ),
+        ]
+    columns = [Column("tokenizer"), Column("method"), Column("vocabulary", "number"), *RATES]
+    rows: list[list[Cell]] = [
+        [
+            row.name,
+            row.subject.method,
+            row.subject.size,
+            row.tokens,
+            *(f"{value:.3f}" for value in rates(row.tokens, total).values()),
+        ]
+        for row in comparison.rows
+    ]
+    remarks = [Remark(remark, "info") for remark in comparison.remarks]
+    table = TableView("overall", columns, rows)
+    return Part("summary", "Summary", tiles=tiles, tables=[table], remarks=remarks)
+
+
+def _by_group(comparison: Comparison) -> Part:
+    plots = []
+    tables = []
+    for name, sizes, tokens in _groups(comparison):
+        names = labels(list(sizes))
+        series = {
+            row.name: {
+                label: rates(tokens(row).get(group, 0), size)["per_character"]
+                for (group, size), label in zip(sizes.items(), names)
+            }
+            for row in comparison.rows
+        }
+        plot = group_bars(f"Tokens per character, by {name}", "tokens per character", series)
+        plots += [plot] if plot else []
+        by_label = dict(zip(names, sizes.values()))
+        headings = [Column(name), Column("tokenizer"), Column("bytes", "number"), *RATES]
+        lines: list[list[Cell]] = [
+            [line[0], line[1], by_label[line[0]].bytes, int(line[2].replace(",", "")), *line[3:]]
+            for line in _group_rows(comparison, sizes, tokens)
+        ]
+        tables.append(TableView(f"by-{name}", headings, lines, leaf=30))
+    return Part("groups", "By file and script", BY_LINE, tables=tables, charts=plots)
+
+
+def _use(comparison: Comparison) -> Part:
+    times = {row.name: row.most_frequent() for row in comparison.rows}
+    plots = [plot for plot in (rank_frequency(times), cumulative_cover(times)) if plot]
+    columns = [Column("tokenizer"), Column("tokens used", "number"), Column("share", "number")]
+    columns += [Column("Renyi efficiency", "number"), Column("single bytes", "number")]
+    columns += [Column("parts of characters", "number"), Column("unknown", "number")]
+    rows: list[list[Cell]] = [
+        [
+            row.name,
+            len(row.times),
+            percent(row.used_share),
+            f"{row.renyi_efficiency:.3f}",
+            row.single_bytes,
+            row.broken,
+            row.unknown,
+        ]
+        for row in comparison.rows
+    ]
+    text = (
+        "How much of the vocabulary the text uses; the efficiency is the Renyi entropy of order "
+        "2.5, divided by its maximum. Single bytes and parts of characters are tokens that hold no "
+        "whole character."
+    )
+    tables = [TableView("use-table", columns, rows)]
+    return Part("use", "Use of the vocabulary", text, charts=plots, tables=tables)
+
+
+def _tokens(row: Measured, number: int) -> Part:
+    tables = []
+    for name, tokens in [("longest", row.longest()), ("rarest", row.rarest())]:
+        columns = [Column(f"{name} tokens", "token"), Column("times", "number")]
+        rows: list[list[Cell]] = [[shown(token), times] for token, times in tokens]
+        tables.append(TableView(f"{name}-{number}", columns, rows, leaf=10))
+    text = f"The longest and the rarest of the {len(row.times):,} tokens that the text uses."
+    return Part(f"tokens-{number}", f"Tokens of {row.name}", text, tables=tables)
+
+
+def _cuts(
+    id: str, title: str, text: str, comparison: Comparison, texts: Sequence[Differing]
+) -> Part:
+    columns = [Column("text", "id"), Column("tokenizer")]
+    columns += [Column("tokens", "number"), Column("cut", "cut")]
+    rows: list[list[Cell]] = [
+        [number, row.name, len(cut), [readable(token) for token in cut]]
+        for number, one in enumerate(texts, 1)
+        for row, cut in zip(comparison.rows, one.cuts)
+    ]
+    leaf = 5 * len(comparison.rows)
+    return Part(id, title, text, tables=[TableView(f"{id}-table", columns, rows, leaf=leaf)])

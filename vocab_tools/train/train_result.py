@@ -1,0 +1,157 @@
+"""The result of training, and its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bpe_engine
+from bpe_engine import byte_level, vocabulary
+from bpe_engine.sidecar import beside
+
+from ..convert.definition import Definition
+from ..convert.sidecar import dump_sidecar
+from ..convert.tokenizer_json import fresh_settings
+from ..corpus.cutting import Cutting
+from ..ranks import dump_ranks
+from ..text import Brief, plural
+
+
+@dataclass(frozen=True)
+class TrainedMerge:
+    """One merge, in the order of learning."""
+
+    left: bytes
+    right: bytes
+    #: The count of the pair in the corpus that was served.
+    frequency: int
+    #: The number of the corpus that was served, of several.
+    corpus: int = 0
+
+    @property
+    def token(self) -> bytes:
+        """The token that the pair becomes."""
+        return self.left + self.right
+
+
+@dataclass(repr=False)
+class TrainResult(Brief):
+    """A trained vocabulary, and how it was learned."""
+
+    #: All tokens and their ids: those of the base, and the new ones.
+    ranks: dict[bytes, int]
+    #: Names and ids, after the tokens.
+    special_tokens: dict[str, int]
+    #: How text is cut for it.
+    cutting: Cutting
+    #: The number of tokens of the base; 256 without one.
+    base_size: int
+    #: In the order of learning.
+    merges: list[TrainedMerge]
+    #: The requested number of tokens, special tokens included.
+    wanted: int
+    #: Tokens and bytes of each corpus, encoded with the result.
+    corpus_tokens: list[int] = field(default_factory=list)
+    corpus_bytes: list[int] = field(default_factory=list)
+    #: Notes for the user.
+    notes: list[str] = field(default_factory=list)
+    #: The merges of the base, in the order of its ids.
+    base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """The number of tokens, special tokens included."""
+        return len(self.ranks) + len(self.special_tokens)
+
+    @property
+    def new_tokens(self) -> dict[bytes, int]:
+        """The tokens that were learned, and their ids."""
+        return dict(list(self.ranks.items())[self.base_size :])
+
+    @property
+    def bytes_per_token(self) -> float:
+        """The compression of the training text."""
+        tokens = sum(self.corpus_tokens)
+        return sum(self.corpus_bytes) / tokens if tokens else 0.0
+
+    @property
+    def merge_list(self) -> list[tuple[bytes, bytes]]:
+        """The merges of a ``tokenizer.json``: first those of the base.
+
+        A pair that was merged a second time, since one of its tokens was made in another way,
+        has its second place, as with the trainer of Hugging Face.
+        """
+        pairs = [(merge.left, merge.right) for merge in self.merges]
+        last = {pair: place for place, pair in enumerate(pairs)}
+        own = [pair for place, pair in enumerate(pairs) if last[pair] == place]
+        learned = set(own)
+        return [pair for pair in self.base_merges if pair not in learned] + own
+
+    def encoding(self, name: str = "trained") -> bpe_engine.Encoding:
+        """Returns the result as an encoding."""
+        cut = self.cutting
+        return vocabulary.make_encoding(
+            name, self.ranks, cut.pattern, self.special_tokens, cut.normalization
+        )
+
+    def dump(self) -> bytes:
+        """Returns a ``.tiktoken`` file of all tokens but the special ones."""
+        return dump_ranks(self.ranks)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a ``.tiktoken`` file and its sidecar, which :func:`bpe_engine.load_encoding` reads;
+        or, for a name that ends in ``.json``, a ``tokenizer.json``. Files that exist are replaced."""
+        if os.fspath(path).lower().endswith(".json"):
+            Path(path).write_bytes(self.tokenizer_json())
+        else:
+            Path(path).write_bytes(self.dump())
+            beside(path).write_bytes(self.dump_sidecar())
+
+    def dump_sidecar(self) -> bytes:
+        """Returns the sidecar of a ``.tiktoken`` file: pattern, special tokens and normalization."""
+        pattern, form = self.cutting.pattern, self.cutting.normalization
+        return dump_sidecar(Definition(self.ranks, self.special_tokens, pattern, form))
+
+    def tokenizer_json(self, unknown: str | None = None) -> bytes:
+        """Returns a ``tokenizer.json`` of Hugging Face.
+
+        Args:
+            unknown: the special token for bytes that are not tokens; needed if the base lacks single
+                bytes.
+        """
+        settings = fresh_settings(
+            self.cutting.pattern, self.special_tokens, self.cutting.normalization
+        )
+        rows = {byte_level.text_of(token): number for token, number in self.ranks.items()}
+        rows.update(self.special_tokens)
+        model: dict[str, Any] = {
+            **settings["model"],
+            "unk_token": unknown,
+            "vocab": dict(sorted(rows.items(), key=lambda row: row[1])),
+            "merges": [
+                [byte_level.text_of(left), byte_level.text_of(right)]
+                for left, right in self.merge_list
+            ],
+        }
+        contents = json.dumps({**settings, "model": model}, ensure_ascii=False, indent=2)
+        return (contents + "\n").encode()
+
+    def served(self) -> list[int]:
+        """Returns the number of merges that served each corpus."""
+        counted = Counter(merge.corpus for merge in self.merges)
+        return [counted[number] for number in range(len(self.corpus_tokens))]
+
+
+def shortage_note(size: int, wanted: int, min_frequency: int, limited: bool) -> str:
+    """Returns why there are fewer tokens than requested."""
+    reason = f"no other pair of tokens occurs {plural(min_frequency, 'time')} or more"
+    if limited:
+        reason += " and keeps within the limits"
+    return (
+        f"{plural(size, 'token')} in place of {wanted:,}: {reason} in this corpus; give more text, "
+        f"or a lower --min-frequency"
+    )
