@@ -79,6 +79,8 @@ class Coder:
         self._ids = _special_ids(engine)
         for name in allow_special:
             self.id_of(name)
+        self.name: str
+        self.largest_id: int
         if isinstance(engine, Encoding):
             self.name = engine.name
             self.largest_id = engine.max_token_value
@@ -90,7 +92,7 @@ class Coder:
             self._core = _with_text_tokens(engine, allow_special)
             self._allowed = set()
         #: The names whose occurrences in text are counted.
-        self.controls = sorted(
+        self.controls: list[str] = sorted(
             name for name in self._ids if not name.isspace() and name not in allow_special
         )
         self._counter = NameCounter(self.controls)

@@ -43,7 +43,7 @@ class CorpusReader(Reader):
                 f"{missing[0]} first; run it first"
             )
         self.plan = plan
-        self.is_merged = not as_parts and read_manifest(plan, MERGED) is not None
+        self.is_merged: bool = not as_parts and read_manifest(plan, MERGED) is not None
         if plan.options.shuffle is not None and not self.is_merged and not as_parts:
             raise CorpusError(
                 f"{plan.out} is in the order of the inputs until it is merged; merge it"
@@ -58,7 +58,8 @@ class CorpusReader(Reader):
                 )
             self._documents.append(self._documents[-1] + manifest.written)
             self._tokens.append(self._tokens[-1] + manifest.tokens)
-        self.documents, self.tokens = self._documents[-1], self._tokens[-1]
+        self.documents: int = self._documents[-1]
+        self.tokens: int = self._tokens[-1]
         self._open: OrderedDict[int, Reader] = OrderedDict()
 
     @property

@@ -51,7 +51,7 @@ class Tokenize(_Step):
         if _Step is object:
             raise ImportError("Tokenize is a step of datatrove: pip install datatrove")
         super().__init__()
-        self.out = os.path.abspath(out)
+        self.out: str = os.path.abspath(out)
         self.tokenizer = tokenizer
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> Iterator[Any]:

@@ -52,8 +52,8 @@ class PackedRows:
         if header["plan"] != self._reader.plan.sha256 or header["tokens"] != self._reader.tokens:
             raise CorpusError(f"{path} belongs to another corpus; pack this one again")
         #: The most ids of a row.
-        self.length = int(header["length"])
-        self.method = str(header["method"])
+        self.length: int = int(header["length"])
+        self.method: str = str(header["method"])
         rows, pieces = int(header["rows"]), int(header["pieces"])
         size = HEADER + 8 * (rows + 1 + 3 * pieces)
         if os.path.getsize(path) != size:

@@ -33,9 +33,11 @@ class Permutation:
 
     def __init__(self, count: int, seed: int):
         self.count = count
-        self.half = max(1, (max(count - 1, 1).bit_length() + 1) // 2)
+        self.half: int = max(1, (max(count - 1, 1).bit_length() + 1) // 2)
         key = hashlib.blake2b(f"{seed}/{count}".encode(), digest_size=8 * _ROUNDS).digest()
-        self.keys = [int.from_bytes(key[at : at + 8], "little") for at in range(0, len(key), 8)]
+        self.keys: list[int] = [
+            int.from_bytes(key[at : at + 8], "little") for at in range(0, len(key), 8)
+        ]
 
     def of(self, numbers: Any) -> npt.NDArray[np.int64]:
         """Returns the number at each place."""

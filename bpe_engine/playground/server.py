@@ -46,7 +46,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, api: Api, port: int = 0):
         self.api = api
-        self.secret = secrets.token_urlsafe(24)
+        self.secret: str = secrets.token_urlsafe(24)
         super().__init__(("127.0.0.1", port), _Handler)
 
     @property

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorrt_llm.logger import logger
-from tensorrt_llm.tokenizer import TransformersTokenizer
 
 from .. import __version__
 from .._core import UnsupportedTokenizer
 from .served import load_with_ours, with_ours
+
+if TYPE_CHECKING:
+
+    class TransformersTokenizer:
+        """Stands in where a type checker does not find TensorRT-LLM."""
+
+        from_pretrained: Any
+
+else:
+    from tensorrt_llm.tokenizer import TransformersTokenizer
 
 __all__ = ["Tokenizer"]
 
@@ -17,7 +26,7 @@ __all__ = ["Tokenizer"]
 _DEFAULTS = {"legacy": False, "padding_side": "left", "truncation_side": "left", "use_fast": True}
 
 
-class Tokenizer(TransformersTokenizer):  # type: ignore[misc]
+class Tokenizer(TransformersTokenizer):
     """A tokenizer of transformers around ours.
 
     Where ours cannot be exact, the tokenizer is that of transformers, and one line in the log says

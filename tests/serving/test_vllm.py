@@ -77,7 +77,7 @@ def test_registering_changes_nothing_else(server: SimpleNamespace) -> None:
     register()
     package = "bpe_engine.serving.vllm"
     assert server.tokenizers.calls == [("bpe_engine", f"{package}.tokenizer", "ServedTokenizer")]
-    assert server.renderers.calls == [("bpe_engine", f"{package}.renderer", "SegmentRenderer")]
+    assert server.renderers.calls == [("bpe_engine", f"{package}._renderer", "SegmentRenderer")]
     assert {name: server.tokenizers.known[name] for name in before} == before
     assert server.loaded == [] and f"{package}.tokenizer" not in sys.modules
 

@@ -3,7 +3,7 @@
 A rule is a function with one finding's code: it looks at the :class:`~.context.Context` of a
 vocabulary, or at the :class:`~.folder.model_folder.ModelFolder`, and returns what it found. To
 change a finding, look for its code in ``check/rules/`` and ``check/folder/rules/``; to add one,
-write a function there and decorate it with ``rule``.
+write a function there and decorate it with ``RULES.rule``.
 """
 
 from __future__ import annotations
@@ -140,5 +140,3 @@ class Rules(list[Rule[CheckedT]]):
 
 #: The rules for vocabularies.
 RULES: Rules[Context] = Rules()
-
-rule = RULES.rule

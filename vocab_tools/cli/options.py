@@ -94,7 +94,7 @@ class StartId(ParamType):
             self.fail(f"{value!r} is not an id; give a whole number, or auto", param, context)
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]
+class Size(ParamType):
     """A number of tokens, such as 32000, 32_000, 32,000 or 32k."""
 
     name = "size"

@@ -66,8 +66,9 @@ class Array:
     def __init__(self, path: str, dtype: str, offset: int = 0, count: int | None = None):
         import numpy as np
 
-        self.path, self.offset = path, offset
-        self.dtype = np.dtype(dtype)
+        self.path: str = path
+        self.offset: int = offset
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         size = os.path.getsize(path) - offset
         if count is None:
             count, rest = divmod(size, self.dtype.itemsize)
@@ -115,8 +116,8 @@ class Writer(ABC):
     """Writes the files of a format under a folder and a stem."""
 
     #: The number of documents and of ids so far.
-    documents = 0
-    tokens = 0
+    documents: int = 0
+    tokens: int = 0
 
     def add(self, documents: Documents) -> None:
         """Appends documents."""

@@ -14,7 +14,7 @@ TRIED = "0.33"
 
 _CLASSES = {
     "tokenizers": (f"{__name__}.tokenizer", "ServedTokenizer"),
-    "renderers": (f"{__name__}.renderer", "SegmentRenderer"),
+    "renderers": (f"{__name__}._renderer", "SegmentRenderer"),
 }
 
 

@@ -7,5 +7,3 @@ from .model_folder import ModelFolder
 
 #: The rules for model folders, in the order in which they were defined.
 FOLDER_RULES: Rules[ModelFolder] = Rules()
-
-rule = FOLDER_RULES.rule

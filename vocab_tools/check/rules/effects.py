@@ -6,10 +6,10 @@ from bpe_engine.vocabulary import merge_bytes
 
 from ...text import quoted, shorten, show, text_of
 from ..context import Context
-from ..findings import MOST_LIST, Found, Outcome, rule
+from ..findings import MOST_LIST, RULES, Found, Outcome
 
 
-@rule(
+@RULES.rule(
     "OTHER_TEXT_CHANGES",
     "warning",
     "new tokens that change text which holds no new word",
@@ -32,7 +32,7 @@ def other_text_changes(context: Context) -> Outcome:
     ]
 
 
-@rule(
+@RULES.rule(
     "CORPUS_CHANGES",
     "warning",
     "pieces of the corpus that change and hold no new word",
@@ -47,7 +47,7 @@ def corpus_changes(context: Context) -> Outcome:
     ]
 
 
-@rule("CORPUS", "info", "pieces of the corpus that change", needs=["corpus"])
+@RULES.rule("CORPUS", "info", "pieces of the corpus that change", needs=["corpus"])
 def corpus(context: Context) -> Outcome:
     effect = context.corpus
     assert effect is not None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..context import Context
-from ..findings import Outcome, rule
+from ..findings import RULES, Outcome
 
 
-@rule("BAD_LINE", "error", "lines of a rank file that cannot be read")
+@RULES.rule("BAD_LINE", "error", "lines of a rank file that cannot be read")
 def bad_line(context: Context) -> Outcome:
     return [
         f"{file.name}, line {line}: {reason}"
@@ -15,17 +15,21 @@ def bad_line(context: Context) -> Outcome:
     ]
 
 
-@rule("MISSING_BYTE", "error", "single bytes that are not tokens: text with them cannot be encoded")
+@RULES.rule(
+    "MISSING_BYTE", "error", "single bytes that are not tokens: text with them cannot be encoded"
+)
 def missing_byte(context: Context) -> Outcome:
     ranks = context.loaded.ranks
     return [f"0x{byte:02x}" for byte in range(256) if bytes([byte]) not in ranks]
 
 
-@rule("DUPLICATE_TOKEN", "error", "tokens with two ids: loaders differ in which one they take")
+@RULES.rule(
+    "DUPLICATE_TOKEN", "error", "tokens with two ids: loaders differ in which one they take"
+)
 def duplicate_token(context: Context) -> Outcome:
     return context.loaded.repeated_tokens
 
 
-@rule("DUPLICATE_ID", "error", "ids with two tokens: one of them cannot be decoded")
+@RULES.rule("DUPLICATE_ID", "error", "ids with two tokens: one of them cannot be decoded")
 def duplicate_id(context: Context) -> Outcome:
     return context.loaded.repeated_ids

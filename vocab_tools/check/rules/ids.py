@@ -5,27 +5,29 @@ from __future__ import annotations
 from ...ranks import count_ids
 from ...text import show
 from ..context import Context
-from ..findings import Found, Outcome, rule
+from ..findings import RULES, Found, Outcome
 
 
-@rule("SHADOW", "error", "new tokens that the vocabulary had before")
+@RULES.rule("SHADOW", "error", "new tokens that the vocabulary had before")
 def shadow(context: Context) -> Outcome:
     return context.loaded.shadows
 
 
-@rule("BELOW_BASE", "error", "new tokens that rank before tokens of the base, and so take its text")
+@RULES.rule(
+    "BELOW_BASE", "error", "new tokens that rank before tokens of the base, and so take its text"
+)
 def below_base(context: Context) -> Outcome:
     end = _base_end(context)
     extra = context.loaded.extra.items()
     return [f"{number} {show(token)}" for token, number in extra if number < end]
 
 
-@rule("ID_GAP", "warning", "unused ids below the largest")
+@RULES.rule("ID_GAP", "warning", "unused ids below the largest")
 def id_gap(context: Context) -> Outcome:
     return _gaps(context, 0, _base_end(context))
 
 
-@rule("EXTRA_GAP", "warning", "ids left out between the vocabulary and its new tokens")
+@RULES.rule("EXTRA_GAP", "warning", "ids left out between the vocabulary and its new tokens")
 def extra_gap(context: Context) -> Outcome:
     end = max(context.loaded.extra.values(), default=-1) + 1
     return _gaps(context, _base_end(context), end)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...text import show
 from ..context import Context
-from ..findings import Outcome, rule
+from ..findings import RULES, Outcome
 
 
-@rule("SPECIAL_ID", "error", "tokens whose id is that of a special token")
+@RULES.rule("SPECIAL_ID", "error", "tokens whose id is that of a special token")
 def special_id(context: Context) -> Outcome:
     by_id = context.loaded.by_id
     taken = [
@@ -23,7 +23,7 @@ def special_id(context: Context) -> Outcome:
     return taken
 
 
-@rule("SPECIAL_TEXT", "error", "tokens whose bytes are the text of a special token")
+@RULES.rule("SPECIAL_TEXT", "error", "tokens whose bytes are the text of a special token")
 def special_text(context: Context) -> Outcome:
     ranks = context.loaded.ranks
     return [

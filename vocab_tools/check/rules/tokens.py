@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from ...text import quoted, quoted_list, shorten, show, text_of
 from ..check_result import ROUND_TRIP_CLASSES
 from ..context import Context
-from ..findings import MOST_EXAMPLES, Found, Outcome, rule
+from ..findings import MOST_EXAMPLES, RULES, Found, Outcome
 
 
-@rule(
+@RULES.rule(
     "UNREACHABLE_BY_MERGING",
     "warning",
     "tokens that merging does not make of their bytes",
@@ -30,7 +30,7 @@ def unreachable_by_merging(context: Context) -> Outcome:
     return Found(examples, len(numbers), new=new)
 
 
-@rule(
+@RULES.rule(
     "NEVER_WHOLE",
     "warning",
     "tokens that are never one piece of the pre-tokenizer",
@@ -51,7 +51,7 @@ def never_whole(context: Context) -> Outcome:
     return Found(examples, len(found), message, new)
 
 
-@rule(
+@RULES.rule(
     "NONSENSE_BYTES",
     "warning",
     "tokens of several bytes that cannot be part of any text",
@@ -63,7 +63,7 @@ def nonsense_bytes(context: Context) -> Outcome:
     return _named(context, (number for number in nonsense if len(by_id[number]) > 1))
 
 
-@rule(
+@RULES.rule(
     "NOT_NFC",
     "warning",
     "tokens or words that are not in Unicode normalization form C",
@@ -92,7 +92,7 @@ def not_nfc(context: Context) -> Outcome:
     return Found(examples, new=None if new is None else new + len(examples) - len(numbers))
 
 
-@rule("NOT_UTF8", "info", "tokens that are not text on their own", needs=["tokens"])
+@RULES.rule("NOT_UTF8", "info", "tokens that are not text on their own", needs=["tokens"])
 def not_utf8(context: Context) -> Outcome:
     kinds = context.ids_by_utf8
     every = [number for numbers in kinds.values() for number in numbers]
@@ -104,7 +104,7 @@ def not_utf8(context: Context) -> Outcome:
     return _named(context, every, message)
 
 
-@rule(
+@RULES.rule(
     "INCOMPLETE_CHARACTER",
     "info",
     "tokens that begin or end inside a character",
@@ -121,7 +121,7 @@ def incomplete_character(context: Context) -> Outcome:
     return _named(context, parts, message)
 
 
-@rule(
+@RULES.rule(
     "CROSSES_CHARACTER",
     "info",
     "tokens that join a part of a character to another character",
@@ -132,7 +132,7 @@ def crosses_character(context: Context) -> Outcome:
     return _named(context, (number for number, flag in zip(audit.ids, audit.crosses) if flag))
 
 
-@rule("ROUND_TRIP", "info", "tokens whose text is not encoded as the token", needs=["tokens"])
+@RULES.rule("ROUND_TRIP", "info", "tokens whose text is not encoded as the token", needs=["tokens"])
 def round_trip(context: Context) -> Outcome:
     classes, encoded = context.audit.round_trip, context.audit.encoded
     lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...text import quoted, quoted_list, shorten
 from ..context import Context, ListedWord
-from ..findings import MOST_LIST, Outcome, rule
+from ..findings import MOST_LIST, RULES, Outcome
 
 
-@rule("WORD_SPLIT", "warning", "words that the pre-tokenizer cuts", needs=["words"])
+@RULES.rule("WORD_SPLIT", "warning", "words that the pre-tokenizer cuts", needs=["words"])
 def word_split(context: Context) -> Outcome:
     return [
         f"{quoted(shorten(word.word))} is cut into {shorten(quoted_list(word.pieces), MOST_LIST)}"
@@ -16,7 +16,7 @@ def word_split(context: Context) -> Outcome:
     ]
 
 
-@rule("WORD_NOT_ONE_TOKEN", "warning", "words that are several tokens", needs=["words"])
+@RULES.rule("WORD_NOT_ONE_TOKEN", "warning", "words that are several tokens", needs=["words"])
 def word_not_one_token(context: Context) -> Outcome:
     examples = []
     for word in context.words:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ....text import parting, quoted, shorten
 from ...findings import Found, Outcome
-from ..folder_rules import rule
+from ..folder_rules import FOLDER_RULES
 from ..model_folder import Differing, ModelFolder
 from ..sources import AUTO, Source
 
 
-@rule("BAD_FILE", "error", "files that cannot be read")
+@FOLDER_RULES.rule("BAD_FILE", "error", "files that cannot be read")
 def bad_file(folder: ModelFolder) -> Outcome:
     # Every file is read before: a broken one is noted where it is.
     _ = folder.differing, folder.template, folder.roles, folder.model_ids("eos_token")
     return folder.broken
 
 
-@rule("NO_TOKENIZER", "error", "folders without a tokenizer")
+@FOLDER_RULES.rule("NO_TOKENIZER", "error", "folders without a tokenizer")
 def no_tokenizer(folder: ModelFolder) -> Outcome:
     if folder.main is not None or folder.broken:
         return []
@@ -32,12 +32,14 @@ def _lines(main: Source, one: Differing) -> list[str]:
     ]
 
 
-@rule("FILES_DIFFER", "error", "texts to which files of the folder give different ids")
+@FOLDER_RULES.rule("FILES_DIFFER", "error", "texts to which files of the folder give different ids")
 def files_differ(folder: ModelFolder) -> Outcome:
     return _differing(folder, [one for one in folder.differing if one.source.name != AUTO])
 
 
-@rule("TRANSFORMERS_DIFFERS", "error", "texts to which AutoTokenizer gives other ids than the file")
+@FOLDER_RULES.rule(
+    "TRANSFORMERS_DIFFERS", "error", "texts to which AutoTokenizer gives other ids than the file"
+)
 def transformers_differs(folder: ModelFolder) -> Outcome:
     return _differing(folder, [one for one in folder.differing if one.source.name == AUTO])
 
@@ -51,13 +53,13 @@ def _differing(folder: ModelFolder, found: list[Differing]) -> Outcome:
     return Found(lines, count=sum(one.count for one in found))
 
 
-@rule("TRANSFORMERS_FAILS", "warning", "folders that AutoTokenizer does not load")
+@FOLDER_RULES.rule("TRANSFORMERS_FAILS", "warning", "folders that AutoTokenizer does not load")
 def transformers_fails(folder: ModelFolder) -> Outcome:
     _ = folder.transformers
     return [folder.refused] if folder.refused is not None else []
 
 
-@rule("NOT_COMPARED", "info", "sources that were not compared")
+@FOLDER_RULES.rule("NOT_COMPARED", "info", "sources that were not compared")
 def not_compared(folder: ModelFolder) -> Outcome:
     _ = folder.differing, folder.written
     return folder.skipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....text import plural
 from ...findings import Found, Outcome
-from ..folder_rules import rule
+from ..folder_rules import FOLDER_RULES
 from ..model_folder import ModelFolder
 
 
@@ -26,7 +26,7 @@ def _ids(folder: ModelFolder) -> dict[int, str]:
     return found
 
 
-@rule(
+@FOLDER_RULES.rule(
     "VOCAB_TOO_LARGE",
     "error",
     "ids without a row in the embedding table",
@@ -44,7 +44,7 @@ def vocab_too_large(folder: ModelFolder) -> Outcome:
     return Found(lines, count=max(over) - rows)
 
 
-@rule(
+@FOLDER_RULES.rule(
     "ROWS_UNUSED",
     "info",
     "rows of the embedding table without a token",

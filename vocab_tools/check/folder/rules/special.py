@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....text import quoted
 from ...findings import Outcome
-from ..folder_rules import rule
+from ..folder_rules import FOLDER_RULES
 from ..model_folder import ROLES, Declared, ModelFolder
 
 #: The flags of added tokens that change ids or decoded text.
@@ -17,7 +17,7 @@ def _declared(folder: ModelFolder) -> list[tuple[str, Declared]]:
     return [(name, token) for name in _DECLARING for token in folder.declared(name)]
 
 
-@rule(
+@FOLDER_RULES.rule(
     "ADDED_TOKEN_ID",
     "error",
     "added tokens to which a config file gives another id",
@@ -38,7 +38,7 @@ def added_token_id(folder: ModelFolder) -> Outcome:
     return found
 
 
-@rule(
+@FOLDER_RULES.rule(
     "SPECIAL_TOKEN_UNKNOWN",
     "error",
     "special tokens of the config that are not in the vocabulary",
@@ -55,7 +55,9 @@ def special_token_unknown(folder: ModelFolder) -> Outcome:
     ]
 
 
-@rule("ADDED_TOKEN_FLAGS", "warning", "added tokens with other flags in tokenizer_config.json")
+@FOLDER_RULES.rule(
+    "ADDED_TOKEN_FLAGS", "warning", "added tokens with other flags in tokenizer_config.json"
+)
 def added_token_flags(folder: ModelFolder) -> Outcome:
     own = {token.content: token.flags for token in folder.declared("tokenizer.json")}
     found = []
@@ -72,7 +74,7 @@ def added_token_flags(folder: ModelFolder) -> Outcome:
     return found
 
 
-@rule(
+@FOLDER_RULES.rule(
     "ADDED_TOKEN_MISSING",
     "warning",
     "added tokens of a config file that the tokenizer's file lacks; transformers adds them",
@@ -88,7 +90,9 @@ def added_token_missing(folder: ModelFolder) -> Outcome:
     ]
 
 
-@rule("SPECIAL_TOKENS_DISAGREE", "warning", "roles for which config files name different tokens")
+@FOLDER_RULES.rule(
+    "SPECIAL_TOKENS_DISAGREE", "warning", "roles for which config files name different tokens"
+)
 def special_tokens_disagree(folder: ModelFolder) -> Outcome:
     return [
         f"{role} is {' and '.join(f'{quoted(token)} in {file}' for file, token in files.items())}"
@@ -97,7 +101,7 @@ def special_tokens_disagree(folder: ModelFolder) -> Outcome:
     ]
 
 
-@rule(
+@FOLDER_RULES.rule(
     "MODEL_ID_DISAGREES",
     "warning",
     "ids in the model's config that are not those of the tokenizer's special tokens",

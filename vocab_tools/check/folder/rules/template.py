@@ -6,13 +6,15 @@ import re
 
 from ....text import few, quoted, shorten
 from ...findings import Outcome
-from ..folder_rules import rule
+from ..folder_rules import FOLDER_RULES
 from ..model_folder import ModelFolder
 from ..sources import Source
 from ..written import has_generation_tags
 
 
-@rule("TEMPLATE_BROKEN", "error", "templates that render no conversation", needs=["template"])
+@FOLDER_RULES.rule(
+    "TEMPLATE_BROKEN", "error", "templates that render no conversation", needs=["template"]
+)
 def template_broken(folder: ModelFolder) -> Outcome:
     assert folder.written is not None
     error = folder.written.error
@@ -25,7 +27,7 @@ def _becomes(source: Source, text: str) -> list[int]:
     return source.encode([text])[0] if number is None else [number]
 
 
-@rule(
+@FOLDER_RULES.rule(
     "TEMPLATE_TOKEN_UNKNOWN",
     "error",
     "control tokens that the template writes and the tokenizer does not know",
@@ -41,7 +43,7 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
     return found
 
 
-@rule(
+@FOLDER_RULES.rule(
     "DOUBLE_BOS",
     "warning",
     "tokens that the template writes and the tokenizer adds once more: encode rendered prompts "
@@ -69,7 +71,7 @@ def _policies(folder: ModelFolder) -> list[Source]:
     return [source for source in sources if source.around is not None]
 
 
-@rule("BOS_POLICY", "warning", "different answers to what is added around a text")
+@FOLDER_RULES.rule("BOS_POLICY", "warning", "different answers to what is added around a text")
 def bos_policy(folder: ModelFolder) -> Outcome:
     main = folder.main
     if main is None or main.around is None:
@@ -100,7 +102,7 @@ def bos_policy(folder: ModelFolder) -> Outcome:
     return found
 
 
-@rule(
+@FOLDER_RULES.rule(
     "TURN_END_NOT_STOP",
     "warning",
     "tokens that end an assistant's turn and no config names as the end: generation would go on",
@@ -123,13 +125,15 @@ def turn_end_not_stop(folder: ModelFolder) -> Outcome:
     return [f"{quoted(name)} ({number}); the ids of eos_token are {sorted(stops)}"]
 
 
-@rule("TEMPLATES_DIFFER", "warning", "files whose chat templates differ; the first one counts")
+@FOLDER_RULES.rule(
+    "TEMPLATES_DIFFER", "warning", "files whose chat templates differ; the first one counts"
+)
 def templates_differ(folder: ModelFolder) -> Outcome:
     (first, text), *others = [*folder.templates.items()] or [("", "")]
     return [f"{first} and {name}" for name, other in others if other.strip() != text.strip()]
 
 
-@rule(
+@FOLDER_RULES.rule(
     "HALF_A_TAG",
     "warning",
     "pairs of tags of which one is a token and the other ordinary text",
@@ -149,7 +153,7 @@ def half_a_tag(folder: ModelFolder) -> Outcome:
     return found
 
 
-@rule(
+@FOLDER_RULES.rule(
     "TAGS_AS_TEXT",
     "info",
     "tags that the template writes and that are ordinary text to the tokenizer",
@@ -160,7 +164,7 @@ def tags_as_text(folder: ModelFolder) -> Outcome:
     return [tag for tag in folder.written.tags if len(_becomes(folder.main, tag)) != 1]
 
 
-@rule(
+@FOLDER_RULES.rule(
     "NO_GENERATION_TAG",
     "info",
     "templates without {% generation %}: transformers' assistant masks are all zero",
