@@ -112,8 +112,9 @@ fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (6
 bench:  ## measure against the tokenizers that are installed, and write the tables of the manual
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
 
-goldens:  ## record tiktoken's ids again (tests/engine/goldens)
+goldens:  ## record the ids of tiktoken and tokenizers again (tests/engine/goldens, hf/tests/goldens)
 	$(PYTHON) tests/engine/goldens/record.py
+	$(PYTHON) hf/tests/goldens/record.py
 
 docs:  ## build the manual as a site in docs/_build/html; a broken link is an error
 	$(PYTHON) -m sphinx -b html --fail-on-warning --keep-going -q docs docs/_build/html
