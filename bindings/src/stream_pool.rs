@@ -182,10 +182,9 @@ impl PyStreamPool {
 }
 
 impl Streams {
-    /// Fetches the bytes and the `str` of an id that is soon taken: they are scattered in memory.
+    /// Fetches the `str` of a token that a later step may give out: they are scattered in memory.
     #[inline]
     fn prefetch(&self, id: u32) {
-        self.table.prefetch(id);
         if let Some(Some(text)) = self.texts.get(id as usize) {
             // SAFETY: the pool owns a reference to the object.
             prefetch(unsafe { &*text.as_ptr() });

@@ -1,7 +1,7 @@
 //! The bytes of every id in one buffer.
 
 use crate::error::{Error, Result};
-use crate::memory::{append, prefetch, push, reserve};
+use crate::memory::{append, push, reserve};
 
 /// The largest number of ids in a table, so that one huge id does not take gigabytes.
 pub const MOST_IDS: usize = 1 << 24;
@@ -82,14 +82,6 @@ impl TokenTable {
         match self.ends.get(id as usize..).and_then(<[u32]>::first_chunk::<2>) {
             Some(&[start, end]) => &self.bytes[start as usize..end as usize],
             None => &[],
-        }
-    }
-
-    /// Fetches the bytes of an id that are read soon.
-    #[inline]
-    pub fn prefetch(&self, id: u32) {
-        if let Some(byte) = self.get(id).first() {
-            prefetch(byte);
         }
     }
 
