@@ -22,7 +22,7 @@ from bpe_engine import hf
 from .prompts import Row, ratio
 
 #: The requests of a batch, and the ids that each of them gets, one a step.
-REQUESTS, STEPS = 256, 64
+REQUESTS, STEPS = 256, 256
 #: The stop strings of a request in a row of its own.
 STOPS = ["\n\nUser:", "</answer>", "<|im_end|>", "###"]
 
@@ -49,9 +49,11 @@ def streams(path: str, text: str, stop: list[str]) -> Row:
             for step in steps.tolist()
         ]
 
-    # A DecodeStream never gives an incomplete character at the end.
-    for mine, expected in zip(zip(*side()), zip(*other()), strict=True):
-        assert "".join(mine).rstrip("\ufffd") == "".join(expected).rstrip("\ufffd")
+    # A DecodeStream never gives a token at the end that is not complete characters.
+    for row, mine, expected in zip(steps.T.tolist(), zip(*side()), zip(*other()), strict=True):
+        whole, complete = "".join(mine), "".join(expected)
+        assert whole == ours.decode(row) and whole.startswith(complete)
+        assert whole == complete or whole.endswith("\ufffd")
     stops = f", {len(stop)} stop strings" if stop else ""
     return (f"{REQUESTS} requests: DecodeStream / stream pool{stops}", other, side)
 
@@ -66,7 +68,8 @@ def early_end(path: str, text: str, tokens: int) -> list[Row]:
     assert made.ids == expected.ids and made.offsets == expected.offsets
     short = whole[: made.offsets[-1][1]]
     assert ours.encode(short).ids == made.ids
-    title = f"{len(whole.encode()) / 1e6:.0f} MB, {tokens:,} tokens kept"
+    kind = " of ASCII" if whole.isascii() else ""
+    title = f"{len(whole.encode()) / 1e6:.0f} MB{kind}, {tokens:,} tokens kept"
     calls: list[tuple[str, Callable[[], Any]]] = [
         (f"{title} / encode of these tokens", lambda: ours.encode(short).ids),
         (f"{title}: tokenizers / ours", lambda: theirs.encode(whole).ids),
@@ -92,6 +95,7 @@ def main() -> None:
     for title, side, other in (
         streams(path, text, []),
         streams(path, text, STOPS),
+        *early_end(path, text.encode("ascii", "ignore").decode(), arguments.tokens),
         *early_end(path, text, arguments.tokens),
     ):
         rounds = arguments.rounds if "tokenizers" not in title else 3

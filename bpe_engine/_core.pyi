@@ -281,8 +281,9 @@ class StreamPool:
 
     A stream gives complete characters only. Its texts joined are what ``decode`` returns for all
     its ids: bytes that are not UTF-8 become U+FFFD, ids without a token are skipped by a tokenizer
-    file and refused by an encoding. Any number of threads may use a pool; each stream takes memory
-    for its stop strings, and for the text that it holds back.
+    file and refused by an encoding. Any number of threads may use a pool. It keeps the ``str`` of
+    each token that it has given out; each stream takes memory for its stop strings, and for the
+    text that it holds back.
     """
 
     def __new__(cls, source: CoreBPE | HfTokenizer) -> StreamPool: ...

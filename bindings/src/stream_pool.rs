@@ -1,9 +1,11 @@
 //! The class `StreamPool`: decodes the ids of many requests, one call for each step of a model.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bpe_core::memory::{prefetch, reserve};
 use bpe_core::stops::Stops;
-use bpe_core::stream_pool::{Found, Options, StreamPool};
+use bpe_core::stream_pool::{Found, Options, StreamPool, Text};
+use bpe_core::token_table::TokenTable;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -14,17 +16,26 @@ use crate::objects::{collected, new_list, new_str, push};
 use crate::token_table::table_of;
 use crate::{ids, text};
 
+/// The number of ids to prefetch ahead.
+const AHEAD: usize = 16;
+
 /// Turns the ids of many requests into text as they arrive.
 ///
 /// A stream gives complete characters only. Its texts joined are what ``decode`` returns for all
 /// its ids: bytes that are not UTF-8 become U+FFFD, ids without a token are skipped by a tokenizer
-/// file and refused by an encoding. Any number of threads may use a pool; each stream takes memory
-/// for its stop strings, and for the text that it holds back.
+/// file and refused by an encoding. Any number of threads may use a pool. It keeps the ``str`` of each
+/// token that it has given out; each stream takes memory for its stop strings, and for the text that
+/// it holds back.
 // The lock is held only while no Python code runs: no thread waits for another one with it, and no
 // process forks meanwhile.
 #[pyclass(frozen, name = "StreamPool", module = "bpe_engine._core")]
-pub struct PyStreamPool {
-    pool: Mutex<StreamPool>,
+pub struct PyStreamPool(Mutex<Streams>);
+
+struct Streams {
+    table: Arc<TokenTable>,
+    pool: StreamPool,
+    /// The `str` of each token that a step gave out alone. Making one takes longer than all else.
+    texts: Vec<Option<Py<PyString>>>,
 }
 
 /// The stop string that ended a stream.
@@ -52,7 +63,8 @@ impl PyStreamPool {
     #[new]
     fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (table, skips_unknown) = table_of(source)?;
-        Ok(Self { pool: Mutex::new(StreamPool::new(table, skips_unknown)) })
+        let pool = StreamPool::new(table.clone(), skips_unknown);
+        Ok(Self(Mutex::new(Streams { table, pool, texts: Vec::new() })))
     }
 
     /// Opens a stream.
@@ -84,9 +96,9 @@ impl PyStreamPool {
         min_chars: usize,
     ) -> PyResult<u32> {
         let prompt = prompt_ids.map_or(Ok(Vec::new()), ids::read)?;
-        let stops = stop.map_or(Ok(None), read_stops)?;
+        let stops = stop.map_or(Ok(None), read_stops)?.map(Box::new);
         let options = Options { stops, skips_special: skip_special_tokens, min_chars };
-        self.with(py, |pool| pool.open(&prompt, options)).or_raise(py)
+        self.with(py, |streams| streams.pool.open(&prompt, options)).or_raise(py)
     }
 
     /// Takes the next ids of streams: one call for each step of a model.
@@ -112,17 +124,29 @@ impl PyStreamPool {
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
         let slots = ids::read(slots)?;
         let (ids, ends) = read_steps(ids, slots.len())?;
-        let taken = self.with(py, |pool| -> PyResult<_> {
-            pool.step(&slots, &ids, &ends).or_raise(py)?;
-            // Making a `str` runs no Python code.
-            collected(py, slots.iter().map(|&slot| pool.take(slot, |text| new_str(py, text))))
+        let mut ended = Vec::new();
+        let texts = self.with(py, |streams| -> PyResult<_> {
+            streams.pool.check(&slots, &ids).or_raise(py)?;
+            let (mut texts, mut start) = (Vec::new(), 0);
+            for (index, (&slot, &end)) in slots.iter().zip(&ends).enumerate() {
+                if let Some(&id) = ids.get(start + AHEAD) {
+                    streams.prefetch(id);
+                }
+                let (text, found) = streams.step(py, slot, &ids[start..end])?;
+                push(py, &mut texts, text)?;
+                if let Some(found) = found {
+                    push(py, &mut ended, (index, found))?;
+                }
+                start = end;
+            }
+            Ok(texts)
         })?;
-        let (mut texts, mut finished) = (Vec::new(), Vec::new());
-        for (text, found) in taken {
-            push(py, &mut texts, text)?;
-            push(py, &mut finished, stop_object(py, found)?)?;
+        let none = py.None().into_bound(py);
+        let finished = new_list(py, collected(py, slots.iter().map(|_| Ok(none.clone())))?)?;
+        for (index, Found { stop, id }) in ended {
+            finished.set_item(index, StreamStop { stop_index: stop, id_index: id })?;
         }
-        Ok((new_list(py, texts)?, new_list(py, finished)?))
+        Ok((new_list(py, texts)?, finished))
     }
 
     /// Closes a stream.
@@ -138,11 +162,11 @@ impl PyStreamPool {
         slot: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyString>> {
         let slot = ids::read_one(slot)?;
-        new_str(py, &self.with(py, |pool| pool.close(slot)).or_raise(py)?)
+        new_str(py, &self.with(py, |streams| streams.pool.close(slot)).or_raise(py)?)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.with(py, |pool| pool.len())
+        self.with(py, |streams| streams.pool.len())
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -151,18 +175,49 @@ impl PyStreamPool {
 }
 
 impl PyStreamPool {
-    fn with<T>(&self, py: Python<'_>, work: impl FnOnce(&mut StreamPool) -> T) -> T {
-        let mut pool = self.pool.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        work(&mut pool)
+    fn with<T>(&self, py: Python<'_>, work: impl FnOnce(&mut Streams) -> T) -> T {
+        let mut streams = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        work(&mut streams)
     }
 }
 
-fn stop_object(py: Python<'_>, found: Option<Found>) -> PyResult<Bound<'_, PyAny>> {
-    match found {
-        None => Ok(py.None().into_bound(py)),
-        Some(Found { stop, id }) => {
-            Ok(Bound::new(py, StreamStop { stop_index: stop, id_index: id })?.into_any())
+impl Streams {
+    /// Fetches the `str` of a token that a later step may give out: they are scattered in memory.
+    #[inline]
+    fn prefetch(&self, id: u32) {
+        if let Some(Some(text)) = self.texts.get(id as usize) {
+            // SAFETY: the pool owns a reference to the object.
+            prefetch(unsafe { &*text.as_ptr() });
         }
+    }
+
+    /// Takes the next ids of a stream. Making a `str` runs no Python code.
+    fn step<'py>(
+        &mut self,
+        py: Python<'py>,
+        slot: u32,
+        ids: &[u32],
+    ) -> PyResult<(Bound<'py, PyString>, Option<Found>)> {
+        let Self { table, pool, texts } = self;
+        let give = |text: Text<'_>| {
+            let id = match text {
+                Text::Part(text) => return new_str(py, text),
+                Text::Token(id) => id,
+            };
+            let place = id as usize;
+            if let Some(Some(known)) = texts.get(place) {
+                return Ok(known.bind(py).clone());
+            }
+            let made = PyString::from_bytes(py, table.get(id))?;
+            if place >= texts.len() {
+                reserve(texts, place + 1 - texts.len()).or_raise(py)?;
+                texts.resize_with(place + 1, || None);
+            }
+            texts[place] = Some(made.clone().unbind());
+            Ok(made)
+        };
+        let (text, found) = pool.step(slot, ids, give).or_raise(py)?;
+        Ok((text?, found))
     }
 }
 

@@ -8,8 +8,8 @@ from typing import Any
 
 __all__ = ["TRIED", "register", "use_ours"]
 
-#: The release of SGLang that it was tried with.
-TRIED = "0.5.23"
+#: The releases of SGLang that it was tried with.
+TRIED = "0.5.22 and 0.5.23"
 
 _NAME = "bpe_engine"
 _TARGET = "sglang.srt.utils.hf_transformers.tokenizer.get_tokenizer"

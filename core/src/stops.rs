@@ -135,6 +135,12 @@ impl Stops {
         }
     }
 
+    /// Returns true if a stop string may begin somewhere in these bytes.
+    #[inline]
+    pub fn may_begin_in(&self, bytes: &[u8]) -> bool {
+        bytes.iter().any(|&byte| self.begins[usize::from(byte)])
+    }
+
     /// Returns the number of bytes at the end of the text that may still become a stop string.
     #[inline]
     pub fn held(&self, state: u32) -> usize {

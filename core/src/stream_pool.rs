@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -29,11 +28,20 @@ pub struct StreamPool {
 #[derive(Debug)]
 pub struct Options {
     /// The strings that end it.
-    pub stops: Option<Stops>,
+    pub stops: Option<Box<Stops>>,
     /// Whether special tokens are left out.
     pub skips_special: bool,
     /// The number of characters below which complete text is kept for a later step.
     pub min_chars: usize,
+}
+
+/// The text of a step.
+#[derive(Debug, Clone, Copy)]
+pub enum Text<'a> {
+    /// All bytes of an id, which are characters.
+    Token(u32),
+    /// Other text.
+    Part(&'a str),
 }
 
 /// The stop string that ended a stream.
@@ -54,6 +62,8 @@ struct Stream {
     is_from_prompt: bool,
     /// Complete characters that were not given out yet.
     text: String,
+    /// The bytes of `text` that were counted, and their characters.
+    counted: (usize, usize),
     /// The state of the stop strings after `text`.
     state: u32,
     /// The number of ids so far.
@@ -124,6 +134,7 @@ impl StreamPool {
             is_from_prompt: !pending.is_empty(),
             pending,
             text: String::new(),
+            counted: (0, 0),
             state: START,
             ids: 0,
             found: None,
@@ -135,41 +146,37 @@ impl StreamPool {
         Ok(slot)
     }
 
-    /// Takes the next ids: those of `slots[i]` are `ids` up to `ends[i]`, from the end before it.
-    /// A slot may occur more than once.
-    ///
-    /// Fails before anything is taken if a stream is not open, or an id is unknown.
-    pub fn step(&mut self, slots: &[u32], ids: &[u32], ends: &[usize]) -> Result<()> {
+    /// Fails if a stream is not open, or an id is unknown.
+    pub fn check(&self, slots: &[u32], ids: &[u32]) -> Result<()> {
         if let Some(&slot) = slots.iter().find(|slot| !self.streams.contains_key(slot)) {
             return Err(Error::UnknownStream(slot));
         }
-        self.check_ids(ids)?;
-        let mut start = 0;
-        for (slot, &end) in slots.iter().zip(ends) {
-            if let Some(stream) = self.streams.get_mut(slot) {
-                stream.push_ids(&self.table, &ids[start..end])?;
-            }
-            start = end;
-        }
-        Ok(())
+        self.check_ids(ids)
     }
 
-    /// Passes the text of a stream that is certain to `give`, and forgets it if that succeeds.
-    /// Returns also the stop string that ended the stream. The text of a stream that is not open is
-    /// empty.
-    pub fn take<T, E>(
+    /// Takes the next ids of a stream, which the caller has checked, and passes on the text that is
+    /// certain then.
+    ///
+    /// Returns the result of `give`, and the stop string that ended the stream. Fails if the stream
+    /// is not open.
+    #[inline]
+    pub fn step<T>(
         &mut self,
         slot: u32,
-        give: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<(T, Option<Found>), E> {
-        let Some(stream) = self.streams.get_mut(&slot) else { return Ok((give("")?, None)) };
-        let certain = stream.certain();
-        let given = give(&stream.text[certain.clone()])?;
-        if certain.end == stream.text.len() {
-            stream.text.clear();
-        } else {
-            stream.text.drain(certain);
+        ids: &[u32],
+        give: impl FnOnce(Text<'_>) -> T,
+    ) -> Result<(T, Option<Found>)> {
+        let stream = self.streams.get_mut(&slot).ok_or(Error::UnknownStream(slot))?;
+        if let &[id] = ids
+            && stream.passes(&self.table, id)
+        {
+            stream.ids += 1;
+            return Ok((give(Text::Token(id)), None));
         }
+        stream.push_ids(&self.table, ids)?;
+        let certain = stream.certain();
+        let given = give(Text::Part(&stream.text[..certain]));
+        stream.text.drain(..certain);
         Ok((given, stream.found))
     }
 
@@ -194,6 +201,20 @@ impl StreamPool {
 }
 
 impl Stream {
+    /// Returns true if a step can give all bytes of an id: they are characters, nothing waits before
+    /// them, and nothing of them waits.
+    #[inline]
+    fn passes(&self, table: &TokenTable, id: u32) -> bool {
+        let Options { stops, skips_special, min_chars } = &self.options;
+        table.is_text(id)
+            && self.text.is_empty()
+            && self.pending.is_empty()
+            && self.found.is_none()
+            && *min_chars <= 1
+            && !(*skips_special && table.kind(id) == Kind::Special)
+            && !stops.as_ref().is_some_and(|stops| stops.may_begin_in(table.get(id)))
+    }
+
     fn push_ids(&mut self, table: &TokenTable, ids: &[u32]) -> Result<()> {
         for &id in ids {
             if self.found.is_some() {
@@ -256,16 +277,24 @@ impl Stream {
         push_text(&mut self.text, text)
     }
 
-    /// The bytes of `text` that no later id changes, if they are enough characters.
-    fn certain(&self) -> Range<usize> {
+    /// Returns the number of bytes of `text` that no later id changes, if they are enough characters.
+    /// Counts each character once.
+    fn certain(&mut self) -> usize {
         if self.found.is_some() {
-            return 0..self.text.len();
+            return self.text.len();
         }
         let held = self.options.stops.as_ref().map_or(0, |stops| stops.held(self.state));
         let end = self.text.len() - held;
-        let least = self.options.min_chars;
-        let is_enough = least <= 1 || end >= least && self.text[..end].chars().count() >= least;
-        0..if is_enough { end } else { 0 }
+        if self.options.min_chars > 1 {
+            let (bytes, chars) = &mut self.counted;
+            *chars += self.text[*bytes..end].chars().count();
+            *bytes = end;
+            if *chars < self.options.min_chars {
+                return 0;
+            }
+            self.counted = (0, 0);
+        }
+        end
     }
 }
 
@@ -302,11 +331,17 @@ mod tests {
     }
 
     fn options(stops: &[&str], skips_special: bool, min_chars: usize) -> Options {
-        Options { stops: Stops::new(stops).unwrap(), skips_special, min_chars }
+        Options { stops: Stops::new(stops).unwrap().map(Box::new), skips_special, min_chars }
     }
 
-    fn take(pool: &mut StreamPool, slot: u32) -> (String, Option<Found>) {
-        pool.take(slot, |text| Ok::<_, Error>(text.to_owned())).unwrap()
+    fn step(pool: &mut StreamPool, slot: u32, ids: &[u32]) -> (String, Option<Found>) {
+        pool.check(&[slot], ids).unwrap();
+        let table = pool.table.clone();
+        let give = |text: Text<'_>| match text {
+            Text::Part(text) => text.to_owned(),
+            Text::Token(id) => String::from_utf8(table.get(id).to_vec()).unwrap(),
+        };
+        pool.step(slot, ids, give).unwrap()
     }
 
     fn bytes(text: &[u8]) -> Vec<u32> {
@@ -319,14 +354,12 @@ mod tests {
         assert!(pool.is_empty());
         let first = pool.open(&[], options(&[], false, 0)).unwrap();
         let second = pool.open(&[], options(&[], true, 0)).unwrap();
-        pool.step(&[first, second], &[97, 256, 98, 256], &[2, 4]).unwrap();
-        assert_eq!(take(&mut pool, first).0, "a<end>");
-        assert_eq!(take(&mut pool, second).0, "b");
-        // Nothing is taken if one of them is wrong.
-        assert_eq!(pool.step(&[first, 9], &[97, 97], &[1, 2]), Err(Error::UnknownStream(9)));
-        assert_eq!(pool.step(&[first, second], &[97, 257], &[1, 2]), Err(Error::UnknownId(257)));
+        assert_eq!(step(&mut pool, first, &[97, 256]).0, "a<end>");
+        assert_eq!(step(&mut pool, second, &[98, 256]).0, "b");
+        assert_eq!(pool.check(&[first, 9], &[97, 97]), Err(Error::UnknownStream(9)));
+        assert_eq!(pool.check(&[first, second], &[97, 257]), Err(Error::UnknownId(257)));
         assert_eq!(pool.open(&[259], options(&[], false, 0)), Err(Error::UnknownId(259)));
-        assert_eq!(take(&mut pool, first).0, "");
+        assert_eq!(pool.step(9, &[97], |_| ()), Err(Error::UnknownStream(9)));
         assert_eq!((pool.close(first), pool.len()), (Ok(String::new()), 1));
         assert_eq!(pool.close(first), Err(Error::UnknownStream(first)));
         assert_ne!(pool.open(&[], options(&[], false, 0)).unwrap(), first);
@@ -336,8 +369,7 @@ mod tests {
     fn unknown_ids_are_skipped_where_decoding_skips_them() {
         let mut pool = pool(true);
         let slot = pool.open(&[u32::MAX], options(&[], false, 0)).unwrap();
-        pool.step(&[slot], &[97, 257, 98, u32::MAX], &[4]).unwrap();
-        assert_eq!(take(&mut pool, slot).0, "ab");
+        assert_eq!(step(&mut pool, slot, &[97, 257, 98, u32::MAX]).0, "ab");
     }
 
     #[test]
@@ -367,8 +399,7 @@ mod tests {
             let slot = pool.open(&bytes(prompt), options(&[], false, 0)).unwrap();
             let mut text = String::new();
             for id in bytes(stream) {
-                pool.step(&[slot], &[id], &[1]).unwrap();
-                text += &take(&mut pool, slot).0;
+                text += &step(&mut pool, slot, &[id]).0;
             }
             text += &pool.close(slot).unwrap();
             assert_eq!(text, expected, "{prompt:?} {stream:?}");
@@ -381,8 +412,7 @@ mod tests {
         let slot = pool.open(&[], options(&["!"], false, 3)).unwrap();
         let mut texts = Vec::new();
         for id in bytes("aéb".as_bytes()).into_iter().chain([97, 98, 33, 97]) {
-            pool.step(&[slot], &[id], &[1]).unwrap();
-            texts.push(take(&mut pool, slot));
+            texts.push(step(&mut pool, slot, &[id]));
         }
         let given: Vec<&str> = texts.iter().map(|(text, _)| text.as_str()).collect();
         assert_eq!(given, ["", "", "", "aéb", "", "", "ab", ""]);
@@ -410,8 +440,7 @@ mod tests {
             for size in sizes {
                 let (now, later) = rest.split_at(size.min(rest.len()));
                 rest = later;
-                pool.step(&[slot], now, &[now.len()]).unwrap();
-                let (part, stop) = take(&mut pool, slot);
+                let (part, stop) = step(&mut pool, slot, now);
                 prop_assert!(part.is_empty() || stop.is_some() || part.chars().count() >= min_chars);
                 text += &part;
                 found = stop;

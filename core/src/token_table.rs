@@ -25,6 +25,8 @@ pub struct TokenTable {
     /// The end of the bytes of each id, after a 0 for the start of the first.
     ends: Vec<u32>,
     kinds: Vec<u8>,
+    /// A bit for each id whose bytes are characters, not parts of one.
+    characters: Vec<u64>,
 }
 
 impl TokenTable {
@@ -43,6 +45,7 @@ impl TokenTable {
         let mut table = Self::default();
         reserve(&mut table.ends, ids + 1)?;
         reserve(&mut table.kinds, ids)?;
+        reserve(&mut table.characters, ids.div_ceil(64))?;
         table.ends.push(0);
         Ok(table)
     }
@@ -54,6 +57,12 @@ impl TokenTable {
             Error::Vocabulary("the tokens have more than 4294967295 bytes together".into())
         })?;
         push(&mut self.ends, end)?;
+        let id = self.kinds.len();
+        if id.is_multiple_of(64) {
+            push(&mut self.characters, 0)?;
+        }
+        let is_text = !bytes.is_empty() && std::str::from_utf8(bytes).is_ok();
+        self.characters[id / 64] |= u64::from(is_text) << (id % 64);
         push(&mut self.kinds, kind as u8)
     }
 
@@ -74,6 +83,13 @@ impl TokenTable {
             Some(&[start, end]) => &self.bytes[start as usize..end as usize],
             None => &[],
         }
+    }
+
+    /// Returns true if the bytes of an id are characters: UTF-8, and not empty.
+    #[inline]
+    pub fn is_text(&self, id: u32) -> bool {
+        let bits = self.characters.get(id as usize / 64).copied().unwrap_or(0);
+        bits >> (id % 64) & 1 == 1
     }
 
     /// Returns the kind of an id; [`Kind::Absent`] beyond the end.
@@ -128,6 +144,19 @@ mod tests {
         assert_eq!(table.bytes(), b"aab<|end|>");
         assert_eq!(table.offsets(), [0, 0, 1, 1, 1, 3, 3, 10]);
         assert_eq!(table.kinds(), [0, 1, 0, 0, 1, 0, 2]);
+        assert!((0..9).all(|id| table.is_text(id) == !table.get(id).is_empty()));
+    }
+
+    #[test]
+    fn parts_of_characters_are_not_text() {
+        let mut table = TokenTable::with_largest_id(Some(64)).unwrap();
+        for _ in 0..32 {
+            table.push(b"\xC3", Kind::Ordinary).unwrap();
+            table.push("é".as_bytes(), Kind::Ordinary).unwrap();
+        }
+        table.push(b"a", Kind::Special).unwrap();
+        assert!((0..64).all(|id| table.is_text(id) == (id % 2 == 1)));
+        assert!(table.is_text(64) && !table.is_text(65) && !table.is_text(u32::MAX));
     }
 
     #[test]

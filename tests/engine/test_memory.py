@@ -64,6 +64,38 @@ def test_peaks_of_95_megabytes(name):
     assert measure(call, 95_000_000) < limit
 
 
+STREAMS = """
+import resource
+import bpe_engine
+pool = bpe_engine.get_encoding("gpt2").stream_pool()
+ids = bpe_engine.get_encoding("gpt2").encode("hello world, 日本語 ") * 4
+def serve(requests):
+    slots = [pool.open(stop=["x" * 8192, "日" * 9], min_chars=count % 3) for count in range(8)]
+    for count in range(requests):
+        pool.step(slots, [ids[count % 20 : count % 20 + 3]] * 8)
+        pool.close(slots.pop(0))
+        slots.append(pool.open(ids, stop=["x" * 8192]))
+    for slot in slots:
+        pool.close(slot)
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+serve(100)
+before = peak()
+serve(3_000)
+print(peak() - before, len(pool))
+"""
+
+
+def test_closed_streams_leave_no_memory():
+    """Each takes some 300 KB for its stop strings, which would be a gigabyte."""
+    run = subprocess.run(
+        [sys.executable, "-c", STREAMS], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    grown, still_open = map(int, run.stdout.split())
+    assert grown < 20_000_000 and still_open == 0
+
+
 CALLS = {
     "encode": "enc.encode(text)",
     "encode_ordinary": "enc.encode_ordinary(text)",

@@ -131,6 +131,27 @@ def test_special_tokens_are_left_out_where_asked():
     assert faces.step([slot], [ids])[0] == ["hello world"]
 
 
+def test_streams_that_get_one_token_differ():
+    """The pool keeps the text of a token; each stream still has its own options."""
+    pool = get_encoding("gpt2").stream_pool()
+    slots = [
+        pool.open(),
+        pool.open(skip_special_tokens=True),
+        pool.open(min_chars=7),
+        pool.open(stop=["o w"]),
+        pool.open(stop=["<"]),
+    ]
+    texts = [pool.step(slots, [id] * 5)[0] for id in [31373, 50256, 995, 31373, 995]]
+    assert texts == [
+        ["hello", "hello", "", "hell", "hello"],
+        ["<|endoftext|>", "", "hello<|endoftext|>", "o<|endoftext|>", ""],
+        [" world", " world", "", " world", ""],
+        ["hello", "hello", " worldhello", "hell", ""],
+        [" world", " world", "", "", ""],
+    ]
+    assert [pool.close(slot) for slot in slots] == ["", "", " world", "", ""]
+
+
 @pytest.mark.parametrize(
     "make",
     [
