@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
+import secrets
 import shutil
 import socket
 from collections.abc import Iterator
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["move", "remove_leftovers", "scratch_folder"]
 
-_NUMBERS = itertools.count()
-
 
 def _host() -> str:
-    return socket.gethostname().replace("-", "_") or "host"
+    """Returns a name for what the numbers of processes are of: a machine, or a container of one."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        namespace = ""
+    return f"{socket.gethostname()}{namespace}".replace("-", "_") or "host"
 
 
 @contextlib.contextmanager
@@ -31,7 +34,7 @@ def scratch_folder(plan: Plan, what: str) -> Iterator[str]:
 
     Errors of writing, such as a full disk, become CorpusError with the path.
     """
-    name = f"{what}-{_host()}-{os.getpid()}-{next(_NUMBERS)}"
+    name = f"{what}-{_host()}-{os.getpid()}-{secrets.token_hex(8)}"
     folder = plan.path("unfinished", name)
     try:
         os.makedirs(folder)

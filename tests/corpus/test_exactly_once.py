@@ -143,6 +143,25 @@ def test_a_changed_plan_is_refused(tmp_path: Path) -> None:
         planned(tmp_path)
 
 
+def test_a_plan_that_was_killed_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "out" / "unfinished" / "plan-host-1-x").mkdir(parents=True)
+    plan = planned(tmp_path)
+    run_plan(plan, processes=1)
+    assert written(tmp_path / "out") == undisturbed(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("file", "file/out", "link"):
+        with pytest.raises(CorpusError, match=f"{name} is no folder that can be written"):
+            planned(tmp_path, name)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
+    run_plan(planned(tmp_path), processes=1)
+    assert written(tmp_path / "elsewhere") == undisturbed(tmp_path)
+
+
 def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(CorpusError, match="has the fingerprint"):
