@@ -80,8 +80,13 @@ def make_inputs(texts: str, scratch: str, size: str) -> None:
 
 def ours(folder: Path, out: Path, tokenizer: str, kind: str, cores: int) -> None:
     """Plans, runs: everything included."""
+    import pyarrow.json
+    import pyarrow.parquet  # noqa: F401
+
     from bpe_engine.corpus import make_plan, run_plan
 
+    global START
+    START = time.perf_counter()
     eod = "auto" if not Path(tokenizer).exists() else None
     plan = make_plan([folder / kind], tokenizer, out, eod=eod, unit_bytes=1 << 26)
     run_plan(plan, processes=cores, num_threads=1)

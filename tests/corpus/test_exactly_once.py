@@ -136,7 +136,7 @@ def test_a_changed_plan_is_refused(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(CorpusError, match="cannot be read"):
         run_plan(tmp_path / "out")
-    path.unlink()
+    path.rename(path.with_name("note"))
     with pytest.raises(CorpusError, match="the plan is missing"):
         run_plan(tmp_path / "out")
     with pytest.raises(CorpusError, match="is not empty"):

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CorpusError
-from .base import Array, Documents, Format, Layout, Reader, Writer, damaged, written
+from .base import Array, Documents, Format, Layout, Reader, Writer, damaged, write_ids, written
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class _Writer(Writer):
         import pyarrow.compute as compute
         from pyarrow import csv
 
-        self.raw[0].write(documents.ids.astype(self.dtype).data)
+        write_ids(self.raw[0], documents.ids, self.dtype)
         if documents.loss is not None:
             self.raw[2].write(documents.loss.data)
         ends = documents.ends + self.tokens
