@@ -19,8 +19,8 @@ __all__ = ["AT_ONCE", "LONGEST", "Block", "Fields", "block_of", "field_path"]
 #: of it takes a quarter longer, four times as much no less.
 AT_ONCE = 1 << 21
 
-#: The longest document in bytes. Memory stays below a gigabyte for any input.
-LONGEST = 1 << 26
+#: The longest document in bytes. Memory stays below a gigabyte even if each of them is an id.
+LONGEST = 24 << 20
 
 
 _NO_NAMES = NameCounter([])

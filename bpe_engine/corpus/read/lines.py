@@ -50,16 +50,18 @@ def line_blocks(
         if end is not None and begins >= end:
             return
         if lines.data is None:
-            yield _too_long(line, fields)
+            block = _too_long(line, fields)
         else:
             ends = lines.ends
             if end is not None and begins + lines.size > end:
                 # The last line is the one that holds the byte before the end.
                 ends = ends[: ends.searchsorted(end - begins - 1) + 1]
             has_mark = begins == 0 and lines.data[:3].to_pybytes() == b"\xef\xbb\xbf"
-            yield _parsed(lines.data, 3 * has_mark, ends, line, uri, fields)
+            block = _parsed(lines.data, 3 * has_mark, ends, line, uri, fields)
         begins += lines.size
         line += len(lines.ends)
+        del lines
+        yield block
 
 
 class _Lines(NamedTuple):
@@ -102,11 +104,13 @@ def _whole_lines(stream: Any, rest: bytes) -> Iterator[_Lines]:
             yield _Lines(None, ends[:1], dropped + first)
             ends, dropped = ends[1:], 0
         cut = int(ends[-1]) + 1 if len(ends) else first
-        if cut > first:
-            yield _Lines(buffer.slice(first, cut - first), ends - first, cut - first)
+        whole = [_Lines(buffer.slice(first, cut - first), ends - first, cut - first)]
         rest = bytes(view[cut:size])
         if dropped or len(rest) > LONGEST:
             rest, dropped = b"", dropped + len(rest)
+        del view, buffer  # Who gets the lines may be the last one that holds them.
+        if cut > first:
+            yield whole.pop()
     last = np.array([len(rest)])
     if dropped:
         yield _Lines(None, last, dropped)
