@@ -45,7 +45,7 @@ class Corpus:
     def written(self, form: str, *, merged: bool = True, **options: Any) -> Path:
         """Writes the corpus. Returns the folder of its files."""
         out = self.folder / f"{form}-{self.encoding.name}"
-        options = {"format": form, "unit_bytes": 1 << 21, **options}
+        options = {"format": form, "unit_bytes": self.source.stat().st_size // 5 + 1, **options}
         plan = make_plan([self.source], self.encoding.name, out, **options)
         run_plan(plan, processes=1)
         if merged:
@@ -249,12 +249,15 @@ def main() -> int:
     parser.add_argument("--tokenizer", required=True, help="gpt2 as a tokenizer.json")
     parser.add_argument("--checkouts", type=Path, required=True)
     parser.add_argument("--mb", type=int, default=8)
+    parser.add_argument("--only", default="", help="readers whose names have this")
     arguments = parser.parse_args()
     plain = list(documents(arguments.texts, arguments.mb << 20))
     # Tokenizers of others find control strings in text, and leave empty documents out.
     hostile = ["", *(f"<|endoftext|>{text}" for text in plain[:50]), *plain[50:], ""]
     is_wrong = False
     for title, read, takes_wide in READERS:
+        if arguments.only.lower() not in title.lower():
+            continue
         for encoding in ("gpt2", "o200k_base")[: 1 + takes_wide]:
             with tempfile.TemporaryDirectory() as scratch:
                 texts = plain if "preprocess" in title else hostile
