@@ -296,7 +296,8 @@ def verify(out: str, as_json: bool, **choices: Any) -> None:
 def _verify(plan: Any, as_json: bool = False, **choices: Any) -> None:
     from ..corpus import verify_corpus
 
-    result = verify_corpus(plan, **choices)
+    with _documents() as progress:
+        result = verify_corpus(plan, progress=progress, **choices)
     if as_json:
         streams.print_json({"ok": result.ok, **asdict(result)})
     else:
@@ -321,14 +322,7 @@ def merge(out: str) -> None:
 def _merge(plan: Any) -> None:
     from ..corpus import merge_parts
 
-    with _progress("documents", None) as advance:
-        done = 0
-
-        def progress(now: int, total: int) -> None:
-            nonlocal done
-            advance(now - done, "", total)
-            done = now
-
+    with _documents() as progress:
         merged = merge_parts(plan, progress=progress)
     for name in merged.files:
         streams.print_line(plan.path(name))
@@ -462,3 +456,17 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
             bar.update(task, advance=steps, note=note, total=total)
 
         yield advance
+
+
+@contextlib.contextmanager
+def _documents() -> Iterator[Callable[[int, int], None]]:
+    """Yields a function that is called with the documents so far and all of them."""
+    with _progress("documents", None) as advance:
+        done = 0
+
+        def progress(now: int, total: int) -> None:
+            nonlocal done
+            advance(now - done, "", total)
+            done = now
+
+        yield progress
