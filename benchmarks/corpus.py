@@ -85,8 +85,7 @@ def ours(folder: Path, out: Path, tokenizer: str, kind: str, cores: int) -> None
 
     from bpe_engine.corpus import make_plan, run_plan
 
-    global START
-    START = time.perf_counter()
+    start()
     eod = "auto" if not Path(tokenizer).exists() else None
     plan = make_plan([folder / kind], tokenizer, out, eod=eod, unit_bytes=1 << 26)
     run_plan(plan, processes=cores, num_threads=1)
@@ -99,8 +98,7 @@ def encoding_alone(folder: Path, out: Path, tokenizer: str, kind: str, cores: in
     load = load_encoding if Path(tokenizer).exists() else get_encoding
     encoding = load(tokenizer)
     texts = _pieces(folder)
-    global START
-    START = time.perf_counter()
+    start()
     for text in texts:
         encoding.encode_to_numpy(text, disallowed_special=(), num_threads=cores)
 
@@ -183,27 +181,41 @@ SIDES = {
     "datatrove": datatrove,
 }
 
-START = 0.0
+STARTS = [0.0, 0.0]
+
+
+def start() -> None:
+    """Starts the clocks."""
+    STARTS[:] = _clocks()
+
+
+def _clocks() -> list[float]:
+    """Returns the seconds of the wall, and those of the processor in this process and its children."""
+    spent = [
+        part
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        for part in resource.getrusage(who)[:2]
+    ]
+    return [time.perf_counter(), sum(spent)]
 
 
 def side(name: str, folder: str, out: str, tokenizer: str, kind: str, cores: str) -> None:
     """Runs one side in this process, and prints its seconds and its largest memory."""
-    global START
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
-    START = time.perf_counter()
+    start()
     SIDES[name](Path(folder), Path(out), tokenizer, kind, int(cores))
-    spent = time.perf_counter() - START
+    spent = [now - before for now, before in zip(_clocks(), STARTS)]
     memory = max(
         resource.getrusage(who).ru_maxrss
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    print(json.dumps([spent, memory / 1024, digest(Path(out))]))
+    print(json.dumps([*spent, memory / 1024, digest(Path(out))]))
 
 
 def measured(
     name: str, folder: Path, tokenizer: str, kind: str = "jsonl", cores: int = 1
-) -> tuple[float, float, str] | None:
-    """Runs a side. Returns seconds, MB and a digest; None if its package is missing or refuses."""
+) -> list[Any] | None:
+    """Runs a side. Returns seconds, those of processors, MB and a digest; None if it cannot run."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         command = [
             sys.executable,
@@ -220,8 +232,7 @@ def measured(
     if result.returncode:
         print(f"{name}: {result.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return None
-    spent, memory, ids = json.loads(result.stdout.splitlines()[-1])
-    return spent, memory, ids
+    return list(json.loads(result.stdout.splitlines()[-1]))
 
 
 def main() -> None:
@@ -275,12 +286,12 @@ def _memory(folder: Path, tokenizer: str, gigabytes: int) -> None:
         found = measured("ours", folder, tokenizer, Path(big).name, 2)
     if found is not None:
         print(
-            f"{gigabytes} GB of JSON lines, 2 cores: {found[0]:.0f} s, {found[1]:.0f} MB a process"
+            f"{gigabytes} GB of JSON lines, 2 cores: {found[0]:.0f} s, {found[2]:.0f} MB a process"
         )
 
 
 def _table(folder: Path, tokenizer: str, rows: list[Any], size: int, rounds: int) -> None:
-    found: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+    found: dict[tuple[str, int], list[list[Any]]] = {}
     for _ in range(rounds):
         for title, name, kind, cores in rows:
             if found.get((title, cores)) != []:
@@ -291,12 +302,14 @@ def _table(folder: Path, tokenizer: str, rows: list[Any], size: int, rounds: int
     wrote = {ids for (title, _), some in found.items() for *_, ids in some if "numpy" not in title}
     assert len(wrote) == 1, f"sides have other ids: {found}"
     print(f"{size / 1e6:.0f} MB of text, {Path(tokenizer).name}, {rounds} rounds\n")
-    print("| what | cores | MB/s | memory of a process, MB |\n|---|---|---|---|")
+    print("| what | cores | MB/s | MB a second of a processor | memory of a process, MB |")
+    print("|---|---|---|---|---|")
     for (title, cores), results in found.items():
         if results:
-            spent = statistics.median(seconds for seconds, _, _ in results)
-            memory = max(megabytes for _, megabytes, _ in results)
-            print(f"| {title} | {cores} | {size / spent / 1e6:.1f} | {memory:.0f} |", flush=True)
+            seconds, processors, memory, _ = zip(*results)
+            rates = (size / statistics.median(spent) / 1e6 for spent in (seconds, processors))
+            cells = [title, cores, *(f"{rate:.1f}" for rate in rates), f"{max(memory):.0f}"]
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 
 from .errors import CorpusError
 
-__all__ = ["expanded", "file_size", "opened", "published", "sha256", "synced_write"]
+__all__ = ["expanded", "file_size", "file_state", "opened", "published", "sha256", "synced_write"]
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -115,19 +115,28 @@ def _expanded_uri(uri: str) -> list[str]:
 
 def file_size(uri: str) -> int:
     """Returns the size of a file in bytes. Raises CorpusError if it cannot be found."""
+    return file_state(uri)[0]
+
+
+def file_state(uri: str) -> tuple[int, int | None]:
+    """Returns the size of a file, and when it was changed: nanoseconds, or None behind a URI.
+
+    Raises:
+        CorpusError: The file cannot be found, or is not a file.
+    """
     try:
         if not _is_uri(uri):
             status = os.stat(uri)
             if not stat.S_ISREG(status.st_mode):
                 raise CorpusError(f"{uri} is not a file whose size is known; write its text to one")
-            return status.st_size
+            return status.st_size, status.st_mtime_ns
         filesystem, path = _filesystem(uri)
         size = filesystem.size(path)
     except OSError as error:
         raise CorpusError(f"{uri} cannot be read: {error.strerror or error}") from error
     if size is None:
         raise CorpusError(f"{uri}: the server does not tell the size; copy the file first")
-    return int(size)
+    return int(size), None
 
 
 @contextlib.contextmanager

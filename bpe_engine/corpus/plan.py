@@ -11,7 +11,7 @@ from typing import Any
 
 from .coder import Coder, load_engine
 from .errors import CorpusError
-from .files import expanded, file_size, synced_write
+from .files import expanded, file_state, synced_write
 from .formats import FORMATS
 from .formats.base import Layout
 from .read import Fields, Input, Part, found, parts_of_input
@@ -123,14 +123,15 @@ class Plan:
             )
         return coder
 
-    def check_input(self, source: Input) -> None:
-        """Raises CorpusError if the size of an input is not that of the plan."""
-        size = file_size(source.uri)
-        if size != source.size:
+    def check_input(self, source: Input) -> tuple[int, int | None]:
+        """Returns the state of an input. Raises CorpusError if its size is not that of the plan."""
+        state = file_state(source.uri)
+        if state[0] != source.size:
             raise CorpusError(
-                f"{source.uri} has {size:,} bytes, but had {source.size:,} when the plan was made; "
-                "restore it, or plan a new folder"
+                f"{source.uri} has {state[0]:,} bytes, but had {source.size:,} when the plan was "
+                "made; restore it, or plan a new folder"
             )
+        return state
 
 
 def _sha256(plain: dict[str, Any]) -> str:

@@ -186,7 +186,10 @@ def test_a_changed_input_is_refused(tmp_path: Path) -> None:
     assert "than its source" in verify_corpus(plan, sample=500).problems[0]
 
 
-def test_an_input_that_changes_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more, message", [(b"\n", "but had"), (b"", "changed while it was read")])
+def test_an_input_that_changes_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bytes, message: str
+) -> None:
     from bpe_engine.corpus import units
 
     plan = planned(tmp_path)
@@ -195,11 +198,12 @@ def test_an_input_that_changes_under_way(tmp_path: Path, monkeypatch: pytest.Mon
 
     def growing(*args: Any) -> Any:
         for block in blocks(*args):
-            source.write_bytes(before + b"\n")
+            source.write_bytes(before + more)
+            os.utime(source, (1, 1))
             yield block
 
     monkeypatch.setattr(units, "blocks", growing)
-    with pytest.raises(CorpusError, match="but had"):
+    with pytest.raises(CorpusError, match=message):
         run_plan(plan, processes=1)
     assert not (tmp_path / "out" / "parts").exists()
     monkeypatch.undo()
