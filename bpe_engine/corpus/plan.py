@@ -252,9 +252,7 @@ def _write(plan: Plan) -> None:
         os.makedirs(plan.out, exist_ok=True)
         names = set(os.listdir(plan.out))
     except OSError as error:
-        raise CorpusError(
-            f"{plan.out} is no folder that can be written: {error.strerror}"
-        ) from error
+        raise CorpusError(f"{plan.out} cannot be made a folder: {error.strerror}") from error
     if "plan.json" in names:
         present = read_plan(plan.out)
         if present.sha256 != plan.sha256:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -106,11 +107,11 @@ class CorpusReport:
             Tile(f"{controls:,}", "control strings, encoded as text"),
         ]
         place = ("input", "line or row")
-        tables = (
+        tables: list[tuple[str, str, str, tuple[str, ...], Sequence[Any]]] = [
             (
                 "sources",
                 "Sources",
-                f"The {len(self.sources):,} inputs in {base}, with BOS and EOD among their tokens.",
+                f"Inputs: {len(self.sources):,}{base and f', in {base}'}. Their tokens include BOS and EOD.",
                 ("input", "documents", "bytes", "tokens", "tokens a byte"),
                 self.ranked_sources(),
             ),
@@ -136,9 +137,9 @@ class CorpusReport:
                 [(*row[:3], "yes" if row[3] else "no") for row in self.refused],
             ),
             ("time", "Time", "Of all processes.", ("stage", "seconds"), [*self.seconds.items()]),
-        )
-        rows = self.rows_of_summary()
-        facts = [f"{name}: {value}" for name, value in [*rows[1:4], *rows[5:7]]]
+        ]
+        summary = self.rows_of_summary()
+        facts = [f"{name}: {value}" for name, value in [*summary[1:4], *summary[5:7]]]
         text = "; ".join(facts) + "."
         parts = [Part("summary", "Summary", text, tiles=tiles)]
         texts = {"input", "name", "reason", "kept empty", "stage"}

@@ -98,15 +98,15 @@ def _manifests(
     try:
         running: set[Future[Manifest]] = set()
         while True:
-            unit = next(ahead, None)
+            ours = [*itertools.islice(ahead, 1)]
             # Few at a time: an error ends the run soon.
             some = itertools.islice(ahead, 2 * others - len(running))
-            running |= {pool.submit(_work, other) for other in some}
-            if unit is not None:
-                yield write_unit(plan, unit, coder, num_threads)
-            elif not running:
+            running |= {pool.submit(_work, unit) for unit in some}
+            if not ours and not running:
                 return
-            done, running = wait(running, 0 if unit is not None else None, FIRST_COMPLETED)
+            for unit in ours:
+                yield write_unit(plan, unit, coder, num_threads)
+            done, running = wait(running, 0 if ours else None, FIRST_COMPLETED)
             for future in done:
                 yield future.result()
     except BrokenProcessPool as error:

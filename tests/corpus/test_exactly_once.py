@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name in ("file", "file/out", "link"):
-        with pytest.raises(CorpusError, match=f"{name} is no folder that can be written"):
+        with pytest.raises(CorpusError, match=f"{name} cannot be made a folder"):
             planned(tmp_path, name)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
