@@ -263,7 +263,7 @@ def _write(plan: Plan) -> None:
     # A process that was killed while it planned leaves only this.
     if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
-    with scratch_folder(plan, "plan") as folder:
+    with scratch_folder(plan.out, "plan") as folder:
         synced_write(path, contents + "\n", folder)
 
 

@@ -63,7 +63,7 @@ def run_plan(
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     units = units_of_rank(plan, rank, world_size)
-    remove_leftovers(plan)
+    remove_leftovers(plan.out)
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )

@@ -53,7 +53,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
     clock = _Clock()
     sources = {part.input: plan.inputs[part.input] for part in plan.units[unit]}
     states = [plan.check_input(source) for source in sources.values()]
-    with scratch_folder(plan, f"{unit:05d}") as folder:
+    with scratch_folder(plan.out, f"{unit:05d}") as folder:
         files = os.path.join(folder, "files")
         os.mkdir(files)
         writer = form.writer(files, stem, plan.layout)
