@@ -122,9 +122,10 @@ def datatrove_dataset(corpus: Corpus, checkouts: Path) -> None:
     starts = np.arange(count * WINDOW) % WINDOW
     for at in range(count):
         some = slice(at * WINDOW, (at + 1) * WINDOW)
-        assert found[at]["input_ids"].tolist() == corpus.flat[some].tolist(), at
+        window = found[at]
+        assert window["input_ids"].tolist() == corpus.flat[some].tolist(), at
         wanted = np.minimum(position[some], starts[some])  # They begin again with a window.
-        assert found[at]["positions"].tolist() == wanted.tolist(), at
+        assert window["positions"].tolist() == wanted.tolist(), at
 
 
 def olmo_dataset(corpus: Corpus, checkouts: Path) -> None:
