@@ -89,6 +89,7 @@ def test_two_hundred_kills(tmp_path: Path, form: str) -> None:
         assert written(tmp_path / "out") == expected
         if total >= 40:
             return
+    raise AssertionError(f"{total} kills in 100 runs")
 
 
 def test_threads_processes_and_ranks(tmp_path: Path) -> None:
