@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_ONCE", "LONGEST", "Block", "Fields", "block_of", "field_path"]
 
-#: Bytes of input that are read at once, and about as many of text that are encoded at once. A quarter
-#: of it takes a quarter longer, four times as much no less.
+#: Bytes of input that are read at once, and about as many of text that are encoded at once. An eighth
+#: of it takes a quarter longer, twice as much no less.
 AT_ONCE = 1 << 21
 
 #: The longest document in bytes. Memory stays below a gigabyte even if each of them is an id.
