@@ -20,6 +20,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 #: The name of the command that runs where no other is named.
 _ALL = "all"
 
+#: The rows of a table of the report.
+_MOST_ROWS = 10
+
 
 class _Group(click.Group):
     """A group that takes its arguments for inputs unless the first names a command."""
@@ -293,7 +296,8 @@ def verify(out: str, as_json: bool, **choices: Any) -> None:
 def _verify(plan: Any, as_json: bool = False, **choices: Any) -> None:
     from ..corpus import verify_corpus
 
-    result = verify_corpus(plan, **choices)
+    with _documents() as progress:
+        result = verify_corpus(plan, progress=progress, **choices)
     if as_json:
         streams.print_json({"ok": result.ok, **asdict(result)})
     else:
@@ -318,14 +322,7 @@ def merge(out: str) -> None:
 def _merge(plan: Any) -> None:
     from ..corpus import merge_parts
 
-    with _progress("documents", None) as advance:
-        done = 0
-
-        def progress(now: int, total: int) -> None:
-            nonlocal done
-            advance(now - done, "", total)
-            done = now
-
+    with _documents() as progress:
         merged = merge_parts(plan, progress=progress)
     for name in merged.files:
         streams.print_line(plan.path(name))
@@ -374,28 +371,36 @@ def report(out: str, html: str | None, as_json: bool) -> None:
 def _show(found: Any) -> None:
     for name, value in found.rows_of_summary():
         streams.print_line(f"{name:22}{value}")
-    sources = sorted(found.sources.items(), key=lambda item: -item[1][2])
     tables: dict[str, list[tuple[str, ...]]] = {
-        "Sources (tokens, tokens a byte)": [
-            (f"{tokens:,}", f"{tokens / size:.4f}" if size else "", uri)
-            for uri, (_, size, tokens) in sources[:10]
+        f"Sources in {found.base} (tokens, tokens a byte, input)": [
+            (f"{tokens:,}", "" if rate is None else f"{rate:.4f}", uri)
+            for uri, _, _, tokens, rate in found.ranked_sources()
         ],
         "Longest documents (tokens, place)": [
             (f"{tokens:,}", f"{uri}:{line}") for tokens, uri, line in found.longest
         ],
-        "Control strings, as text (times, first place)": [
-            (name, f"{count:,}", f"{uri}:{line}")
+        "Control strings, as text (times, name, first place)": [
+            (f"{count:,}", name, f"{uri}:{line}")
             for name, (count, uri, line) in found.controls.items()
         ],
         "Refused rows (place, reason)": [
-            (f"{uri}:{line}", reason) for uri, line, reason, _ in found.refused[:10]
+            (f"{uri}:{line}", reason) for uri, line, reason, _ in found.refused
         ],
     }
     for title, rows in tables.items():
-        if rows:
-            streams.print_line(f"\n{title}")
-            for row in rows:
-                streams.print_line("  " + "  ".join(row))
+        if not rows:
+            continue
+        streams.print_line(f"\n{title}")
+        shown = [[cell.removeprefix(found.base) for cell in row] for row in rows[:_MOST_ROWS]]
+        widths = [max(map(len, column)) for column in zip(*shown)]
+        for row in shown:
+            cells = [
+                cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
+                for cell, width in zip(row, widths)
+            ]
+            streams.print_line("  " + "  ".join(cells).rstrip())
+        if len(rows) > _MOST_ROWS:
+            streams.print_line(f"  ... and {len(rows) - _MOST_ROWS:,} more: --json, --html FILE")
 
 
 @corpus.command(_ALL, hidden=True)
@@ -451,3 +456,17 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
             bar.update(task, advance=steps, note=note, total=total)
 
         yield advance
+
+
+@contextlib.contextmanager
+def _documents() -> Iterator[Callable[[int, int], None]]:
+    """Yields a function that is called with the documents so far and all of them."""
+    with _progress("documents", None) as advance:
+        done = 0
+
+        def progress(now: int, total: int) -> None:
+            nonlocal done
+            advance(now - done, "", total)
+            done = now
+
+        yield progress

@@ -6,14 +6,19 @@ import contextlib
 import glob
 import hashlib
 import os
+import re
+import stat
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .errors import CorpusError
 
-__all__ = ["expanded", "file_size", "opened", "published", "sha256", "synced_write"]
+__all__ = ["expanded", "file_size", "file_state", "opened", "published", "sha256", "synced_write"]
 
 _HASHED_AT_ONCE = 1 << 20
+
+#: Plans are UTF-8, and olmo's index has lines.
+_UNFIT = re.compile("[\r\n\ud800-\udfff]")
 
 
 def _is_uri(path: str) -> bool:
@@ -31,19 +36,23 @@ def _filesystem(uri: str) -> tuple[Any, str]:
     return filesystem, path
 
 
-def expanded(inputs: Iterable[str | os.PathLike[str]]) -> list[str]:
+def expanded(inputs: Iterable[str | os.PathLike[str]], without: str) -> list[str]:
     """Expands folders and globs to files, sorted within each input.
 
-    A folder becomes all files in it and below it, but for those whose names begin with a dot or an
-    underscore. Local paths become absolute.
+    A folder becomes all files in it and below it, also behind symbolic links, but for those whose
+    names begin with a dot or an underscore. Local paths become absolute.
+
+    Args:
+        inputs: Files, folders, globs and URIs.
+        without: A folder whose files are left out.
 
     Raises:
-        CorpusError: An input has no files, or a file occurs twice.
+        CorpusError: An input has no files, a file occurs twice, or a name is not UTF-8.
     """
     files: list[str] = []
     for given in inputs:
         path = os.fspath(given)
-        found = _expanded_uri(path) if _is_uri(path) else _expanded_path(path)
+        found = _expanded_uri(path) if _is_uri(path) else _expanded_path(path, without)
         if not found:
             raise CorpusError(f"{path}: there are no files; correct the name")
         files += found
@@ -51,17 +60,15 @@ def expanded(inputs: Iterable[str | os.PathLike[str]]) -> list[str]:
     for path in files:
         if path in seen:
             raise CorpusError(f"{path} is given twice; its documents would be written twice")
+        if _UNFIT.search(path):
+            raise CorpusError(f"{path!r}: the name has a line end or is not UTF-8; rename the file")
         seen.add(path)
     return files
 
 
-def _expanded_path(path: str) -> list[str]:
+def _expanded_path(path: str, without: str) -> list[str]:
     if os.path.isdir(path):
-        found = []
-        for folder, folders, names in os.walk(path):
-            folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-            names = [name for name in names if not name.startswith((".", "_"))]
-            found += [os.path.join(folder, name) for name in names]
+        found = list(_below(path, os.path.realpath(without)))
     elif not os.path.exists(path) and glob.has_magic(path):
         found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
     elif os.path.exists(path):
@@ -69,6 +76,24 @@ def _expanded_path(path: str) -> list[str]:
     else:
         raise CorpusError(f"{path}: no such file")
     return sorted(os.path.abspath(name) for name in found)
+
+
+def _below(folder: str, without: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yields the files in a folder and below it."""
+    real = os.path.realpath(folder)
+    if real in above:
+        raise CorpusError(f"{folder} is a link to a folder above it; remove the link")
+    try:
+        entries = [] if real == without else list(os.scandir(folder))
+    except OSError as error:
+        raise CorpusError(f"{folder} cannot be read: {error.strerror}") from error
+    for entry in entries:
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_dir():
+            yield from _below(entry.path, without, (*above, real))
+        else:
+            yield entry.path
 
 
 def _expanded_uri(uri: str) -> list[str]:
@@ -90,16 +115,28 @@ def _expanded_uri(uri: str) -> list[str]:
 
 def file_size(uri: str) -> int:
     """Returns the size of a file in bytes. Raises CorpusError if it cannot be found."""
+    return file_state(uri)[0]
+
+
+def file_state(uri: str) -> tuple[int, int | None]:
+    """Returns the size of a file, and when it was changed: nanoseconds, or None behind a URI.
+
+    Raises:
+        CorpusError: The file cannot be found, or is not a file.
+    """
     try:
         if not _is_uri(uri):
-            return os.stat(uri).st_size
+            status = os.stat(uri)
+            if not stat.S_ISREG(status.st_mode):
+                raise CorpusError(f"{uri} is not a file whose size is known; write its text to one")
+            return status.st_size, status.st_mtime_ns
         filesystem, path = _filesystem(uri)
         size = filesystem.size(path)
     except OSError as error:
         raise CorpusError(f"{uri} cannot be read: {error.strerror or error}") from error
     if size is None:
         raise CorpusError(f"{uri}: the server does not tell the size; copy the file first")
-    return int(size)
+    return int(size), None
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def merge_parts(
     if merged is None:
         merged = _merged(plan, progress)
     shutil.rmtree(plan.parts_folder, ignore_errors=True)
-    remove_leftovers(plan, of_all=True)
+    remove_leftovers(plan.out, of_all=True)
     return merged
 
 
@@ -61,7 +61,7 @@ def _merged(plan: Plan, progress: Callable[[int, int], Any] | None) -> Manifest:
         _check_files(plan, part)
     form = FORMATS[plan.options.format]
     stem = form.stem(None)
-    with scratch_folder(plan, MERGED) as folder:
+    with scratch_folder(plan.out, MERGED) as folder:
         files = os.path.join(folder, "files")
         os.mkdir(files)
         writer = form.writer(files, stem, plan.layout, is_merged=True)

@@ -72,7 +72,7 @@ def pack_rows(
     reader = CorpusReader(out)
     plan = reader.plan
     name = index_name(length, method)
-    with scratch_folder(plan, "pack") as folder:
+    with scratch_folder(plan.out, "pack") as folder:
         columns = [open(os.path.join(folder, f"{at}"), "w+b") for at in range(4)]
         rows = pieces = 0
         packed = (

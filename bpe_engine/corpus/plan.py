@@ -11,10 +11,11 @@ from typing import Any
 
 from .coder import Coder, load_engine
 from .errors import CorpusError
-from .files import expanded, file_size, synced_write
+from .files import expanded, file_state, synced_write
 from .formats import FORMATS
 from .formats.base import Layout
 from .read import Fields, Input, Part, found, parts_of_input
+from .scratch import scratch_folder
 
 __all__ = ["Options", "Plan", "make_plan", "read_plan"]
 
@@ -122,14 +123,15 @@ class Plan:
             )
         return coder
 
-    def check_input(self, source: Input) -> None:
-        """Raises CorpusError if the size of an input is not that of the plan."""
-        size = file_size(source.uri)
-        if size != source.size:
+    def check_input(self, source: Input) -> tuple[int, int | None]:
+        """Returns the state of an input. Raises CorpusError if its size is not that of the plan."""
+        state = file_state(source.uri)
+        if state[0] != source.size:
             raise CorpusError(
-                f"{source.uri} has {size:,} bytes, but had {source.size:,} when the plan was made; "
-                "restore it, or plan a new folder"
+                f"{source.uri} has {state[0]:,} bytes, but had {source.size:,} when the plan was "
+                "made; restore it, or plan a new folder"
             )
+        return state
 
 
 def _sha256(plain: dict[str, Any]) -> str:
@@ -178,7 +180,7 @@ def make_plan(
         eod=eod, **{**options, "allow_special": tuple(options.get("allow_special", ()))}
     )
     layout = _checked(chosen, coder)
-    sources = tuple(found(uri, input_kind) for uri in expanded(inputs))
+    sources = tuple(found(uri, input_kind) for uri in expanded(inputs, os.fspath(out)))
     if not sources:
         raise CorpusError("there are no inputs; name files or folders")
     name = (
@@ -245,18 +247,24 @@ def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...],
 
 def _write(plan: Plan) -> None:
     path = plan.path("plan.json")
-    if os.path.exists(path):
+    contents = json.dumps({**plan.plain, "sha256": plan.sha256}, ensure_ascii=False, indent=1)
+    try:
+        os.makedirs(plan.out, exist_ok=True)
+        names = set(os.listdir(plan.out))
+    except OSError as error:
+        raise CorpusError(f"{plan.out} cannot be made a folder: {error.strerror}") from error
+    if "plan.json" in names:
         present = read_plan(plan.out)
         if present.sha256 != plan.sha256:
             raise CorpusError(
                 f"{path} is another plan: {_difference(present, plan)}; choose another folder"
             )
         return
-    if os.path.isdir(plan.out) and os.listdir(plan.out):
+    # A process that was killed while it planned leaves only this.
+    if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
-    os.makedirs(plan.path("unfinished"), exist_ok=True)
-    contents = json.dumps({**plan.plain, "sha256": plan.sha256}, ensure_ascii=False, indent=1)
-    synced_write(path, contents + "\n", plan.path("unfinished"))
+    with scratch_folder(plan.out, "plan") as folder:
+        synced_write(path, contents + "\n", folder)
 
 
 def _difference(one: Plan, other: Plan) -> str:

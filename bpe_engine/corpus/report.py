@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from .manifest import MERGED, Manifest, read_manifest
 from .plan import Plan, read_plan
@@ -71,10 +73,25 @@ class CorpusReport:
             rows.append(("time of all processes", stages))
         return rows
 
+    @property
+    def base(self) -> str:
+        """The folder of all inputs that were read, with its last slash; tables leave it out."""
+        prefix = os.path.commonprefix([*self.sources])
+        return prefix[: prefix.rfind("/") + 1]
+
+    def ranked_sources(self) -> list[tuple[str, int, int, int, float | None]]:
+        """Returns input, documents, bytes, ids and ids a byte; inputs with most ids first."""
+        ranked = sorted(self.sources.items(), key=lambda item: -item[1][2])
+        return [
+            (uri, *counts, round(counts[2] / counts[1], 4) if counts[1] else None)
+            for uri, counts in ranked
+        ]
+
     def to_html(self) -> str:
         """Returns the report as a page. Raises ImportError without jinja2 (the extra ``report``)."""
-        from ..html_report.page import Column, Page, Part, Remark, TableView, Tile, rendered
+        from ..html_report.page import Column, Page, Part, TableView, Tile, rendered
 
+        base = self.base
         rate = f"{self.tokens / self.text_bytes:.4f}" if self.text_bytes else "0"
         controls = sum(count for count, *_ in self.controls.values())
         tiles = [
@@ -89,64 +106,56 @@ class CorpusReport:
             Tile(f"{len(self.refused):,}", "rows refused", "bad" if self.refused else "good"),
             Tile(f"{controls:,}", "control strings, encoded as text"),
         ]
-        summary = [[name, value] for name, value in self.rows_of_summary()]
-        parts = [
-            Part(
-                "summary",
-                "Summary",
-                tiles=tiles,
-                tables=[TableView("summary-table", [Column("what"), Column("value")], summary)],
-            ),
-            Part(
+        place = ("input", "line or row")
+        tables: list[tuple[str, str, str, tuple[str, ...], Sequence[Any]]] = [
+            (
                 "sources",
                 "Sources",
-                "Tokens of text with their BOS and EOD, by input.",
-                tables=[
-                    TableView(
-                        "sources-table",
-                        [
-                            Column("input"),
-                            Column("documents", "number"),
-                            Column("bytes", "number"),
-                            Column("tokens", "number"),
-                            Column("tokens a byte"),
-                        ],
-                        [
-                            [uri, documents, size, tokens, f"{tokens / size:.4f}" if size else ""]
-                            for uri, (documents, size, tokens) in self.sources.items()
-                        ],
-                    )
-                ],
+                f"Inputs: {len(self.sources):,}{base and f', in {base}'}. Their tokens include BOS and EOD.",
+                ("input", "documents", "bytes", "tokens", "tokens a byte"),
+                self.ranked_sources(),
             ),
-        ]
-        tables = (
-            ("longest", "Longest documents", ("tokens", "input", "line or row"), self.longest),
+            (
+                "longest",
+                "Longest documents",
+                "",
+                (*place, "tokens"),
+                [(uri, line, tokens) for tokens, uri, line in self.longest],
+            ),
             (
                 "controls",
                 "Control strings",
-                ("name", "times", "first input", "line or row"),
-                [(name, *found) for name, found in self.controls.items()],
+                "They are text, not tokens. Each is named with the first place that has it.",
+                (*place, "name", "times"),
+                [(uri, line, name, count) for name, (count, uri, line) in self.controls.items()],
             ),
             (
                 "refused",
                 "Refused rows",
-                ("input", "line or row", "reason", "kept empty"),
+                "",
+                (*place, "reason", "kept empty"),
                 [(*row[:3], "yes" if row[3] else "no") for row in self.refused],
             ),
-        )
-        for name, title, columns, rows in tables:
+            ("time", "Time", "Of all processes.", ("stage", "seconds"), [*self.seconds.items()]),
+        ]
+        summary = self.rows_of_summary()
+        facts = [f"{name}: {value}" for name, value in [*summary[1:4], *summary[5:7]]]
+        text = "; ".join(facts) + "."
+        parts = [Part("summary", "Summary", text, tiles=tiles)]
+        texts = {"input", "name", "reason", "kept empty", "stage"}
+        for name, title, text, columns, rows in tables:
             if rows:
-                numbers = {"tokens", "times", "line or row"}
-                heads = [Column(head, "number" if head in numbers else "text") for head in columns]
-                view = TableView(f"{name}-table", heads, [list(row) for row in rows], leaf=25)
-                remarks = (
-                    [Remark("They are text, not tokens.", "info")] if name == "controls" else []
-                )
-                parts.append(Part(name, title, tables=[view], remarks=remarks))
-        subtitle = (
-            f"{self.folder}: {self.tokenizer}, {self.format}, fingerprint {self.fingerprint}."
-        )
-        return rendered(Page("Corpus", subtitle, parts))
+                heads = [Column(head, "text" if head in texts else "number") for head in columns]
+                cells = [[self._cell(cell, base) for cell in row] for row in rows]
+                view = TableView(f"{name}-table", heads, cells, leaf=25)
+                parts.append(Part(name, title, text, tables=[view]))
+        return rendered(Page("Corpus", self.folder, parts))
+
+    @staticmethod
+    def _cell(cell: Any, base: str) -> Any:
+        if isinstance(cell, float):
+            return round(cell, 4)
+        return cell.removeprefix(base) if isinstance(cell, str) else cell
 
 
 def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:

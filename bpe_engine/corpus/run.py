@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
@@ -63,7 +63,7 @@ def run_plan(
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     units = units_of_rank(plan, rank, world_size)
-    remove_leftovers(plan)
+    remove_leftovers(plan.out)
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -82,26 +82,33 @@ def _manifests(
 ) -> Iterator[Manifest]:
     if not units:
         return
+    coder = plan.coder(tokenizer)
+    ahead = iter(units)
     if processes == 1:
-        coder = plan.coder(tokenizer)
-        for unit in units:
+        for unit in ahead:
             yield write_unit(plan, unit, coder, num_threads)
         return
     import multiprocessing
 
+    # This process works, too: the others take a while to start.
+    others = processes - 1
     pool = ProcessPoolExecutor(
-        processes, multiprocessing.get_context("spawn"), _start, (plan, tokenizer, num_threads)
+        others, multiprocessing.get_context("spawn"), _start, (plan, tokenizer, num_threads)
     )
     try:
-        # Few at a time: an error ends the run soon.
-        ahead = iter(units)
-        running = {pool.submit(_work, unit) for unit in itertools.islice(ahead, 2 * processes)}
-        while running:
-            done, running = wait(running, return_when=FIRST_COMPLETED)
+        running: set[Future[Manifest]] = set()
+        while True:
+            ours = [*itertools.islice(ahead, 1)]
+            # Few at a time: an error ends the run soon.
+            some = itertools.islice(ahead, 2 * others - len(running))
+            running |= {pool.submit(_work, unit) for unit in some}
+            if not ours and not running:
+                return
+            for unit in ours:
+                yield write_unit(plan, unit, coder, num_threads)
+            done, running = wait(running, 0 if ours else None, FIRST_COMPLETED)
             for future in done:
-                manifest = future.result()
-                running |= {pool.submit(_work, unit) for unit in itertools.islice(ahead, 1)}
-                yield manifest
+                yield future.result()
     except BrokenProcessPool as error:
         raise CorpusError(
             "a process that wrote a unit was killed, perhaps for want of memory; complete units "

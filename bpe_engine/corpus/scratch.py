@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
+import secrets
 import shutil
 import socket
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from .errors import CorpusError
 from .files import published
 
-if TYPE_CHECKING:
-    from .plan import Plan
-
 __all__ = ["move", "remove_leftovers", "scratch_folder"]
-
-_NUMBERS = itertools.count()
 
 
 def _host() -> str:
-    return socket.gethostname().replace("-", "_") or "host"
+    """Returns a name for what the numbers of processes are of: a machine, or a container of one."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        namespace = ""
+    return f"{socket.gethostname()}{namespace}".replace("-", "_") or "host"
 
 
 @contextlib.contextmanager
-def scratch_folder(plan: Plan, what: str) -> Iterator[str]:
+def scratch_folder(out: str, what: str) -> Iterator[str]:
     """Yields a new folder on the disk of the corpus, and removes it afterwards.
 
     Errors of writing, such as a full disk, become CorpusError with the path.
     """
-    name = f"{what}-{_host()}-{os.getpid()}-{next(_NUMBERS)}"
-    folder = plan.path("unfinished", name)
+    name = f"{what}-{_host()}-{os.getpid()}-{secrets.token_hex(8)}"
+    folder = os.path.join(out, "unfinished", name)
     try:
         os.makedirs(folder)
         yield folder
     except OSError as error:
-        where = error.filename or plan.out
+        where = error.filename or out
         raise CorpusError(
             f"{where} cannot be written: {error.strerror or error}; complete units are kept, so "
             "run again"
@@ -53,15 +52,15 @@ def move(paths: list[str], folder: str) -> None:
         published(path, os.path.join(folder, os.path.basename(path)))
 
 
-def remove_leftovers(plan: Plan, *, of_all: bool = False) -> None:
+def remove_leftovers(out: str, *, of_all: bool = False) -> None:
     """Removes what processes of this machine left when they were killed; with `of_all`, that of
     every machine."""
     with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(plan.path("unfinished")):
+        for name in os.listdir(os.path.join(out, "unfinished")):
             _, host, process, _ = [*name.rsplit("-", 3), "", "", ""][:4]
             ours = host == _host() and process.isdigit() and not _is_alive(int(process))
             if of_all or ours:
-                shutil.rmtree(plan.path("unfinished", name), ignore_errors=True)
+                shutil.rmtree(os.path.join(out, "unfinished", name), ignore_errors=True)
 
 
 def _is_alive(process: int) -> bool:

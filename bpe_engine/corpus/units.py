@@ -52,9 +52,8 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
     manifest = Manifest(plan.sha256, unit)
     clock = _Clock()
     sources = {part.input: plan.inputs[part.input] for part in plan.units[unit]}
-    for source in sources.values():
-        plan.check_input(source)
-    with scratch_folder(plan, f"{unit:05d}") as folder:
+    states = [plan.check_input(source) for source in sources.values()]
+    with scratch_folder(plan.out, f"{unit:05d}") as folder:
         files = os.path.join(folder, "files")
         os.mkdir(files)
         writer = form.writer(files, stem, plan.layout)
@@ -74,8 +73,12 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
             )
         for path in sorted(paths):
             manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
-        for source in sources.values():
-            plan.check_input(source)
+        for source, state in zip(sources.values(), states):
+            if plan.check_input(source) != state:
+                raise CorpusError(
+                    f"{source.uri} was changed while it was read; run again, "
+                    "in a new folder if its text is another one"
+                )
         clock.lap("check")
         move(paths, plan.parts_folder)
         write_manifest(plan, manifest, folder)

@@ -12,6 +12,7 @@ from corpora import read_megatron, texts, write_jsonl
 from in_process import call
 
 from bpe_engine import cli
+from bpe_engine.corpus import corpus_report
 
 pytest.importorskip("pyarrow")
 
@@ -135,3 +136,19 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "in.txt").write_text("text")
     _, err = run(tmp_path / "in.txt", "-o", tmp_path / "out", "-e", "gpt2", status=1)
     assert "pip install 'bpe-engine[corpus]'" in err
+
+
+def test_a_long_report_says_what_it_leaves_out(tmp_path: Path) -> None:
+    (tmp_path / "in" / "a").mkdir(parents=True)
+    for number in range(12):
+        write_jsonl(tmp_path / "in" / "a" / f"{number:02d}.jsonl", ["x " * number])
+    run(tmp_path / "in", "-o", tmp_path / "out", "-e", "gpt2")
+    shown, _ = run("report", tmp_path / "out")
+    assert f"Sources in {tmp_path}/in/a/ (tokens" in shown
+    assert "\n  13  0.5909  11.jsonl\n" in shown
+    assert "... and 2 more: --json, --html FILE" in shown
+    report = corpus_report(tmp_path / "out")
+    assert [row[0][-8:] for row in report.ranked_sources()][:2] == ["11.jsonl", "10.jsonl"]
+    page = report.to_html()
+    assert f"Inputs: 12, in {tmp_path}/in/a/." in page
+    assert f'"{tmp_path}/in/a/11.jsonl"' not in page

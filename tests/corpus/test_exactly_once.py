@@ -89,6 +89,7 @@ def test_two_hundred_kills(tmp_path: Path, form: str) -> None:
         assert written(tmp_path / "out") == expected
         if total >= 40:
             return
+    raise AssertionError(f"{total} kills in 100 runs")
 
 
 def test_threads_processes_and_ranks(tmp_path: Path) -> None:
@@ -136,11 +137,30 @@ def test_a_changed_plan_is_refused(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(CorpusError, match="cannot be read"):
         run_plan(tmp_path / "out")
-    path.unlink()
+    path.rename(path.with_name("note"))
     with pytest.raises(CorpusError, match="the plan is missing"):
         run_plan(tmp_path / "out")
     with pytest.raises(CorpusError, match="is not empty"):
         planned(tmp_path)
+
+
+def test_a_plan_that_was_killed_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "out" / "unfinished" / "plan-host-1-x").mkdir(parents=True)
+    plan = planned(tmp_path)
+    run_plan(plan, processes=1)
+    assert written(tmp_path / "out") == undisturbed(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("file", "file/out", "link"):
+        with pytest.raises(CorpusError, match=f"{name} cannot be made a folder"):
+            planned(tmp_path, name)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
+    run_plan(planned(tmp_path), processes=1)
+    assert written(tmp_path / "elsewhere") == undisturbed(tmp_path)
 
 
 def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
@@ -167,7 +187,10 @@ def test_a_changed_input_is_refused(tmp_path: Path) -> None:
     assert "than its source" in verify_corpus(plan, sample=500).problems[0]
 
 
-def test_an_input_that_changes_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more, message", [(b"\n", "but had"), (b"", "changed while it was read")])
+def test_an_input_that_changes_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bytes, message: str
+) -> None:
     from bpe_engine.corpus import units
 
     plan = planned(tmp_path)
@@ -176,11 +199,12 @@ def test_an_input_that_changes_under_way(tmp_path: Path, monkeypatch: pytest.Mon
 
     def growing(*args: Any) -> Any:
         for block in blocks(*args):
-            source.write_bytes(before + b"\n")
+            source.write_bytes(before + more)
+            os.utime(source, (1, 1))
             yield block
 
     monkeypatch.setattr(units, "blocks", growing)
-    with pytest.raises(CorpusError, match="but had"):
+    with pytest.raises(CorpusError, match=message):
         run_plan(plan, processes=1)
     assert not (tmp_path / "out" / "parts").exists()
     monkeypatch.undo()

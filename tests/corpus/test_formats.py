@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from bpe_engine.corpus import (
     verify_corpus,
 )
 from bpe_engine.corpus.corpus_reader import CorpusReader
+from bpe_engine.corpus.formats.base import write_ids
 
 pa = pytest.importorskip("pyarrow")
 
@@ -246,3 +248,11 @@ def test_manifests_tell_what_was_written(tmp_path: Path) -> None:
     line = next(at for at, text in enumerate(documents, 1) if "<|endoftext|>" in text)
     found = next(m["controls"]["<|endoftext|>"] for m in manifests if m["controls"])
     assert found[1:] == [str(tmp_path / "in.jsonl"), line]
+
+
+@pytest.mark.parametrize("dtype", ["<u2", "<i4"])
+def test_many_ids_are_written_in_pieces(dtype: str) -> None:
+    ids = np.arange(2_500_000, dtype=np.uint32) % 65_536
+    file = io.BytesIO()
+    write_ids(file, ids, dtype)
+    assert file.getvalue() == ids.astype(dtype).tobytes()

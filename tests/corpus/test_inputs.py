@@ -6,6 +6,7 @@ import gzip
 import http.server
 import io
 import json
+import os
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -217,6 +218,54 @@ def test_wrong_inputs_are_refused(tmp_path: Path) -> None:
         make_plan([source], "gpt22", tmp_path / "out")
     with pytest.raises(CorpusError, match="'<|end|>' is not a special token"):
         make_plan([source], "gpt2", tmp_path / "out", eod="<|end|>")
+
+
+def test_folders_follow_links(tmp_path: Path) -> None:
+    linked = tmp_path / "elsewhere"
+    (tmp_path / "in" / "b").mkdir(parents=True)
+    linked.mkdir()
+    write_jsonl(tmp_path / "in" / "a.jsonl", ["a"])
+    write_jsonl(linked / "b.jsonl", ["b"])
+    (tmp_path / "in" / "b" / "link").symlink_to(linked)
+    (tmp_path / "in" / "c.jsonl").symlink_to(linked / "b.jsonl")
+    out = tmp_path / "in" / "out"  # Files of the corpus itself are no inputs.
+    for _ in range(2):
+        assert ids(out, tmp_path / "in") == encoded(["a", "b", "b"])
+    (linked / "up").symlink_to(tmp_path / "in")
+    with pytest.raises(CorpusError, match="link to a folder above it"):
+        make_plan([tmp_path / "in"], "gpt2", tmp_path / "out")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and names of any bytes")
+def test_odd_files_are_refused(tmp_path: Path) -> None:
+    for name, message in [
+        (b"line\nend.jsonl", "has a line end"),
+        (b"\xff.jsonl", "is not UTF-8"),
+        (b"pipe.jsonl", "not a file whose size is known"),
+        (b"empty.jsonl.gz", "has no bytes"),
+        (b"link.jsonl", "cannot be read"),
+    ]:
+        path = os.path.join(os.fsencode(tmp_path), name)
+        if b"pipe" in name:
+            os.mkfifo(path)
+        elif b"link" in name:
+            os.symlink("nowhere", path)
+        else:
+            Path(os.fsdecode(path)).touch()
+        with pytest.raises(CorpusError, match=message):
+            make_plan([tmp_path], "gpt2", tmp_path / "out")
+        os.unlink(path)
+    odd = write_jsonl(tmp_path / "é 東京 [a]*?#%20.jsonl", ["odd"])
+    assert ids(tmp_path / "out", tmp_path) == encoded(["odd"])
+    assert corpus_report(tmp_path / "out").sources == {str(odd): (1, 3, 1)}
+
+
+def test_a_name_tells_the_kind(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "in.jsonl", texts(5))
+    (tmp_path / "b.jsonl.gz").write_bytes(source.read_bytes())  # Unpacked on the way.
+    (tmp_path / "c.ndjson").write_bytes(compressed(source.read_bytes(), "gz"))
+    for name in ("b.jsonl.gz", "c.ndjson"):
+        assert ids(tmp_path / name[0], tmp_path / name) == encoded(texts(5))
 
 
 def test_long_documents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

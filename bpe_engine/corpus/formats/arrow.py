@@ -46,7 +46,8 @@ def batch_of(documents: Documents, schema: Any) -> Any:
         buffers = [None, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(pa.list_(kind), len(offsets) - 1, buffers, children=[flat])
 
-    columns = [lists(np.ascontiguousarray(documents.ids.astype(np.int32, copy=False)), pa.int32())]
+    # Ids are below 2**31, so 32 bits are the same with a sign.
+    columns = [lists(np.ascontiguousarray(documents.ids, np.uint32).view(np.int32), pa.int32())]
     if documents.loss is not None:
         columns.append(lists(np.ascontiguousarray(documents.loss), pa.uint8()))
     if "id" in schema.names:

@@ -233,6 +233,13 @@ def check_ends(path: str, ends: Any, tokens: int) -> None:
         raise damaged(path, f"the last document ends at id {last:,} of {tokens:,}")
 
 
+def write_ids(file: Any, ids: npt.NDArray[np.uint32], dtype: str) -> None:
+    """Writes ids as a type that holds them, without a copy of all of them."""
+    at_once = 1 << 20
+    for first in range(0, len(ids), at_once):
+        file.write(ids[first : first + at_once].astype(dtype).data)
+
+
 def written(paths: Sequence[str], files: Sequence[Any]) -> list[str]:
     """Closes files, and returns their paths."""
     for file in files:

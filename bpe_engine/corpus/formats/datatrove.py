@@ -8,7 +8,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .base import Array, Documents, Format, Layout, Reader, Writer, check_ends, damaged, written
+from .base import (
+    Array,
+    Documents,
+    Format,
+    Layout,
+    Reader,
+    Writer,
+    check_ends,
+    damaged,
+    write_ids,
+    written,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +44,7 @@ class _Writer(Writer):
         self.files = [open(name, "wb") for name in self.paths]
 
     def _add(self, documents: Documents) -> None:
-        self.files[0].write(documents.ids.astype(self.dtype).data)
+        write_ids(self.files[0], documents.ids, self.dtype)
         self.files[1].write((documents.ends + self.tokens).astype("<u8").data)
         if documents.loss is not None:
             self.files[2].write(documents.loss.data)

@@ -14,7 +14,7 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any
 
-from .base import Array, Documents, Format, Layout, Reader, Writer, check_ends, damaged
+from .base import Array, Documents, Format, Layout, Reader, Writer, check_ends, damaged, write_ids
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,12 +69,12 @@ class _Writer(Writer):
 
     def _add(self, documents: Documents) -> None:
         self.docs.write((documents.ends + self.tokens).astype("<u8").data)
-        ids = documents.ids.astype(self.dtype)
+        ids = documents.ids
         while len(ids):
             if not self.room:
                 self._next()
             part, ids = ids[: self.room], ids[self.room :]
-            self.file.write(part.data)
+            write_ids(self.file, part, self.dtype)
             self.room -= len(part)
             self.count += len(part)
 

@@ -10,7 +10,18 @@ import os
 import struct
 from typing import TYPE_CHECKING, Any
 
-from .base import Array, Documents, Format, Layout, Reader, Writer, damaged, lengths_of, written
+from .base import (
+    Array,
+    Documents,
+    Format,
+    Layout,
+    Reader,
+    Writer,
+    damaged,
+    lengths_of,
+    write_ids,
+    written,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +47,7 @@ class _Writer(Writer):
         self.idx.write(b"\0" * _HEADER.size)
 
     def _add(self, documents: Documents) -> None:
-        self.bin.write(documents.ids.astype(_TYPES[self.code]).data)
+        write_ids(self.bin, documents.ids, _TYPES[self.code])
         self.idx.write(lengths_of(documents.ends).astype("<i4").data)
 
     def close(self) -> list[str]:

@@ -6,12 +6,14 @@ line. Label masks are one byte an id. An empty document is EOD alone, or has no 
 
 from __future__ import annotations
 
+import functools
 import gzip
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CorpusError
-from .base import Array, Documents, Format, Layout, Reader, Writer, damaged, written
+from .base import Array, Documents, Format, Layout, Reader, Writer, damaged, write_ids, written
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +38,7 @@ class _Writer(Writer):
         import pyarrow.compute as compute
         from pyarrow import csv
 
-        self.raw[0].write(documents.ids.astype(self.dtype).data)
+        write_ids(self.raw[0], documents.ids, self.dtype)
         if documents.loss is not None:
             self.raw[2].write(documents.loss.data)
         ends = documents.ends + self.tokens
@@ -73,48 +75,20 @@ def _repeated(uri: Any, count: int) -> Any:
 
 
 class _Reader(Reader):
-    def __init__(self, path: str, layout: Layout):
-        import numpy as np
-        import pyarrow as pa
-        from pyarrow import csv
+    """Reads the index once to check it, and again where its columns are asked for."""
 
+    def __init__(self, path: str, layout: Layout):
         self._ids = Array(f"{path}.npy", layout.uint())
+        self._csv = f"{path}.csv.gz"
+        self.documents = before = 0
+        for batch in self._batches():
+            starts, stops = batch.column(0).to_numpy(), batch.column(1).to_numpy()
+            is_next = starts[0] == before and (starts[1:] == stops[:-1]).all()
+            if not is_next or (stops < starts).any():
+                raise damaged(self._csv, "its documents do not follow one another")
+            before = int(stops[-1])
+            self.documents += len(stops)
         self.tokens = len(self._ids)
-        index = f"{path}.csv.gz"
-        columns = ["start", "end", "id", "src", "loc"]
-        kinds = dict(zip(columns, [pa.int64(), pa.int64(), pa.string(), pa.string(), pa.int64()]))
-        ends, lines = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        names, uris = [], []
-        before = 0
-        try:
-            with gzip.open(index) as file:
-                is_empty = not file.peek(1)
-                if not is_empty:
-                    for batch in csv.open_csv(
-                        file,
-                        csv.ReadOptions(
-                            use_threads=False, column_names=columns, block_size=1 << 24
-                        ),
-                        csv.ParseOptions(newlines_in_values=True),
-                        csv.ConvertOptions(column_types=kinds),
-                    ):
-                        starts = batch.column(0).to_numpy()
-                        stops = batch.column(1).to_numpy()
-                        expected = np.concatenate([[before], stops[:-1]])
-                        if (starts != expected).any() or (stops < starts).any():
-                            raise damaged(index, "its documents do not follow one another")
-                        before = int(stops[-1])
-                        ends.append(stops)
-                        names.append(batch.column(2))
-                        uris.append(batch.column(3))
-                        lines.append(batch.column(4).to_numpy())
-        except (pa.ArrowException, EOFError, OSError) as error:
-            raise damaged(index, str(error)) from error
-        self._ends = np.concatenate(ends)
-        self._lines = np.concatenate(lines)
-        self._names = pa.chunked_array(names, pa.string()).combine_chunks()
-        self._uris = pa.chunked_array(uris, pa.string()).combine_chunks()
-        self.documents = len(self._ends)
         if before != self.tokens:
             raise damaged(f"{path}.npy", f"it has {self.tokens:,} ids, and its index {before:,}")
         mask = f"{path}.label_mask.npy"
@@ -122,8 +96,39 @@ class _Reader(Reader):
         if self._loss is not None and len(self._loss) != self.tokens:
             raise damaged(mask, f"{len(self._loss):,} masks for {self.tokens:,} ids")
 
+    def _batches(self) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        kinds = {"start": pa.int64(), "end": pa.int64(), "id": pa.string()}
+        kinds |= {"src": pa.dictionary(pa.int32(), pa.string()), "loc": pa.int64()}
+        options = csv.ReadOptions(use_threads=False, column_names=[*kinds], block_size=1 << 24)
+        try:
+            with gzip.open(self._csv) as file:
+                if file.peek(1):
+                    yield from csv.open_csv(
+                        file,
+                        options,
+                        csv.ParseOptions(newlines_in_values=True),
+                        csv.ConvertOptions(column_types=kinds),
+                    )
+        except (pa.ArrowException, EOFError, OSError) as error:
+            raise damaged(self._csv, str(error)) from error
+
+    @functools.cached_property
+    def _index(self) -> Any:
+        """Ends, names, inputs and lines of all documents."""
+        import pyarrow as pa
+
+        batches = [batch.select(["end", "id", "src", "loc"]) for batch in self._batches()]
+        if not batches:
+            kinds = [pa.int64(), pa.string(), pa.string(), pa.int64()]
+            return [pa.nulls(0, kind) for kind in kinds]
+        table = pa.Table.from_batches(batches).unify_dictionaries()
+        return [column.combine_chunks() for column in table.columns]
+
     def ends(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        return self._ends[first:last]
+        return self._index[0].slice(first, last - first).to_numpy()  # type: ignore[no-any-return]
 
     def ids(self, first: int, last: int) -> npt.NDArray[Any]:
         return self._ids.read(first, last)
@@ -132,10 +137,13 @@ class _Reader(Reader):
         return None if self._loss is None else self._loss.read(first, last)
 
     def names(self, first: int, last: int) -> Any:
-        return self._names.slice(first, last - first)
+        return self._index[1].slice(first, last - first)
 
     def sources(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Any]:
-        return self._lines[first:last], self._uris.slice(first, last - first)
+        import pyarrow as pa
+
+        _, _, uris, lines = (column.slice(first, last - first) for column in self._index)
+        return lines.to_numpy(), uris.cast(pa.string())
 
 
 class _Olmo(Format):

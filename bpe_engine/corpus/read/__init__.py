@@ -7,6 +7,7 @@ of them yield.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -78,9 +79,10 @@ def found(uri: str, kind: str | None) -> Input:
         compression = next(
             (name for magic, name in _MAGIC.items() if start.startswith(magic)), None
         )
-        name = uri.split("?")[0]
-        if compression is not None:
-            name = os.path.splitext(name)[0]
+        whole = uri.split("?")[0] if "://" in uri else uri
+        name = re.sub(r"\.(gz|zst|zstd)$", "", whole, flags=re.IGNORECASE)
+        if not size and name != whole:
+            raise CorpusError(f"{uri} has no bytes, which no packed file has; copy it again")
         kind = kind or KINDS.get(os.path.splitext(name)[1].lower(), "text")
         if compression is not None and kind in ("parquet", "arrow"):
             raise CorpusError(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CorpusError
 from .block import AT_ONCE, LONGEST, Block, Fields, as_names, block_of, field_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["line_blocks", "lines_before"]
 
@@ -38,29 +42,36 @@ def line_blocks(
         start, end: The range; None is the end of the file.
         fields: What to read.
     """
-    line, position = 1, start
+    line, begins, rest = 1, start, b""
     if start > 0:
         # A line that begins before the range is read by the part before.
-        position, rest = _next_line(stream, start - 1)
-    else:
-        rest = b""
-    begins = position
-    for data, is_too_long in _whole_lines(stream, rest):
+        begins, rest = _next_line(stream, start - 1)
+    for lines in _whole_lines(stream, rest):
         if end is not None and begins >= end:
             return
-        if end is not None and begins + len(data) > end:
-            # The last line is the one that holds the byte before the end.
-            stop = data.find(b"\n", max(end - begins - 1, 0))
-            data = data if stop < 0 else data[: stop + 1]
-        if begins == 0 and data.startswith(b"\xef\xbb\xbf"):
-            begins, data = 3, data[3:]
-        begins += len(data) if not is_too_long else is_too_long
-        if is_too_long:
-            yield _too_long(line, fields)
-            line += 1
+        if lines.data is None:
+            block = _too_long(line, fields)
         else:
-            yield _parsed(data, line, uri, fields)
-            line += data.count(b"\n")
+            ends = lines.ends
+            if end is not None and begins + lines.size > end:
+                # The last line is the one that holds the byte before the end.
+                ends = ends[: ends.searchsorted(end - begins - 1) + 1]
+            has_mark = begins == 0 and lines.data[:3].to_pybytes() == b"\xef\xbb\xbf"
+            block = _parsed(lines.data, 3 * has_mark, ends, line, uri, fields)
+        begins += lines.size
+        line += len(lines.ends)
+        del lines
+        yield block
+
+
+class _Lines(NamedTuple):
+    """Whole lines of a file."""
+
+    #: Their bytes, a ``pyarrow.Buffer``; None for one line that is too long.
+    data: Any
+    #: Where each of them ends.
+    ends: npt.NDArray[np.int64]
+    size: int
 
 
 def _next_line(stream: Any, position: int) -> tuple[int, bytes]:
@@ -72,34 +83,39 @@ def _next_line(stream: Any, position: int) -> tuple[int, bytes]:
     return position, b""
 
 
-def _whole_lines(stream: Any, rest: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yields bytes that end with a line; and for a line that is too long, no bytes and its size."""
-    parts, size = [rest], len(rest)
-    dropped = 0
-    while data := stream.read(AT_ONCE):
-        cut = data.rfind(b"\n") + 1
-        if dropped:
-            first = data.find(b"\n") + 1
-            if not first:
-                dropped += len(data)
-                continue
-            yield b"", dropped + first
-            dropped, parts, size = 0, [], 0
-            if first < cut:
-                yield data[first:cut], 0
-            parts, size = [data[cut:]], len(data) - cut
-        elif cut:
-            yield b"".join([*parts, data[:cut]]), 0
-            parts, size = [data[cut:]], len(data) - cut
-        else:
-            parts.append(data)
-            size += len(data)
-            if size > LONGEST:
-                dropped, parts = size, []
+def _whole_lines(stream: Any, rest: bytes) -> Iterator[_Lines]:
+    """Yields all lines, those of about `AT_ONCE` bytes at a time."""
+    import numpy as np
+    import pyarrow as pa
+
+    dropped, count = 0, 1  # Bytes of a line that is too long, and bytes read.
+    while count:
+        # pyarrow uses its memory again; that of bytes would come from the system each time.
+        room = max(AT_ONCE, min(len(rest), LONGEST - len(rest)))
+        buffer = pa.allocate_buffer(len(rest) + room)
+        view = memoryview(buffer).cast("B")
+        view[: len(rest)] = rest
+        count = stream.readinto(view[len(rest) :])
+        size = len(rest) + count
+        ends = np.flatnonzero(np.frombuffer(buffer, np.uint8, size) == _NEWLINE)
+        first = 0
+        if dropped and len(ends):
+            first = int(ends[0]) + 1
+            yield _Lines(None, ends[:1], dropped + first)
+            ends, dropped = ends[1:], 0
+        cut = int(ends[-1]) + 1 if len(ends) else first
+        whole = [_Lines(buffer.slice(first, cut - first), ends - first, cut - first)]
+        rest = bytes(view[cut:size])
+        if dropped or len(rest) > LONGEST:
+            rest, dropped = b"", dropped + len(rest)
+        del view, buffer  # Who gets the lines may be the last one that holds them.
+        if cut > first:
+            yield whole.pop()
+    last = np.array([len(rest)])
     if dropped:
-        yield b"", dropped
-    elif size:
-        yield b"".join(parts), 0
+        yield _Lines(None, last, dropped)
+    elif rest:
+        yield _Lines(pa.py_buffer(rest), last, len(rest))
 
 
 def _too_long(line: int, fields: Fields) -> Block:
@@ -111,15 +127,20 @@ def _too_long(line: int, fields: Fields) -> Block:
     return Block(texts, names, np.array([line], np.int64), [(0, _TOO_LONG)])
 
 
-def _parsed(data: bytes, first_line: int, uri: str, fields: Fields) -> Block:
+def _parsed(
+    data: Any,
+    first: int,
+    ends: npt.NDArray[np.int64],
+    first_line: int,
+    uri: str,
+    fields: Fields,
+) -> Block:
+    """Parses the lines that begin at `first` and after each of the ends."""
     import numpy as np
 
     raw = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(raw == _NEWLINE)
-    if not data.endswith(b"\n"):
-        ends = np.append(ends, len(data))
     starts = np.empty_like(ends)
-    starts[:1], starts[1:] = 0, ends[:-1] + 1
+    starts[:1], starts[1:] = first, ends[:-1] + 1
     lines = np.arange(first_line, first_line + len(ends), dtype=np.int64)
     # An object a line: where its first and last bytes are not those of one, look closer.
     last = ends - 1 - (raw[np.maximum(ends - 1, 0)] == _RETURN)
@@ -128,7 +149,7 @@ def _parsed(data: bytes, first_line: int, uri: str, fields: Fields) -> Block:
     if not plain.all():
         kept = np.ones(len(ends), bool)
         for place in np.flatnonzero(~plain).tolist():
-            line = data[starts[place] : ends[place]].strip(b" \t\r")
+            line = data[starts[place] : ends[place]].to_pybytes().strip(b" \t\r")
             kept[place] = bool(line)
             plain[place] = line.startswith(b"{") and line.endswith(b"}")
         starts, ends, lines, plain = starts[kept], ends[kept], lines[kept], plain[kept]
@@ -146,10 +167,8 @@ def _parsed(data: bytes, first_line: int, uri: str, fields: Fields) -> Block:
 class _Parser:
     """Parses lines together, and those that cannot be parsed alone."""
 
-    def __init__(self, data: bytes, starts: Any, ends: Any, plain: Any, fields: Fields):
-        import pyarrow as pa
-
-        self.data, self.starts, self.ends, self.plain = pa.py_buffer(data), starts, ends, plain
+    def __init__(self, data: Any, starts: Any, ends: Any, plain: Any, fields: Fields):
+        self.data, self.starts, self.ends, self.plain = data, starts, ends, plain
         self.fields = fields
         self.bad: list[tuple[int, str]] = []
         self.text, self.name = field_path(fields.text), field_path(fields.name or "")
@@ -254,7 +273,7 @@ def _dug(row: Any, path: list[str]) -> Any:
     return row
 
 
-def _objects(data: bytes, starts: list[int], ends: list[int], lines: Any, fields: Fields) -> Block:
+def _objects(data: Any, starts: list[int], ends: list[int], lines: Any, fields: Fields) -> Block:
     import pyarrow as pa
 
     rows: list[Any] = []
@@ -263,7 +282,7 @@ def _objects(data: bytes, starts: list[int], ends: list[int], lines: Any, fields
     for place, (start, end) in enumerate(zip(starts, ends)):
         value = name = None
         try:
-            row = json.loads(data[start:end])
+            row = json.loads(data[start:end].to_pybytes())
             value = _dug(row, field_path(fields.text))
             if value is None:
                 bad.append((place, f"the field {fields.text!r} is null"))
