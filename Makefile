@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types mutants fuzz bench goldens docs docs-check
+.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types mutants fuzz bench goldens pictures docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,9 @@ bench:  ## measure against the tokenizers that are installed, and write the tabl
 
 goldens:  ## record tiktoken's ids again (tests/engine/goldens)
 	$(PYTHON) tests/engine/goldens/record.py
+
+pictures:  ## draw the pictures of the README and the manual again (needs Chromium)
+	$(PYTHON) docs/pictures.py
 
 docs:  ## build the manual as a site in docs/_build/html; a broken link is an error
 	$(PYTHON) -m sphinx -b html --fail-on-warning --keep-going -q docs docs/_build/html

@@ -13,7 +13,7 @@ __all__ = ["ChunkSpan"]
 #: Spaces go with the text after them, as in tokens, and line ends with the text before them.
 _ENDS = (
     re.compile(r"\n[^\S\n]*\n\s*"),
-    re.compile(r"\n|[.!?…؟।۔][\"'”’»)\]]*(?=\s)|[。！？｡][”’」』）]*"),
+    re.compile(r"\n|[.!?…؟।۔][\"'”’»)\]]*(?=[^\S\n])|[。！？｡][”’」』）]*"),
     re.compile(r"\S(?=\s)"),
 )
 
@@ -106,8 +106,9 @@ def _good_end(text: str, least: int, middle: int, last: int) -> int:
 def _good_start(text: str, first: int, end: int) -> int:
     """Returns the first place from `first` on where a sentence or word begins; or `end`."""
     for pattern in _ENDS[1:]:
-        if places := _places(pattern, text, first, end - 1):
-            return places[0]
+        for place in _places(pattern, text, first, end - 1):
+            if text[place] != "\n":
+                return place
     return end
 
 

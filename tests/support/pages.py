@@ -57,7 +57,9 @@ def slug(title: str) -> str:
 
 def manual() -> list[Page]:
     """Returns README.md and the pages of docs/."""
-    return [Page(ROOT / "README.md"), *map(Page, sorted((ROOT / "docs").glob("*.md")))]
+    folders = (ROOT / "docs", ROOT / "docs" / "recipes", ROOT / "docs" / "reference")
+    pages = [path for folder in folders for path in sorted(folder.glob("*.md"))]
+    return [Page(ROOT / "README.md"), *map(Page, pages)]
 
 
 def every_page() -> list[Page]:
