@@ -45,7 +45,8 @@ def chunk_spans(
     margin = max(_MARGIN, *map(len, names), 0)
 
     def count(start: int, end: int) -> int:
-        return encoding.count(text[start:end], allowed_special=allowed_special)
+        tokens: int = encoding.count(text[start:end], allowed_special=allowed_special)
+        return tokens
 
     start = reached = 0
     while reached < len(text):

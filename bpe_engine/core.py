@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from .chunks import ChunkSpan
     from .ragged import TokenBatch
+    from .shown import ShownTokens
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
@@ -455,6 +456,30 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         ['It', "'s", ' 10', ' o', "'", 'clock', '.']
         """
         return self._core_bpe.split(text, allowed_special, disallowed_special)
+
+    def show(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+    ) -> ShownTokens:
+        """Returns the tokens of a text for people: colored chips in a notebook.
+
+        Hover over a chip for its id, bytes and place. `allowed_special` is as in `count`.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").show("It isn't 🦜!")
+        It|·isn|'t|·🦜|⋯|⋯|!
+        7 tokens, gpt2
+        """
+        from .shown import ShownTokens, shown_tokens
+
+        ids, spans = self.encode_with_offsets(
+            text, allowed_special=allowed_special, disallowed_special=()
+        )
+        tokens = self.decode_tokens_bytes(ids)
+        special = self._special_token_values
+        return ShownTokens(self.name, shown_tokens(text, ids, tokens, spans, special))
 
     def truncate(
         self,

@@ -67,7 +67,9 @@ nitpicky = True
 nitpick_ignore_regex = [("py:class", r".*"), ("py:exc", r"jinja2\..*")]
 
 # Autodoc shows what a module has, and some names are imported only when they are asked for.
-_reference = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")]
+_reference = [
+    path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")
+]
 for _name in re.findall(r"^\.\. automodule:: ([\w.]+)$", "".join(_reference), re.MULTILINE):
     _module = importlib.import_module(_name)
     vars(_module).update({name: getattr(_module, name) for name in _module.__all__})

@@ -170,6 +170,19 @@ class Brief:
         parts = [f"{name}={_brief(value)}" for name, value in vars(self).items() if name[0] != "_"]
         return f"{type(self).__name__}({', '.join(parts)})"
 
+    def _repr_html_(self) -> str | None:
+        """Returns the report on the result, for notebooks."""
+        return in_notebook(self)
+
+
+def in_notebook(result: object) -> str | None:
+    """Returns the report on a result as a frame for a notebook; None if it has none."""
+    # Reports are about results, so they are imported when one is asked for.
+    import importlib
+
+    framed: str | None = importlib.import_module("vocab_tools.report").framed(result)
+    return framed
+
 
 def _brief(value: object) -> str:
     if isinstance(value, (dict, list, tuple, set, frozenset)) and value:

@@ -388,7 +388,9 @@ def test_every_finding_is_explained() -> None:
         [sys.executable, "-m", "vocab_tools.check.explanations"], stdout=subprocess.PIPE, check=True
     )
     page = Path(__file__).parents[2] / "docs" / "findings.md"
-    assert written.stdout.decode() == page.read_text(encoding="utf-8"), "write docs/findings.md again"
+    assert written.stdout.decode() == page.read_text(encoding="utf-8"), (
+        "write docs/findings.md again"
+    )
 
 
 def test_the_command_that_explains() -> None:

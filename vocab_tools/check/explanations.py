@@ -1,6 +1,6 @@
 """Why each finding matters, and what to do about it: for `vocab-tools explain` and docs/findings.md.
 
-    python -m vocab_tools.check.explanations > docs/findings.md
+python -m vocab_tools.check.explanations > docs/findings.md
 """
 
 from __future__ import annotations

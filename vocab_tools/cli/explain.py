@@ -12,7 +12,9 @@ from ..check.explanations import explanations
 from .console import console, say, say_wrapped
 
 
-def _complete(_context: click.Context, _option: click.Parameter, start: str) -> list[CompletionItem]:
+def _complete(
+    _context: click.Context, _option: click.Parameter, start: str
+) -> list[CompletionItem]:
     codes = (found.code for found in explanations())
     return [CompletionItem(code) for code in codes if code.startswith(start.upper())]
 

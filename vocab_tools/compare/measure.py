@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import heapq
 import itertools
 import os
 import unicodedata
@@ -21,8 +20,11 @@ from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject
 
-#: Texts on which the tokenizers differ most.
-MOST_DIFFERING = 20
+#: Texts on which the tokenizers differ most: all, and those of a script.
+MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
+
+#: Texts with more than this share of words in common are alike.
+ALIKE = 0.5
 
 #: A text with fewer tokens in each tokenizer says little.
 FEWEST_TOKENS = 8
@@ -178,6 +180,12 @@ def _in_form(text: str, form: Literal["NFC"] | None) -> str:
     return text if form is None else unicodedata.normalize(form, text)
 
 
+def _are_alike(one: str, other: str) -> bool:
+    """True for texts that share most words, or most characters where words are not separated."""
+    parts = [set(text.split() if " " in text.strip() else text) for text in (one, other)]
+    return len(parts[0] & parts[1]) > ALIKE * min(map(len, parts))
+
+
 class _Meter:
     """The sums over all blocks."""
 
@@ -186,8 +194,8 @@ class _Meter:
         self.comparison_so_far = Comparison([Measured(subject) for subject in subjects])
         self.times: list[Counter[int]] = [Counter() for _ in subjects]
         self.file = ""
-        #: How much they differ, a unique number as a tie-breaker, and the text.
-        self.differing: list[tuple[float, int, str]] = []
+        #: By script: how much they differ, a number that falls as a tie-breaker, and the text.
+        self.differing: dict[str, list[tuple[float, int, str]]] = {}
         self.numbers = itertools.count()
 
     def start_file(self, name: str) -> None:
@@ -217,13 +225,13 @@ class _Meter:
             fewest, most = min(counts), max(counts)
             if fewest < FEWEST_TOKENS or fewest == most:
                 continue
-            entry = (most / fewest, next(self.numbers), text)
-            if any(kept == text for _, _, kept in self.differing):
+            entry = (most / fewest, -next(self.numbers), text)
+            kept = self.differing.setdefault(script_parts(text)[0][0], [])
+            if len(kept) == MOST_OF_A_SCRIPT and entry < kept[-1]:
                 continue
-            if len(self.differing) < MOST_DIFFERING:
-                heapq.heappush(self.differing, entry)
-            elif entry > self.differing[0]:
-                heapq.heapreplace(self.differing, entry)
+            alike = [one for one in kept if _are_alike(one[2], text)]
+            if not alike or entry > alike[0]:
+                kept[:] = sorted({*kept, entry} - {*alike}, reverse=True)[:MOST_OF_A_SCRIPT]
 
     def comparison(self) -> Comparison:
         """Returns the result."""
@@ -234,8 +242,10 @@ class _Meter:
             row.times = dict(times)
             row.scripts = dict(sorted(row.scripts.items(), key=lambda item: -item[1]))
         found.scripts = dict(sorted(found.scripts.items(), key=lambda item: -item[1].bytes))
-        ordered = sorted(self.differing, key=lambda entry: (-entry[0], entry[1]))
-        found.differing = [self.cut(text) for _, _, text in ordered]
+        # The first of each script, then the second ones.
+        turns = itertools.zip_longest(*self.differing.values())
+        ordered = [entry for turn in turns for entry in sorted(filter(None, turn), reverse=True)]
+        found.differing = [self.cut(text) for _, _, text in ordered[:MOST_DIFFERING]]
         return found
 
     def cut(self, text: str) -> Differing:

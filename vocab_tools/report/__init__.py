@@ -1,8 +1,10 @@
-"""Writes reports on learning, checks and comparisons, as HTML, Markdown or JSON."""
+"""Writes reports on learning, training, embeddings, checks and comparisons, as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from html import escape
 from pathlib import Path
 
 from bpe_engine.html_report.page import require_jinja2
@@ -11,26 +13,29 @@ from ..check import CheckResult
 from ..check.folder import FolderResult
 from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
+from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult
+from ..train import TrainResult
 from . import comparison_report, html, plain
 
-__all__ = ["ENDINGS", "check_ending", "render", "write_report"]
+__all__ = ["ENDINGS", "check_ending", "framed", "render", "write_report"]
 
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-Result = LearnResult | CheckResult | FolderResult | Comparison
+Result = LearnResult | CheckResult | FolderResult | Comparison | TrainResult | EmbeddingPlan
 
 
 def write_report(
     path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None
 ) -> None:
-    """Writes a report of what was learned, of what a check found, or of what was measured.
+    """Writes a report of what was learned, found or measured.
 
     Args:
         path: the file; its ending names the format: .html, .json or .md.
         result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.check_vocabulary`,
-            :func:`vocab_tools.check_folder` or :func:`vocab_tools.compare_tokenizers`.
+            :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
+            :func:`vocab_tools.train_vocabulary` or :func:`vocab_tools.embedding_plan`.
         effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
 
     Raises:
@@ -56,6 +61,14 @@ def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | 
     """Returns the contents of a report in the format that the ending of ``path`` names."""
     check_ending(path)
     ending = Path(path).suffix.lower()
+    if isinstance(result, TrainResult):
+        if ending == ".json":
+            return plain.train_json(result)
+        return plain.train_markdown(result) if ending == ".md" else html.train_page(result)
+    if isinstance(result, EmbeddingPlan):
+        if ending == ".json":
+            return result.dump().decode()
+        return plain.plan_markdown(result) if ending == ".md" else html.plan_page(result)
     if isinstance(result, Comparison):
         if ending == ".json":
             return comparison_report.comparison_json(result)
@@ -76,3 +89,16 @@ def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | 
     if ending == ".md":
         return plain.learn_markdown(result, effect)
     return html.learn_page(result, effect)
+
+
+def framed(result: object) -> str | None:
+    """Returns the report on a result for a notebook, in a frame; None if it has none, or without
+    jinja2."""
+    if isinstance(result, Result):
+        with contextlib.suppress(ImportError):
+            page = escape(render("report.html", result))
+            return (
+                f'<iframe srcdoc="{page}" style="width:100%;height:32rem;border:1px solid #8888;'
+                'border-radius:.5rem" title="report"></iframe>'
+            )
+    return None

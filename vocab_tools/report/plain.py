@@ -10,7 +10,10 @@ from ..check import CheckResult
 from ..check.folder import FolderResult
 from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
+from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult, to_plain
+from ..text import plural, show
+from ..train import TrainResult
 from .comparison_report import comparison_sections, title_of
 from .sections import MOST_ROWS, Section, check_sections, folder_sections, sections
 
@@ -45,6 +48,62 @@ def folder_markdown(result: FolderResult) -> str:
 def comparison_markdown(result: Comparison) -> str:
     """Returns a comparison as Markdown."""
     return _markdown(title_of(result), comparison_sections(result, MOST_ROWS))
+
+
+def train_json(result: TrainResult) -> str:
+    """Returns what was trained, as JSON."""
+    plain = {
+        "size": result.size,
+        "special_tokens": result.special_tokens,
+        "pattern": result.cutting.pattern,
+        "bytes_per_token": result.bytes_per_token,
+        "corpora": [
+            {"bytes": size, "tokens": tokens, "merges": served}
+            for size, tokens, served in zip(
+                result.corpus_bytes, result.corpus_tokens, result.served()
+            )
+        ],
+        "merges": [
+            {
+                "id": result.ranks[merge.token],
+                "left": show(merge.left),
+                "right": show(merge.right),
+                "frequency": merge.frequency,
+                "corpus": merge.corpus,
+            }
+            for merge in result.merges
+        ],
+        "notes": result.notes,
+    }
+    return json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+
+
+def train_markdown(result: TrainResult) -> str:
+    """Returns the result of training as Markdown."""
+    rows: list[tuple[str, ...]] = [
+        (str(result.ranks[merge.token]), show(merge.token), f"{merge.frequency:,}")
+        for merge in result.merges[:MOST_ROWS]
+    ]
+    text = (
+        f"{plural(result.size, 'token')}; {result.bytes_per_token:.2f} bytes per token of the "
+        "training text. The merges, in the order of learning:"
+    )
+    columns = ("id", "token", "count of the pair")
+    part = Section("Merges", text, columns, rows, len(result.merges))
+    return _markdown("A trained vocabulary", [part])
+
+
+def plan_markdown(plan: EmbeddingPlan) -> str:
+    """Returns the plan of an embedding table as Markdown."""
+    sizes: list[tuple[str, ...]] = [
+        (name.replace("_", " "), f"{size:,}") for name, size in plan.sizes.items()
+    ]
+    made: list[tuple[str, ...]] = [(str(number), str(ids)) for number, ids in plan.items()]
+    parts = [
+        Section("Sizes", "", ("size", "number"), sizes, len(sizes)),
+        Section("Parts", "", ("id", "ids of the base"), made[:MOST_ROWS], len(made)),
+    ]
+    return _markdown("Plan of an embedding table", parts)
 
 
 #: Characters that are markup in the cell of a Markdown table; HTML is escaped before.
