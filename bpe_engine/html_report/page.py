@@ -173,6 +173,9 @@ def _template() -> Any:
     )
     environment.filters["isolated"] = lambda text: markup(isolated(text))
     environment.filters["escapes"] = lambda text: markup(with_escapes(escape(text)))
+    environment.filters["coded"] = lambda text: markup(
+        re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    )
     environment.filters["number"] = lambda value: f"{value:,}" if value is not None else ""
     return environment.get_template("report.html.j2")
 

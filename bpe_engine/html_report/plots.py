@@ -170,7 +170,11 @@ def growth(
     return LinePlot(title, x_name, y_name, lines, x_ticks, y_ticks)
 
 
-def rank_frequency(series: Mapping[str, Sequence[int]]) -> LinePlot | None:
+def rank_frequency(
+    series: Mapping[str, Sequence[int]],
+    title: str = "Frequency of each token",
+    x_name: str = "tokens, the most frequent first",
+) -> LinePlot | None:
     """Plots the count of the most frequent token, the next, and so on; both axes are logarithmic.
 
     >>> plot = rank_frequency({"a": [100, 10, 1]})
@@ -178,8 +182,8 @@ def rank_frequency(series: Mapping[str, Sequence[int]]) -> LinePlot | None:
     ['1', '10', '100']
     """
     return _plot(
-        "Frequency of each token",
-        "tokens, the most frequent first",
+        title,
+        x_name,
         "times",
         series,
         lambda counts, rank: counts[rank - 1],

@@ -23,7 +23,7 @@ from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_freq
 from ..compare.comparison import Comparison, Differing, Measured, rates
 from ..compare.segments import Size
 from ..extend.learn_result import bare
-from ..text import plural, shorten
+from ..text import plural, shorten, with_base
 from .sections import Section
 
 #: Characters of a token that are shown, and from which length on a run is shown by its length.
@@ -130,6 +130,34 @@ def readable(token: bytes) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def readable_cut(tokens: Sequence[bytes]) -> list[str]:
+    """Returns the tokens of a text to show side by side.
+
+    A character that tokens cut is shown once, where it begins; ``⋯`` stands for the rest of it.
+
+    >>> readable_cut([b" \xe4", b"\xb8", b"\x80"]), readable_cut([b"a\n", b"\xff"])
+    ([' 一', '⋯', '⋯'], ['a⏎', '\\xff'])
+    """
+    shown = []
+    for place, token in enumerate(tokens):
+        # Bytes that go on with a character of the tokens before.
+        rest = len(token) - len(token.lstrip(_CONTINUATION))
+        own, at = token[rest:], place + 1
+        while at < len(tokens) and tokens[at][:1] and tokens[at][0] in _CONTINUATION:
+            end = len(tokens[at]) - len(tokens[at].lstrip(_CONTINUATION))
+            own += tokens[at][:end]
+            if end < len(tokens[at]):
+                break
+            at += 1
+        continued = "⋯" if rest and place else readable(token[:rest])
+        shown.append(continued + (with_base(readable(own)) if len(token) > rest else ""))
+    return shown
+
+
+#: The bytes that go on with a character in UTF-8.
+_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def _overall(row: Measured, total: Size) -> tuple[str, ...]:
@@ -373,7 +401,7 @@ def _cuts(
     columns = [Column("text", "id"), Column("tokenizer")]
     columns += [Column("tokens", "number"), Column("cut", "cut")]
     rows: list[list[Cell]] = [
-        [number, row.name, len(cut), [readable(token) for token in cut]]
+        [number, row.name, len(cut), readable_cut(cut)]
         for number, one in enumerate(texts, 1)
         for row, cut in zip(comparison.rows, one.cuts)
     ]

@@ -389,7 +389,11 @@ def train_page(result: TrainResult) -> str:
             "tokens",
             {"tokens": _lengths(result.new_tokens)},
         ),
-        rank_frequency({"merges": sorted(frequencies, reverse=True)}),
+        rank_frequency(
+            {"merges": sorted(frequencies, reverse=True)},
+            "Count of the pair of each merge",
+            "merges, the most frequent first",
+        ),
     ]
     corpora: list[list[Cell]] = [
         [number, size, count, f"{size / count:.2f}" if count else "", served]
