@@ -57,7 +57,7 @@ html_theme = "furo"
 html_title = f"bpe_engine {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 

@@ -3,13 +3,14 @@
     python docs/pictures.py [NAME ...]
 
 Writes to docs/_static: `show.svg`, output of `bpe-engine show`; `speed-light.svg` and
-`speed-dark.svg`, rows of docs/benchmarks.csv; `report.png` and `notebook.png`, a report of `vocab-tools
-compare` and tokens in a notebook, in Chromium, which must be installed.
+`speed-dark.svg`, rows of docs/benchmarks.csv; `report.png`, a report of `vocab-tools compare`; and
+`notebook.png`, a notebook. The last two need Chromium, Pillow, nbconvert and ipykernel.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -27,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "_static"
 
 SHOWN = "It isn't magic: 根本不是, Straßenbahn, 한국어!<|endoftext|>"
+
+CHIPS = "It isn't magic: 根本不是, Straßenbahn, नमस्ते, 🦜.<|endoftext|>"
 
 #: The rows of the chart, by their corpus in docs/benchmarks.csv.
 TEXTS = {"en": "English", "code": "Code", "multi": "Many languages", "zh": "Chinese"}
@@ -144,11 +147,39 @@ def report() -> None:
         run(
             [sys.executable, "-m", "vocab_tools", "compare", *names, *corpus, "--report", str(path)]
         )
-        screenshot(path, OUT / "report.png", 1200, 1000)
+        screenshot(path, OUT / "report.png", 1000, 860)
+
+
+def notebook() -> None:
+    """Runs a notebook with the chips of a text and a comparison, and takes a picture of it."""
+    cells = [
+        f'import bpe_engine\n\nenc = bpe_engine.get_encoding("gpt2")\nenc.show({CHIPS!r}, allowed_special="all")',
+        "from vocab_tools.compare import compare_tokenizers, load_subject\n\n"
+        'names = ["gpt2", "o200k_base", "qwen"]\n'
+        'compare_tokenizers([*map(load_subject, names)], ["multi.txt"])',
+    ]
+    contents = {
+        "cells": [
+            {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [],
+             "id": f"cell-{number}", "source": cell}
+            for number, cell in enumerate(cells)
+        ],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "notebook.ipynb"
+        path.write_text(json.dumps(contents), encoding="utf-8")
+        shutil.copy(ROOT / "benchmarks" / "cases" / "texts" / "multi.txt", folder)
+        run([sys.executable, "-m", "nbconvert", "--execute", "--to", "html", str(path)])
+        screenshot(path.with_suffix(".html"), OUT / "notebook.png", 1000, 790)
 
 
 def screenshot(page: Path, picture: Path, width: int, height: int) -> None:
-    """Takes a picture of a page at this size of the window."""
+    """Takes a picture of a page at this size of the window, in 64 colors, which take a third."""
+    from PIL import Image
+
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         sys.exit("pictures of pages need Chromium (`apt install chromium`)")
@@ -156,6 +187,7 @@ def screenshot(page: Path, picture: Path, width: int, height: int) -> None:
         [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          f"--window-size={width},{height}", f"--screenshot={picture}", page.as_uri()]
     )  # fmt: skip
+    Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)
 
 
 def run(command: list[str]) -> str:
@@ -167,7 +199,7 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
-PICTURES = {"show": show, "speed": speed, "report": report}
+PICTURES = {"show": show, "speed": speed, "report": report, "notebook": notebook}
 
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)
