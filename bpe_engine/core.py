@@ -592,7 +592,7 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         >>> text = "One cat. Two cats.\\n\\nA dog is not a cat."
         >>> spans = gpt2.chunk_spans(text, 8)
         >>> spans[0]
-        ChunkSpan(start=0, end=20, tokens=8)
+        ChunkSpan(start=0, end=20, tokens=7)
         >>> [text[start:end] for start, end, _ in spans]
         ['One cat. Two cats.\\n\\n', 'A dog is not a cat.']
         """

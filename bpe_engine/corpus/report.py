@@ -72,7 +72,7 @@ class CorpusReport:
         return rows
 
     def to_html(self) -> str:
-        """Returns the report as a page. Raises ImportError without jinja2 (the extra ``report``)."""
+        """Returns the report as a page. Raises ImportError without jinja2."""
         from ..html_report.page import Column, Page, Part, Remark, TableView, Tile, rendered
 
         rate = f"{self.tokens / self.text_bytes:.4f}" if self.text_bytes else "0"
@@ -143,10 +143,19 @@ class CorpusReport:
                     [Remark("They are text, not tokens.", "info")] if name == "controls" else []
                 )
                 parts.append(Part(name, title, tables=[view], remarks=remarks))
-        subtitle = (
-            f"{self.folder}: {self.tokenizer}, {self.format}, fingerprint {self.fingerprint}."
-        )
-        return rendered(Page("Corpus", subtitle, parts))
+        state = "complete" if self.done == self.units else f"{self.done:,} of {self.units:,} units"
+        conclusions = [
+            f"{self.documents:,} documents became {self.tokens:,} tokens, {rate} a byte; the corpus is "
+            f"{state}.",
+            f"{len(self.refused):,} rows were refused, and {controls:,} names of special tokens are "
+            "text.",
+        ]
+        provenance = [
+            ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
+            ("inputs", f"{self.inputs:,}, {self.input_bytes:,} bytes"),
+        ]
+        subtitle = f"{self.folder}, {self.format}."
+        return rendered(Page("Corpus", subtitle, parts, conclusions, provenance))
 
 
 def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:

@@ -42,7 +42,9 @@ class Page:
     @property
     def links(self) -> list[str]:
         """The targets of all links that stay inside the project."""
-        found = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "``", self.prose))
+        prose = re.sub(r"`[^`\n]*`", "``", self.prose)
+        found = re.findall(r"\]\(([^)\s]+)\)", prose)
+        found += re.findall(r'\bsrc(?:set)?="([^"]+)"', prose)
         return [target for target in found if "://" not in target]
 
 
