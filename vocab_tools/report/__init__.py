@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from bpe_engine.html_report.page import require_jinja2
 
@@ -60,35 +62,27 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
     """Returns the contents of a report in the format that the ending of ``path`` names."""
     check_ending(path)
-    ending = Path(path).suffix.lower()
-    if isinstance(result, TrainResult):
-        if ending == ".json":
-            return plain.train_json(result)
-        return plain.train_markdown(result) if ending == ".md" else html.train_page(result)
-    if isinstance(result, EmbeddingPlan):
-        if ending == ".json":
-            return result.dump().decode()
-        return plain.plan_markdown(result) if ending == ".md" else html.plan_page(result)
-    if isinstance(result, Comparison):
-        if ending == ".json":
-            return comparison_report.comparison_json(result)
-        page = ending != ".md"
-        return (
-            comparison_report.comparison_page(result) if page else plain.comparison_markdown(result)
-        )
-    if isinstance(result, FolderResult):
-        if ending == ".json":
-            return plain.check_json(result)
-        return plain.folder_markdown(result) if ending == ".md" else html.folder_page(result)
-    if isinstance(result, CheckResult):
-        if ending == ".json":
-            return plain.check_json(result)
-        return plain.check_markdown(result) if ending == ".md" else html.check_page(result)
-    if ending == ".json":
-        return plain.learn_json(result, effect)
-    if ending == ".md":
-        return plain.learn_markdown(result, effect)
-    return html.learn_page(result, effect)
+    makers = next(made for kind, made in _MAKERS.items() if isinstance(result, kind))
+    make = makers[_FORMATS[Path(path).suffix.lower()]]
+    return make(result, effect) if isinstance(result, LearnResult) else make(result)
+
+
+#: The place of a format among the functions of a result.
+_FORMATS = {".html": 0, ".htm": 0, ".md": 1, ".json": 2}
+
+#: By result: the functions that write HTML, Markdown and JSON.
+_MAKERS: dict[type[Any], tuple[Callable[..., str], Callable[..., str], Callable[..., str]]] = {
+    LearnResult: (html.learn_page, plain.learn_markdown, plain.learn_json),
+    CheckResult: (html.check_page, plain.check_markdown, plain.check_json),
+    FolderResult: (html.folder_page, plain.folder_markdown, plain.check_json),
+    Comparison: (
+        comparison_report.comparison_page,
+        plain.comparison_markdown,
+        comparison_report.comparison_json,
+    ),
+    TrainResult: (html.train_page, plain.train_markdown, plain.train_json),
+    EmbeddingPlan: (html.plan_page, plain.plan_markdown, lambda plan: plan.dump().decode()),
+}
 
 
 def framed(result: object) -> str | None:
