@@ -147,7 +147,7 @@ def report() -> None:
         run(
             [sys.executable, "-m", "vocab_tools", "compare", *names, *corpus, "--report", str(path)]
         )
-        screenshot(path, OUT / "report.png", 1000, 860)
+        screenshot(path, OUT / "report.png", 1000, 660)
 
 
 def notebook() -> None:
@@ -178,7 +178,7 @@ def notebook() -> None:
 
 def screenshot(page: Path, picture: Path, width: int, height: int) -> None:
     """Takes a picture of a page at this size of the window, in 64 colors, which take a third."""
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
@@ -187,7 +187,8 @@ def screenshot(page: Path, picture: Path, width: int, height: int) -> None:
         [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          f"--window-size={width},{height}", f"--screenshot={picture}", page.as_uri()]
     )  # fmt: skip
-    Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)
+    framed = ImageOps.expand(Image.open(picture).convert("RGB"), border=1, fill="#d1d9e0")
+    framed.quantize(64).save(picture, optimize=True)
 
 
 def run(command: list[str]) -> str:
