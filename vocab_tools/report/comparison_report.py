@@ -23,7 +23,7 @@ from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_freq
 from ..compare.comparison import Comparison, Differing, Measured, rates
 from ..compare.segments import Size
 from ..extend.learn_result import bare
-from ..text import plural, shorten, with_base
+from ..text import few, plural, shorten, with_base
 from .sections import Section
 
 #: Characters of a token that are shown, and from which length on a run is shown by its length.
@@ -133,7 +133,7 @@ def readable(token: bytes) -> str:
 
 
 def readable_cut(tokens: Sequence[bytes]) -> list[str]:
-    """Returns the tokens of a text to show side by side.
+    r"""Returns the tokens of a text to show side by side.
 
     A character that tokens cut is shown once, where it begins; ``⋯`` stands for the rest of it.
 
@@ -259,7 +259,7 @@ def comparison_page(comparison: Comparison) -> str:
     parts += [_use(comparison), _tokens(comparison)]
     subtitle = f"Text: {text_size(comparison.total)}, in {plural(len(comparison.files), 'file')}."
     provenance = [("tokenizers", ", ".join(row.name for row in comparison.rows))]
-    provenance.append(("text", ", ".join(comparison.files)))
+    provenance.append(("text", few(list(comparison.files), 20)))
     title, conclusions = title_of(comparison), comparison.conclusions()
     return rendered(Page(title, subtitle, parts, conclusions, provenance))
 
