@@ -22,6 +22,7 @@ from vocab_tools import (
     corpus_effect,
     embedding_plan,
     learn_merges,
+    propose_words,
     train_vocabulary,
     write_report,
 )
@@ -237,12 +238,15 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert seen["direction"] == "isolate"
 
 
-def test_reports_on_training_and_embeddings(tmp_path: Path) -> None:
+def test_reports_on_proposals_training_and_embeddings(tmp_path: Path) -> None:
     corpus = tmp_path / "text.txt"
     corpus.write_text("the lowest and the newest, שלום, ไทย\n" * 50, encoding="utf-8")
     trained = train_vocabulary(corpus, 290)
     plan = embedding_plan(BYTES, {b"low": 260, b"er": 262}, special_tokens={})
+    proposal = propose_words(BYTES, [corpus], 20, min_frequency=2)
+    words = f"{len(proposal.words)} words with {proposal.new_ids} new ids save "
     for result, sentence in [
+        (proposal, words),
         (trained, f"{len(trained.new_tokens)} tokens were learned"),
         (plan, "The table needs 263 rows, 7 more than the base has ids."),
     ]:

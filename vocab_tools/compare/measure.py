@@ -49,8 +49,8 @@ class _Block:
 
     size: Size
     scripts: dict[str, Size]
-    #: Texts that are short enough to be shown.
-    shown: list[str]
+    #: Texts that are short enough to be shown, and the script of each.
+    shown: list[tuple[str, str]]
     #: By tokenizer.
     counted: list[_Counted]
 
@@ -141,7 +141,8 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
         total.add(text)
     lines = [line for text in texts if len(text) > MOST_SHOWN for line in lines_of(text)]
     lines = [line for line in lines if len(line) <= MOST_SHOWN] if len(subjects) > 1 else []
-    shown = [text for text in texts if len(text) <= MOST_SHOWN]
+    shown = [(text, found[0][0]) for text, found in zip(texts, parts) if len(text) <= MOST_SHOWN]
+    shown += [(line, script_parts(line)[0][0]) for line in lines]
     counted = []
     for subject in subjects:
         lengths, times = subject.count(texts)
@@ -157,7 +158,7 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
         short = [length for text, length in zip(texts, lengths) if len(text) <= MOST_SHOWN]
         short += subject.count(lines)[0] if lines else []
         counted.append(_Counted(sum(lengths), scripts, Counter(times), short))
-    return _Block(total, sizes, [*shown, *lines], counted)
+    return _Block(total, sizes, shown, counted)
 
 
 def _by_part(subject: Subject, text: str, parts: Sequence[tuple[str, str]]) -> list[int]:
@@ -220,13 +221,13 @@ class _Meter:
         if len(self.subjects) > 1:
             self._keep_differing(block.shown, [counted.shown for counted in block.counted])
 
-    def _keep_differing(self, texts: list[str], lengths: list[list[int]]) -> None:
-        for text, counts in zip(texts, zip(*lengths)):
+    def _keep_differing(self, texts: list[tuple[str, str]], lengths: list[list[int]]) -> None:
+        for (text, script), counts in zip(texts, zip(*lengths)):
             fewest, most = min(counts), max(counts)
             if fewest < FEWEST_TOKENS or fewest == most:
                 continue
             entry = (most / fewest, -next(self.numbers), text)
-            kept = self.differing.setdefault(script_parts(text)[0][0], [])
+            kept = self.differing.setdefault(script, [])
             if len(kept) == MOST_OF_A_SCRIPT and entry < kept[-1]:
                 continue
             alike = [one for one in kept if _are_alike(one[2], text)]

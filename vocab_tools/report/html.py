@@ -26,6 +26,7 @@ from ..check.folder import FolderResult
 from ..corpus.effect import CorpusEffect
 from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult, WordPath
+from ..extend.propose import Proposal
 from ..notes import NoteGroup, grouped
 from ..text import id_range, plural, shorten, token_text
 from ..train import TrainResult
@@ -367,6 +368,49 @@ def _verdicts(findings: Sequence[Finding]) -> list[str]:
         warnings = sum(finding.severity == "warning" for finding in findings)
         return [f"No errors, {plural(warnings, 'kind')} of warnings."]
     return [f"{finding.code}: {finding.message} ({finding.counted})" for finding in errors]
+
+
+def proposal_page(proposal: Proposal) -> str:
+    """Returns proposed words as a page."""
+    saved: list[int] = []
+    for word in proposal.words:
+        # A word counts when the last of its ids is there; it may need none of its own.
+        saved += [saved[-1] if saved else 0] * word.new_ids
+        saved[-1] += word.saved
+    plot = growth("Tokens saved, over the number of new ids", "new ids", "tokens", {"saved": saved})
+    rows: list[list[Cell]] = [
+        [
+            _chip(word.word.encode()),
+            word.frequency,
+            word.tokens_now,
+            word.new_ids,
+            word.saved,
+            f"{word.saved_per_id:,.1f}",
+        ]
+        for word in proposal.words
+    ]
+    names = ("frequency", "tokens now", "new ids", "saved", "saved per id")
+    columns = [Column("word", "token"), *(Column(name, "number") for name in names)]
+    share = proposal.saved / max(proposal.tokens_before, 1)
+    conclusions = [
+        f"{plural(len(proposal.words), 'word')} with {plural(proposal.new_ids, 'new id')} save "
+        f"{percent(share)} of {proposal.tokens_before:,} tokens."
+    ]
+    remarks = [
+        Remark(f"left out: {plural(count, 'piece')}, {reason}", "info")
+        for reason, count in sorted(proposal.left_out.items())
+    ]
+    parts = [
+        Part("summary", "Summary", remarks=remarks, charts=[plot] if plot else []),
+        Part(
+            "words",
+            "Words",
+            "In the order of choice: those that save most for each id come first.",
+            tables=[TableView("words-table", columns, rows)] if rows else [],
+        ),
+    ]
+    subtitle = f"Pattern: {proposal.pattern.label}." if proposal.pattern else ""
+    return rendered(Page("Proposed words", subtitle, parts, conclusions))
 
 
 def train_page(result: TrainResult) -> str:

@@ -12,6 +12,7 @@ from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
 from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult, to_plain
+from ..extend.propose import Proposal
 from ..text import plural, show
 from ..train import TrainResult
 from .comparison_report import comparison_sections, title_of
@@ -52,30 +53,38 @@ def comparison_markdown(result: Comparison) -> str:
 
 def train_json(result: TrainResult) -> str:
     """Returns what was trained, as JSON."""
-    plain = {
-        "size": result.size,
-        "special_tokens": result.special_tokens,
-        "pattern": result.cutting.pattern,
-        "bytes_per_token": result.bytes_per_token,
-        "corpora": [
-            {"bytes": size, "tokens": tokens, "merges": served}
-            for size, tokens, served in zip(
-                result.corpus_bytes, result.corpus_tokens, result.served()
-            )
-        ],
-        "merges": [
-            {
-                "id": result.ranks[merge.token],
-                "left": show(merge.left),
-                "right": show(merge.right),
-                "frequency": merge.frequency,
-                "corpus": merge.corpus,
-            }
-            for merge in result.merges
-        ],
-        "notes": result.notes,
-    }
+    steps = [
+        {
+            "id": result.ranks[merge.token],
+            "left": show(merge.left),
+            "right": show(merge.right),
+            "frequency": merge.frequency,
+            "corpus": merge.corpus,
+        }
+        for merge in result.merges
+    ]
+    plain = {**result.to_plain(), "bytes_per_token": result.bytes_per_token, "steps": steps}
     return json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+
+
+def proposal_json(proposal: Proposal) -> str:
+    """Returns everything that is proposed, as JSON."""
+    return json.dumps(proposal.to_plain(), ensure_ascii=False, indent=1) + "\n"
+
+
+def proposal_markdown(proposal: Proposal) -> str:
+    """Returns a proposal as Markdown."""
+    rows: list[tuple[str, ...]] = [
+        (word.word, *(f"{number:,}" for number in (word.frequency, word.tokens_now, word.new_ids)))
+        for word in proposal.words[:MOST_ROWS]
+    ]
+    text = (
+        f"{plural(len(proposal.words), 'word')} with {plural(proposal.new_ids, 'new id')} save "
+        f"{proposal.saved:,} of {proposal.tokens_before:,} tokens."
+    )
+    columns = ("word", "frequency", "tokens now", "new ids")
+    part = Section("Words", text, columns, rows, len(proposal.words))
+    return _markdown("Proposed words", [part])
 
 
 def train_markdown(result: TrainResult) -> str:
