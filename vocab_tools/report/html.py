@@ -376,7 +376,8 @@ def proposal_page(proposal: Proposal) -> str:
     for word in proposal.words:
         # A word counts when the last of its ids is there; it may need none of its own.
         saved += [saved[-1] if saved else 0] * word.new_ids
-        saved[-1] += word.saved
+        if saved:
+            saved[-1] += word.saved
     plot = growth("Tokens saved, over the number of new ids", "new ids", "tokens", {"saved": saved})
     rows: list[list[Cell]] = [
         [
