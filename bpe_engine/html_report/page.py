@@ -119,6 +119,8 @@ class Page:
     conclusions: Sequence[str] = ()
     #: Names and values: what the report was made of.
     provenance: Sequence[tuple[str, str]] = ()
+    #: False if the conclusions are errors.
+    is_good: bool = True
 
 
 def percent(share: float) -> str:

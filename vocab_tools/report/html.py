@@ -358,7 +358,8 @@ def check_page(result: CheckResult) -> str:
         Part("classes", "Round trip", text, tables=[TableView("classes-table", columns, classes)])
     )
     subtitle = f"{known}Pattern: {shorten(result.pattern, 120)}."
-    return rendered(Page("Check of a vocabulary", subtitle, parts, _verdicts(result.findings)))
+    verdicts = _verdicts(result.findings)
+    return rendered(Page("Check of a vocabulary", subtitle, parts, verdicts, is_good=result.ok))
 
 
 def _verdicts(findings: Sequence[Finding]) -> list[str]:
@@ -367,7 +368,8 @@ def _verdicts(findings: Sequence[Finding]) -> list[str]:
     if not errors:
         warnings = sum(finding.severity == "warning" for finding in findings)
         return [f"No errors, {plural(warnings, 'kind')} of warnings."]
-    return [f"{finding.code}: {finding.message} ({finding.counted})" for finding in errors]
+    each = [f"{finding.code}: {finding.message} ({finding.counted})" for finding in errors]
+    return [f"{plural(len(errors), 'kind')} of errors.", *each]
 
 
 def proposal_page(proposal: Proposal) -> str:
@@ -507,7 +509,8 @@ def plan_page(plan: EmbeddingPlan) -> str:
     unused = sum(last - first + 1 for first, last in plan.gaps)
     conclusions = [
         f"The table needs {rows:,} rows, {rows - base:,} more than the base has ids.",
-        f"{plural(len(plan), 'new token')}, {plural(unused, 'unused id')} among them.",
+        f"{plural(len(plan), 'new token')}"
+        + (f", and {plural(unused, 'unused id')} among them." if unused else "."),
     ]
     return rendered(Page("Plan of an embedding table", "", parts, conclusions))
 
@@ -537,7 +540,8 @@ def folder_page(result: FolderResult) -> str:
         Part("tokenizers", "Tokenizers", text, tables=[TableView("sources", columns, rows)]),
     ]
     title = "Check of a model's folder"
-    return rendered(Page(title, result.path, parts, _verdicts(result.findings)))
+    verdicts = _verdicts(result.findings)
+    return rendered(Page(title, result.path, parts, verdicts, is_good=result.ok))
 
 
 def _verdict(findings: Sequence[Finding], where: str) -> list[Tile]:
