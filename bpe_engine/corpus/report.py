@@ -71,6 +71,15 @@ class CorpusReport:
             rows.append(("time of all processes", stages))
         return rows
 
+    def _repr_html_(self) -> str | None:
+        """Returns the report for notebooks; None without jinja2."""
+        from ..html_report.page import framed
+
+        try:
+            return framed(self.to_html())
+        except ImportError:
+            return None
+
     def to_html(self) -> str:
         """Returns the report as a page. Raises ImportError without jinja2."""
         from ..html_report.page import Column, Page, Part, Remark, TableView, Tile, rendered

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.html_report.page import require_jinja2
+from bpe_engine.html_report import page
 
 from ..check import CheckResult
 from ..check.folder import FolderResult
@@ -60,7 +59,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
     if ending not in ENDINGS:
         raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
     if ending in (".html", ".htm"):
-        require_jinja2()
+        page.require_jinja2()
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
@@ -95,9 +94,5 @@ def framed(result: object) -> str | None:
     jinja2."""
     if isinstance(result, Result):
         with contextlib.suppress(ImportError):
-            page = escape(render("report.html", result))
-            return (
-                f'<iframe srcdoc="{page}" style="width:100%;height:32rem;border:1px solid #8888;'
-                'border-radius:.5rem" title="report"></iframe>'
-            )
+            return page.framed(render("report.html", result))
     return None
