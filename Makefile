@@ -109,8 +109,9 @@ fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (6
 	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
 
-bench:  ## measure against the tokenizers that are installed, and write the tables of the manual
+bench:  ## measure against the tokenizers that are installed, and write the tables and charts of the manual
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
+	$(PYTHON) docs/pictures.py speed
 
 goldens:  ## record tiktoken's ids again (tests/engine/goldens)
 	$(PYTHON) tests/engine/goldens/record.py
