@@ -59,6 +59,20 @@ def test_every_public_module_is_listed() -> None:
             assert represented, f"docs/reference lacks {name}"
 
 
+def test_every_public_class_is_shown() -> None:
+    """By its module, or by itself: results consist of others."""
+    shown = {getattr(importlib.import_module(name), public) for name in MODULES
+             for public in names_of(importlib.import_module(name))}  # fmt: skip
+    for path in re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)$", REFERENCE, re.MULTILINE):
+        module, _, public = path.rpartition(".")
+        shown.add(getattr(importlib.import_module(module), public))
+    for name in public_modules():
+        module_of = importlib.import_module(name)
+        classes = [getattr(module_of, public) for public in names_of(module_of)]
+        lacking = {one for one in classes if isinstance(one, type)} - shown
+        assert not lacking, f"docs/reference lacks {lacking} of {name}"
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_number_of_threads_is_a_keyword(name: str) -> None:
     module = importlib.import_module(name)
