@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types mutants fuzz bench goldens docs docs-check
+.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types mutants fuzz bench goldens pictures docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,12 +109,16 @@ fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (6
 	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
 
-bench:  ## measure against the tokenizers that are installed, and write the tables of the manual
+bench:  ## measure against the tokenizers that are installed, and write the tables and charts of the manual
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
+	$(PYTHON) docs/pictures.py speed
 
 goldens:  ## record the ids of tiktoken and tokenizers again (tests/engine/goldens, hf/tests/goldens)
 	$(PYTHON) tests/engine/goldens/record.py
 	$(PYTHON) hf/tests/goldens/record.py
+
+pictures:  ## draw the pictures of the README and the manual again (needs Chromium)
+	$(PYTHON) docs/pictures.py
 
 docs:  ## build the manual as a site in docs/_build/html; a broken link is an error
 	$(PYTHON) -m sphinx -b html --fail-on-warning --keep-going -q docs docs/_build/html

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .chunks import ChunkSpan
     from .ragged import TokenBatch
+    from .shown import ShownTokens
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
@@ -455,6 +457,30 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         """
         return self._core_bpe.split(text, allowed_special, disallowed_special)
 
+    def show(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+    ) -> ShownTokens:
+        """Returns the tokens of a text for people: colored chips in a notebook.
+
+        Hover over a chip for its id, bytes and place. `allowed_special` is as in `count`.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").show("It isn't 🦜!")
+        It|·isn|'t|·🦜|⋯|⋯|!
+        7 tokens, gpt2
+        """
+        from .shown import ShownTokens, shown_tokens
+
+        ids, spans = self.encode_with_offsets(
+            text, allowed_special=allowed_special, disallowed_special=()
+        )
+        tokens = self.decode_tokens_bytes(ids)
+        special = self._special_token_values
+        return ShownTokens(self.name, shown_tokens(text, ids, tokens, spans, special))
+
     def truncate(
         self,
         text: str,
@@ -530,15 +556,50 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         >>> gpt2.chunk("one two three four", 2, overlap=1)
         ['one two', ' two three', ' three four']
         """
-        max_tokens = whole_number("max_tokens", max_tokens, at_least=1)
-        overlap = whole_number("overlap", overlap)
-        if overlap >= max_tokens:
-            raise ValueError(
-                f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
-            )
-        max_tokens, overlap = min(max_tokens, _NO_LIMIT), min(overlap, _NO_LIMIT - 1)
+        max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
         spans = self._core_bpe.chunk(text, max_tokens, overlap, allowed_special, disallowed_special)
         return [text[start:end] for start, end in spans]
+
+    def chunk_spans(
+        self,
+        text: str,
+        max_tokens: int,
+        overlap: int = 0,
+        *,
+        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
+    ) -> list[ChunkSpan]:
+        """Cuts text into chunks of at most `max_tokens` tokens each, preferably between paragraphs.
+
+        A chunk ends after the last paragraph that ends in its second half, or else after the last
+        line or sentence there, or else after the last word, or else where `chunk` would cut.
+
+        Args:
+            text: The text.
+            max_tokens: The largest number of tokens of a chunk when it is encoded.
+            overlap: The largest number of tokens at the end of a chunk that the next one repeats,
+                from the beginning of a sentence, or else of a word.
+            allowed_special: As in `count`.
+
+        Returns:
+            The first character of each chunk, the one after its last, and its number of tokens.
+            Without overlap, the chunks joined are the text.
+
+        Raises:
+            ValueError: As in `chunk`.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> text = "One cat. Two cats.\\n\\nA dog is not a cat."
+        >>> spans = gpt2.chunk_spans(text, 8)
+        >>> spans[0]
+        ChunkSpan(start=0, end=20, tokens=7)
+        >>> [text[start:end] for start, end, _ in spans]
+        ['One cat. Two cats.\\n\\n', 'A dog is not a cat.']
+        """
+        from .chunks import chunk_spans
+
+        max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
+        return list(chunk_spans(self, text, max_tokens, overlap, allowed_special))
 
     def is_canonical(self, tokens: Sequence[int]) -> bool:
         """True if decoding and encoding these ids gives the same ids.
@@ -877,6 +938,17 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
 
     def __deepcopy__(self, memo: object) -> Encoding:
         return self
+
+
+def _chunk_sizes(max_tokens: int, overlap: int) -> tuple[int, int]:
+    """Checks the sizes of chunks. Raises ValueError where they cannot be."""
+    max_tokens = whole_number("max_tokens", max_tokens, at_least=1)
+    overlap = whole_number("overlap", overlap)
+    if overlap >= max_tokens:
+        raise ValueError(
+            f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
+        )
+    return min(max_tokens, _NO_LIMIT), min(overlap, _NO_LIMIT - 1)
 
 
 def _as_ragged(batch: object) -> TokenBatch | None:

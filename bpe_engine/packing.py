@@ -1,24 +1,29 @@
-"""Packs token ids into the inputs of text encoders.
+"""Packs token ids into the inputs of text encoders, and into rows for training language models.
 
-These are the three arrays of text preprocessors on TF Hub: ``input_word_ids``, ``input_mask`` and
-``input_type_ids`` (https://www.tensorflow.org/hub/common_saved_model_apis/text).
+The inputs of encoders are the three arrays of text preprocessors on TF Hub: ``input_word_ids``,
+``input_mask`` and ``input_type_ids`` (https://www.tensorflow.org/hub/common_saved_model_apis/text).
 """
 
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
+from ._arguments import whole_number
 from .ragged import TokenBatch
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["pack_inputs"]
+__all__ = ["pack_causal", "pack_inputs"]
 
 _LARGEST = 2**31 - 1
+
+#: The label of ids that a loss leaves out, as in torch and transformers.
+IGNORED = -100
 
 
 def pack_inputs(
@@ -112,6 +117,170 @@ def pack_inputs(
         begin += 1
     mask = (np.arange(width) < begin[:, None]).astype(np.int32)
     return {"input_word_ids": words, "input_mask": mask, "input_type_ids": types}
+
+
+def pack_causal(
+    rows: Any,
+    seq_length: SupportsIndex,
+    *,
+    pad_id: SupportsIndex,
+    masks: Iterable[Sequence[int]] | None = None,
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Packs documents or conversations into rows for training a causal language model.
+
+    Each goes into the fullest row that still takes it, the longest first. One that is longer than a
+    row is cut into pieces.
+
+    Args:
+        rows: The ids of each document: a `TokenBatch`, lists of ids, or a matrix.
+        seq_length: The length of each row of the result.
+        pad_id: The id after the last document of a row.
+        masks: For each document, 1 for the ids to learn and 0 for the others, as from
+            ``Audit.mask()``. None learns all.
+
+    Returns:
+        ``int64[rows, seq_length]`` each: ``input_ids``; ``labels``, the ids to learn and -100 for
+        others, for padding and for the first id of a document or piece, which has nothing before it;
+        ``attention_mask``, 1 before padding; ``position_ids``, which begin at 0 in each document,
+        so that kernels for variable lengths keep documents apart.
+
+    Raises:
+        ValueError: `seq_length` is not positive, or a mask has another length than its document.
+        TypeError, ImportError: As in `pack_inputs`.
+
+    >>> from bpe_engine.packing import pack_causal
+    >>> packed = pack_causal([[1, 2, 3], [4, 5]], 6, pad_id=0, masks=[[0, 1, 1], [1, 1]])
+    >>> packed["input_ids"].tolist(), packed["labels"].tolist()
+    ([[1, 2, 3, 4, 5, 0]], [[-100, 2, 3, -100, 5, -100]])
+    >>> packed["position_ids"].tolist(), packed["attention_mask"].tolist()
+    ([[0, 1, 2, 0, 1, 0]], [[1, 1, 1, 1, 1, 0]])
+    """
+    import numpy as np
+
+    width = whole_number("seq_length", seq_length, at_least=1)
+    batch, pad = _batch(rows, 0), _id("pad_id", pad_id)
+    learned = np.ones(len(batch.values), bool)
+    if masks is not None:
+        given = TokenBatch.from_lists(masks)
+        if len(given) != len(batch):
+            raise ValueError(f"there are {len(given)} masks for {len(batch)} rows")
+        for row in np.flatnonzero(given.lengths != batch.lengths)[:1].tolist():
+            raise ValueError(
+                f"masks[{row}] has {given.lengths[row]} numbers, but rows[{row}] has "
+                f"{batch.lengths[row]} ids; each id needs one"
+            )
+        learned = given.values.astype(bool)
+    # A long document is full pieces and a rest.
+    counts = -(-batch.lengths // width)
+    begins = np.repeat(batch.row_splits[:-1], counts)
+    number = np.arange(len(begins)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = begins + number * width
+    lengths = np.minimum(np.repeat(batch.row_splits[1:], counts) - starts, width)
+    order, ends = best_fit(lengths, width)
+    starts, lengths = starts[order], lengths[order]
+
+    inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    sources = np.repeat(starts, lengths) + inside
+    pieces = np.diff(ends, prepend=0)
+    row_of = np.repeat(np.repeat(np.arange(len(ends)), pieces), lengths)
+    sizes = np.bincount(row_of, minlength=len(ends))
+    targets = row_of * width + np.arange(len(row_of)) - (np.cumsum(sizes) - sizes)[row_of]
+    ids = batch.values[sources].astype(np.int64)
+    shape = len(ends) * width
+    packed = {
+        "input_ids": np.full(shape, pad, np.int64),
+        "labels": np.full(shape, IGNORED, np.int64),
+        "attention_mask": np.zeros(shape, np.int64),
+        "position_ids": np.zeros(shape, np.int64),
+    }
+    packed["input_ids"][targets] = ids
+    packed["labels"][targets] = np.where(learned[sources] & (inside > 0), ids, IGNORED)
+    packed["attention_mask"][targets] = 1
+    packed["position_ids"][targets] = inside
+    return {name: array.reshape(len(ends), width) for name, array in packed.items()}
+
+
+def best_fit(
+    lengths: npt.NDArray[np.int64], room: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Packs pieces, the longest first, each into the fullest row that still takes it.
+
+    Pieces of one length come in their order, and so do rows with the same room.
+
+    Args:
+        lengths: The lengths of pieces, 1 to `room`.
+        room: The length of a row.
+
+    Returns:
+        The pieces row by row, and where each row ends among them.
+
+    >>> import numpy as np
+    >>> order, ends = best_fit(np.array([3, 6, 2, 4, 1]), 8)
+    >>> [part.tolist() for part in np.split(order, ends[:-1])]
+    [[1, 2], [3, 0, 4]]
+    """
+    import numpy as np
+
+    by_length = np.argsort(-lengths, kind="stable")
+    row_of = np.empty(len(lengths), np.int64)
+    # Rows by the room that they have left, in their order, and a bit for each room that exists.
+    rows: dict[int, deque[tuple[int, int]]] = {}
+    present = 0
+    count = place = 0
+    distinct, sizes = np.unique(-lengths, return_counts=True)
+    for size, many in zip((-distinct).tolist(), sizes.tolist()):
+        pieces = by_length[place : place + many]
+        place += many
+        done = 0
+        while done < many:
+            open_rooms = present >> size
+            if open_rooms:
+                left = size + (open_rooms & -open_rooms).bit_length() - 1
+                first, number = rows[left].popleft()
+            else:
+                left, first, number = room, count, -(-(many - done) // (room // size))
+                count += number
+            # Each row takes as many of this size as fit, one row after the other.
+            each = left // size
+            full = min(number, (many - done) // each)
+            taken = full * each
+            if full:
+                row_of[pieces[done : done + taken]] = first + np.repeat(np.arange(full), each)
+                present = _put(rows, present, left - each * size, first, full)
+            done += taken
+            if full < number:
+                rest = min(each, many - done)
+                if rest:
+                    row_of[pieces[done : done + rest]] = first + full
+                    present = _put(rows, present, left - rest * size, first + full, 1)
+                    done, full = done + rest, full + 1
+                if full < number:
+                    present = _put(rows, present, left, first + full, number - full, in_front=True)
+            if left in rows and not rows[left]:
+                del rows[left]
+                present &= ~(1 << left)
+    # Within a row, the longest piece comes first.
+    order = by_length[np.argsort(row_of[by_length], kind="stable")]
+    return order, np.cumsum(np.bincount(row_of, minlength=count))
+
+
+def _put(
+    rows: dict[int, deque[tuple[int, int]]],
+    present: int,
+    left: int,
+    first: int,
+    count: int,
+    in_front: bool = False,
+) -> int:
+    """Notes that some rows have this room left. Returns the bits of rooms."""
+    if left == 0:
+        return present
+    waiting = rows.setdefault(left, deque())
+    if in_front:
+        waiting.appendleft((first, count))
+    else:
+        waiting.append((first, count))
+    return present | 1 << left
 
 
 def _round_robin(sizes: Any, budget: int) -> Any:

@@ -23,9 +23,11 @@ project = "bpe_engine"
 release = version = bpe_engine.__version__
 project_copyright = "the authors of bpe_engine"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 
+# `![...](...){.class}`.
+myst_enable_extensions = ["attrs_inline"]
 # Anchors for headings, so that pages can link to them.
 myst_heading_anchors = 3
 # A `pycon` block is highlighted as Python, a `console` block as a shell session.
@@ -44,10 +46,18 @@ autodoc_preserve_defaults = True
 maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
 
+# Methods stand without their classes in the contents beside a page.
+toc_object_entries_show_parents = "hide"
+
+# The button copies what was typed: without prompts and output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 html_theme = "furo"
 html_title = f"bpe_engine {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 
@@ -57,8 +67,10 @@ nitpicky = True
 nitpick_ignore_regex = [("py:class", r".*"), ("py:exc", r"jinja2\..*")]
 
 # Autodoc shows what a module has, and some names are imported only when they are asked for.
-_reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-for _name in re.findall(r"^\.\. automodule:: ([\w.]+)$", _reference, re.MULTILINE):
+_reference = [
+    path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")
+]
+for _name in re.findall(r"^\.\. automodule:: ([\w.]+)$", "".join(_reference), re.MULTILINE):
     _module = importlib.import_module(_name)
     vars(_module).update({name: getattr(_module, name) for name in _module.__all__})
 

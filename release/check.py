@@ -53,7 +53,7 @@ def check_file(path: Path, release: bool) -> None:
     assert metadata["Name"] == "bpe-engine" and metadata["Requires-Python"] == ">=3.10"
     assert metadata["Keywords"] and len(metadata.get_all("Classifier", [])) > 10
     tag = path.stem.split("-")[-1]
-    relative = re.findall(r"\]\((?!#|https?:)([^)]*)\)", description)
+    relative = re.findall(r'(?:\]\(|src="|srcset=")(?!#|https?:)([^)"]*)', description)
     # `pip wheel` in a clone makes a wheel for this machine, which is not uploaded.
     assert tag.startswith("linux") or not relative, f"{path.name}: relative links: {relative}"
     assert set(metadata.get_all("License-File", [])) == LICENSES, path.name

@@ -72,12 +72,14 @@ def build_sdist(folder: Path, out: Path) -> Path:
 
 
 def with_home(text: str, home: str) -> str:
-    """Returns Markdown whose relative links begin with `home`.
+    """Returns Markdown whose relative links and pictures begin with `home`.
 
     >>> with_home("[a](docs/a.md#b), [c](https://c), [d](#d)", "https://home/")
     '[a](https://home/docs/a.md#b), [c](https://c), [d](#d)'
+    >>> with_home('<img src="docs/a.svg">', "https://home/")
+    '<img src="https://home/docs/a.svg">'
     """
-    return re.sub(r"\]\((?!#|\w+:)", f"]({home}", text)
+    return re.sub(r'(\]\(|\bsrc="|\bsrcset=")(?!#|\w+:)', rf"\1{home}", text)
 
 
 def build_wheels(source: Path, out: Path, platform: str, pythons: list[str]) -> None:

@@ -45,9 +45,11 @@ def quoted(text: str) -> str:
 
 
 def _seen(text: str, place: int) -> str:
-    """Returns a character, escaped if it is invisible, as a joiner at the start or end is."""
+    """Returns a character, escaped if it is invisible, as is a joiner that joins nothing: at the
+    start, at the end, or beside an escape."""
     character = text[place]
-    joins = character in JOINERS and 0 < place < len(text) - 1
+    around = (text[max(place - 1, 0) : place], text[place + 1 : place + 2])
+    joins = character in JOINERS and all(one > "\x7f" for one in around)
     if character == "\\" or not (character.isprintable() or joins):
         return character.encode("unicode_escape").decode()
     return character
@@ -140,6 +142,8 @@ def token_text(token: bytes) -> str:
 
     >>> token_text(b" it's\\n"), token_text("\u0e34\u0e19".encode()), token_text(b"\\xe4a")
     ("\u2423it's\u23ce", '\u25cc\u0e34\u0e19', '\\\\xe4a')
+    >>> token_text(b"\\xa9\\xe2\\x80\\x8d\\xf0")  # a joiner between halves of characters
+    '\\\\xa9\\\\u200d\\\\xf0'
     """
     text = with_base(token.decode(errors="backslashreplace"))
     return "".join(
@@ -169,6 +173,19 @@ class Brief:
     def __repr__(self) -> str:
         parts = [f"{name}={_brief(value)}" for name, value in vars(self).items() if name[0] != "_"]
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _repr_html_(self) -> str | None:
+        """Returns the report on the result, for notebooks."""
+        return in_notebook(self)
+
+
+def in_notebook(result: object) -> str | None:
+    """Returns the report on a result as a frame for a notebook; None if it has none."""
+    # Reports are about results, so they are imported when one is asked for.
+    import importlib
+
+    framed: str | None = importlib.import_module("vocab_tools.report").framed(result)
+    return framed
 
 
 def _brief(value: object) -> str:

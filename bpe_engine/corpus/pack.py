@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..packing import best_fit
 from .corpus_reader import CorpusReader
 from .errors import CorpusError
 from .files import published
 from .plan import Plan
 from .scratch import scratch_folder
 from .shuffle import Permutation
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 __all__ = ["HEADER", "METHODS", "index_name", "pack_rows"]
 
@@ -124,89 +120,6 @@ def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:
         lengths = np.minimum(np.repeat(spans[1:], counts) - starts, length)
         order, ends = best_fit(lengths, length)
         yield ends, documents[order], starts[order], lengths[order]
-
-
-def best_fit(
-    lengths: npt.NDArray[np.int64], room: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Packs pieces, the longest first, each into the fullest row that still takes it.
-
-    Pieces of one length come in their order, and so do rows with the same room.
-
-    Args:
-        lengths: The lengths of pieces, 1 to `room`.
-        room: The length of a row.
-
-    Returns:
-        The pieces row by row, and where each row ends among them.
-
-    >>> import numpy as np
-    >>> order, ends = best_fit(np.array([3, 6, 2, 4, 1]), 8)
-    >>> [part.tolist() for part in np.split(order, ends[:-1])]
-    [[1, 2], [3, 0, 4]]
-    """
-    import numpy as np
-
-    by_length = np.argsort(-lengths, kind="stable")
-    row_of = np.empty(len(lengths), np.int64)
-    # Rows by the room that they have left, in their order, and a bit for each room that exists.
-    rows: dict[int, deque[tuple[int, int]]] = {}
-    present = 0
-    count = place = 0
-    distinct, sizes = np.unique(-lengths, return_counts=True)
-    for size, many in zip((-distinct).tolist(), sizes.tolist()):
-        pieces = by_length[place : place + many]
-        place += many
-        done = 0
-        while done < many:
-            open_rooms = present >> size
-            if open_rooms:
-                left = size + (open_rooms & -open_rooms).bit_length() - 1
-                first, number = rows[left].popleft()
-            else:
-                left, first, number = room, count, -(-(many - done) // (room // size))
-                count += number
-            # Each row takes as many of this size as fit, one row after the other.
-            each = left // size
-            full = min(number, (many - done) // each)
-            taken = full * each
-            if full:
-                row_of[pieces[done : done + taken]] = first + np.repeat(np.arange(full), each)
-                present = _put(rows, present, left - each * size, first, full)
-            done += taken
-            if full < number:
-                rest = min(each, many - done)
-                if rest:
-                    row_of[pieces[done : done + rest]] = first + full
-                    present = _put(rows, present, left - rest * size, first + full, 1)
-                    done, full = done + rest, full + 1
-                if full < number:
-                    present = _put(rows, present, left, first + full, number - full, in_front=True)
-            if left in rows and not rows[left]:
-                del rows[left]
-                present &= ~(1 << left)
-    # Within a row, the longest piece comes first.
-    order = by_length[np.argsort(row_of[by_length], kind="stable")]
-    return order, np.cumsum(np.bincount(row_of, minlength=count))
-
-
-def _put(
-    rows: dict[int, deque[tuple[int, int]]],
-    present: int,
-    left: int,
-    first: int,
-    count: int,
-    in_front: bool = False,
-) -> int:
-    """Notes that some rows have this room left. Returns the bits of rooms."""
-    if left == 0:
-        return present
-    waiting = rows.setdefault(left, deque())
-    if in_front:
-        waiting.appendleft((first, count))
-    else:
-        waiting.append((first, count))
-    return present | 1 << left
 
 
 def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_Window]:

@@ -87,6 +87,15 @@ class CorpusReport:
             for uri, counts in ranked
         ]
 
+    def _repr_html_(self) -> str | None:
+        """Returns the report for notebooks; None without jinja2."""
+        from ..html_report.page import framed
+
+        try:
+            return framed(self.to_html())
+        except ImportError:
+            return None
+
     def to_html(self) -> str:
         """Returns the report as a page. Raises ImportError without jinja2 (the extra ``report``)."""
         from ..html_report.page import Column, Page, Part, TableView, Tile, rendered
@@ -138,10 +147,7 @@ class CorpusReport:
             ),
             ("time", "Time", "Of all processes.", ("stage", "seconds"), [*self.seconds.items()]),
         ]
-        summary = self.rows_of_summary()
-        facts = [f"{name}: {value}" for name, value in [*summary[1:4], *summary[5:7]]]
-        text = "; ".join(facts) + "."
-        parts = [Part("summary", "Summary", text, tiles=tiles)]
+        parts = [Part("summary", "Summary", tiles=tiles)]
         texts = {"input", "name", "reason", "kept empty", "stage"}
         for name, title, text, columns, rows in tables:
             if rows:
@@ -149,7 +155,19 @@ class CorpusReport:
                 cells = [[self._cell(cell, base) for cell in row] for row in rows]
                 view = TableView(f"{name}-table", heads, cells, leaf=25)
                 parts.append(Part(name, title, text, tables=[view]))
-        return rendered(Page("Corpus", self.folder, parts))
+        state = "complete" if self.done == self.units else f"{self.done:,} of {self.units:,} units"
+        conclusions = [
+            f"{self.documents:,} documents became {self.tokens:,} tokens, {rate} a byte; the corpus is "
+            f"{state}.",
+            f"{len(self.refused):,} rows were refused, and {controls:,} names of special tokens are "
+            "text.",
+        ]
+        provenance = [
+            ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
+            ("inputs", f"{self.inputs:,}, {self.input_bytes:,} bytes"),
+        ]
+        subtitle = f"{self.folder}, {self.format}."
+        return rendered(Page("Corpus", subtitle, parts, conclusions, provenance))
 
     @staticmethod
     def _cell(cell: Any, base: str) -> Any:

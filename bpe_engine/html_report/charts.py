@@ -100,9 +100,10 @@ def bar_chart(
                 suffix = f", {kind}" if len(folded) > 1 else ""
                 what = f"{count:,} {noun}, {name} {axis}{suffix}"
                 label, room = short(count), width + GAPS * (len(folded) == 1)
-                if len(label) * DIGIT > room:
+                # The number of the tallest bar has room above its neighbors.
+                if len(label) * DIGIT > room and count < highest:
                     label = ""
-                roomy = 2 * len(label) * DIGIT <= room
+                roomy = 2 * len(label) * DIGIT <= room or count == highest
                 sizes = (round(x, 1), round(width, 1), round(height, 1))
                 bars.append(Bar(*sizes, kind, what, label, roomy))
     return Chart(title, bars, labels, list(folded) if len(folded) > 1 else [])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import re
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -20,8 +22,16 @@ ROWS_WITHOUT_SCRIPT = 200
 #: A word of a script that is written from right to left.
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
 
-#: A cell: text, a number, or a list of lists of token texts (a path of merges).
+#: Bytes and invisible characters as escapes, which are written from left to right.
+_ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})+")
+
+#: A cell: text, a number, a list of lists of token texts (a path of merges), or :func:`best`.
 Cell = Any
+
+
+def best(value: Cell) -> Cell:
+    """Marks a number as the best of its row."""
+    return [value, "best"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,8 @@ class TableView:
     rows: list[list[Cell]]
     #: The number of rows on a page of the table.
     leaf: int = 100
+    #: True for a few narrow columns, which stay a table on a phone.
+    is_matrix: bool = False
 
     @property
     def first_rows(self) -> list[list[Cell]]:
@@ -78,6 +90,9 @@ class Remark:
     examples: Sequence[str] = ()
     hidden: int = 0
     code: str = ""
+    #: Why it matters, and what to do.
+    why: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,12 @@ class Page:
     title: str
     subtitle: str
     parts: list[Part] = field(default_factory=list)
+    #: Sentences that say what the report finds.
+    conclusions: Sequence[str] = ()
+    #: Names and values: what the report was made of.
+    provenance: Sequence[tuple[str, str]] = ()
+    #: False if the conclusions are errors.
+    is_good: bool = True
 
 
 def percent(share: float) -> str:
@@ -112,13 +133,22 @@ def percent(share: float) -> str:
 
 
 def isolated(text: str) -> str:
-    """Returns text as HTML, with each word that is written from right to left isolated: otherwise a
-    list of them would be reordered.
+    """Returns text as HTML, with each word that is written from right to left isolated, and so
+    escapes: otherwise a list of them would be reordered.
 
     >>> isolated("a < \u05d0\u05d1, \u05d2")
     'a &lt; <bdi>\u05d0\u05d1</bdi>, <bdi>\u05d2</bdi>'
     """
-    return _RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", escape(text))
+    return with_escapes(_RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", escape(text)))
+
+
+def with_escapes(markup: str) -> str:
+    r"""Returns HTML with escapes isolated, from left to right.
+
+    >>> with_escapes(r"\xd7\x9c")
+    '<bdi dir="ltr">\\xd7\\x9c</bdi>'
+    """
+    return _ESCAPES.sub(r'<bdi dir="ltr">\g<0></bdi>', markup)
 
 
 def require_jinja2() -> Any:
@@ -144,10 +174,40 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["isolated"] = lambda text: markup(isolated(text))
+    environment.filters["escapes"] = lambda text: markup(with_escapes(escape(text)))
+    environment.filters["coded"] = lambda text: markup(
+        re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    )
     environment.filters["number"] = lambda value: f"{value:,}" if value is not None else ""
     return environment.get_template("report.html.j2")
 
 
 def rendered(page: Page) -> str:
     """Returns the page as HTML. Raises ImportError when jinja2 is not installed."""
-    return str(_template().render(page=page))
+    return str(_template().render(page=page, provenance=[*page.provenance, *_made_by()]))
+
+
+def framed(html: str) -> str:
+    """Returns a page in a frame for a notebook, whose style and scripts stay inside.
+
+    >>> framed("<p>").startswith('<iframe srcdoc="&lt;p&gt;"')
+    True
+    """
+    return (
+        f'<iframe srcdoc="{escape(html)}" style="width:100%;height:32rem;border:1px solid #8888;'
+        'border-radius:.5rem" title="report"></iframe>'
+    )
+
+
+def _made_by() -> list[tuple[str, str]]:
+    """Returns the version, and the command if there is one."""
+    from click import get_current_context
+
+    from .. import __version__
+
+    made = [("version", f"bpe_engine {__version__}")]
+    context = get_current_context(silent=True)
+    if context is not None:
+        name = context.find_root().info_name or ""
+        made.insert(0, ("command", shlex.join([name, *sys.argv[1:]])))
+    return made

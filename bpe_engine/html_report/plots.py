@@ -134,7 +134,47 @@ def group_bars(
     return BarPlot(title, x_name, bars, names, legend, round(len(groups) * step + 28))
 
 
-def rank_frequency(series: Mapping[str, Sequence[int]]) -> LinePlot | None:
+def growth(
+    title: str, x_name: str, y_name: str, series: Mapping[str, Sequence[int]]
+) -> LinePlot | None:
+    """Plots sums that grow, over the number of what they are of; both axes are linear.
+
+    >>> plot = growth("Saved", "new ids", "tokens", {"saved": [10, 15]})
+    >>> plot.x_ticks[-1].text, plot.y_ticks[-1].text, plot.lines[0].points.split()[-1]
+    ('2', '15', '626.0,12.0')
+    """
+    longest = max((len(sums) for sums in series.values()), default=0)
+    highest = max((sums[-1] for sums in series.values() if sums), default=0)
+    if longest < 2 or highest <= 0:
+        return None
+
+    def place(x: int, y: int) -> str:
+        across, up = x / longest * (RIGHT - LEFT), y / highest * (BOTTOM - TOP)
+        return f"{LEFT + across:.1f},{BOTTOM - up:.1f}"
+
+    lines = []
+    for number, (name, sums) in enumerate(series.items()):
+        step = max(len(sums) // POINTS, 1)
+        at = [*range(step, len(sums), step), len(sums)]
+        points = " ".join([place(0, 0), *(place(x, sums[x - 1]) for x in at)])
+        lines.append(Line(number % COLORS, points, name))
+    quarters = range(5) if longest >= 4 else range(0, 5, 4)
+    x_ticks = [
+        Tick(round(LEFT + part / 4 * (RIGHT - LEFT), 1), short(round(longest * part / 4)))
+        for part in quarters
+    ]
+    y_ticks = [
+        Tick(round(BOTTOM - part / 4 * (BOTTOM - TOP), 1), short(round(highest * part / 4)))
+        for part in range(5)
+    ]
+    return LinePlot(title, x_name, y_name, lines, x_ticks, y_ticks)
+
+
+def rank_frequency(
+    series: Mapping[str, Sequence[int]],
+    title: str = "Frequency of each token",
+    x_name: str = "tokens, the most frequent first",
+) -> LinePlot | None:
     """Plots the count of the most frequent token, the next, and so on; both axes are logarithmic.
 
     >>> plot = rank_frequency({"a": [100, 10, 1]})
@@ -142,8 +182,8 @@ def rank_frequency(series: Mapping[str, Sequence[int]]) -> LinePlot | None:
     ['1', '10', '100']
     """
     return _plot(
-        "Frequency of each token",
-        "tokens, the most frequent first",
+        title,
+        x_name,
         "times",
         series,
         lambda counts, rank: counts[rank - 1],

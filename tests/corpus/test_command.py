@@ -91,6 +91,9 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
     contents = page.read_text()
     assert "in<i>.jsonl" not in contents and "in&lt;i&gt;.jsonl" in contents
     assert "Control strings" in contents and f"{found['tokens']:,}" in contents
+    assert "3 documents became" in contents and "the corpus is complete" in contents
+    # A notebook shows the page in a frame.
+    assert "3 documents became" in str(corpus_report(out)._repr_html_())
 
 
 def test_errors_are_one_line(tmp_path: Path, source: Path) -> None:

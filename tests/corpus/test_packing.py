@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bpe_engine.corpus import CorpusError, PackedRows, make_plan, pack_rows, run_plan
 from bpe_engine.corpus.corpus_reader import CorpusReader
-from bpe_engine.corpus.pack import best_fit
 from bpe_engine.corpus.shuffle import Permutation
+from bpe_engine.packing import best_fit
 
 pytest.importorskip("pyarrow")
 

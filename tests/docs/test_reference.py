@@ -1,4 +1,4 @@
-"""Tests that docs/reference.md covers the public names of both packages."""
+"""Tests that docs/reference/ covers the public names of both packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages import ROOT, Page, manual
 import bpe_engine
 import vocab_tools
 
-REFERENCE = Page(ROOT / "docs" / "reference.md").text
+REFERENCE = "".join(Page(path).text for path in (ROOT / "docs" / "reference").glob("*.md"))
 MODULES = re.findall(r"^\.\. automodule:: ([\w.]+)$", REFERENCE, re.MULTILINE)
 
 #: Modules of tiktoken, and those whose names only this project's other modules use.
@@ -56,7 +56,21 @@ def test_every_public_module_is_listed() -> None:
     for name in public_modules():
         if name not in MODULES:
             represented = names_of(importlib.import_module(name)) & listed
-            assert represented, f"docs/reference.md lacks {name}"
+            assert represented, f"docs/reference lacks {name}"
+
+
+def test_every_public_class_is_shown() -> None:
+    """By its module, or by itself: results consist of others."""
+    shown = {getattr(importlib.import_module(name), public) for name in MODULES
+             for public in names_of(importlib.import_module(name))}  # fmt: skip
+    for path in re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)$", REFERENCE, re.MULTILINE):
+        module, _, public = path.rpartition(".")
+        shown.add(getattr(importlib.import_module(module), public))
+    for name in public_modules():
+        module_of = importlib.import_module(name)
+        classes = [getattr(module_of, public) for public in names_of(module_of)]
+        lacking = {one for one in classes if isinstance(one, type)} - shown
+        assert not lacking, f"docs/reference lacks {lacking} of {name}"
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_engine
-from bpe_engine.packing import pack_inputs
+from bpe_engine.packing import pack_causal, pack_inputs
 from bpe_engine.ragged import TokenBatch
 
 np = pytest.importorskip("numpy")
@@ -167,3 +167,43 @@ def test_packing_encoded_texts() -> None:
         "<|im_start|>What is it<|im_end|>A tokenizer<|im_end|>",
         "<|im_start|>Who?<|im_end|>Nobody that one<|im_end|>",
     ]
+
+
+documents = st.lists(
+    st.lists(st.tuples(st.integers(1, 2**31 - 1), st.integers(0, 1)), max_size=9), max_size=8
+)
+
+
+@given(documents, st.integers(1, 7))
+def test_causal_rows_hold_every_id_once(pairs: list[list[tuple[int, int]]], width: int) -> None:
+    rows = [[id for id, _ in row] for row in pairs]
+    masks = [[bit for _, bit in row] for row in pairs]
+    packed = pack_causal(rows, width, pad_id=0, masks=masks)
+    found = []
+    for ids, labels, positions, attended in zip(*(packed[name].tolist() for name in packed_names)):
+        assert len(ids) == width and attended == sorted(attended, reverse=True)
+        used = sum(attended)
+        assert ids[used:] == [0] * (width - used) and labels[used:] == [-100] * (width - used)
+        begins = [at for at in range(used) if positions[at] == 0]
+        for begin, end in zip(begins, [*begins[1:], used]):
+            assert positions[begin:end] == list(range(end - begin))
+            found.append((ids[begin:end], labels[begin:end]))
+    expected = []
+    for row, mask in zip(rows, masks):
+        for at in range(0, len(row), width):
+            ids = row[at : at + width]
+            learned = [id if bit else -100 for id, bit in zip(ids, mask[at:])]
+            expected.append((ids, [-100, *learned[1:]]))
+    assert sorted(found) == sorted(expected)
+
+
+packed_names = ("input_ids", "labels", "position_ids", "attention_mask")
+
+
+def test_causal_masks_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="1 masks for 2 rows"):
+        pack_causal([[1], [2]], 4, pad_id=0, masks=[[1]])
+    with pytest.raises(ValueError, match=r"masks\[1\] has 2 numbers, but rows\[1\] has 1 ids"):
+        pack_causal([[1], [2]], 4, pad_id=0, masks=[[1], [1, 1]])
+    with pytest.raises(ValueError, match="seq_length"):
+        pack_causal([[1]], 0, pad_id=0)

@@ -42,7 +42,9 @@ class Page:
     @property
     def links(self) -> list[str]:
         """The targets of all links that stay inside the project."""
-        found = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "``", self.prose))
+        prose = re.sub(r"`[^`\n]*`", "``", self.prose)
+        found = re.findall(r"\]\(([^)\s]+)\)", prose)
+        found += re.findall(r'\bsrc(?:set)?="([^"]+)"', prose)
         return [target for target in found if "://" not in target]
 
 
@@ -57,7 +59,9 @@ def slug(title: str) -> str:
 
 def manual() -> list[Page]:
     """Returns README.md and the pages of docs/."""
-    return [Page(ROOT / "README.md"), *map(Page, sorted((ROOT / "docs").glob("*.md")))]
+    folders = (ROOT / "docs", ROOT / "docs" / "recipes", ROOT / "docs" / "reference")
+    pages = [path for folder in folders for path in sorted(folder.glob("*.md"))]
+    return [Page(ROOT / "README.md"), *map(Page, pages)]
 
 
 def every_page() -> list[Page]:

@@ -19,12 +19,13 @@ from vocab_command import run
 import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
-from vocab_tools.compare import compare_tokenizers, load_subject, renyi_efficiency
+from vocab_tools.compare import compare_texts, compare_tokenizers, load_subject, renyi_efficiency
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
 from vocab_tools.compare.train import ABOUT, compare_trained
 from vocab_tools.compare.train import _wordpiece as wordpiece_trainer
 from vocab_tools.corpus import reading
+from vocab_tools.report.comparison_report import readable_cut
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -383,3 +384,45 @@ def test_the_corpora() -> None:
         for path in CORPORA:
             text = path.open(encoding="utf-8", newline="").read()
             assert row.files[str(path)] == len(encoding.encode_ordinary(text))
+
+
+def test_conclusions_and_the_best_of_each_script() -> None:
+    text = ["A line of English text.\n", "还有一行中文。\n", "Это строка по-русски.\n"]
+    names = ["gpt2", "o200k_base", "qwen"]
+    found = compare_texts([load_subject(name) for name in names], "text", text)
+    fewest = {
+        script: {
+            row.name
+            for row in found.rows
+            if row.scripts[script] == min(other.scripts[script] for other in found.rows)
+        }
+        for script in found.scripts
+    }
+    assert {script: set(best) for script, best in found.best_by_script().items()} == fewest
+    first, second, last = found.ranking
+    assert first.tokens <= second.tokens <= last.tokens
+    assert found.conclusions()[0] == (
+        f"{first.name} needs {1 - first.tokens / second.tokens:.0%} fewer tokens than {second.name} "
+        f"and {1 - first.tokens / last.tokens:.0%} fewer than {last.name} on this text."
+    )
+    assert found.to_plain()["conclusions"] == found.conclusions()
+
+
+def test_texts_that_differ_are_of_each_script_and_not_alike() -> None:
+    english = [
+        f"ⓐ ⓑ ⓒ ⓓ word number {number} of a line that repeats itself.\n" for number in range(30)
+    ]
+    other = ["Это строка по-русски, которая довольно длинная.\n"]
+    found = compare_texts(
+        [load_subject("gpt2"), load_subject("o200k_base")], "text", english + other
+    )
+    assert [one.text.split()[0] for one in found.differing].count("ⓐ") == 1
+    assert other[0] in [one.text for one in found.differing]
+
+
+def test_cuts_show_each_character_once() -> None:
+    gpt2 = load_subject("gpt2")
+    for text in ("根本不是", "👩‍💻 שלום", "ไทย"):
+        shown = "".join(readable_cut(gpt2.cut(text)))
+        assert shown.replace("⋯", "").replace("◌", "").replace("\\u200d", "\u200d") == text
+    assert readable_cut([b"##ing", b"\xff\xfe"]) == ["##ing", "\\xff\\xfe"]

@@ -15,7 +15,8 @@ from vocab_command import COMMAND
 from vocab_tools import dump_ranks
 from vocab_tools.cli import app
 
-COMMANDS = sorted(app.cli.commands)
+#: `explain` prints ASCII only.
+COMMANDS = sorted({*app.cli.commands} - {"explain"})
 
 #: How each command is called; all of them print text that is not Latin.
 CALLS = {

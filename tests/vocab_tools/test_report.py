@@ -13,8 +13,19 @@ import pytest
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
+import bpe_engine
 from bpe_engine.html_report.charts import MOST_BARS, bar_chart
-from vocab_tools import check_vocabulary, corpus_effect, learn_merges, write_report
+from bpe_engine.html_report.page import isolated, with_escapes
+from vocab_tools import (
+    CorpusEffect,
+    check_vocabulary,
+    corpus_effect,
+    embedding_plan,
+    learn_merges,
+    propose_words,
+    train_vocabulary,
+    write_report,
+)
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -49,8 +60,12 @@ def test_the_page_is_self_contained(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"(src|href)\s*=\s*[\"'](?!#)", text)
     assert "@import" not in text and "url(" not in text
-    order = [text.index(f'<section id="{name}"') for name in ("summary", "conflicts", "corpus")]
-    assert order == sorted(order) and order[2] < text.index('<section id="words"')
+    sections = ("summary", "words", "corpus", "conflicts", "by-products")
+    order = [text.index(f'<section id="{name}"') for name in sections]
+    assert order == sorted(order)
+    # The conclusions come first, and last what the report was made of.
+    assert text.index('<ul class="conclusions">') < order[0]
+    assert f"bpe_engine {bpe_engine.__version__}" in text.rpartition("<footer>")[2]
     assert all(f'href="#{name}"' in text for name in ("summary", "conflicts", "words", "corpus"))
 
 
@@ -90,7 +105,7 @@ def test_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
     assert '<bdi class="chip">\u25cc\u0e35' in text or '<bdi class="chip">\u25cc\u0e34' in text
     # Words that are cut are in the table, and not also among the remarks.
     rows = re.findall(r'<section id="conflicts">(.*?)<script', text, re.DOTALL)[0]
-    assert rows.count("<bdi>it&#39;s</bdi>") == 1
+    assert rows.count("<bdi>it&#x27;s</bdi>") == 1
 
 
 def test_charts_have_numbers() -> None:
@@ -214,9 +229,39 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     # The letters and numbers of the charts can be read, and no word fills the screen.
     assert seen["smallest"] >= 11 and seen["numbers"] >= 3
     assert seen["highest"] < 700
-    assert seen["rows"] == 100 and seen["before"][0] == "我是一只猫"
-    assert seen["descending"] == sorted(WORDS.values(), reverse=True)[:100]
-    assert seen["ascending"] == sorted(WORDS.values())[:100]
-    assert seen["second"].startswith("101 to 200 of")
+    assert seen["rows"] == (100 if width > 640 else 8) and seen["before"][0] == "我是一只猫"
+    assert seen["descending"] == sorted(WORDS.values(), reverse=True)[: seen["rows"]]
+    assert seen["ascending"] == sorted(WORDS.values())[: seen["rows"]]
+    rows = seen["rows"]
+    assert seen["second"].startswith(f"{rows + 1} to {2 * rows} of")
     assert sorted(seen["filtered"]) == sorted(["我是一只猫", "你是一只猫"])
     assert seen["direction"] == "isolate"
+
+
+def test_reports_on_proposals_training_and_embeddings(tmp_path: Path) -> None:
+    corpus = tmp_path / "text.txt"
+    corpus.write_text("the lowest and the newest, שלום, ไทย\n" * 50, encoding="utf-8")
+    trained = train_vocabulary(corpus, 290)
+    plan = embedding_plan(BYTES, {b"low": 260, b"er": 262}, special_tokens={})
+    proposal = propose_words(BYTES, [corpus], 20, min_frequency=2)
+    words = f"{len(proposal.words)} words with {proposal.new_ids} new ids save "
+    for result, sentence in [
+        (proposal, words),
+        (trained, f"{len(trained.new_tokens)} tokens were learned"),
+        (plan, "The table needs 263 rows, 7 more than the base has ids."),
+    ]:
+        for ending in (".html", ".md", ".json"):
+            write_report(tmp_path / f"report{ending}", result)
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert sentence in page and html.escape(page) in str(result._repr_html_())
+        json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+        assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("# ")
+
+
+def test_escapes_beside_letters_from_right_to_left() -> None:
+    assert with_escapes("\\xd7שלום") == '<bdi dir="ltr">\\xd7</bdi>שלום'
+    assert isolated("שלום \\u200d") == '<bdi>שלום</bdi> <bdi dir="ltr">\\u200d</bdi>'
+
+
+def test_results_without_a_report_have_none() -> None:
+    assert CorpusEffect(0, 0, 0, 0, [])._repr_html_() is None

@@ -17,6 +17,7 @@ from .check import check
 from .compare import compare, stats
 from .convert import convert
 from .count import count
+from .explain import explain
 from .extend import extend
 from .learn import learn
 from .propose import propose
@@ -51,7 +52,7 @@ def cli() -> None:
     """
 
 
-for _command in (stats, compare, propose, learn, check, extend, count, train, convert):
+for _command in (stats, compare, propose, learn, check, explain, extend, count, train, convert):
     cli.add_command(_command)
 
 

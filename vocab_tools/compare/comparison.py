@@ -111,6 +111,69 @@ class Comparison(Brief):
     remarks: list[str] = field(default_factory=list)
 
     @property
+    def ranking(self) -> list[Measured]:
+        """The tokenizers, those with the fewest tokens first."""
+        return sorted(self.rows, key=lambda row: row.tokens)
+
+    def best_by_script(self) -> dict[str, list[str]]:
+        """Returns the names of the tokenizers with the fewest tokens in each script."""
+        fewest = {
+            script: min(row.scripts.get(script, 0) for row in self.rows) for script in self.scripts
+        }
+        return {
+            script: [row.name for row in self.rows if row.scripts.get(script, 0) == tokens]
+            for script, tokens in fewest.items()
+        }
+
+    def conclusions(self) -> list[str]:
+        """Returns what was found, in sentences.
+
+        >>> from vocab_tools.compare import compare_texts, load_subject
+        >>> found = compare_texts([load_subject("gpt2"), load_subject("qwen")], "a", ["一只猫\\n"])
+        >>> found.conclusions()
+        ['qwen needs 57% fewer tokens than gpt2 on this text.']
+        """
+        total = self.total
+        if len(self.rows) == 1:
+            row = self.rows[0]
+            per_token = total.bytes / row.tokens if row.tokens else 0.0
+            found = [f"{row.name} needs a token for {per_token:.2f} bytes of this text."]
+            if len(self.scripts) > 1:
+                dear = {
+                    script: row.scripts.get(script, 0) / size.characters
+                    for script, size in self.scripts.items()
+                    if size.characters
+                }
+                most, least = max(dear, key=dear.__getitem__), min(dear, key=dear.__getitem__)
+                found.append(
+                    f"A character of {most} takes {dear[most]:.2f} tokens, one of {least} "
+                    f"{dear[least]:.2f}."
+                )
+            return found
+        first, *others = self.ranking
+        if first.tokens == others[0].tokens:
+            found = [f"{first.name} and {others[0].name} need the fewest tokens, and equally many."]
+        else:
+            shares = [
+                f"{1 - first.tokens / row.tokens:.0%} fewer than {row.name}" for row in others
+            ]
+            shares[0] = shares[0].replace("fewer", "fewer tokens", 1)
+            named = shares if len(shares) < 3 else [shares[0], shares[-1]]
+            found = [f"{first.name} needs {' and '.join(named)} on this text."]
+        if len(self.scripts) > 1:
+            best = self.best_by_script()
+            counts = {
+                row.name: sum(names == [row.name] for names in best.values()) for row in self.rows
+            }
+            winners = sorted(
+                (row for row in self.rows if counts[row.name]), key=lambda row: -counts[row.name]
+            )
+            parts = [f"{row.name} in {counts[row.name]}" for row in winners]
+            if parts:
+                found.append(f"Best by script: {', '.join(parts)} of {len(best)}.")
+        return found
+
+    @property
     def total(self) -> Size:
         """All text."""
         total = Size()
@@ -121,6 +184,7 @@ class Comparison(Brief):
     def to_plain(self) -> dict[str, Any]:
         """Returns everything as plain types, for JSON."""
         return {
+            "conclusions": self.conclusions(),
             "text": vars(self.total),
             "files": {name: vars(size) for name, size in self.files.items()},
             "scripts": {name: vars(size) for name, size in self.scripts.items()},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import heapq
 import itertools
 import os
 import unicodedata
@@ -21,8 +20,11 @@ from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject
 
-#: Texts on which the tokenizers differ most.
-MOST_DIFFERING = 20
+#: Texts on which the tokenizers differ most: all, and those of a script.
+MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
+
+#: Texts with more than this share of words in common are alike.
+ALIKE = 0.5
 
 #: A text with fewer tokens in each tokenizer says little.
 FEWEST_TOKENS = 8
@@ -47,8 +49,8 @@ class _Block:
 
     size: Size
     scripts: dict[str, Size]
-    #: Texts that are short enough to be shown.
-    shown: list[str]
+    #: Texts that are short enough to be shown, and the script of each.
+    shown: list[tuple[str, str]]
     #: By tokenizer.
     counted: list[_Counted]
 
@@ -139,7 +141,8 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
         total.add(text)
     lines = [line for text in texts if len(text) > MOST_SHOWN for line in lines_of(text)]
     lines = [line for line in lines if len(line) <= MOST_SHOWN] if len(subjects) > 1 else []
-    shown = [text for text in texts if len(text) <= MOST_SHOWN]
+    shown = [(text, found[0][0]) for text, found in zip(texts, parts) if len(text) <= MOST_SHOWN]
+    shown += [(line, script_parts(line)[0][0]) for line in lines]
     counted = []
     for subject in subjects:
         lengths, times = subject.count(texts)
@@ -155,7 +158,7 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
         short = [length for text, length in zip(texts, lengths) if len(text) <= MOST_SHOWN]
         short += subject.count(lines)[0] if lines else []
         counted.append(_Counted(sum(lengths), scripts, Counter(times), short))
-    return _Block(total, sizes, [*shown, *lines], counted)
+    return _Block(total, sizes, shown, counted)
 
 
 def _by_part(subject: Subject, text: str, parts: Sequence[tuple[str, str]]) -> list[int]:
@@ -178,6 +181,12 @@ def _in_form(text: str, form: Literal["NFC"] | None) -> str:
     return text if form is None else unicodedata.normalize(form, text)
 
 
+def _are_alike(one: str, other: str) -> bool:
+    """True for texts that share most words, or most characters where words are not separated."""
+    parts = [set(text.split() if " " in text.strip() else text) for text in (one, other)]
+    return len(parts[0] & parts[1]) > ALIKE * min(map(len, parts))
+
+
 class _Meter:
     """The sums over all blocks."""
 
@@ -186,8 +195,8 @@ class _Meter:
         self.comparison_so_far = Comparison([Measured(subject) for subject in subjects])
         self.times: list[Counter[int]] = [Counter() for _ in subjects]
         self.file = ""
-        #: How much they differ, a unique number as a tie-breaker, and the text.
-        self.differing: list[tuple[float, int, str]] = []
+        #: By script: how much they differ, a number that falls as a tie-breaker, and the text.
+        self.differing: dict[str, list[tuple[float, int, str]]] = {}
         self.numbers = itertools.count()
 
     def start_file(self, name: str) -> None:
@@ -212,18 +221,18 @@ class _Meter:
         if len(self.subjects) > 1:
             self._keep_differing(block.shown, [counted.shown for counted in block.counted])
 
-    def _keep_differing(self, texts: list[str], lengths: list[list[int]]) -> None:
-        for text, counts in zip(texts, zip(*lengths)):
+    def _keep_differing(self, texts: list[tuple[str, str]], lengths: list[list[int]]) -> None:
+        for (text, script), counts in zip(texts, zip(*lengths)):
             fewest, most = min(counts), max(counts)
             if fewest < FEWEST_TOKENS or fewest == most:
                 continue
-            entry = (most / fewest, next(self.numbers), text)
-            if any(kept == text for _, _, kept in self.differing):
+            entry = (most / fewest, -next(self.numbers), text)
+            kept = self.differing.setdefault(script, [])
+            if len(kept) == MOST_OF_A_SCRIPT and entry < kept[-1]:
                 continue
-            if len(self.differing) < MOST_DIFFERING:
-                heapq.heappush(self.differing, entry)
-            elif entry > self.differing[0]:
-                heapq.heapreplace(self.differing, entry)
+            alike = [one for one in kept if _are_alike(one[2], text)]
+            if not alike or entry > alike[0]:
+                kept[:] = sorted({*kept, entry} - {*alike}, reverse=True)[:MOST_OF_A_SCRIPT]
 
     def comparison(self) -> Comparison:
         """Returns the result."""
@@ -234,8 +243,10 @@ class _Meter:
             row.times = dict(times)
             row.scripts = dict(sorted(row.scripts.items(), key=lambda item: -item[1]))
         found.scripts = dict(sorted(found.scripts.items(), key=lambda item: -item[1].bytes))
-        ordered = sorted(self.differing, key=lambda entry: (-entry[0], entry[1]))
-        found.differing = [self.cut(text) for _, _, text in ordered]
+        # The first of each script, then the second ones.
+        turns = itertools.zip_longest(*self.differing.values())
+        ordered = [entry for turn in turns for entry in sorted(filter(None, turn), reverse=True)]
+        found.differing = [self.cut(text) for _, _, text in ordered[:MOST_DIFFERING]]
         return found
 
     def cut(self, text: str) -> Differing:

@@ -41,6 +41,9 @@ class Subject(Protocol):
     def token(self, number: int) -> bytes:
         """Returns the bytes of an id."""
 
+    def tokens(self) -> set[bytes]:
+        """Returns the bytes of all tokens."""
+
     def cut(self, text: str) -> list[bytes]:
         """Returns the tokens of a text."""
 
@@ -66,6 +69,9 @@ class RankSubject:
 
     def token(self, number: int) -> bytes:
         return self._tokens.get(number) or self._specials.get(number, b"")
+
+    def tokens(self) -> set[bytes]:
+        return {*self._tokens.values(), *self._specials.values()}
 
     def cut(self, text: str) -> list[bytes]:
         return [self.token(number) for number in self._encoding.encode_ordinary(text)]
@@ -113,6 +119,9 @@ class FileSubject:
 
     def token(self, number: int) -> bytes:
         return self._tokens.get(number, b"")
+
+    def tokens(self) -> set[bytes]:
+        return {*self._tokens.values()}
 
     def cut(self, text: str) -> list[bytes]:
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids

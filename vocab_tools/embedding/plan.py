@@ -24,7 +24,7 @@ from bpe_engine import vocabulary
 from ..bases import identify, opened
 from ..patterns import named_pattern
 from ..ranks import RankSource, as_sources, check_special_tokens, free_ranges, load_ranks
-from ..text import plural
+from ..text import in_notebook, plural
 
 
 class EmbeddingPlan(dict[int, list[int]]):
@@ -40,6 +40,10 @@ class EmbeddingPlan(dict[int, list[int]]):
 
     def __repr__(self) -> str:
         return f"<EmbeddingPlan of {plural(len(self), 'new id')}>"
+
+    def _repr_html_(self) -> str | None:
+        """Returns the report on the plan, for notebooks."""
+        return in_notebook(self)
 
     def dump(self) -> bytes:
         """Returns the plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""

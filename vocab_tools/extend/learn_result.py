@@ -43,7 +43,7 @@ class WordPath:
     frequency: int
     #: The pieces that the base's own merges leave.
     base_pieces: list[bytes]
-    #: The merges that were applied, as places in :attr:`LearnResult.steps`.
+    #: The merges that were applied, as places in ``LearnResult.steps``.
     steps: list[int]
     #: The pieces at the end of learning.
     pieces: list[bytes]

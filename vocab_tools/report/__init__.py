@@ -1,36 +1,46 @@
-"""Writes reports on learning, checks and comparisons, as HTML, Markdown or JSON."""
+"""Writes reports on learning, training, embeddings, checks and comparisons, as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from bpe_engine.html_report.page import require_jinja2
+from bpe_engine.html_report import page
 
 from ..check import CheckResult
 from ..check.folder import FolderResult
 from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
+from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult
+from ..extend.propose import Proposal
+from ..train import TrainResult
 from . import comparison_report, html, plain
 
-__all__ = ["ENDINGS", "check_ending", "render", "write_report"]
+__all__ = ["ENDINGS", "check_ending", "framed", "render", "write_report"]
 
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-Result = LearnResult | CheckResult | FolderResult | Comparison
+Result = (
+    LearnResult | Proposal | CheckResult | FolderResult | Comparison | TrainResult | EmbeddingPlan
+)
 
 
 def write_report(
     path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None
 ) -> None:
-    """Writes a report of what was learned, of what a check found, or of what was measured.
+    """Writes a report of what was learned, found or measured.
 
     Args:
         path: the file; its ending names the format: .html, .json or .md.
-        result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.check_vocabulary`,
-            :func:`vocab_tools.check_folder` or :func:`vocab_tools.compare_tokenizers`.
+        result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.propose_words`,
+            :func:`vocab_tools.check_vocabulary`,
+            :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
+            :func:`vocab_tools.train_vocabulary` or :func:`vocab_tools.embedding_plan`.
         effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
 
     Raises:
@@ -49,30 +59,40 @@ def check_ending(path: str | os.PathLike[str]) -> None:
     if ending not in ENDINGS:
         raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
     if ending in (".html", ".htm"):
-        require_jinja2()
+        page.require_jinja2()
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
     """Returns the contents of a report in the format that the ending of ``path`` names."""
     check_ending(path)
-    ending = Path(path).suffix.lower()
-    if isinstance(result, Comparison):
-        if ending == ".json":
-            return comparison_report.comparison_json(result)
-        page = ending != ".md"
-        return (
-            comparison_report.comparison_page(result) if page else plain.comparison_markdown(result)
-        )
-    if isinstance(result, FolderResult):
-        if ending == ".json":
-            return plain.check_json(result)
-        return plain.folder_markdown(result) if ending == ".md" else html.folder_page(result)
-    if isinstance(result, CheckResult):
-        if ending == ".json":
-            return plain.check_json(result)
-        return plain.check_markdown(result) if ending == ".md" else html.check_page(result)
-    if ending == ".json":
-        return plain.learn_json(result, effect)
-    if ending == ".md":
-        return plain.learn_markdown(result, effect)
-    return html.learn_page(result, effect)
+    makers = next(made for kind, made in _MAKERS.items() if isinstance(result, kind))
+    make = makers[_FORMATS[Path(path).suffix.lower()]]
+    return make(result, effect) if isinstance(result, LearnResult) else make(result)
+
+
+#: The place of a format among the functions of a result.
+_FORMATS = {".html": 0, ".htm": 0, ".md": 1, ".json": 2}
+
+#: By result: the functions that write HTML, Markdown and JSON.
+_MAKERS: dict[type[Any], tuple[Callable[..., str], Callable[..., str], Callable[..., str]]] = {
+    LearnResult: (html.learn_page, plain.learn_markdown, plain.learn_json),
+    Proposal: (html.proposal_page, plain.proposal_markdown, plain.proposal_json),
+    CheckResult: (html.check_page, plain.check_markdown, plain.check_json),
+    FolderResult: (html.folder_page, plain.folder_markdown, plain.check_json),
+    Comparison: (
+        comparison_report.comparison_page,
+        plain.comparison_markdown,
+        comparison_report.comparison_json,
+    ),
+    TrainResult: (html.train_page, plain.train_markdown, plain.train_json),
+    EmbeddingPlan: (html.plan_page, plain.plan_markdown, lambda plan: plan.dump().decode()),
+}
+
+
+def framed(result: object) -> str | None:
+    """Returns the report on a result for a notebook, in a frame; None if it has none, or without
+    jinja2."""
+    if isinstance(result, Result):
+        with contextlib.suppress(ImportError):
+            return page.framed(render("report.html", result))
+    return None

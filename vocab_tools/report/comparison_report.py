@@ -14,6 +14,7 @@ from bpe_engine.html_report.page import (
     Remark,
     TableView,
     Tile,
+    best,
     percent,
     rendered,
 )
@@ -22,7 +23,7 @@ from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_freq
 from ..compare.comparison import Comparison, Differing, Measured, rates
 from ..compare.segments import Size
 from ..extend.learn_result import bare
-from ..text import plural, shorten
+from ..text import few, plural, shorten, with_base
 from .sections import Section
 
 #: Characters of a token that are shown, and from which length on a run is shown by its length.
@@ -64,7 +65,8 @@ def comparison_sections(comparison: Comparison, most_rows: int) -> list[Section]
     rows = [_overall(row, comparison.total) for row in comparison.rows]
     columns = ("tokenizer", "vocabulary", "tokens", "/byte", "/char.", "/word", "used", "Renyi")
     several = len(comparison.rows) > 1
-    parts = [Section("All text", f"{text_size(comparison.total)}.", columns, rows, len(rows))]
+    text = " ".join([f"{text_size(comparison.total)}.", *comparison.conclusions()])
+    parts = [Section("All text", text, columns, rows, len(rows))]
     for name, sizes, tokens in _groups(comparison):
         lines = _without_repeats(_group_rows(comparison, sizes, tokens))
         headings: tuple[str, ...] = (name, "tokenizer", "tokens", "/byte", "/char.", "/word")
@@ -128,6 +130,34 @@ def readable(token: bytes) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def readable_cut(tokens: Sequence[bytes]) -> list[str]:
+    r"""Returns the tokens of a text to show side by side.
+
+    A character that tokens cut is shown once, where it begins; ``⋯`` stands for the rest of it.
+
+    >>> readable_cut([b" \xe4", b"\xb8", b"\x80"]), readable_cut([b"a\n", b"\xff"])
+    ([' 一', '⋯', '⋯'], ['a⏎', '\\xff'])
+    """
+    shown = []
+    for place, token in enumerate(tokens):
+        # Bytes that go on with a character of the tokens before.
+        rest = len(token) - len(token.lstrip(_CONTINUATION))
+        own, at = token[rest:], place + 1
+        while at < len(tokens) and tokens[at][:1] and tokens[at][0] in _CONTINUATION:
+            end = len(tokens[at]) - len(tokens[at].lstrip(_CONTINUATION))
+            own += tokens[at][:end]
+            if end < len(tokens[at]):
+                break
+            at += 1
+        continued = "⋯" if rest and place else readable(token[:rest])
+        shown.append(continued + (with_base(readable(own)) if len(token) > rest else ""))
+    return shown
+
+
+#: The bytes that go on with a character in UTF-8.
+_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def _overall(row: Measured, total: Size) -> tuple[str, ...]:
@@ -213,43 +243,49 @@ def comparison_json(comparison: Comparison) -> str:
 
 def comparison_page(comparison: Comparison) -> str:
     """Returns the comparison as a page."""
-    parts = [_summary(comparison), _by_group(comparison), _use(comparison)]
-    parts += [_tokens(row, number) for number, row in enumerate(comparison.rows)]
-    titles = [
+    parts = [_summary(comparison)]
+    for id, title, text, texts in [
         ("sentences", "Sentences", "Each as every tokenizer cuts it.", comparison.sentences),
         (
             "differing",
             "Texts that differ most",
-            "Texts that have many more tokens in one tokenizer than in another.",
+            "Texts with many more tokens in one tokenizer than in another, some of each script.",
             comparison.differing,
         ),
-    ]
-    for id, title, text, texts in titles:
+    ]:
         if texts:
-            parts.insert(
-                1 if id == "sentences" else len(parts), _cuts(id, title, text, comparison, texts)
-            )
+            parts.append(_cuts(id, title, text, comparison, texts))
+    parts[1:1] = [_by_group(comparison)]
+    parts += [_use(comparison), _tokens(comparison)]
     subtitle = f"Text: {text_size(comparison.total)}, in {plural(len(comparison.files), 'file')}."
-    return rendered(Page(title_of(comparison), subtitle, parts))
+    provenance = [("tokenizers", ", ".join(row.name for row in comparison.rows))]
+    provenance.append(("text", few(list(comparison.files), 20)))
+    title, conclusions = title_of(comparison), comparison.conclusions()
+    return rendered(Page(title, subtitle, parts, conclusions, provenance))
+
+
+def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
+    """Returns numbers as cells, of which the smallest is the best; one alone is not."""
+    cells: list[Cell] = [f"{value:{format}}" for value in values]
+    if len(cells) > 1 and len(set(cells)) > 1:
+        least = cells[values.index(min(values))]
+        cells = [best(cell) if cell == least else cell for cell in cells]
+    return cells
 
 
 def _summary(comparison: Comparison) -> Part:
     total = comparison.total
     tiles = []
-    best = min(row.tokens for row in comparison.rows)
+    several = len(comparison.rows) > 1
     for row in comparison.rows:
         per_word = rates(row.tokens, total)["per_word"]
-        several = len(comparison.rows) > 1
         label = f"tokens per word, {row.name}" if several else "tokens per word"
-        tiles.append(
-            Tile(f"{per_word:.2f}", label, "good" if several and row.tokens == best else "")
-        )
-    if len(comparison.rows) == 1:
+        is_best = several and row is comparison.ranking[0]
+        tiles.append(Tile(f"{per_word:.2f}", label, "good" if is_best else ""))
+    if not several:
         row = comparison.rows[0]
-        per_token = total.bytes / row.tokens if row.tokens else 0
         tiles += [
             Tile(f"{row.tokens:,}", "tokens"),
-            Tile(f"{per_token:.2f}", "bytes per token"),
             Tile(percent(row.used_share), f"of {row.subject.size:,} tokens are used"),
             Tile(f"{row.renyi_efficiency:.3f}", "Renyi efficiency (order 2.5)"),
             Tile(
@@ -275,27 +311,32 @@ def _summary(comparison: Comparison) -> Part:
 
 
 def _by_group(comparison: Comparison) -> Part:
+    """Returns matrices of tokens per character: scripts and files by tokenizers."""
     plots = []
     tables = []
-    for name, sizes, tokens in _groups(comparison):
+    for name, sizes, tokens in reversed(_groups(comparison)):
         names = labels(list(sizes))
+        dear = {
+            label: [
+                rates(tokens(row).get(group, 0), size)["per_character"] for row in comparison.rows
+            ]
+            for (group, size), label in zip(sizes.items(), names)
+        }
         series = {
-            row.name: {
-                label: rates(tokens(row).get(group, 0), size)["per_character"]
-                for (group, size), label in zip(sizes.items(), names)
-            }
-            for row in comparison.rows
+            row.name: {label: values[place] for label, values in dear.items()}
+            for place, row in enumerate(comparison.rows)
         }
         plot = group_bars(f"Tokens per character, by {name}", "tokens per character", series)
         plots += [plot] if plot else []
-        by_label = dict(zip(names, sizes.values()))
-        headings = [Column(name), Column("tokenizer"), Column("bytes", "number"), *RATES]
+        headings = [Column(name), Column("bytes", "number")]
+        headings += [Column(row.name, "number") for row in comparison.rows]
         lines: list[list[Cell]] = [
-            [line[0], line[1], by_label[line[0]].bytes, int(line[2].replace(",", "")), *line[3:]]
-            for line in _group_rows(comparison, sizes, tokens)
+            [label, size.bytes, *_marked(dear[label], ".3f")]
+            for label, size in zip(names, sizes.values())
         ]
-        tables.append(TableView(f"by-{name}", headings, lines, leaf=30))
-    return Part("groups", "By file and script", BY_LINE, tables=tables, charts=plots)
+        tables.append(TableView(f"by-{name}", headings, lines, leaf=30, is_matrix=True))
+    text = f"Tokens per character; the fewest are marked. {BY_LINE}"
+    return Part("groups", "By script and file", text, tables=tables, charts=plots)
 
 
 def _use(comparison: Comparison) -> Part:
@@ -319,20 +360,39 @@ def _use(comparison: Comparison) -> Part:
     text = (
         "How much of the vocabulary the text uses; the efficiency is the Renyi entropy of order "
         "2.5, divided by its maximum. Single bytes and parts of characters are tokens that hold no "
-        "whole character."
+        "whole character. The second table has the tokens that two vocabularies share, by their bytes."
     )
-    tables = [TableView("use-table", columns, rows)]
+    tables = [TableView("use-table", columns, rows), *_overlap(comparison)]
     return Part("use", "Use of the vocabulary", text, charts=plots, tables=tables)
 
 
-def _tokens(row: Measured, number: int) -> Part:
+def _tokens(comparison: Comparison) -> Part:
     tables = []
-    for name, tokens in [("longest", row.longest()), ("rarest", row.rarest())]:
-        columns = [Column(f"{name} tokens", "token"), Column("times", "number")]
-        rows: list[list[Cell]] = [[shown(token), times] for token, times in tokens]
-        tables.append(TableView(f"{name}-{number}", columns, rows, leaf=10))
-    text = f"The longest and the rarest of the {len(row.times):,} tokens that the text uses."
-    return Part(f"tokens-{number}", f"Tokens of {row.name}", text, tables=tables)
+    for number, row in enumerate(comparison.rows):
+        pairs = zip(row.longest(), row.rarest())
+        rows: list[list[Cell]] = [
+            [shown(long), times, shown(rare), rare_times]
+            for (long, times), (rare, rare_times) in pairs
+        ]
+        columns = [Column(f"longest of {row.name}", "token"), Column("times", "number")]
+        columns += [Column("rarest", "token"), Column("times", "number")]
+        tables.append(TableView(f"tokens-{number}", columns, rows, leaf=5))
+    text = "The longest and the rarest tokens that the text uses."
+    return Part("tokens", "Longest and rarest tokens", text, tables=tables)
+
+
+def _overlap(comparison: Comparison) -> list[TableView]:
+    """Returns the share of each vocabulary's tokens, as bytes, that others have."""
+    if len(comparison.rows) < 2:
+        return []
+    known = [row.subject.tokens() for row in comparison.rows]
+    columns = [Column("share of the tokens of")]
+    columns += [Column(f"in {row.name}", "number") for row in comparison.rows]
+    rows: list[list[Cell]] = [
+        [row.name, *(percent(len(own & other) / max(len(own), 1)) for other in known)]
+        for row, own in zip(comparison.rows, known)
+    ]
+    return [TableView("overlap", columns, rows, is_matrix=True)]
 
 
 def _cuts(
@@ -341,7 +401,7 @@ def _cuts(
     columns = [Column("text", "id"), Column("tokenizer")]
     columns += [Column("tokens", "number"), Column("cut", "cut")]
     rows: list[list[Cell]] = [
-        [number, row.name, len(cut), [readable(token) for token in cut]]
+        [number, row.name, len(cut), readable_cut(cut)]
         for number, one in enumerate(texts, 1)
         for row, cut in zip(comparison.rows, one.cuts)
     ]

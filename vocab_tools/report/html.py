@@ -1,7 +1,8 @@
-"""The HTML reports on learning and on a check."""
+"""The HTML reports on learning, training and embeddings, and on checks."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -17,13 +18,18 @@ from bpe_engine.html_report.page import (
     percent,
     rendered,
 )
+from bpe_engine.html_report.plots import LinePlot, growth, rank_frequency
 
 from ..check import CheckResult, Finding
+from ..check.explanations import explain
 from ..check.folder import FolderResult
 from ..corpus.effect import CorpusEffect
+from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult, WordPath
+from ..extend.propose import Proposal
 from ..notes import NoteGroup, grouped
 from ..text import id_range, plural, shorten, token_text
+from ..train import TrainResult
 
 #: Examples of a kind of notes.
 MOST_NOTES = 50
@@ -42,11 +48,46 @@ def learn_page(result: LearnResult, effect: CorpusEffect | None = None) -> str:
         f"Base: {known}{plural(len(result.base), 'rank')} and "
         f"{plural(len(result.special_tokens), 'special token')}. Pattern: {result.pattern.label}."
     )
-    parts = [_summary(result, effect), _conflicts(result)]
+    parts: list[Part | None] = [_summary(result, effect), _words(result)]
     if effect is not None:
         parts.append(_corpus(result, effect))
-    parts += [_words(result), _by_products(result)]
-    return rendered(Page("New tokens", subtitle, [part for part in parts if part is not None]))
+    parts += [_conflicts(result), _by_products(result)]
+    shown = [part for part in parts if part is not None]
+    return rendered(Page("New tokens", subtitle, shown, _conclusions(result, effect)))
+
+
+def _conclusions(result: LearnResult, effect: CorpusEffect | None) -> list[str]:
+    one = sum(path.id is not None for path in result.words)
+    found = [
+        f"{one:,} of {plural(result.listed, 'word')} became one token, with "
+        f"{plural(len(result.tokens), 'new id')}."
+    ]
+    if effect is not None and effect.tokens_before:
+        saved = effect.tokens_before - effect.tokens_after
+        per_id = saved / max(len(result.tokens), 1)
+        found.append(
+            f"The corpus has {percent(saved / effect.tokens_before)} fewer tokens: {per_id:,.1f} for "
+            "each new id."
+        )
+        others = sum(change.count for change in effect.unexpected)
+        share = others / max(effect.pieces, 1)
+        found.append(
+            f"{percent(share)} of its pieces change without a new word in them."
+            if others
+            else "No piece changes without a new word in it."
+        )
+    return found
+
+
+def _saved(result: LearnResult) -> LinePlot | None:
+    """Plots the tokens that words save over the new ids, in the order of learning."""
+    saves: Counter[int] = Counter()
+    for path in result.words:
+        if path.id is not None:
+            saves[path.id] += (len(path.base_pieces) - 1) * path.frequency
+    sums = list(itertools.accumulate(saves[number] for number in sorted(result.tokens.values())))
+    title = "Tokens saved by the words, over the number of new ids"
+    return growth(title, "new ids, in the order of learning", "tokens", {"saved": sums})
 
 
 def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
@@ -92,7 +133,7 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
         "tokens",
         {"tokens": _lengths(result.tokens)},
     )
-    charts = [chart for chart in (lengths, characters) if chart is not None]
+    charts = [chart for chart in (_saved(result), lengths, characters) if chart is not None]
     return Part("summary", "Summary", tiles=tiles, charts=charts)
 
 
@@ -316,7 +357,162 @@ def check_page(result: CheckResult) -> str:
     parts.append(
         Part("classes", "Round trip", text, tables=[TableView("classes-table", columns, classes)])
     )
-    return rendered(Page("Check of a vocabulary", f"{known}Pattern: {result.pattern}.", parts))
+    subtitle = f"{known}Pattern: {shorten(result.pattern, 120)}."
+    verdicts = _verdicts(result.findings)
+    return rendered(Page("Check of a vocabulary", subtitle, parts, verdicts, is_good=result.ok))
+
+
+def _verdicts(findings: Sequence[Finding]) -> list[str]:
+    """Returns the verdict as a sentence, and the errors."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        warnings = sum(finding.severity == "warning" for finding in findings)
+        return [f"No errors, {plural(warnings, 'kind')} of warnings."]
+    each = [f"{finding.code}: {finding.message} ({finding.counted})" for finding in errors]
+    return [f"{plural(len(errors), 'kind')} of errors.", *each]
+
+
+def proposal_page(proposal: Proposal) -> str:
+    """Returns proposed words as a page."""
+    saved: list[int] = []
+    for word in proposal.words:
+        # A word counts when the last of its ids is there; it may need none of its own.
+        saved += [saved[-1] if saved else 0] * word.new_ids
+        if saved:
+            saved[-1] += word.saved
+    plot = growth("Tokens saved, over the number of new ids", "new ids", "tokens", {"saved": saved})
+    rows: list[list[Cell]] = [
+        [
+            _chip(word.word.encode()),
+            word.frequency,
+            word.tokens_now,
+            word.new_ids,
+            word.saved,
+            f"{word.saved_per_id:,.1f}",
+        ]
+        for word in proposal.words
+    ]
+    names = ("frequency", "tokens now", "new ids", "saved", "saved per id")
+    columns = [Column("word", "token"), *(Column(name, "number") for name in names)]
+    share = proposal.saved / max(proposal.tokens_before, 1)
+    conclusions = [
+        f"{plural(len(proposal.words), 'word')} with {plural(proposal.new_ids, 'new id')} save "
+        f"{percent(share)} of {proposal.tokens_before:,} tokens."
+    ]
+    remarks = [
+        Remark(f"left out: {plural(count, 'piece')}, {reason}", "info")
+        for reason, count in sorted(proposal.left_out.items())
+    ]
+    parts = [
+        Part("summary", "Summary", remarks=remarks, charts=[plot] if plot else []),
+        Part(
+            "words",
+            "Words",
+            "In the order of choice: those that save most for each id come first.",
+            tables=[TableView("words-table", columns, rows)] if rows else [],
+        ),
+    ]
+    subtitle = f"Pattern: {proposal.pattern.label}." if proposal.pattern else ""
+    return rendered(Page("Proposed words", subtitle, parts, conclusions))
+
+
+def train_page(result: TrainResult) -> str:
+    """Returns the result of training as a page."""
+    tokens, texts = sum(result.corpus_tokens), sum(result.corpus_bytes)
+    tiles = [
+        Tile(
+            f"{result.size:,}",
+            f"tokens, {plural(len(result.special_tokens), 'special one')} included",
+        ),
+        Tile(f"{len(result.merges):,}", "merges"),
+        Tile(f"{result.bytes_per_token:.2f}", "bytes per token of the training text"),
+        Tile(f"{texts:,}", f"bytes of text, {tokens:,} tokens"),
+    ]
+    frequencies = [merge.frequency for merge in result.merges]
+    charts = [
+        bar_chart(
+            "Length of the new tokens, in characters",
+            "characters",
+            "tokens",
+            {"tokens": _lengths(result.new_tokens)},
+        ),
+        rank_frequency(
+            {"merges": sorted(frequencies, reverse=True)},
+            "Count of the pair of each merge",
+            "merges, the most frequent first",
+        ),
+    ]
+    corpora: list[list[Cell]] = [
+        [number, size, count, f"{size / count:.2f}" if count else "", served]
+        for number, (size, count, served) in enumerate(
+            zip(result.corpus_bytes, result.corpus_tokens, result.served()), 1
+        )
+    ]
+    names = ("bytes", "tokens", "bytes per token", "merges")
+    columns = [Column("corpus", "id"), *(Column(name, "number") for name in names)]
+    tables = [TableView("corpora", columns, corpora)] if len(corpora) > 1 else []
+    merged: list[list[Cell]] = [
+        [
+            result.ranks[merge.token],
+            _chip(merge.token),
+            [_chip(merge.left), _chip(merge.right)],
+            merge.frequency,
+        ]
+        for merge in result.merges
+    ]
+    columns = [Column("id", "id"), Column("token", "token"), Column("made of", "tokens")]
+    columns.append(Column("count of the pair", "number"))
+    notes = [Remark(note) for note in result.notes]
+    shown = [chart for chart in charts if chart is not None]
+    parts = [
+        Part("summary", "Summary", tiles=tiles, remarks=notes, tables=tables, charts=shown),
+        Part(
+            "merges",
+            "Merges",
+            "In the order of learning; the last are the rarest.",
+            tables=[TableView("merges-table", columns, merged, leaf=25)] if merged else [],
+        ),
+    ]
+    conclusions = [
+        f"{plural(len(result.new_tokens), 'token')} were learned in {plural(len(merged), 'merge')}; a "
+        f"token covers {result.bytes_per_token:.2f} bytes of the training text."
+    ]
+    if frequencies:
+        conclusions.append(f"The last merge joins a pair that occurs {frequencies[-1]:,} times.")
+    subtitle = f"Pattern: {shorten(result.cutting.pattern, 120)}."
+    return rendered(Page("A trained vocabulary", subtitle, parts, conclusions))
+
+
+def plan_page(plan: EmbeddingPlan) -> str:
+    """Returns the plan of an embedding table as a page."""
+    sizes: list[list[Cell]] = [[name.replace("_", " "), size] for name, size in plan.sizes.items()]
+    parts_of = bar_chart(
+        "Parts of a new token", "parts", "tokens", {"tokens": Counter(map(len, plan.values()))}
+    )
+    made: list[list[Cell]] = [[number, len(ids), str(ids)] for number, ids in plan.items()]
+    columns = [Column("id", "id"), Column("parts", "number"), Column("ids of the base")]
+    parts = [
+        Part(
+            "summary",
+            "Summary",
+            tables=[TableView("sizes", [Column("size"), Column("number", "number")], sizes)],
+            charts=[parts_of] if parts_of else [],
+        ),
+        Part(
+            "made-of",
+            "Parts of the new tokens",
+            "A new row begins as the mean of the rows of its parts, unless another method is chosen.",
+            tables=[TableView("made-of-table", columns, made, leaf=25)] if made else [],
+        ),
+    ]
+    rows, base = plan.sizes["rows"], plan.sizes["base_max_id_plus_one"]
+    unused = sum(last - first + 1 for first, last in plan.gaps)
+    conclusions = [
+        f"The table needs {rows:,} rows, {rows - base:,} more than the base has ids.",
+        f"{plural(len(plan), 'new token')}"
+        + (f", and {plural(unused, 'unused id')} among them." if unused else "."),
+    ]
+    return rendered(Page("Plan of an embedding table", "", parts, conclusions))
 
 
 def folder_page(result: FolderResult) -> str:
@@ -343,7 +539,9 @@ def folder_page(result: FolderResult) -> str:
         _findings(result.findings),
         Part("tokenizers", "Tokenizers", text, tables=[TableView("sources", columns, rows)]),
     ]
-    return rendered(Page("Check of a model's folder", result.path, parts))
+    title = "Check of a model's folder"
+    verdicts = _verdicts(result.findings)
+    return rendered(Page(title, result.path, parts, verdicts, is_good=result.ok))
 
 
 def _verdict(findings: Sequence[Finding], where: str) -> list[Tile]:
@@ -365,6 +563,8 @@ def _findings(findings: Sequence[Finding]) -> Part:
             finding.examples,
             max(finding.count - len(finding.examples), 0) if len(finding.examples) > 1 else 0,
             finding.code,
+            explain(finding.code).why,
+            explain(finding.code).remedy,
         )
         for finding in findings
     ]

@@ -10,7 +10,11 @@ from ..check import CheckResult
 from ..check.folder import FolderResult
 from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
+from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult, to_plain
+from ..extend.propose import Proposal
+from ..text import plural, show
+from ..train import TrainResult
 from .comparison_report import comparison_sections, title_of
 from .sections import MOST_ROWS, Section, check_sections, folder_sections, sections
 
@@ -45,6 +49,70 @@ def folder_markdown(result: FolderResult) -> str:
 def comparison_markdown(result: Comparison) -> str:
     """Returns a comparison as Markdown."""
     return _markdown(title_of(result), comparison_sections(result, MOST_ROWS))
+
+
+def train_json(result: TrainResult) -> str:
+    """Returns what was trained, as JSON."""
+    steps = [
+        {
+            "id": result.ranks[merge.token],
+            "left": show(merge.left),
+            "right": show(merge.right),
+            "frequency": merge.frequency,
+            "corpus": merge.corpus,
+        }
+        for merge in result.merges
+    ]
+    plain = {**result.to_plain(), "bytes_per_token": result.bytes_per_token, "steps": steps}
+    return json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+
+
+def proposal_json(proposal: Proposal) -> str:
+    """Returns everything that is proposed, as JSON."""
+    return json.dumps(proposal.to_plain(), ensure_ascii=False, indent=1) + "\n"
+
+
+def proposal_markdown(proposal: Proposal) -> str:
+    """Returns a proposal as Markdown."""
+    rows: list[tuple[str, ...]] = [
+        (word.word, *(f"{number:,}" for number in (word.frequency, word.tokens_now, word.new_ids)))
+        for word in proposal.words[:MOST_ROWS]
+    ]
+    text = (
+        f"{plural(len(proposal.words), 'word')} with {plural(proposal.new_ids, 'new id')} save "
+        f"{proposal.saved:,} of {proposal.tokens_before:,} tokens."
+    )
+    columns = ("word", "frequency", "tokens now", "new ids")
+    part = Section("Words", text, columns, rows, len(proposal.words))
+    return _markdown("Proposed words", [part])
+
+
+def train_markdown(result: TrainResult) -> str:
+    """Returns the result of training as Markdown."""
+    rows: list[tuple[str, ...]] = [
+        (str(result.ranks[merge.token]), show(merge.token), f"{merge.frequency:,}")
+        for merge in result.merges[:MOST_ROWS]
+    ]
+    text = (
+        f"{plural(result.size, 'token')}; {result.bytes_per_token:.2f} bytes per token of the "
+        "training text. The merges, in the order of learning:"
+    )
+    columns = ("id", "token", "count of the pair")
+    part = Section("Merges", text, columns, rows, len(result.merges))
+    return _markdown("A trained vocabulary", [part])
+
+
+def plan_markdown(plan: EmbeddingPlan) -> str:
+    """Returns the plan of an embedding table as Markdown."""
+    sizes: list[tuple[str, ...]] = [
+        (name.replace("_", " "), f"{size:,}") for name, size in plan.sizes.items()
+    ]
+    made: list[tuple[str, ...]] = [(str(number), str(ids)) for number, ids in plan.items()]
+    parts = [
+        Section("Sizes", "", ("size", "number"), sizes, len(sizes)),
+        Section("Parts", "", ("id", "ids of the base"), made[:MOST_ROWS], len(made)),
+    ]
+    return _markdown("Plan of an embedding table", parts)
 
 
 #: Characters that are markup in the cell of a Markdown table; HTML is escaped before.

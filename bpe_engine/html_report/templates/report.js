@@ -8,10 +8,27 @@ function element(name, text, className) {
   return made;
 }
 
+// Escapes are written from left to right, whatever is beside them.
+const ESCAPES = /((?:\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})+)/;
+
+function bdi(text, className) {
+  const made = element("bdi", undefined, className);
+  String(text).split(ESCAPES).forEach((part, place) => {
+    if (place % 2) {
+      const inner = element("bdi", part);
+      inner.dir = "ltr";
+      made.append(inner);
+    } else {
+      made.append(part);
+    }
+  });
+  return made;
+}
+
 function chips(tokens) {
   const list = element("span", undefined, "chips");
   for (const token of tokens) {
-    const chip = element("bdi", Array.isArray(token) ? token[0] : token, "chip");
+    const chip = bdi(Array.isArray(token) ? token[0] : token, "chip");
     if (Array.isArray(token)) chip.title = "id " + token[1];
     list.append(chip);
   }
@@ -33,16 +50,19 @@ function cell(value, kind, label) {
   } else if (kind === "id") {
     made.textContent = value ?? "";
   } else if (kind === "number") {
-    const shown = typeof value === "number" ? value.toLocaleString("en-US") : value ?? "";
-    made.textContent = shown;
+    const isBest = Array.isArray(value);
+    const number = isBest ? value[0] : value;
+    const shown = typeof number === "number" ? number.toLocaleString("en-US") : number ?? "";
+    made.append(isBest ? element("b", shown, "best") : shown);
   } else {
-    made.append(element("bdi", value));
+    made.append(bdi(value));
   }
   return made;
 }
 
 function sortKey(value, kind) {
   if (kind !== "number" && kind !== "id") return typeof value === "string" ? value : JSON.stringify(value);
+  if (Array.isArray(value)) value = value[0];
   if (typeof value === "number") return value;
   return value ? parseFloat(value) : -Infinity;
 }
@@ -56,7 +76,9 @@ function prepare(box) {
   box.querySelector(".rest")?.remove();
   let shown = rows;
   let leaf = 0;
-  const size = Number(table.dataset.leaf);
+  // A phone gets short leaves.
+  const narrow = matchMedia("(max-width: 40rem)").matches && !box.classList.contains("matrix");
+  const size = narrow ? Math.min(Number(table.dataset.leaf), 8) : Number(table.dataset.leaf);
 
   const tools = element("div", undefined, "tools");
   const filter = element("input");

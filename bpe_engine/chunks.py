@@ -1,0 +1,120 @@
+"""Cuts a text into chunks for retrieval, which end at paragraphs and sentences where they can."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from typing import Any, Literal, NamedTuple
+
+__all__ = ["ChunkSpan"]
+
+#: Places to end a chunk, the best first: after a paragraph; after a line or sentence; after a word.
+#: Spaces go with the text after them, as in tokens, and line ends with the text before them.
+_ENDS = (
+    re.compile(r"\n[^\S\n]*\n\s*"),
+    re.compile(r"\n|[.!?…؟।۔][\"'”’»)\]]*(?=[^\S\n])|[。！？｡][”’」』）]*"),
+    re.compile(r"\S(?=\s)"),
+)
+
+#: Characters that a window has for each token of a chunk, at first, and beyond what it is cut to:
+#: characters that normalization rewrites together are not cut apart.
+_WINDOW, _MARGIN = 8, 64
+
+
+class ChunkSpan(NamedTuple):
+    """A chunk of a text: ``text[start:end]``."""
+
+    #: Its first character in the text.
+    start: int
+    #: The character after its last.
+    end: int
+    #: The number of its tokens, when it is encoded alone.
+    tokens: int
+
+
+def chunk_spans(
+    encoding: Any,
+    text: str,
+    max_tokens: int,
+    overlap: int,
+    allowed_special: Literal["all"] | AbstractSet[str],
+) -> Iterator[ChunkSpan]:
+    """Yields the chunks of `Encoding.chunk_spans`, whose arguments are checked."""
+    names = encoding.special_tokens_set if allowed_special == "all" else allowed_special
+    margin = max(_MARGIN, *map(len, names), 0)
+
+    def count(start: int, end: int) -> int:
+        tokens: int = encoding.count(text[start:end], allowed_special=allowed_special)
+        return tokens
+
+    start = reached = 0
+    while reached < len(text):
+        most = _longest(encoding, text, start, max_tokens, margin, allowed_special)
+        if most <= reached:
+            if start == reached:
+                raise ValueError(
+                    f"max_tokens is {max_tokens}, too small for the character at {start}: "
+                    f"{text[start]!r}"
+                )
+            start = reached  # The overlap leaves no room for new text.
+            continue
+        end = most
+        if most < len(text):
+            least = max(start, reached) + 1
+            end = _good_end(text, least, max((start + most) // 2, least), most)
+        tokens = count(start, end)
+        if tokens > max_tokens:
+            end, tokens = most, count(start, most)
+        yield ChunkSpan(start, end, tokens)
+        tail = encoding.truncate(
+            text[start:end], overlap, side="left", allowed_special=allowed_special
+        )
+        repeated = end - len(tail)
+        start = max(start + 1, _good_start(text, repeated, end))
+        if count(start, end) > overlap:
+            start = repeated
+        reached = end
+
+
+def _longest(
+    encoding: Any,
+    text: str,
+    start: int,
+    max_tokens: int,
+    margin: int,
+    allowed_special: Literal["all"] | AbstractSet[str],
+) -> int:
+    """Returns where the longest chunk that begins at `start` ends."""
+    window = max_tokens * _WINDOW + margin
+    while True:
+        part = text[start : start + window]
+        end = len(encoding.truncate(part, max_tokens, allowed_special=allowed_special))
+        if end + margin <= window or start + window >= len(text):
+            return start + end
+        window *= 2
+
+
+def _good_end(text: str, least: int, middle: int, last: int) -> int:
+    """Returns the last of the best places to end a chunk: after a paragraph or sentence from
+    `middle` to `last`, after a word from `least` on, or `last`."""
+    for pattern, first in zip(_ENDS, (middle, middle, least)):
+        if places := _places(pattern, text, first, last):
+            return places[-1]
+    return last
+
+
+def _good_start(text: str, first: int, end: int) -> int:
+    """Returns the first place from `first` on where a sentence or word begins; or `end`."""
+    for pattern in _ENDS[1:]:
+        for place in _places(pattern, text, first, end - 1):
+            if text[place] != "\n":
+                return place
+    return end
+
+
+def _places(pattern: re.Pattern[str], text: str, first: int, last: int) -> list[int]:
+    """Returns the ends of matches from `first` to `last`."""
+    # A match may begin before the first place, and looks at the character after it.
+    found = pattern.finditer(text, max(first - 2, 0), last + 1)
+    return [match.end() for match in found if first <= match.end() <= last]

@@ -1,0 +1,126 @@
+"""`ShownTokens`: the tokens of a text for people, as colored chips in a notebook."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from html import escape
+from typing import NamedTuple
+
+__all__ = ["ShownToken", "ShownTokens"]
+
+#: The most tokens that are drawn.
+MOST_TOKENS = 5000
+
+#: Backgrounds of neighboring chips: they show on white as on black, under letters of the page.
+_COLORS = ("59,130,246", "234,138,0", "34,160,84", "214,73,131")
+
+_SIGNS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
+
+
+class ShownToken(NamedTuple):
+    """A token, and its place in the text."""
+
+    id: int
+    #: Its bytes.
+    token: bytes
+    #: The characters that begin in it; "" for a token inside or at the end of a character.
+    text: str
+    #: The first character that it covers, and the one after the last.
+    start: int
+    end: int
+    is_special: bool
+    #: True where a character begins in an earlier token, and where it ends in a later one.
+    continues: bool
+    is_continued: bool
+
+
+class ShownTokens:
+    """The tokens of a text: colored chips in a notebook, text between bars elsewhere.
+
+    A space is ``·`` and a line end ``⏎``. A character that tokens cut is shown once, in the token in
+    which it begins; ``⋯`` stands for the others. Made by `Encoding.show`.
+    """
+
+    def __init__(self, name: str, tokens: list[ShownToken]):
+        #: The name of the encoding.
+        self.name = name
+        #: The tokens, in the order of the text.
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __iter__(self) -> Iterator[ShownToken]:
+        return iter(self.tokens)
+
+    def __repr__(self) -> str:
+        shown = "|".join(map(_visible, self.tokens[:MOST_TOKENS]))
+        return f"{shown}{self._rest()}\n{self._summary()}"
+
+    def _repr_html_(self) -> str:
+        """Returns the chips, for notebooks."""
+        chips = "".join(_chip(place, it) for place, it in enumerate(self.tokens[:MOST_TOKENS]))
+        return (
+            '<div style="line-height:2;font-family:ui-monospace,Menlo,Consolas,monospace;'
+            f'white-space:normal;overflow-wrap:anywhere">{chips}{self._rest()}</div>'
+            f'<div style="opacity:.7;font-size:90%">{escape(self._summary())}</div>'
+        )
+
+    def _rest(self) -> str:
+        hidden = len(self.tokens) - MOST_TOKENS
+        return f" and {hidden:,} more" if hidden > 0 else ""
+
+    def _summary(self) -> str:
+        return f"{len(self.tokens):,} token{'' if len(self.tokens) == 1 else 's'}, {self.name}"
+
+
+def shown_tokens(
+    text: str,
+    ids: list[int],
+    tokens: list[bytes],
+    spans: list[tuple[int, int]],
+    special: set[int],
+) -> list[ShownToken]:
+    """Returns tokens with the characters that begin in each."""
+    made = []
+    reached = 0
+    for place, (id, token, (start, end)) in enumerate(zip(ids, tokens, spans)):
+        following = spans[place + 1][0] if place + 1 < len(spans) else end
+        begun = text[max(start, reached) : end]
+        made.append(
+            ShownToken(
+                id, token, begun, start, end, id in special, start < reached, following < end
+            )
+        )
+        reached = max(reached, end)
+    return made
+
+
+def _visible(token: ShownToken) -> str:
+    """Returns the characters of a token, where invisible ones are signs or escapes."""
+    before = "◌" if unicodedata.category(token.text[:1] or " ").startswith("M") else ""
+    joined = len(token.text) > 1
+    shown = "".join(
+        _SIGNS.get(one)
+        or (one if one.isprintable() or (joined and one in "\u200c\u200d") else _escaped(one))
+        for one in token.text
+    )
+    return ("⋯" if token.continues else "") + before + shown
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode()
+
+
+def _chip(place: int, token: ShownToken) -> str:
+    color = _COLORS[place % len(_COLORS)]
+    edges = (token.continues, "left"), (token.is_continued, "right")
+    dotted = "".join(f"border-{side}:2px dotted rgb({color});" for cut, side in edges if cut)
+    bold = f"outline:1px solid rgb({color});font-weight:bold;" if token.is_special else ""
+    title = f"id {token.id}, {token.token!r}, characters {token.start} to {token.end}"
+    ends_line = "<br>" if token.text.endswith("\n") else "<wbr>"
+    return (
+        f'<bdi title="{escape(title)}" style="background:rgba({color},.28);{dotted}{bold}'
+        f'padding:.15em .1em;border-radius:.25em">{escape(_visible(token))}</bdi>{ends_line}'
+    )

@@ -1,0 +1,82 @@
+"""Chunks for retrieval: they cover the text, fit, and end where a reader would pause."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bpe_engine
+
+GPT2 = bpe_engine.get_encoding("gpt2")
+QWEN = bpe_engine.get_encoding("qwen")
+
+texts = st.lists(
+    st.sampled_from(
+        [
+            "One. ",
+            "two",
+            "\n",
+            "\n\n",
+            " ",
+            "   ",
+            "é",
+            "e\u0301",
+            "根本。",
+            "👩‍💻",
+            "؟ ",
+            "<|endoftext|>",
+        ]
+    ),
+    max_size=60,
+).map("".join)
+
+
+@given(texts, st.integers(14, 40), st.integers(0, 13), st.booleans())
+def test_chunks_cover_the_text_and_fit(text: str, most: int, overlap: int, special: bool) -> None:
+    allowed = {"<|endoftext|>"} if special else set[str]()
+    for encoding in (GPT2, QWEN):
+        spans = encoding.chunk_spans(text, most, overlap, allowed_special=allowed)
+        reached = 0
+        for start, end, tokens in spans:
+            assert start <= reached < end
+            assert overlap or start == reached
+            assert tokens == encoding.count(text[start:end], allowed_special=allowed) <= most
+            assert encoding.count(text[start:reached], allowed_special=allowed) <= overlap
+            reached = end
+        assert reached == len(text)
+
+
+def parts(text: str, most: int, overlap: int = 0) -> list[str]:
+    return [text[start:end] for start, end, _ in GPT2.chunk_spans(text, most, overlap)]
+
+
+def test_ends_of_chunks() -> None:
+    assert parts("a b c d.\n\ne f. g h i", 12) == ["a b c d.\n\n", "e f. g h i"]
+    assert parts("a b c d. e f g h", 7) == ["a b c d.", " e f g h"]
+    assert parts("a b c d\ne f g h", 7) == ["a b c d\n", "e f g h"]
+    assert parts("a b c tokenization", 4) == ["a b c", " tokenization"]
+    assert parts("根本。根本。根本。", 12) == ["根本。根本。", "根本。"]
+    assert parts("aaaaaaaaaaaaaaaa", 2) == GPT2.chunk("aaaaaaaaaaaaaaaa", 2)
+
+
+def test_the_overlap_begins_a_sentence() -> None:
+    assert parts("a b c d. e f. g h i j. k l", 9, 4) == [
+        "a b c d. e f.",
+        " e f. g h i j.",
+        " h i j. k l",
+    ]
+
+
+def test_long_texts_are_read_in_windows() -> None:
+    text = "word " * 50_000 + "x" * 10_000
+    spans = QWEN.chunk_spans(text, 512)
+    assert spans[0].tokens > 500 and spans[-1].end == len(text)
+    assert "".join(text[start:end] for start, end, _ in spans) == text
+
+
+def test_sizes_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match="overlap must be smaller"):
+        GPT2.chunk_spans("a", 2, 2)
+    with pytest.raises(ValueError, match="too small for the character at 2: '根'"):
+        GPT2.chunk_spans("a\n根", 1)
