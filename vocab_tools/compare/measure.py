@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bpe_engine.reading import STANDARD, corpus_files, read_texts
+
 from ..corpus.piece_counts import ProgressFunction
-from ..corpus.reading import corpus_files, read_texts
-from ..files import STANDARD
 from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject

@@ -10,8 +10,9 @@ import functools
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..bases import Recognized, identify, opened
 from ..corpus.cutting import cutting
@@ -58,6 +59,17 @@ class Proposal(Brief):
     def frequencies(self) -> dict[str, int]:
         """The words and frequencies, as :func:`vocab_tools.learn_merges` takes them."""
         return {word.word: word.frequency for word in self.words}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Returns the proposal as plain types, for JSON."""
+        return {
+            "words": [{**asdict(word), "saved_per_id": word.saved_per_id} for word in self.words],
+            "new_ids": self.new_ids,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "left_out": self.left_out,
+            "recognized": None if self.recognized is None else str(self.recognized),
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what :meth:`dump` returns; a file that exists is replaced."""

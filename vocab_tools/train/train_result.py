@@ -140,6 +140,24 @@ class TrainResult(Brief):
         contents = json.dumps({**settings, "model": model}, ensure_ascii=False, indent=2)
         return (contents + "\n").encode()
 
+    def to_plain(self) -> dict[str, Any]:
+        """Returns figures about the result as plain types, for JSON."""
+        corpora = zip(self.corpus_bytes, self.corpus_tokens, self.served())
+        return {
+            "tokens": self.size,
+            "wanted": self.wanted,
+            "learned": len(self.new_tokens),
+            "merges": len(self.merges),
+            "special_tokens": self.special_tokens,
+            "pattern": self.cutting.pattern,
+            "normalization": self.cutting.normalization,
+            "corpora": [
+                {"bytes": size, "tokens": tokens, "merges": served}
+                for size, tokens, served in corpora
+            ],
+            "notes": self.notes,
+        }
+
     def served(self) -> list[int]:
         """Returns the number of merges that served each corpus."""
         counted = Counter(merge.corpus for merge in self.merges)
