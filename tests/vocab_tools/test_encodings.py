@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from vocab_bases import BYTES
 from vocab_command import COMMAND
@@ -15,7 +16,7 @@ from vocab_command import COMMAND
 from vocab_tools import dump_ranks
 from vocab_tools.cli import app
 
-COMMANDS = sorted(app.cli.commands)
+COMMANDS = sorted(app.cli.list_commands(click.Context(app.cli)))
 
 #: How each command is called; all of them print text that is not Latin.
 CALLS = {
