@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
 import os
 from collections.abc import Mapping, Sequence
@@ -119,7 +120,10 @@ def complete_vocabulary(
     from click.shell_completion import CompletionItem
 
     names = [name for name in list_encoding_names() if name.startswith(incomplete)]
-    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+    if not names:
+        return [CompletionItem(incomplete, type="file")]
+    # In bash, an item for files would take the place of the names.
+    return [*map(CompletionItem, [*names, *glob.glob(f"{glob.escape(incomplete)}*")])]
 
 
 class _Vocabulary(ParamType):

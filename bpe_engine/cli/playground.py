@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from . import streams
-from .group import Command
+from .group import Command, complete_vocabulary
 
 # The part of an address that holds a view.
 _STATE = re.compile(r"[^#]*#?([A-Za-z0-9_.-]+)")
@@ -22,6 +22,7 @@ _STATE = re.compile(r"[^#]*#?([A-Za-z0-9_.-]+)")
     "--encoding",
     "sources",
     metavar="NAME",
+    shell_complete=complete_vocabulary,
     multiple=True,
     help="An encoding or model by its name, a .tiktoken file, tokenizer.json, tekken.json, or a"
     " folder with one. Up to four.",

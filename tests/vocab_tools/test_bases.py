@@ -120,6 +120,8 @@ def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
             patched.setenv("COMP_CWORD", "o200" if shell == "fish" else str(place))
             printed = call(main_).stdout.decode()
             assert "o200k_base" in printed and "o200k_harmony" in printed
+            # In bash, an item for files takes the place of the names before it.
+            assert "file" not in printed
             patched.setenv(variable, f"{shell}_source")
             assert variable in call(main_).stdout.decode()
 
