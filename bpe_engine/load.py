@@ -21,12 +21,13 @@ from typing import Any, BinaryIO, NamedTuple, Union
 
 from . import _core, byte_level
 from ._arguments import check_pattern, copied_special_tokens
-from ._suggest import did_you_mean
 from .builtin import BUILTIN
 from .core import Encoding
+from .model import unknown_encoding
 from .published import may_be_published, published_name
 from .registry import get_encoding, list_encoding_names
 from .sidecar import beside, read_sidecar
+from .suggest import did_you_mean
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -568,12 +569,8 @@ def open_encoding(source: str) -> Encoding:
     >>> open_encoding("gpt2").name
     'gpt2'
     """
-    names = list_encoding_names()
     if os.path.exists(source) or "://" in source:
         return load_encoding(source)
-    if source in names:
+    if source in list_encoding_names():
         return get_encoding(source)
-    raise ValueError(
-        f"Unknown encoding {source!r}, and no such file.{did_you_mean(source, names)} "
-        f"There are {', '.join(names)}."
-    )
+    raise ValueError(f"no such file, and {unknown_encoding(source)}")

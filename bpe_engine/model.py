@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ._suggest import did_you_mean
 from .core import Encoding
-from .registry import get_encoding
+from .registry import get_encoding, list_encoding_names
+from .suggest import did_you_mean
 
 __all__ = [
     "MODEL_PREFIX_TO_ENCODING",
@@ -88,6 +88,8 @@ _QWEN_FAMILIES: list[tuple[str, str | None, str]] = [
     (r"qwen3\.\d.*", None, _OTHER_RANKS),
 ]
 
+_QWEN_MODELS = {"qwen": ["Qwen-*"], "qwen2.5": ["Qwen2.5-*"], "qwen3": ["Qwen3-*", "QwQ-32B"]}
+
 
 def _qwen_encoding_name(model_name: str) -> str | None:
     """Returns the encoding name for a Qwen model, or None for another model."""
@@ -132,8 +134,45 @@ def encoding_name_for_model(model_name: str) -> str:
     hint = did_you_mean(model_name, MODEL_TO_ENCODING)
     raise KeyError(
         f"the encoding of the model {model_name!r} is unknown.{hint} Choose an encoding by name, "
-        "such as 'o200k_base': get_encoding(...) in Python, --encoding on the command line"
+        "such as 'o200k_base', or the model's tokenizer.json: get_encoding(...) and "
+        "load_encoding(...) in Python, --encoding on the command line"
     )
+
+
+def unknown_encoding(name: str) -> str:
+    """Returns the message about a name that no encoding has, with similar names, or the encoding of
+    the model that has it.
+
+    >>> unknown_encoding("gpt4")[:53]
+    "unknown encoding 'gpt4'. Did you mean 'cl100k_base'? "
+    """
+    names = list_encoding_names()
+    meant = next((model for model in MODEL_TO_ENCODING if _letters(model) == _letters(name)), name)
+    try:
+        hint = f" Did you mean {encoding_name_for_model(meant)!r}?"
+    except KeyError:
+        hint = did_you_mean(name, names)
+    return f"unknown encoding {name[:60]!r}.{hint} There are {', '.join(names)}."
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+def models_of(encoding_name: str) -> list[str]:
+    """Returns models that use an encoding: names, and beginnings of names that end in ``*``.
+
+    >>> models_of("o200k_harmony"), models_of("qwen3")
+    (['gpt-oss-*'], ['Qwen3-*', 'QwQ-32B'])
+    """
+    names = [model for model, name in MODEL_TO_ENCODING.items() if name == encoding_name]
+    begun = [
+        prefix.rstrip("-")
+        for prefix, name in MODEL_PREFIX_TO_ENCODING.items()
+        if name == encoding_name and not prefix.startswith("ft:")
+    ]
+    more = [f"{prefix}-*" for prefix in begun if prefix not in names]
+    return [*names, *more, *_QWEN_MODELS.get(encoding_name, [])]
 
 
 def encoding_for_model(model_name: str) -> Encoding:

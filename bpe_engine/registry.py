@@ -11,9 +11,9 @@ import os
 import threading
 from typing import Any, Callable, Sequence
 
-from ._suggest import did_you_mean
 from .builtin import BUILTIN, BuiltIn
 from .core import Encoding, name_encodings
+from .suggest import did_you_mean
 
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
 

@@ -129,11 +129,11 @@ def identify(
         ValueError: the pattern is neither the name of an encoding nor a regular expression.
     """
     own = None if source is None else _own_pattern(source)
-    recognized = None
+    recognized = recognize(ranks)
     name = None
     if own is not None:
         name = source.name if isinstance(source, bpe_engine.Encoding) else str(source)
-    elif recognized := recognize(ranks):
+    elif recognized:
         own, name = named_pattern(recognized.name), recognized.name
     if own is not None and pattern is None and not keep_default:
         return Base(own, own.special_tokens, recognized, True, name)

@@ -9,9 +9,12 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
+
+from bpe_engine.cli.printing import write
+from bpe_engine.reading import STANDARD, naming
 
 try:
     import fcntl
@@ -19,9 +22,6 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Result = TypeVar("Result")
-
-#: Standard input and standard output.
-STANDARD = "-"
 
 
 class OutputFiles:
@@ -68,7 +68,7 @@ class OutputFiles:
                     ready[output] = _write_beside(output, contents[output], undo, locks)
             for output in outputs:
                 if output == STANDARD:
-                    write_standard(contents[output])
+                    write(contents[output])
                 elif output not in ready:
                     with naming(output):
                         Path(output).write_bytes(contents[output])
@@ -93,20 +93,6 @@ class OutputFiles:
             undo.pop_all()
             _backup(written).unlink(missing_ok=True)
         return result
-
-
-def write_standard(contents: bytes) -> None:
-    """Writes all of the contents to standard output.
-
-    Raises BrokenPipeError when it is closed, and OSError, which names it, when it takes no more.
-    """
-    with naming("standard output"):
-        sys.stdout.flush()
-        rest = memoryview(contents)
-        while rest:
-            # Under PYTHONUNBUFFERED a write may take only a part.
-            rest = rest[sys.stdout.buffer.write(rest) :]
-        sys.stdout.buffer.flush()
 
 
 def _is_same(one: str, output: str, *, standard: TextIO | None) -> bool:
@@ -208,17 +194,6 @@ def _remove_leftovers(target: Path) -> None:
                     handles.callback(os.close, handle)
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 path.unlink()
-
-
-@contextlib.contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Makes errors name ``path``: the file that was given, not a temporary one."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), path) from error
 
 
 def _write_beside(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.builtin import BUILTIN
-from bpe_engine.model import MODEL_TO_ENCODING
-
-from .text import shorten
+from bpe_engine.model import unknown_encoding
 
 #: The patterns of the published encodings. Plugins may bring others.
 _PUBLISHED = frozenset(encoding.pattern for encoding in BUILTIN.values())
@@ -97,39 +94,6 @@ def named_pattern(name: str) -> Pattern:
     if name not in bpe_engine.list_encoding_names():
         raise ValueError(unknown_encoding(name))
     return encoding_pattern(bpe_engine.get_encoding(name))
-
-
-def unknown_encoding(name: str) -> str:
-    """Returns the message for an unknown name."""
-    near = _near_names(name)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    known = ", ".join(bpe_engine.list_encoding_names())
-    return f"unknown encoding {shorten(name)!r}{hint} (known: {known})"
-
-
-def _near_names(name: str) -> list[str]:
-    """Returns encodings that may be meant: that of the model with this name, or similar names.
-
-    >>> _near_names("gpt-4"), _near_names("gpt4o"), _near_names("Qwen"), _near_names("xyz")
-    (['cl100k_base'], ['o200k_base'], ['qwen'], [])
-    """
-    known = bpe_engine.list_encoding_names()
-    wanted = name.lower()
-    if wanted in known:
-        return [wanted]
-    plain = _letters(wanted)
-    models = [name for name in MODEL_TO_ENCODING if _letters(name) == plain]
-    try:
-        return [bpe_engine.encoding_name_for_model(models[0] if models else wanted)]
-    except KeyError:
-        pass
-    begins = [other for other in known if other.startswith(wanted) or wanted.startswith(other)]
-    return begins[:2] or difflib.get_close_matches(wanted, known, n=2, cutoff=0.5)
-
-
-def _letters(name: str) -> str:
-    """Returns the letters and digits of a name."""
-    return "".join(filter(str.isalnum, name.lower()))
 
 
 def regex_pattern(regex: str) -> Pattern:

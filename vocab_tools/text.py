@@ -1,19 +1,13 @@
 """Formats tokens, numbers and lists for messages.
 
-Nothing that comes from outside goes to a terminal as it is: :func:`visible` has the last word.
+Nothing that comes from outside goes to a terminal as it is: `bpe_engine.cli.printing.printable` has
+the last word.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
-
-#: Characters that a terminal would not show, but obey: control characters other than line ends,
-#: and marks of direction; and halves of surrogate pairs, which names of files can have.
-_OBEYED = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
 
 #: Characters that join letters and emoji, and are part of how they look.
 JOINERS = "\u200c\u200d"
@@ -23,15 +17,6 @@ _SIGNS = {" ": "\u2423", "\n": "\u23ce", "\t": "\u21e5"}
 
 #: Shown for the letter that a combining mark would sit on.
 MARK_BASE = "\u25cc"
-
-
-def visible(text: str) -> str:
-    """Returns text that is safe to print: control characters are escaped, lines stay lines.
-
-    >>> visible("a\\x1b[31mb\\n")
-    'a\\\\x1b[31mb\\n'
-    """
-    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def quoted(text: str) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import click
 
 from . import streams
+from .group import Command
 
 
-@click.command("check-template")
+@click.command(
+    "check-template", cls=Command, short_help="Check that a chat template keeps earlier turns."
+)
 @click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
 @click.option(
     "--tokenizer",
@@ -26,9 +29,12 @@ def check_template(path: str, folder: str | None) -> None:
     bpe-engine check-template chat_template.jinja
     bpe-engine check-template chat_template.jinja --tokenizer ./model
     """
-    from jinja2 import TemplateError
-
+    # First, because it names what to install where jinja2 is missing.
+    from ..prompt import template  # noqa: F401
     from ..prompt.lint import stable_prefix_check
+
+    from jinja2 import TemplateError  # isort: skip
+
     from ..tokenizer import Tokenizer
 
     source = streams.read_text((), path, "strict")

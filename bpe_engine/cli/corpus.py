@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import glob
 import json
-import sys
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from . import options, streams
+from .group import VOCABULARY, Command
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -26,6 +28,11 @@ _MOST_ROWS = 10
 
 class _Group(click.Group):
     """A group that takes its arguments for inputs unless the first names a command."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # In the order of work.
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
@@ -71,8 +78,16 @@ _OUT = click.argument("out", type=click.Path(exists=True, file_okay=False))
 _PLAN = [
     click.argument("inputs", nargs=-1, required=True, metavar="INPUTS..."),
     click.option("-o", "--out", required=True, metavar="FOLDER", help="The folder of the corpus."),
-    click.option("-e", "--encoding", metavar="NAME", help="An encoding by its name."),
-    click.option("--tokenizer", metavar="PATH", help="A tokenizer: a folder or a file."),
+    click.option(
+        "-e",
+        "--encoding",
+        "--tokenizer",
+        "encoding",
+        required=True,
+        metavar="NAME",
+        type=VOCABULARY,
+        help="An encoding by its name, or your own: a file or a folder.",
+    ),
     click.option(
         "--format",
         "form",
@@ -177,8 +192,7 @@ def _with(choices: Sequence[Any]) -> Callable[[_Command], _Command]:
 def _planned(
     inputs: Sequence[str],
     out: str,
-    encoding: str | None,
-    tokenizer: str | None,
+    encoding: str,
     form: str,
     eod: str | None,
     no_eod: bool,
@@ -191,8 +205,9 @@ def _planned(
 ) -> Any:
     from ..corpus import make_plan
 
-    if (encoding is None) == (tokenizer is None):
-        raise click.UsageError("Name the tokenizer: --encoding NAME or --tokenizer PATH.")
+    for path in inputs:
+        if "://" not in path and not os.path.exists(path) and not glob.has_magic(path):
+            raise FileNotFoundError(2, os.strerror(2), path)
     if no_eod and eod is not None:
         raise click.UsageError("--eod and --no-eod exclude each other; give one.")
     if segments is not None and messages is not None:
@@ -206,7 +221,7 @@ def _planned(
         separator = separator.replace("\\n", "\n").replace("\\t", "\t")
     return make_plan(
         inputs,
-        encoding or tokenizer or "",
+        encoding,
         out,
         eod=None if no_eod else eod or "auto",
         format=form,
@@ -263,7 +278,7 @@ def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
 
     total = len(units_of_rank(plan, rank, world_size))
     if not total:
-        _note("all units exist; nothing to do")
+        streams.print_note("all units exist; nothing to do")
         return
     tokens = 0
     with _progress("units", total) as advance:
@@ -274,7 +289,7 @@ def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
             advance(1, f"{tokens:,} tokens")
 
         written = run_plan(plan, rank=rank, world_size=world_size, progress=progress, **choices)
-    _note(f"{_counted(written, 'unit')} written, {tokens:,} tokens")
+    streams.print_note(f"{_counted(written, 'unit')} written, {tokens:,} tokens")
 
 
 @corpus.command(short_help="Check the files against the plan and the source.")
@@ -420,10 +435,6 @@ def all_steps(
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def _note(text: str) -> None:
-    print(f"bpe-engine: {text}", file=sys.stderr)
 
 
 @contextlib.contextmanager

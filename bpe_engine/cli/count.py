@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
+from ..reading import STANDARD, has_rows, read_rows
 from . import options, streams
+from .group import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @options.takes_encoding
 @options.allows_special
 @options.TEXT
@@ -27,6 +29,11 @@ from . import options, streams
 )
 @options.INPUT_ERRORS
 @click.option(
+    "--field",
+    metavar="NAME",
+    help="Count the text of this field only: of JSON lines, or of the column of a .parquet file.",
+)
+@click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
@@ -37,6 +44,7 @@ def count(
     words: Sequence[str],
     paths: Sequence[str],
     errors: str,
+    field: str | None,
     limit: int | None,
     allow_special: Sequence[str],
     as_json: bool,
@@ -51,6 +59,7 @@ def count(
     bpe-engine count "Hello, world!"
     bpe-engine count -m gpt-4o -f README.md
     bpe-engine count -f docs/*.md
+    bpe-engine count -f chats.jsonl --field text
     bpe-engine count --limit 8000 -f prompt.txt || echo too long
     """
     if paths:
@@ -63,10 +72,19 @@ def count(
     encoding = options.choose_encoding(**choice)
     allowed = options.choose_special(encoding, allow_special)
     inputs: Sequence[str | None] = paths or [None]
-    totals = [
-        encoding.count(streams.read_text(words, path, errors), allowed_special=allowed)
-        for path in inputs
-    ]
+    totals = []
+    for path in inputs:
+        if field is None:
+            if path and has_rows(path):
+                streams.print_note(
+                    f"{path} is counted with its syntax; --field text counts a field"
+                )
+            texts: Iterable[str] = [streams.read_text(words, path, errors)]
+        elif words:
+            raise click.UsageError("--field is for files and standard input, not for TEXT.")
+        else:
+            texts = read_rows(path or STANDARD, field, errors)
+        totals.append(sum(encoding.count(text, allowed_special=allowed) for text in texts))
     total = sum(totals)
     if as_json and len(paths) > 1:
         listed = [{"file": path, "tokens": tokens} for path, tokens in zip(paths, totals)]

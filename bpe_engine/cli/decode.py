@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from . import options, streams
+from .group import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @options.takes_encoding
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @options.FILE

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -15,8 +17,9 @@ from rich.text import Text
 
 from .. import Encoding, get_encoding
 from ..builtin import BUILTIN, RANK_FILE_SHA256
+from ..model import models_of
 from .tokens import Token, tokens_of
-from .visible import visible_bytes
+from .visible import CONTINUED, visible_bytes, whole_characters
 
 # Light backgrounds for black letters; neighbors differ.
 _COLORS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
@@ -112,11 +115,13 @@ def _rows(tokens: Iterable[Token], width: int) -> Iterator[list[_Cell]]:
     """Yields the cells of each row. A row ends when it is full and after a token with a newline."""
     row: list[_Cell] = []
     used = 0
-    for place, token in enumerate(tokens):
+    tokens, those = itertools.tee(tokens)
+    whole = whole_characters(token.token for token in those)
+    for place, (token, (continued, characters)) in enumerate(zip(tokens, whole)):
         style = _SPECIAL if token.special else _STYLES[place % len(_STYLES)]
         number = f"{token.id}*" if token.special else str(token.id)
         # A token wider than the console continues in the next row.
-        for shown in _chop(visible_bytes(token.token), width):
+        for shown in _chop(CONTINUED * continued + visible_bytes(characters), width):
             cell = _Cell(shown, number, style)
             if row and used + cell.width > width:
                 yield row
@@ -141,8 +146,8 @@ def _chop(shown: str, width: int) -> list[str]:
     return parts
 
 
-def describe(name: str) -> dict[str, object]:
-    """Returns the row of an encoding in the table: sizes, and the sha256 of its rank file."""
+def describe(name: str) -> dict[str, Any]:
+    """Returns what `encodings --json` prints: sizes, the models, and the rank file's sha256."""
     encoding = get_encoding(name)
     built_in = BUILTIN.get(name)
     return {
@@ -150,22 +155,28 @@ def describe(name: str) -> dict[str, object]:
         "tokens": encoding._core_bpe.rank_count,
         "special_tokens": len(encoding.special_tokens_set),
         "max_id": encoding.max_token_value,
+        "models": models_of(name),
         "sha256": RANK_FILE_SHA256[built_in.vocabulary] if built_in else None,
     }
 
 
-def show_encodings(rows: Sequence[dict[str, object]]) -> None:
+def show_encodings(rows: Sequence[dict[str, Any]]) -> None:
     """Draws the table of encodings."""
-    # One line per row: a pipe gets all of it, a narrow terminal cuts the hash.
-    console = _console("auto", None if sys.stdout.isatty() else 200)
+    # One line per row: a pipe gets all of it, a narrow terminal cuts the models.
+    console = _console("auto", None if sys.stdout.isatty() else 1000)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    headers = ("name", "tokens", "specials", "max id", "rank file sha256")
-    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+    headers = ("name", "tokens", "special", "max id", "models")
+    cells = [[*map(str, list(row.values())[:4]), " ".join(row["models"])] for row in rows]
     for header, *column in zip(headers, *cells):
         justify: JustifyMethod = "right" if header in headers[1:4] else "left"
         # Only the last column shrinks.
         width = None if header == headers[-1] else max(map(cell_len, (header, *column)))
         table.add_column(header, justify=justify, width=width, overflow="ellipsis")
     for row_cells in cells:
-        table.add_row(*row_cells)
-    console.print(table)
+        # A row is a line: the last column is cut where the terminal ends.
+        *numbers, models = row_cells
+        table.add_row(*numbers, Text(models, no_wrap=True, overflow="ellipsis"))
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        print(line.rstrip())

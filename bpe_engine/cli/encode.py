@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from . import options, streams
+from .group import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @options.takes_encoding
 @options.allows_special
 @options.reads_text

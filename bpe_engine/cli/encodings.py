@@ -6,12 +6,15 @@ import click
 
 from .. import list_encoding_names
 from . import options, streams
+from .group import Command
 
 
-@click.command(short_help="List the encodings.")
+@click.command(cls=Command, short_help="List the encodings.")
 @options.JSON
 def encodings(as_json: bool) -> None:
-    """List the encodings: tokens, special tokens, largest id, and the rank file's sha256.
+    """List the encodings: tokens, special tokens, largest id, and models that use them.
+
+    --json also has the sha256 of the rank file.
 
     \b
     bpe-engine encodings

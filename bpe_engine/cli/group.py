@@ -1,44 +1,105 @@
-"""A group of commands that suggests a name for a misspelt one, and words its errors in one line."""
+"""Groups of commands: help in sections, suggestions for misspelt names, completion in shells."""
 
 from __future__ import annotations
 
+import glob
+import importlib
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import list_encoding_names
-from .._suggest import did_you_mean
+from ..model import unknown_encoding
+from ..suggest import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["SuggestingGroup", "complete", "complete_vocabulary", "error_line"]
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # Not generic in older versions.
+
+__all__ = ["VOCABULARY", "Command", "Group", "ParamType", "complete", "complete_vocabulary"]
+
+#: The options that commands share, by the heading that the help lists them under. Those of one
+#: command come first, under "Options".
+_SECTIONS = {
+    "Vocabulary": "encoding model ranks tokenizer base extra pattern pattern-regex special-token "
+    "special-tokens nfc from to",
+    "Text": "file corpus counts held-out field errors id-field segments messages chat-template "
+    "input-kind separator on-error allow-special",
+    "Output": "output out words-to format plan report json color width force all quiet",
+}
+_HEADINGS = {name: heading for heading, names in _SECTIONS.items() for name in names.split()}
 
 
-class SuggestingGroup(click.Group):
-    """A group that keeps the order of its commands."""
+class Command(click.Command):
+    """A command whose help lists its options in sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {"Options": [], **{name: [] for name in _SECTIONS}}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                names = [name.lstrip("-") for name in parameter.opts]
+                found = [_HEADINGS[name] for name in names if name in _HEADINGS]
+                syntax = record[0].replace("INTEGER RANGE", "N")
+                rows[found[0] if found else "Options"].append((syntax, record[1]))
+        for heading, records in rows.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class Group(click.Group):
+    """A group that imports its commands when they are used, and lists them in sections.
+
+    Args:
+        sections: The names of the commands, by heading and in the order of work. Each is a function
+            in a module of its name beside that of the group, with ``_`` for ``-``.
+        package: The package of those modules.
+    """
+
+    command_class = Command
+
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Sequence[str]], package: str, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections, self.package = sections, package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return [name for names in self.sections.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"{self.package}.{name}"), name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        names: Sequence[str] = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
             ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], names)}")
         return super().resolve_command(ctx, args)
 
-
-def error_line(program: str, error: click.ClickException) -> str:
-    """Returns the message of an error: the program, what is wrong, and where help is."""
-    message = error.format_message()
-    if isinstance(error, click.UsageError):
-        where = error.ctx.command_path if error.ctx else program
-        message = f"{message.rstrip('.')} (`{where} --help` shows examples)"
-    return f"{program}: {message}"
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.list_commands(ctx)))
+        for heading, names in self.sections.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            limit = formatter.width - width - 6
+            rows = [
+                (name.ljust(width), each.get_short_help_str(limit))
+                for name, each in commands
+                if each
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 def complete(group: click.Group, program: str) -> int | None:
@@ -59,4 +120,26 @@ def complete_vocabulary(
     from click.shell_completion import CompletionItem
 
     names = [name for name in list_encoding_names() if name.startswith(incomplete)]
-    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+    if not names:
+        return [CompletionItem(incomplete, type="file")]
+    # In bash, an item for files would take the place of the names.
+    return [*map(CompletionItem, [*names, *glob.glob(f"{glob.escape(incomplete)}*")])]
+
+
+class _Vocabulary(ParamType):
+    name = "vocabulary"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        is_file = os.path.exists(value) or "://" in value
+        if not is_file and value not in list_encoding_names():
+            self.fail(f"no such file, and {unknown_encoding(value)}", param, ctx)
+        return value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return complete_vocabulary(ctx, param, incomplete)
+
+
+#: The name of an encoding, a rank file, a tokenizer.json or tekken.json, or a folder of one.
+VOCABULARY = _Vocabulary()

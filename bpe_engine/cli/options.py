@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from .. import (
-    Encoding,
-    encoding_name_for_model,
-    get_encoding,
-    list_encoding_names,
-    load_encoding,
-)
-from .._suggest import did_you_mean
+from .. import Encoding, encoding_for_model, load_encoding
 from ..load import open_encoding
-from .group import complete_vocabulary
+from ..model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
+from ..suggest import did_you_mean
+from . import streams
+from .group import VOCABULARY
 
 _DEFAULT = "o200k_base"
+
+# The rest of a model's name that needs no remark: a date or a size, or a published variant.
+_VARIANT = re.compile(
+    r"[-.]?(\d|(mini|nano|pro|preview|latest|audio|realtime|search|transcribe|codex|chat|vision)\b)"
+    r"|(turbo|instruct)(-\d|-preview|$)|:",
+)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Option = Callable[[Any], Any]
 
@@ -41,17 +43,31 @@ INPUT_ERRORS = click.option(
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
+
+def _complete_model(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    return [name for name in MODEL_TO_ENCODING if name.startswith(incomplete)]
+
+
 _ENCODING = [
     click.option(
         "-e",
         "--encoding",
         "encoding_name",
         metavar="NAME",
-        shell_complete=complete_vocabulary,
+        type=VOCABULARY,
         help=f"An encoding by its name (see `bpe-engine encodings`), or your own: a .tiktoken file, "
         f"a tokenizer.json or tekken.json, or a folder of one. {_DEFAULT} by default.",
     ),
-    click.option("-m", "--model", metavar="NAME", help="The encoding of a model, such as gpt-4o."),
+    click.option(
+        "-m",
+        "--model",
+        metavar="NAME",
+        shell_complete=_complete_model,
+        help="The encoding of a model, such as gpt-4o or Qwen/Qwen3-8B. For other models, give their "
+        "tokenizer.json with -e.",
+    ),
     click.option(
         "--ranks",
         metavar="FILE",
@@ -113,26 +129,24 @@ def choose_encoding(
         raise click.UsageError("--encoding, --model and --ranks exclude each other; give one.")
     if ranks is None and (pattern is not None or special_tokens):
         raise click.UsageError("--pattern and --special-token need --ranks.")
+    if ranks is not None:
+        return load_encoding(ranks, pattern, dict(map(_special_token, special_tokens)) or None)
+    if model is not None:
+        return _of_model(model)
+    return open_encoding(encoding_name or _DEFAULT)
+
+
+def _of_model(model: str) -> Encoding:
     try:
-        if ranks is not None:
-            specials = dict(map(_special_token, special_tokens))
-            return load_encoding(ranks, pattern, specials or None)
-        if model is not None:
-            return get_encoding(encoding_name_for_model(model))
-        name = encoding_name or _DEFAULT
-        if not (name in list_encoding_names() or os.path.exists(name)):
-            raise click.UsageError(_unknown_encoding(name))
-        return open_encoding(name)
+        encoding = encoding_for_model(model)
     except KeyError as error:
         raise click.UsageError(error.args[0]) from None
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _unknown_encoding(name: str) -> str:
-    names = list_encoding_names()
-    hint = did_you_mean(name, names)
-    return f"Unknown encoding {name!r}, and no such file.{hint} There are {', '.join(names)}."
+    prefix = next(filter(model.startswith, MODEL_PREFIX_TO_ENCODING), None)
+    if prefix and model not in MODEL_TO_ENCODING and not _VARIANT.match(model[len(prefix) :]):
+        streams.print_note(
+            f"the model {model!r} is not known; names that begin with {prefix!r} have {encoding.name}"
+        )
+    return encoding
 
 
 def _special_token(option: str) -> tuple[str, int]:

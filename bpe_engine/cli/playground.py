@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-import sys
 import webbrowser
 from collections.abc import Sequence
 
 import click
 
 from . import streams
+from .group import Command, complete_vocabulary
 
 # The part of an address that holds a view.
 _STATE = re.compile(r"[^#]*#?([A-Za-z0-9_.-]+)")
 
 
-@click.command(short_help="Open a local page that shows how text becomes tokens.")
+@click.command(cls=Command, short_help="Open a local page that shows how text becomes tokens.")
 @click.argument("link", required=False)
 @click.option(
     "-e",
     "--encoding",
     "sources",
     metavar="NAME",
+    shell_complete=complete_vocabulary,
     multiple=True,
     help="An encoding or model by its name, a .tiktoken file, tokenizer.json, tekken.json, or a"
     " folder with one. Up to four.",
@@ -41,12 +42,15 @@ def playground(link: str | None, sources: Sequence[str], port: int, opens: bool)
     """
     from ..playground.api import Api
     from ..playground.server import Server
+    from ..playground.texts import MAX_ENCODINGS
 
     state = "" if link is None else _state(link)
+    if len(sources) > MAX_ENCODINGS:
+        raise click.UsageError(f"at most {MAX_ENCODINGS} encodings are shown, not {len(sources)}")
     try:
         api = Api(sources)
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+    except LookupError as error:
+        raise click.UsageError(str(error)) from None
     try:
         server = Server(api, port)
     except OSError as error:
@@ -58,10 +62,9 @@ def playground(link: str | None, sources: Sequence[str], port: int, opens: bool)
     streams.print_line(address)
     with server:
         try:
-            if sys.stderr is not None:
-                print("bpe-engine: Ctrl-C ends the playground", file=sys.stderr)
+            streams.print_note("Ctrl-C ends the playground")
             if opens and not webbrowser.open(address):
-                print("bpe-engine: no browser was found; open the address", file=sys.stderr)
+                streams.print_note("no browser was found; open the address")
             server.serve_forever()
         except KeyboardInterrupt:
             pass

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
-__all__ = ["escape_unencodable"]
+__all__ = ["escape_unencodable", "printable", "write"]
+
+#: Characters that a terminal would not show, but obey: control characters other than line ends,
+#: and marks of direction; and halves of surrogate pairs, which names of files can have.
+_OBEYED = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """Returns text that is safe to print: control characters are escaped, lines stay lines.
+
+    >>> printable("a\\x1b[31mb\\n")
+    'a\\\\x1b[31mb\\n'
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def escape_unencodable() -> None:
@@ -18,3 +34,16 @@ def escape_unencodable() -> None:
         # A program that replaced a stream may have put anything there.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def write(contents: bytes) -> None:
+    """Writes bytes to standard output.
+
+    Raises BrokenPipeError when it is closed, and OSError when it takes no more.
+    """
+    sys.stdout.flush()
+    rest = memoryview(contents)
+    while rest:
+        # Under PYTHONUNBUFFERED a write may take only a part.
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()

@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from . import options, streams
+from .group import Command
 from .tokens import Token, tokens_of
 
 # Tokens written at once: few calls, and early first ones.
 _TOKENS_AT_ONCE = 1024
 
 
-@click.command(short_help="Show the tokens of a text in color.")
+@click.command(cls=Command, short_help="Show the tokens of a text in color.")
 @options.takes_encoding
 @options.allows_special
 @options.reads_text
@@ -46,9 +47,9 @@ def show(
 ) -> None:
     """Show the tokens of a text, each in its own color, with the ids under them.
 
-    Spaces are shown as ·, other invisible characters as escapes such as \\n, bytes of a
-    character that a token splits as \\xe6. Special tokens are inverse, their ids marked with *.
-    Long input is shown as it is read.
+    Spaces are shown as ·, other invisible characters as escapes such as \\n. A character that
+    several tokens share is in the first, and ‥ stands for it in the others. Special tokens are
+    inverse, their ids marked with *. Long input is shown as it is read.
 
     \b
     bpe-engine show "Tokenization isn't obvious."

@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from . import options, streams
+from .group import Command
 from .visible import visible
 
 # Lines written at once: few calls, and early first lines.
 _LINES_AT_ONCE = 4096
 
 
-@click.command(short_help="Print the pieces of a text.")
+@click.command(cls=Command, short_help="Print the pieces of a text.")
 @options.takes_encoding
 @options.allows_special
 @options.reads_text

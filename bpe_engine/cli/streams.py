@@ -10,6 +10,18 @@ from typing import BinaryIO
 
 import click
 
+from .printing import write
+
+__all__ = [
+    "print_json",
+    "print_line",
+    "print_note",
+    "read_bytes",
+    "read_text",
+    "read_text_chunks",
+    "write",
+]
+
 _CHUNK = 1 << 16
 
 
@@ -31,7 +43,7 @@ def read_text_chunks(words: Sequence[str], path: str | None, errors: str) -> Ite
         # Python decodes bytes in arguments that are not UTF-8 to surrogates.
         contents = " ".join(words).encode("utf-8", "surrogateescape")
         return _decoded(iter([contents]), "TEXT", errors)
-    source = "standard input" if path in (None, "-") else repr(path)
+    source = "standard input" if path in (None, "-") else str(path)
     return _decoded(_chunks(path), source, errors)
 
 
@@ -58,11 +70,11 @@ def _not_utf8(error: UnicodeDecodeError, position: int, source: str) -> click.Cl
     at, byte = position + error.start, error.object[error.start]
     if at == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return click.ClickException(
-            f"{source} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8."
+            f"{source} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8"
         )
     return click.ClickException(
         f"{source} is not UTF-8 at byte {at} (0x{byte:02x}); "
-        "convert it, or pass --errors replace or --errors ignore."
+        "convert it, or pass --errors replace or --errors ignore"
     )
 
 
@@ -94,23 +106,18 @@ def _likely_utf16(start: bytes) -> str | None:
 
 
 def _chunks(path: str | None) -> Iterator[bytes]:
-    if path is None or path == "-":
-        if sys.stdin is None:
-            raise click.ClickException("cannot read standard input: it is closed.")
-        if sys.stdin.isatty():
-            print_note("reading from the terminal; Ctrl-D ends the input")
-        try:
-            yield from _read(sys.stdin.buffer)
-        except OSError as error:
-            raise click.ClickException(
-                f"cannot read standard input: {error.strerror or error}."
-            ) from None
-        return
-    try:
+    if path not in (None, "-"):
         with open(path, "rb") as file:
             yield from _read(file)
+        return
+    if sys.stdin is None:
+        raise click.ClickException("standard input: it is closed")
+    if sys.stdin.isatty():
+        print_note("reading from the terminal; Ctrl-D ends the input")
+    try:
+        yield from _read(sys.stdin.buffer)
     except OSError as error:
-        raise click.UsageError(f"cannot read {path!r}: {error.strerror}.") from None
+        raise click.ClickException(f"standard input: {error.strerror or error}") from None
 
 
 def _read(file: BinaryIO) -> Iterator[bytes]:
@@ -120,21 +127,9 @@ def _read(file: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
-def write(contents: bytes) -> None:
-    """Writes bytes to standard output."""
-    sys.stdout.flush()
-    rest = memoryview(contents)
-    while rest:
-        # Under PYTHONUNBUFFERED a write may take only a part.
-        rest = rest[sys.stdout.buffer.write(rest) :]
-    sys.stdout.buffer.flush()
-
-
 def print_note(message: str) -> None:
     """Prints a remark to standard error, in one line."""
-    # print to None goes to standard output.
-    if sys.stderr is not None:
-        print("bpe-engine:", message, file=sys.stderr)
+    print("bpe-engine:", message, file=sys.stderr)
 
 
 def print_line(line: str) -> None:

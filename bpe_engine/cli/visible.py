@@ -1,10 +1,17 @@
-"""Makes text visible: spaces, control characters, and bytes of characters that tokens split."""
+"""Makes text visible: spaces, control characters, and characters that tokens split."""
 
 from __future__ import annotations
 
+import contextlib
 import unicodedata
+from collections import deque
+from collections.abc import Iterable, Iterator
 
-_ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "·": "\\u00b7"}
+#: Stands for a character that a token before this one began.
+CONTINUED = "‥"
+
+_ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+_ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def visible(text: str) -> str:
@@ -45,3 +52,34 @@ def visible_bytes(token: bytes) -> str:
         shown.append(visible(whole) + "".join(f"\\x{byte:02x}" for byte in bad))
         token = rest
     return "".join(shown)
+
+
+def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
+    """Yields for each token whether it continues a character of the token before, and the characters
+    that begin in it, whole. Bytes that are not UTF-8 stay where they are.
+
+    >>> list(whole_characters([b"a \\xe6", b"\\xa0", b"\\xb9!", b"\\xff"]))
+    [(False, b'a \\xe6\\xa0\\xb9'), (True, b''), (True, b'!'), (False, b'\\xff')]
+    """
+    source, ahead = iter(tokens), deque[bytes]()
+    taken = 0  # Bytes of the next tokens that an earlier one shows.
+    while (token := ahead.popleft() if ahead else next(source, None)) is not None:
+        shown, continued = token[taken:], taken > 0
+        taken = max(taken - len(token), 0)
+        present, lacking = (0, 0) if taken else _unfinished(shown)
+        while sum(map(len, ahead)) < lacking and (more := next(source, None)) is not None:
+            ahead.append(more)
+        rest = b"".join(ahead)[:lacking]
+        with contextlib.suppress(UnicodeDecodeError):
+            (shown[len(shown) - present :] + rest).decode()
+            shown, taken = shown + rest, taken + lacking
+        yield continued, shown
+
+
+def _unfinished(token: bytes) -> tuple[int, int]:
+    """Returns how many bytes of its last character a token has, and how many it lacks."""
+    for size, byte in enumerate(token[-1:-4:-1], 1):
+        if byte & 0xC0 != 0x80:
+            length = 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
+            return size, max(length - size, 0)
+    return 0, 0

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import get_encoding, list_encoding_names, load_encoding
 from .._core import NameCounter
-from .._suggest import did_you_mean
 from ..columns import parts_of
 from ..core import Encoding
 from ..hf.tokenizer import Tokenizer
+from ..suggest import did_you_mean
 from .errors import CorpusError
 
 if TYPE_CHECKING:

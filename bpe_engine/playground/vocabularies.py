@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 from typing import Any
 
 from .. import Encoding, encoding_for_model, get_encoding, list_encoding_names, load_encoding
-from .._suggest import did_you_mean
+from ..suggest import did_you_mean
 from ..vocabulary import audit_tokens
 
 __all__ = ["Vocabularies", "Vocabulary"]
-
-#: Files of a folder that describe a whole encoding, the preferred first.
-_IN_FOLDERS = ("tokenizer.json", "tekken.json")
 
 
 class Vocabulary:
@@ -87,7 +85,8 @@ class Vocabularies:
                 `load_encoding` reads it; or a folder with such a JSON file.
 
         Raises:
-            ValueError, KeyError, OSError: It cannot be opened; the message says why.
+            LookupError: It is unknown.
+            ValueError, OSError: It cannot be opened; the message says why.
         """
         source = source.strip()
         if source in self.names:
@@ -95,21 +94,15 @@ class Vocabularies:
         if "://" in source:
             raise ValueError(f"{source!r} is an address; download it, and open the file")
         path = os.path.abspath(os.path.expanduser(source))
-        if os.path.isdir(path):
-            inside = [os.path.join(path, name) for name in _IN_FOLDERS]
-            found = next(filter(os.path.isfile, inside), None)
-            if found is None:
-                raise ValueError(f"the folder {source!r} has neither {' nor '.join(_IN_FOLDERS)}")
-            path = found
-        if os.path.isfile(path):
+        if os.path.exists(path):
             return self._add(path, load_encoding(path))
-        if os.path.exists(path) or os.sep in source or source.endswith((".json", ".tiktoken")):
-            raise ValueError(f"{source!r} is not a file that can be read")
+        if os.sep in source or source.endswith((".json", ".tiktoken")):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
         try:
             return self.get(encoding_for_model(source).name)
         except KeyError:
             hint = did_you_mean(source, self.names)
-            raise ValueError(
+            raise LookupError(
                 f"{source!r} is not an encoding, a model, a file or a folder.{hint} There are "
                 f"{', '.join(list_encoding_names())}"
             ) from None

@@ -99,10 +99,10 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
 def test_errors_are_one_line(tmp_path: Path, source: Path) -> None:
     out = tmp_path / "out"
     cases = [
-        ([source, "-o", out], 2, "Name the tokenizer"),
+        ([source, "-o", out], 2, "Missing option '-e'"),
         ([source, "-o", out, "-e", "gpt2", "--eod", "a", "--no-eod"], 2, "exclude each other"),
-        ([source, "-o", out, "-e", "gpt22"], 1, "Did you mean 'gpt2'?"),
-        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 1, "no such file"),
+        ([source, "-o", out, "-e", "gpt22"], 2, "Did you mean 'gpt2'?"),
+        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 2, "No such file"),
         ([source, "-o", out, "-e", "gpt2", "--messages", "m"], 1, "need a chat template"),
         ([source, "-o", out, "-e", "gpt2", "--field", "x"], 1, "line 1: the field 'x' is missing"),
         (["run", tmp_path], 1, "the plan is missing"),

@@ -30,6 +30,7 @@ NOT_LISTED = {
     "gpt2_files",
     "published",
     "sidecar",
+    "suggest",
 }
 
 

@@ -22,13 +22,13 @@ from bpe_engine.cli import display, tokens, visible
 from bpe_engine.cli.split import _LINES_AT_ONCE
 
 COMMANDS = [
-    "encode",
-    "decode",
     "count",
     "show",
+    "encode",
+    "decode",
     "split",
-    "corpus",
     "check-template",
+    "corpus",
     "encodings",
     "playground",
 ]
@@ -164,10 +164,14 @@ def test_rank_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -
         (
             ["encode", "-e", "nope", "x"],
             2,
-            "Unknown encoding 'nope', and no such file. There are gpt2, ",
+            "no such file, and unknown encoding 'nope'. There are gpt2, ",
         ),
-        (["encode", "-e", "o20k_base", "x"], 2, "no such file. Did you mean 'o200k_base'"),
-        (["encode", "-e", "mine.tiktoken", "x"], 2, "'mine.tiktoken', and no such file"),
+        (["encode", "-e", "o20k_base", "x"], 2, "encoding 'o20k_base'. Did you mean 'o200k_base'"),
+        (
+            ["encode", "-e", "mine.tiktoken", "x"],
+            2,
+            "no such file, and unknown encoding 'mine.tiktoken'",
+        ),
         (["encode", "-e", __file__, "x"], 1, "test_cli.py, line 1"),
         (["encod", "x"], 2, "No such command 'encod'. Did you mean 'encode'"),
         (["encode", "-m", "nope", "x"], 2, "model 'nope' is unknown. Choose an encoding by name"),
@@ -181,7 +185,7 @@ def test_rank_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -
             "'<|x|>' is not a special token of o200k_base",
         ),
         (["encode", "--allow-special", "<endoftext>", "x"], 2, "Did you mean '<|endoftext|>'?"),
-        (["encode", "-f", "no/such/file"], 2, "cannot read 'no/such/file': No such file"),
+        (["encode", "-f", "no/such/file"], 2, "bpe-engine: no/such/file: No such file"),
         (["encode", "-f", "x", "text"], 2, "TEXT or --file, not both"),
         (["encode", "--nonsense"], 2, "--nonsense"),
         (["nonsense"], 2, "nonsense"),
@@ -253,7 +257,7 @@ def test_help_has_examples_that_work(
 def test_help_lists_the_commands(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     status, text, _ = run(capfdbinary, "--help")
     assert status == 0
-    assert re.findall(r"^  ([\w-]+)  ", text.split("Commands:")[1], re.MULTILINE) == COMMANDS
+    assert re.findall(r"^  ([\w-]+)  ", text.split("tokens:\n")[1], re.MULTILINE) == COMMANDS
     status, out, err = run(capfdbinary)
     assert (status, out, err) == (2, "", text)
     assert run(capfdbinary, "--version")[1].strip().endswith(bpe_engine.__version__)
@@ -269,8 +273,8 @@ def test_show_plain(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     )
     assert (status, err) == (0, "")
     assert out.splitlines() == [
-        "\\xe6\\xa0 \\xb9 ·a  \\n",
-        "43718    117  257 198",
+        "根    ‥   ·a  \\n",
+        "43718 117 257 198",
         "b  ·   <|endoftext|>",
         "65 220 50256*",
         "7 tokens, 19 characters, 21 bytes, gpt2; * marks special tokens",
@@ -284,10 +288,22 @@ def test_show_wraps_and_loses_nothing(text: str, width: int) -> None:
     for row in rows:
         assert sum(cell.width + 1 for cell in row) - 1 <= width
     shown = "".join(cell.shown for row in rows for cell in row)
-    assert shown == "".join(visible.visible_bytes(token.token) for token in found)
+    whole = list(visible.whole_characters(token.token for token in found))
+    assert b"".join(characters for _, characters in whole) == text.encode("utf-8", "replace")
+    assert shown == "".join("‥" * begun + visible.visible_bytes(some) for begun, some in whole)
     ids = [cell.id for row in rows for cell in row if cell.id]
     assert ids == [str(token.id) for token in found]
     assert all(c.isprintable() for c in shown)
+
+
+@given(st.lists(st.binary(max_size=5)))
+def test_whole_characters_keep_all_bytes(parts: list[bytes]) -> None:
+    """Characters move to the token in which they begin; bytes that are none stay."""
+    whole = list(visible.whole_characters(parts))
+    assert len(whole) == len(parts)
+    assert b"".join(characters for _, characters in whole) == b"".join(parts)
+    for (begun, characters), part in zip(whole, parts):
+        assert begun or characters.startswith(part)
 
 
 @given(st.text())
@@ -349,7 +365,8 @@ def test_encodings(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     lines = run(capfdbinary, "encodings")[1].splitlines()
     assert len(lines) == 1 + len(rows)
     for row, line in zip(rows, lines[1:]):
-        assert line.split() == [str(value) for value in row.values()]
+        *numbers, models, _ = row.values()
+        assert line.split() == [*map(str, numbers), *models]
 
 
 # ---- Pipes, as real processes ----
@@ -404,7 +421,7 @@ def test_input_that_is_not_utf_8(tmp_path: Path) -> None:
     assert (failed.status, failed.out) == (1, "")
     assert failed.err == (
         "bpe-engine: standard input is not UTF-8 at byte 2 (0xff); convert it, or pass --errors "
-        "replace or --errors ignore.\n"
+        "replace or --errors ignore\n"
     )
     path = tmp_path / "latin"
     path.write_bytes(b"caf\xe9")
@@ -499,21 +516,21 @@ WRITERS = [
 @pytest.mark.parametrize("arguments", WRITERS)
 def test_output_that_cannot_be_written(arguments):
     done = _in_shell(">/dev/full", *arguments)
-    assert done.stderr == "bpe-engine: cannot write: No space left on device\n"
+    assert done.stderr == "bpe-engine: standard output: No space left on device\n"
     assert done.returncode == 1
 
 
 @pytest.mark.parametrize("arguments", WRITERS)
 def test_closed_output(arguments):
     done = _in_shell(">&-", *arguments)
-    assert done.stderr == "bpe-engine: cannot write: standard output is closed\n"
+    assert done.stderr == "bpe-engine: standard output: it is closed\n"
     assert done.returncode == 1
 
 
 @pytest.mark.parametrize("command", ["encode", "decode", "count", "show", "split"])
 def test_input_that_cannot_be_read(command):
     done = _in_shell("<&-", command)
-    assert done.stderr == "bpe-engine: cannot read standard input: it is closed.\n"
+    assert done.stderr == "bpe-engine: standard input: it is closed\n"
     assert (done.stdout, done.returncode) == ("", 1)
 
 
@@ -531,7 +548,7 @@ def test_input_that_fails(monkeypatch, capfdbinary):
     assert run(capfdbinary, "encode") == (
         1,
         "",
-        "bpe-engine: cannot read standard input: Input/output error.\n",
+        "bpe-engine: standard input: Input/output error\n",
     )
 
 
@@ -649,7 +666,7 @@ def test_text_in_utf_16_or_with_a_byte_order_mark() -> None:
     wide = Run("count", stdin="hello".encode("utf-16"))
     assert wide.status == 1
     assert wide.err == (
-        "bpe-engine: standard input is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8.\n"
+        "bpe-engine: standard input is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8\n"
     )
     for encoding in ("utf-16le", "utf-16be"):
         unmarked = Run("count", stdin="hello".encode(encoding))
@@ -685,8 +702,9 @@ def test_commands_are_imported_when_they_are_used() -> None:
 def test_the_table_of_encodings_on_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """Each row is one line; only the last column, the hash, shrinks."""
+    """Each row is one line; only the last column, the models, shrinks."""
     monkeypatch.setattr(display, "_console", lambda *_: display._Console(width=60, highlight=False))
     lines = run(capfdbinary, "encodings")[1].splitlines()
     assert len(lines) == 1 + len(bpe_engine.list_encoding_names())
-    assert lines[-1].split()[:4] == ["qwen3", "151643", "26", "151668"]
+    assert lines[-1].split() == ["qwen3", "151643", "26", "151668", "Qwen3-*", "QwQ-32B"]
+    assert all(len(line) <= 60 for line in lines) and lines[2].endswith("…")

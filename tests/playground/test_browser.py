@@ -70,6 +70,13 @@ class Page:
 
     def paste(self, text: str) -> None:
         """Replaces the text from the clipboard."""
+        self.find("#text").send_keys(Keys.CONTROL + "a")
+        self.paste_more(text)
+        units = len(text.encode("utf-16-le")) // 2
+        self.until(lambda: self.run("return state.text.length") == units)
+
+    def paste_more(self, text: str) -> None:
+        """Pastes at the cursor."""
         self.driver.execute_cdp_cmd(
             "Browser.grantPermissions",
             {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]},
@@ -77,9 +84,7 @@ class Page:
         self.driver.execute_async_script(
             "navigator.clipboard.writeText(arguments[0]).then(arguments[1])", text
         )
-        self.find("#text").send_keys(Keys.CONTROL + "a")
         self.find("#text").send_keys(Keys.CONTROL + "v")
-        self.until(lambda: self.run("return state.text.length") == len(text))
 
     def is_settled(self) -> bool:
         return bool(
@@ -167,8 +172,9 @@ def test_colors_and_ids_equal_encode(page: Page, name: str) -> None:
     assert all(one != other for one, other in zip(colors, colors[1:])) and len(set(colors)) == 4
 
 
-def test_a_megabyte_stays_drawable(page: Page) -> None:
-    line = "The quick brown fox isn't obvious: naïve, 根本不是, 1234567.\n"
+@pytest.mark.parametrize("end", ["\n", " "])
+def test_a_megabyte_stays_drawable(page: Page, end: str) -> None:
+    line = f"The quick brown fox isn't obvious: naïve, 👩‍🚀 根本不是, 1234567.{end}"
     text = line * (1_000_000 // len(line.encode()) + 1)
     page.paste(text)
     page.check_ids(text)
@@ -177,22 +183,54 @@ def test_a_megabyte_stays_drawable(page: Page) -> None:
     # In the middle, and again: what is sent is small, and the ids are those of the whole text.
     middle = len(text) // 2
     page.run(
-        "document.getElementById('text').setSelectionRange(arguments[0], arguments[0])", middle
+        "const place = withRows(Array.from(state.text).slice(0, arguments[0]).join('')).length;"
+        "document.getElementById('text').setSelectionRange(place, place)",
+        middle,
     )
     for typed in "xy":
         page.driver.execute_cdp_cmd("Input.insertText", {"text": typed})
     text = text[:middle] + "xy" + text[middle:]
-    assert page.run("return state.text.length") == len(text)
+    assert page.run("return state.text") == text
     page.check_ids(text)
+    # No row of the field is long: a long line would be laid out anew at each key.
+    rows = (
+        "return Math.max(...document.getElementById('text').value.split('\\n').map(r => r.length))"
+    )
+    assert page.run(rows) < 12_000
     page.run("columns[0].go(columns[0].ids.length - 1)")
     page.until(lambda: page.run("return columns[0].list.querySelector('.now')?.isConnected"))
-    assert page.run("return columns[0].list.querySelector('.now').textContent").endswith("⏎\n")
+    assert page.run("return columns[0].list.querySelector('.now').textContent")
     assert all(0 < count < MOST_DRAWN for count in page.run(drawn))
     page.run("columns[0].go(Math.floor(columns[0].ids.length / 2))")
     box = page.run(
         "const [a, b] = [columns[0].list, columns[0].list.querySelector('.now')].map(e => e.getBoundingClientRect()); return [a.top, b.top, b.bottom, a.bottom]"
     )
     assert box == sorted(box)
+
+
+def test_rows_of_a_long_line_are_not_in_the_text(page: Page) -> None:
+    text = "no line end, 根本 👩‍🚀 and \u2060 " * 3000
+    page.paste(text)
+    page.check_ids(text)
+    assert page.run("return [softEnd, document.getElementById('text').value.includes('\\n')]") == [
+        "\u200b",
+        True,
+    ]
+    area = page.find("#text")
+    area.send_keys(Keys.CONTROL + "a")
+    area.send_keys(Keys.CONTROL + "x")
+    page.until(lambda: page.run("return state.text") == "")
+    copied = page.driver.execute_async_script(
+        "const done = arguments[0]; navigator.clipboard.readText().then(done)"
+    )
+    assert copied == text
+    # A mark that the text has now is not taken for one of the page.
+    page.paste("x" * 60_000)
+    assert page.run("return softEnd") == "\u2060"
+    page.paste_more("\u2060y")
+    page.until(lambda: page.run("return state.text") == "x" * 60_000 + "\u2060y")
+    area.send_keys(Keys.BACKSPACE)
+    page.check_ids("x" * 60_000 + "\u2060")
 
 
 def test_hover_shows_the_place_that_the_library_gives(page: Page) -> None:

@@ -205,8 +205,8 @@ def test_the_command_serves_until_it_is_interrupted() -> None:
 @pytest.mark.parametrize(
     "arguments, status, message",
     [
-        (["-e", "gpt_2"], 1, "Did you mean 'gpt2'"),
-        (["-e", "gpt2"] * 5, 1, "at most 4 encodings"),
+        (["-e", "gpt_2"], 2, "Did you mean 'gpt2'"),
+        (["-e", "gpt2"] * 5, 2, "at most 4 encodings"),
         (["http://127.0.0.1:1/x/"], 2, "not a link of the playground"),
         (["#1.<script>"], 2, "not a link of the playground"),
         (["--port", "70000"], 2, "70000"),

@@ -66,7 +66,7 @@ def test_files_are_safe(corpus: Path, tmp_path: Path) -> None:
     assert folder.returncode == 1 and "is an input" in folder.stderr
     (tmp_path / "out.encoding.json").write_text("mine")
     there = run("train", corpus, "--vocab-size", 300, "-o", out)
-    assert there.returncode == 1 and "exists already; --force" in there.stderr
+    assert there.returncode == 2 and "exists already; --force" in there.stderr
     assert not out.exists() and (tmp_path / "out.encoding.json").read_text() == "mine"
     assert run("train", corpus, "--vocab-size", 300, "-o", out, "--force").returncode == 0
     count = run("count", corpus, "-o", corpus, "--force")

@@ -11,9 +11,9 @@ import pytest
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine import vocabulary
+from bpe_engine import reading, vocabulary
 from vocab_tools import train_vocabulary
-from vocab_tools.corpus import corpus_files, read_texts, reading
+from vocab_tools.corpus import corpus_files, read_texts
 from vocab_tools.corpus.cutting import cutting
 from vocab_tools.corpus.piece_counts import CorpusCounts, TooLittleMemory
 from vocab_tools.train import count_corpus

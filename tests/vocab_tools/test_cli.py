@@ -176,7 +176,7 @@ def test_outputs_that_would_be_lost(tmp_path: Path, base: Path) -> None:
     path = listed(tmp_path, "ab\t1")
     assert "is an input" in run("learn", base, path, "-o", base).stderr
     assert base.read_bytes() == dump_ranks(BYTES)
-    assert run("learn", base, path, "-o", tmp_path / "no" / "where").returncode == 1
+    assert run("learn", base, path, "-o", tmp_path / "no" / "where").returncode == 2
     done = run("learn", base, path, "-o", "-", "--report", "x.pdf")
     assert done.returncode == 2 and ".html, .json or .md" in done.stderr
     assert run("learn", tmp_path / "none", path, "-o", "-").returncode == 2

@@ -17,14 +17,19 @@ from seeds import seeded
 from vocab_command import run
 
 import bpe_engine
-from bpe_engine import vocabulary
+from bpe_engine import reading, vocabulary
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
-from vocab_tools.compare import compare_texts, compare_tokenizers, load_subject, renyi_efficiency
+from vocab_tools.compare import (
+    compare_texts,
+    compare_tokenizers,
+    load_subject,
+    measure,
+    renyi_efficiency,
+)
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
 from vocab_tools.compare.train import ABOUT, compare_trained
 from vocab_tools.compare.train import _wordpiece as wordpiece_trainer
-from vocab_tools.corpus import reading
 from vocab_tools.report.comparison_report import readable_cut
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -261,7 +266,7 @@ def test_the_commands(tmp_path: Path, corpus: Path) -> None:
     [
         (["compare", "gpt2"], "two tokenizers or more"),
         (["compare", "gpt2", "--train"], "--train needs methods"),
-        (["compare", "gpt2", "qwne"], "qwne: no such file, and no encoding of this name"),
+        (["compare", "gpt2", "qwne"], "qwne: no such file, and unknown encoding"),
         (["stats", "gpt2", "--report", "x.pdf"], "ends in .html, .json or .md"),
         (["stats", "gpt2", "--report", "CORPUS"], "a report ends in|is an input"),
         (["compare", "--train", "bpe", "--vocab-size", "10"], "too small"),
@@ -299,7 +304,7 @@ def test_folders_and_bytes_that_are_not_text(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert [Path(path).name for path in found["files"]] == ["a.txt", "b.txt"]
     missing = run("stats", "gpt2", "--corpus", tmp_path / "*.nothing")
-    assert missing.returncode == 1 and "matches no file" in missing.stderr
+    assert missing.returncode == 2 and "matches no file" in missing.stderr
 
 
 def test_sentences_are_cut_in_the_terminal(lines: Path) -> None:
@@ -426,3 +431,14 @@ def test_cuts_show_each_character_once() -> None:
         shown = "".join(readable_cut(gpt2.cut(text)))
         assert shown.replace("⋯", "").replace("◌", "").replace("\\u200d", "\u200d") == text
     assert readable_cut([b"##ing", b"\xff\xfe"]) == ["##ing", "\\xff\\xfe"]
+
+
+def test_processes_and_threads_count_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("A line of text.\nСтрока текста.\n还有一行\n12:30\n" * 40_000, encoding="utf-8")
+    subjects = [load_subject("gpt2"), load_subject("qwen")]
+    found = []
+    for fewest in (0, 1 << 40):
+        monkeypatch.setattr(measure, "_FEWEST_BYTES", fewest)
+        found.append(compare_tokenizers(subjects, [path]).to_plain())
+    assert found[0] == found[1]

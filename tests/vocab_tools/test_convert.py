@@ -464,7 +464,7 @@ def test_the_command_writes_all_files_or_none(tmp_path: Path) -> None:
     assert loaded.encode("Hello<|endoftext|>", allowed_special="all") == [15496, 50256]
     target.unlink()
     again = run("convert", "r50k_base", target)
-    assert again.returncode == 1 and "r50k.encoding.json: exists already" in again.stderr
+    assert again.returncode == 2 and "r50k.encoding.json: exists already" in again.stderr
     assert not target.exists()
     same = run("convert", tmp_path, target, "--force")
     assert same.returncode == 1 and "none of the known files" in same.stderr

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from vocab_bases import BYTES
 from vocab_command import COMMAND
@@ -16,7 +17,7 @@ from vocab_tools import dump_ranks
 from vocab_tools.cli import app
 
 #: `explain` prints ASCII only.
-COMMANDS = sorted({*app.cli.commands} - {"explain"})
+COMMANDS = sorted({*app.cli.list_commands(click.Context(app.cli))} - {"explain"})
 
 #: How each command is called; all of them print text that is not Latin.
 CALLS = {

@@ -81,7 +81,7 @@ def test_what_exists_is_overwritten_only_when_asked(tmp_path: Path, base: Path) 
     output, report = tmp_path / "extra.tiktoken", tmp_path / "report.md"
     report.write_text("mine")
     done = run("learn", base, words, "-o", output, "--report", report)
-    assert done.returncode == 1 and f"{report}: exists already; --force" in done.stderr
+    assert done.returncode == 2 and f"{report}: exists already; --force" in done.stderr
     assert not output.exists() and report.read_text() == "mine"
     done = run("learn", base, words, "-o", output, "--report", report, "--force")
     assert done.returncode == 0 and output.exists() and "# New tokens" in report.read_text()
@@ -92,7 +92,7 @@ def test_outputs_are_tried_before_the_work(tmp_path: Path, base: Path) -> None:
     words = listed(tmp_path, "bad line")
     for output in (tmp_path / "no" / "where", tmp_path):
         done = run("learn", base, words, "-o", output)
-        assert done.returncode == 1 and f"vocab-tools: {output}: " in done.stderr
+        assert done.returncode == 2 and f"vocab-tools: {output}: " in done.stderr
         assert "bad lines" not in done.stderr
     done = run("learn", base, words, "-o", tmp_path / "e", "--report", tmp_path / "no" / "r.md")
     assert f"{tmp_path}/no/r.md: No such file or directory" in done.stderr
@@ -171,13 +171,14 @@ def test_no_backup_is_left_when_replacing_fails(
 
 def test_every_error_names_its_file(tmp_path: Path, base: Path) -> None:
     words = listed(tmp_path, "ab\t1")
-    for output, message in [
-        ("/dev/full", "/dev/full: No space left on device"),
-        ("", "the name of an output is empty"),
-        (f"{tmp_path}/folder/", f"{tmp_path}/folder/: is a directory"),
+    for output, status, message in [
+        ("/dev/full", 1, "/dev/full: No space left on device"),
+        ("", 1, "the name of an output is empty"),
+        (f"{tmp_path}/folder/", 2, f"{tmp_path}/folder/: is a directory"),
     ]:
         done = run("learn", base, words, "-o", output, "-q")
-        assert done.returncode == 1 and f"vocab-tools: {message}" in done.stderr, output
+        assert done.returncode == status, output
+        assert f"vocab-tools: {message}" in done.stderr, output
     assert not (tmp_path / "folder").exists()
     for arguments in (f"check {base}", f"check {base} --json", f"learn {base} {words} -o - -q"):
         shell = f"{' '.join(COMMAND)} {arguments} > /dev/full"

@@ -8,8 +8,9 @@ import pytest
 from vocab_bases import BYTES, DATA, QWEN
 from vocab_command import listed, run
 
+from bpe_engine.cli.printing import printable
 from vocab_tools import dump_ranks, read_words
-from vocab_tools.text import quoted, quoted_list, show, token_text, visible
+from vocab_tools.text import quoted, quoted_list, show, token_text
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_control_characters_are_not_printed(tmp_path: Path, base: Path) -> None:
 
 
 def test_texts_for_people() -> None:
-    assert visible("a\x1b\n\udcff") == "a\\x1b\n\\udcff"
+    assert printable("a\x1b\n\udcff") == "a\\x1b\n\\udcff"
     assert quoted("it's") == '"it\'s"' and quoted("'\"") == "''\"'"
     assert quoted("👩\u200d💻") == "'👩\u200d💻'" and quoted("👩\u200d") == "'👩\\u200d'"
     assert quoted("\u00a0\\") == "'\\xa0\\\\'"
@@ -144,7 +145,7 @@ def test_patterns_that_are_refused(base: Path) -> None:
     done = run("check", base, "--pattern", "")
     assert done.returncode == 2 and "--pattern is empty" in done.stderr
     done = run("check", base, "--pattern", "gpt4o")
-    assert done.returncode == 2 and "did you mean o200k_base?" in done.stderr
+    assert done.returncode == 2 and "Did you mean 'o200k_base'?" in done.stderr
 
 
 def test_the_error_of_a_start_id_names_the_free_one(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import COMMAND, run
 
 import bpe_engine
+from bpe_engine import reading
+from bpe_engine.reading import BLOCK_CHARACTERS
 from vocab_tools import (
     check_vocabulary,
     dump_ranks,
@@ -25,9 +27,8 @@ from vocab_tools import (
     propose_words,
     read_words,
 )
-from vocab_tools.corpus import corpus_effect, count_corpus, read_texts, reading
+from vocab_tools.corpus import corpus_effect, count_corpus, read_texts
 from vocab_tools.corpus.cutting import Cutting, cutting
-from vocab_tools.corpus.reading import BLOCK_CHARACTERS
 from vocab_tools.extend import propose
 from vocab_tools.extend.selection import learned_tokens, tokens_of
 from vocab_tools.patterns import named_pattern
@@ -93,7 +94,7 @@ def test_scripts_and_exclusions(corpus: Path) -> None:
     assert not any("猫" in word for word in words(scripts=["latin"]))
     assert " tower" not in words(exclude=[" tower"]) and " tower" in words()
     assert "rareword" in "".join(words(min_frequency=1))
-    with pytest.raises(ValueError, match="unknown script 'Tahi'; did you mean .*thai"):
+    with pytest.raises(ValueError, match="unknown script 'Tahi'. Did you mean .*thai"):
         words(scripts=["Tahi"])
     with pytest.raises(ValueError, match="new_ids is 0"):
         propose_words(BYTES, [corpus], 0)
@@ -196,7 +197,7 @@ def test_marks_without_a_script_fit_any(tmp_path: Path) -> None:
     found = propose_words(BYTES, [path], 50, pattern="gpt2", scripts=["Han", "Hiragana", "other"])
     assert "時々見る堂々" in {word.word for word in found.words}
     assert "of other scripts" not in found.left_out
-    with pytest.raises(ValueError, match=r"'latn'; did you mean latin\?"):
+    with pytest.raises(ValueError, match=r"'latn'. Did you mean 'latin'\?"):
         propose_words(BYTES, [path], 50, scripts=["latn"])
 
 
@@ -226,7 +227,7 @@ def test_extend_does_all_in_one_step(tmp_path: Path, corpus: Path) -> None:
     assert "no errors" in done.stdout and "fewer" in done.stdout
     assert "fewer tokens of the corpus" in report.read_text(encoding="utf-8")
     again = run("extend", QWEN, corpus, "-n", 8, "-o", extra)
-    assert again.returncode == 1 and "exists already" in again.stderr
+    assert again.returncode == 2 and "exists already" in again.stderr
 
 
 def test_an_extended_base_is_extended_again(tmp_path: Path, base: Path, corpus: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 from seeds import seeded
 
 import bpe_engine
-from vocab_tools.corpus import corpus_files, read_texts, reading
+from bpe_engine import reading
+from vocab_tools.corpus import corpus_files, read_texts
 
 PATTERNS = sorted(bpe_engine.list_encoding_names())
 

@@ -31,13 +31,17 @@ except KeyboardInterrupt:
 
 def main() -> None:
     """Runs the command and exits with its status: 0 for success; 1 for errors found or a failure; 2
-    for a wrong command line; 130 after Ctrl-C; 141 when a pipe was closed early."""
+    for a wrong command line or a missing file; 130 after Ctrl-C; 141 when a pipe was closed early."""
     # In the background of a shell script Ctrl-C is ignored from the start; keep it so.
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not is_ignored:
         signal.signal(signal.SIGINT, _end_now)
-    from .app import run
+    import contextlib
 
+    from .app import import_command, run
+
+    with contextlib.suppress(ImportError):
+        import_command()
     status: int | None = None
     try:
         if not is_ignored:

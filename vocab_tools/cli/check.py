@@ -10,18 +10,20 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.printing import printable, write
+from bpe_engine.reading import read_texts
+
 from ..check import CheckResult, Finding, check_vocabulary
 from ..check.folder import FolderResult, check_folder
-from ..corpus.reading import read_texts
-from ..files import OutputFiles, write_standard
+from ..files import OutputFiles
 from ..report import render
 from ..report.plain import check_json
-from ..text import plural, visible
+from ..text import plural
 from .console import (
     console,
     print_indented,
     progress_bar,
-    readable_errors,
     say,
     say_base,
     say_wrapped,
@@ -36,7 +38,6 @@ from .inputs import (
 from .options import (
     FILE,
     FILE_OR_STDIN,
-    RANKS,
     chosen_pattern,
     corpus_options,
     output_options,
@@ -51,8 +52,8 @@ EXAMPLES_SHOWN = 3
 _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
-@click.command()
-@click.argument("base", type=RANKS, metavar="BASE|MODEL_FOLDER")
+@click.command(cls=Command, short_help="Find problems in a vocabulary, or in a model's folder.")
+@click.argument("base", type=VOCABULARY, metavar="BASE|MODEL_FOLDER")
 @click.argument("extra", type=FILE, nargs=-1)
 @pattern_options()
 @special_tokens_option
@@ -84,8 +85,8 @@ def check(
     The exit status is 1 if there are errors, and 0 if there are only warnings.
 
     \b
-      vocab-tools check o200k_base.tiktoken
-      vocab-tools check qwen.tiktoken extra.tiktoken --words words.txt --json
+      vocab-tools check o200k_base
+      vocab-tools check qwen extra.tiktoken --words words.txt --json
       vocab-tools check models/qwen3
     """
     if os.path.isdir(base):
@@ -105,7 +106,7 @@ def check(
             )
         context.exit(_check_folder(base, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
-    with readable_errors(), progress_bar("checking") as update:
+    with progress_bar("checking") as update:
         expect("ranks", "BASE", [base], "check BASE [EXTRA...] --words WORDS")
         expect("ranks", "EXTRA", extra, "a word list is given with --words")
         expect(
@@ -138,7 +139,7 @@ def check(
         )
         files.write({path: render(path, result).encode() for path in reports})
     if as_json:
-        write_standard(check_json(result).encode())
+        write(check_json(result).encode())
     else:
         print_findings(result, console())
     if not result.ok:
@@ -162,7 +163,7 @@ def _print_list(findings: Sequence[Finding], to: Console) -> None:
         line.append(f"{finding.code} ({finding.counted}): {finding.message}", style="default")
         print_indented(to, line, 8)
         for example in finding.examples[:EXAMPLES_SHOWN]:
-            print_indented(to, Text(" " * 10 + visible(example)), 12)
+            print_indented(to, Text(" " * 10 + printable(example)), 12)
 
 
 def _check_folder(
@@ -175,16 +176,15 @@ def _check_folder(
     force: bool,
 ) -> int:
     """Checks a model's folder, and returns the exit status."""
-    with readable_errors():
-        expect("text", "--corpus", corpus, "it is text to compare the folder's tokenizers on")
-        refuse_repeated(corpus)
-        files = OutputFiles(reports, corpus, force=force)
-        blocks = (read_texts(path, field, errors) for path in corpus)
-        texts = itertools.chain.from_iterable(itertools.chain.from_iterable(blocks))
-        result = check_folder(folder, texts)
-        files.write({path: render(path, result).encode() for path in reports})
+    expect("text", "--corpus", corpus, "it is text to compare the folder's tokenizers on")
+    refuse_repeated(corpus)
+    files = OutputFiles(reports, corpus, force=force)
+    blocks = (read_texts(path, field, errors) for path in corpus)
+    texts = itertools.chain.from_iterable(itertools.chain.from_iterable(blocks))
+    result = check_folder(folder, texts)
+    files.write({path: render(path, result).encode() for path in reports})
     if as_json:
-        write_standard(check_json(result).encode())
+        write(check_json(result).encode())
     else:
         print_folder(result, console())
     return 0 if result.ok else 1
@@ -199,7 +199,7 @@ def print_folder(result: FolderResult, to: Console) -> None:
         if source.compared:
             alike = "none differ" if not source.differing else f"{source.differing:,} differ"
             line += f"; of {plural(source.compared, 'text')}, {alike}"
-        print_indented(to, Text(visible(line)), 2)
+        print_indented(to, Text(printable(line)), 2)
     if result.fingerprint is not None:
         say(to, f"fingerprint: {result.fingerprint}")
     _print_list(result.findings, to)

@@ -1,22 +1,27 @@
-"""The commands ``vocab-tools stats`` and ``vocab-tools compare``: measure tokenizers on text."""
+"""The command ``vocab-tools compare``, and what it shares with ``stats``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from bpe_engine.cli.group import Command, complete_vocabulary
+from bpe_engine.cli.printing import write
+from bpe_engine.cli.visible import CONTINUED, whole_characters
+from bpe_engine.reading import corpus_files
+
 from ..compare import Comparison, compare_tokenizers, load_subject
 from ..compare.subjects import Subject
 from ..compare.train import METHODS, compare_trained
 from ..convert import locate_source
-from ..corpus.reading import corpus_files
-from ..files import OutputFiles, write_standard
+from ..files import OutputFiles
 from ..report import render
 from ..report.comparison_report import comparison_json, comparison_sections, readable
-from .console import console, print_sections, progress_bar, readable_errors, say
+from .console import console, print_sections, progress_bar, say
 from .options import Options, Size, combined, errors_option, field_option, output_options
 
 #: The most rows of a table on the screen.
@@ -46,38 +51,8 @@ measure_options: Options = combined(
 )
 
 
-@click.command()
-@click.argument("tokenizer", metavar="A")
-@measure_options
-def stats(
-    tokenizer: str,
-    corpus: tuple[str, ...],
-    field: str,
-    errors: str,
-    as_json: bool,
-    reports: tuple[str, ...],
-    force: bool,
-) -> None:
-    """Measure the tokenizer A on text.
-
-    Prints the tokens per byte, character and word, and how much of the vocabulary the text uses.
-
-    A is the name of an encoding, a rank file, or a tokenizer.json.
-
-    \b
-      vocab-tools stats o200k_base --corpus news.txt --corpus code.jsonl
-      vocab-tools stats tokenizer.json --corpus news.txt --report stats.html
-    """
-
-    def work(update: Callable[[int, int], None]) -> Comparison:
-        subjects = [load_subject(tokenizer)]
-        return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
-
-    _run(work, [tokenizer], corpus, reports, force, as_json)
-
-
-@click.command()
-@click.argument("tokenizers", metavar="A B...", nargs=-1)
+@click.command(cls=Command)
+@click.argument("tokenizers", metavar="A B...", nargs=-1, shell_complete=complete_vocabulary)
 @measure_options
 @click.option(
     "--train",
@@ -97,11 +72,9 @@ def compare(
     corpus: tuple[str, ...],
     field: str,
     errors: str,
-    as_json: bool,
-    reports: tuple[str, ...],
-    force: bool,
     train: bool,
     vocab_size: int,
+    **output: Any,
 ) -> None:
     """Compare the tokenizers A, B and others on the same text.
 
@@ -132,26 +105,25 @@ def compare(
             progress=update,
         )
 
-    _run(work, others, corpus, reports, force, as_json)
+    print_measured(work, others, corpus, **output)
 
 
-def _run(
+def print_measured(
     work: Callable[[Callable[[int, int], None]], Comparison],
-    tokenizers: list[str],
+    tokenizers: Sequence[str],
     corpus: tuple[str, ...],
     reports: tuple[str, ...],
     force: bool,
     as_json: bool,
 ) -> None:
     """Measures, writes the reports, and prints."""
-    with readable_errors():
-        inputs = [file for name in tokenizers for file in locate_source(name).files]
-        files = OutputFiles(reports, [*inputs, *corpus_files(corpus)], force=force)
-        with progress_bar("measuring") as update:
-            comparison = work(update)
-        files.write({path: render(path, comparison).encode() for path in reports})
+    inputs = [file for name in tokenizers for file in locate_source(name).files]
+    files = OutputFiles(reports, [*inputs, *corpus_files(corpus)], force=force)
+    with progress_bar("measuring") as update:
+        comparison = work(update)
+    files.write({path: render(path, comparison).encode() for path in reports})
     if as_json:
-        write_standard(comparison_json(comparison).encode())
+        write(comparison_json(comparison).encode())
     else:
         to = console()
         parts = comparison_sections(comparison, ROWS_SHOWN)
@@ -168,8 +140,10 @@ def _print_sentences(comparison: Comparison, to: Console) -> None:
         say(to, "")
         for row, cut in zip(comparison.rows, sentence.cuts):
             line = Text(f"{row.name:{width}}  ")
-            for place, token in enumerate(cut):
+            for place, (continued, characters) in enumerate(whole_characters(cut)):
                 if place and to.color_system is None:
                     line.append("|")
-                line.append(readable(token), style=COLORS[place % len(COLORS)])
+                line.append(
+                    CONTINUED * continued + readable(characters), style=COLORS[place % len(COLORS)]
+                )
             to.print(line, soft_wrap=True)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-import click
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from bpe_engine.cli.printing import printable, write
+
 from ..bases import Recognized
 from ..notes import Note, grouped
 from ..report.sections import Section
-from ..text import plural, shorten, visible
+from ..text import plural, shorten
 
 #: Numbers are right-aligned, and never wrapped.
 _NUMBER = re.compile(r"([\d,.]+%?( of [\d,.]+)?)?")
@@ -45,12 +47,12 @@ def console(stderr: bool = False) -> Console:
 
 def say(to: Console, text: str) -> None:
     """Prints a line without wrapping it, so that it can be copied."""
-    to.print(Text(visible(text)), soft_wrap=True)
+    to.print(Text(printable(text)), soft_wrap=True)
 
 
 def say_wrapped(to: Console, text: str, most: int | None = None) -> None:
     """Prints a sentence, broken between its words where the terminal ends, or after ``most``."""
-    print_indented(to, Text(visible(text)), 0, most)
+    print_indented(to, Text(printable(text)), 0, most)
 
 
 def say_base(to: Console, pattern: str, recognized: Recognized | None) -> None:
@@ -82,6 +84,11 @@ def print_table(to: Console, table: Table) -> None:
     with to.capture() as captured:
         to.print(table)
     to.file.write(re.sub(r" +$", "", captured.get(), flags=re.MULTILINE))
+
+
+def print_json(value: object) -> None:
+    """Prints a value as indented JSON."""
+    write((json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 @contextlib.contextmanager
@@ -124,23 +131,6 @@ def _amount(step: str, done: int, total: int) -> str:
     return ""
 
 
-@contextlib.contextmanager
-def readable_errors() -> Iterator[None]:
-    """Ends the command with a message and status 1, without a traceback, for errors that the user
-    can fix."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        named = f"{error.filename}: " if error.filename else ""
-        raise click.ClickException(f"{named}{error.strerror or error}") from error
-    except (ValueError, ImportError) as error:
-        raise click.ClickException(str(error)) from error
-    except MemoryError as error:
-        raise click.ClickException("not enough memory") from error
-
-
 def print_notes(notes: Sequence[Note], show_all: bool) -> None:
     """Prints notes by kind; for many of one kind, their number and a few examples."""
     to = console(stderr=True)
@@ -148,13 +138,13 @@ def print_notes(notes: Sequence[Note], show_all: bool) -> None:
     for group in grouped(notes, None if show_all else 3):
         if group.hidden == 0:
             for note in group.shown:
-                text = Text(visible(f"warning: {note.in_full}"))
+                text = Text(printable(f"warning: {note.in_full}"))
                 print_indented(to, text, 2, WIDEST if note.words else None)
             continue
         hidden += group.hidden
         say(to, f"warning: {group.title}:")
         for note in group.shown:
-            print_indented(to, Text(visible(f"  {note}")), 4)
+            print_indented(to, Text(printable(f"  {note}")), 4)
         say(to, f"  and {group.hidden:,} more")
     if hidden:
         say(to, f"{plural(hidden, 'more warning')} can be shown with --all, or in a --report")
@@ -183,7 +173,7 @@ def _print_table(to: Console, part: Section) -> None:
             no_wrap=are_numbers,
         )
     for row in part.rows:
-        *texts, last = map(visible, row)
+        *texts, last = map(printable, row)
         table.add_row(
             *(Text(shorten(text, most)) for text in texts), Text(shorten(last, 2 * to.width))
         )

@@ -7,11 +7,14 @@ import json
 import click
 from rich.console import Console
 
+from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.printing import write
+
 from ..convert import Conversion, convert_tokenizer
 from ..convert.formats import WRITABLE, locate_source, locate_target
-from ..files import OutputFiles, write_standard
+from ..files import OutputFiles
 from ..text import plural
-from .console import console, progress_bar, readable_errors, say, say_wrapped
+from .console import console, progress_bar, say, say_wrapped
 from .inputs import expect, refuse_repeated, special_inputs
 from .options import (
     FILE,
@@ -27,8 +30,8 @@ from .options import (
 EXAMPLES_SHOWN = 10
 
 
-@click.command()
-@click.argument("source", metavar="IN")
+@click.command(cls=Command)
+@click.argument("source", metavar="IN", type=VOCABULARY)
 @click.argument("target", metavar="OUT")
 @click.option(
     "--extra", type=FILE, multiple=True, help="A rank file of new tokens to add; repeatable."
@@ -90,37 +93,36 @@ def convert(
     chosen = chosen_pattern(pattern, pattern_regex)
     if plan and not extra:
         raise click.UsageError("--plan needs new tokens; give them with --extra")
-    with readable_errors():
-        expect("ranks", "IN", [source], "the words become tokens with `learn` first")
-        expect("ranks", "--extra", extra, "the words become tokens with `learn` first")
-        expect("text", "--corpus", corpus, "new tokens are given with --extra")
-        refuse_repeated([*extra, *corpus, *special_inputs(specials)])
-        origin = locate_source(source, source_format)  # type: ignore[arg-type]
-        goal = locate_target(target, target_format)  # type: ignore[arg-type]
-        inputs = [*origin.files, *extra, *corpus, *special_inputs(specials)]
-        files = OutputFiles([*goal.files, *([plan] if plan else [])], inputs, force=force)
-        with progress_bar("verifying") as update:
-            conversion = convert_tokenizer(
-                source,
-                target,
-                extra=extra,
-                pattern=chosen,
-                special_tokens=read_special_option(specials),
-                corpus=corpus,
-                field=field,
-                errors=errors,
-                allow_differences=allow_differences,
-                source_format=source_format,
-                target_format=target_format,
-                progress=update,
-            )
-        contents = dict(conversion.contents)
-        if plan and conversion.plan is not None:
-            contents[plan] = conversion.plan.dump()
-        files.write(contents)
+    expect("ranks", "IN", [source], "the words become tokens with `learn` first")
+    expect("ranks", "--extra", extra, "the words become tokens with `learn` first")
+    expect("text", "--corpus", corpus, "new tokens are given with --extra")
+    refuse_repeated([*extra, *corpus, *special_inputs(specials)])
+    origin = locate_source(source, source_format)  # type: ignore[arg-type]
+    goal = locate_target(target, target_format)  # type: ignore[arg-type]
+    inputs = [*origin.files, *extra, *corpus, *special_inputs(specials)]
+    files = OutputFiles([*goal.files, *([plan] if plan else [])], inputs, force=force)
+    with progress_bar("verifying") as update:
+        conversion = convert_tokenizer(
+            source,
+            target,
+            extra=extra,
+            pattern=chosen,
+            special_tokens=read_special_option(specials),
+            corpus=corpus,
+            field=field,
+            errors=errors,
+            allow_differences=allow_differences,
+            source_format=source_format,
+            target_format=target_format,
+            progress=update,
+        )
+    contents = dict(conversion.contents)
+    if plan and conversion.plan is not None:
+        contents[plan] = conversion.plan.dump()
+    files.write(contents)
     if as_json:
         text = json.dumps(conversion.to_plain(), ensure_ascii=False, indent=1)
-        write_standard(text.encode() + b"\n")
+        write(text.encode() + b"\n")
     elif not quiet:
         _print(conversion, list(contents), console())
 

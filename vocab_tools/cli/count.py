@@ -10,17 +10,18 @@ from typing import Any
 
 import click
 
+from bpe_engine.cli.group import Command, ParamType
+from bpe_engine.reading import STANDARD, corpus_files
+
 from ..corpus.cutting import DEFAULT_PATTERN, cutting
 from ..corpus.piece_counts import dropped_note
-from ..corpus.reading import corpus_files
-from ..files import STANDARD, OutputFiles, is_special
+from ..files import OutputFiles, is_special
 from ..text import plural
 from ..train import count_corpus
 from ..train.arrow import write_counts
-from .console import console, progress_bar, readable_errors, say
+from .console import console, progress_bar, say
 from .options import (
     Options,
-    ParamType,
     chosen_pattern,
     combined,
     errors_option,
@@ -123,7 +124,7 @@ def count_files(corpus: Sequence[str]) -> list[str]:
     return found
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The Parquet file for the counts.")
 @counting_options
@@ -152,18 +153,17 @@ def count(
       vocab-tools train --counts 1.parquet 2.parquet --vocab-size 32000 -o out.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
-    with readable_errors():
-        if output == STANDARD:
-            raise ValueError("Parquet cannot be written to standard output; name a file")
-        inputs = expanded(corpus)
-        files = OutputFiles([output], inputs, force=force)
-        cut = cutting(chosen, special_tokens, nfc)
-        print_repeated(corpus)
-        with (
-            progress_bar("counting") as update,
-            count_corpus(corpus, cut, progress=update, **reading) as counts,
-        ):
-            written = files.write_by(output, lambda name: write_counts(counts, name, drop_rare))
+    if output == STANDARD:
+        raise ValueError("Parquet cannot be written to standard output; name a file")
+    inputs = expanded(corpus)
+    files = OutputFiles([output], inputs, force=force)
+    cut = cutting(chosen, special_tokens, nfc)
+    print_repeated(corpus)
+    with (
+        progress_bar("counting") as update,
+        count_corpus(corpus, cut, progress=update, **reading) as counts,
+    ):
+        written = files.write_by(output, lambda name: write_counts(counts, name, drop_rare))
     if not quiet:
         to = console()
         text = plural(counts.characters, "character")

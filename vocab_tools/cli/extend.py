@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import asdict
 
 import click
 
+from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.reading import STANDARD, readable_again
+
 from ..bases import opened
 from ..check import check_vocabulary
-from ..corpus.reading import readable_again
 from ..extend import learn_merges
-from ..files import STANDARD, OutputFiles
+from ..extend.learn_result import to_plain
+from ..files import OutputFiles
 from ..report import render
 from .check import print_findings
-from .console import console, print_notes, progress_bar, readable_errors, say
+from .console import console, print_json, print_notes, progress_bar, say
 from .inputs import base_inputs, refuse_repeated, special_inputs
 from .learn import effect_on, explain
 from .options import (
     FILE_OR_STDIN,
-    RANKS,
     chosen_pattern,
+    json_option,
     learn_options,
     output_options,
     pattern_options,
     read_special_option,
+    refuse_mixed,
     special_tokens_option,
 )
 from .propose import check_corpus, no_words, print_proposal, propose_options, proposed
@@ -32,8 +37,8 @@ from .propose import check_corpus, no_words, print_proposal, propose_options, pr
 OF_LISTS = ("spaced form", "stripped space", "repeated word")
 
 
-@click.command()
-@click.argument("base", type=RANKS)
+@click.command(cls=Command)
+@click.argument("base", type=VOCABULARY)
 @click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @click.option("-w", "--words", "word_file", help="Write the proposed words to this file, too.")
@@ -42,6 +47,7 @@ OF_LISTS = ("spaced form", "stripped space", "repeated word")
 @special_tokens_option
 @learn_options
 @output_options
+@json_option
 @click.pass_context
 def extend(
     context: click.Context,
@@ -66,6 +72,7 @@ def extend(
     force: bool,
     show_all: bool,
     quiet: bool,
+    as_json: bool,
 ) -> None:
     """Extend BASE with words of CORPUS: propose, learn and check.
 
@@ -76,10 +83,11 @@ def extend(
     exit status is 1.
 
     \b
-      vocab-tools extend qwen.tiktoken corpus.txt -n 2000 -o extra.tiktoken --report r.html
+      vocab-tools extend qwen corpus.txt -n 2000 -o extra.tiktoken --report r.html
     """
     chosen = chosen_pattern(pattern, pattern_regex)
-    with readable_errors(), contextlib.ExitStack() as stack:
+    refuse_mixed(as_json, output, word_file)
+    with contextlib.ExitStack() as stack:
         check_corpus(base, corpus, extra, exclude)
         inputs = [*base_inputs(base), *corpus, *extra, *special_inputs(specials)]
         inputs += [exclude] if exclude else []
@@ -125,7 +133,11 @@ def extend(
             files.write(contents)
     to = console(stderr=output == STANDARD)
     print_notes(result.notes, show_all)
-    if not quiet:
+    if as_json:
+        learned = {**to_plain(result), "corpus": asdict(effect)}
+        found = {"proposal": proposal.to_plain(), "learned": learned, "check": checked.to_plain()}
+        print_json(found)
+    elif not quiet:
         print_proposal(proposal, to)
         explain(result, effect, to, output if checked.ok else STANDARD)
         say(to, "\nCheck of the extended vocabulary:")

@@ -13,7 +13,8 @@ from typing import Literal
 
 import click
 
-from ..files import STANDARD
+from bpe_engine.reading import STANDARD
+
 from ..words import WordSource
 
 #: The kind of a file.

@@ -9,12 +9,17 @@ from typing import Any
 import click
 from rich.console import Console
 
+from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.printing import write
+from bpe_engine.reading import STANDARD
+
 from ..bases import opened
 from ..corpus.effect import CorpusEffect, corpus_effect
 from ..extend import LearnResult, learn_merges
-from ..files import STANDARD, OutputFiles
+from ..files import OutputFiles
 from ..notes import Note
 from ..report import render
+from ..report.plain import learn_json
 from ..report.sections import sections
 from ..words import read_words
 from .console import (
@@ -23,7 +28,6 @@ from .console import (
     print_notes,
     print_sections,
     progress_bar,
-    readable_errors,
     say_base,
 )
 from .inputs import (
@@ -35,13 +39,14 @@ from .inputs import (
 )
 from .options import (
     FILE_OR_STDIN,
-    RANKS,
     chosen_pattern,
     corpus_options,
+    json_option,
     learn_options,
     output_options,
     pattern_options,
     read_special_option,
+    refuse_mixed,
     special_tokens_option,
 )
 
@@ -49,8 +54,8 @@ from .options import (
 OPTIONAL = ("Words", "By-products", "Conflicts")
 
 
-@click.command()
-@click.argument("base", type=RANKS)
+@click.command(cls=Command)
+@click.argument("base", type=VOCABULARY)
 @click.argument("words", type=FILE_OR_STDIN)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @pattern_options()
@@ -70,6 +75,7 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
     help="Write exactly the file of Qwen's add_merges.py, even where it is defective.",
 )
 @output_options
+@json_option
 @corpus_options
 def learn(
     base: str,
@@ -89,54 +95,57 @@ def learn(
     errors: str,
     show_all: bool,
     quiet: bool,
+    as_json: bool,
     **limits: Any,
 ) -> None:
     """Learn merges on top of BASE that make each of WORDS one token.
 
-    Each line of WORDS is a word, a tab and its frequency; - is standard input. Only the new tokens
-    are written, as lines of base64, a space and the id.
+    Each line of WORDS is a word, which a tab and its frequency may follow; - is standard input. Only
+    the new tokens are written, as lines of base64, a space and the id.
 
     \b
-      vocab-tools learn qwen.tiktoken words.txt -o extra.tiktoken
-      vocab-tools learn qwen.tiktoken words.txt -o extra.tiktoken --report report.html
+      vocab-tools learn qwen words.txt -o extra.tiktoken
+      vocab-tools learn qwen words.txt -o extra.tiktoken --report report.html
     """
     chosen = chosen_pattern(pattern, pattern_regex)
+    refuse_mixed(as_json, output)
     notes: list[Note] = []
-    with readable_errors():
-        expect("ranks", "BASE", [base], "BASE comes first, and then WORDS")
-        expect("words", "WORDS", [words], "BASE comes first, and then WORDS")
-        expect("ranks", "--extra", extra, "WORDS comes after BASE")
-        expect("text", "--corpus", corpus, "more ranks of the base are given with --extra")
-        inputs = [*base_inputs(base), words, *extra, *corpus, *special_inputs(specials)]
-        refuse_repeated(inputs)
-        files = OutputFiles([output, *reports], inputs, force=force)
-        listed = read_words(
-            word_source(words),
-            keep_space=keep_space,
-            lenient=lenient,
+    expect("ranks", "BASE", [base], "BASE comes first, and then WORDS")
+    expect("words", "WORDS", [words], "BASE comes first, and then WORDS")
+    expect("ranks", "--extra", extra, "WORDS comes after BASE")
+    expect("text", "--corpus", corpus, "more ranks of the base are given with --extra")
+    inputs = [*base_inputs(base), words, *extra, *corpus, *special_inputs(specials)]
+    refuse_repeated(inputs)
+    files = OutputFiles([output, *reports], inputs, force=force)
+    listed = read_words(
+        word_source(words),
+        keep_space=keep_space,
+        lenient=lenient,
+        like_add_merges=like_add_merges,
+        notes=notes,
+    )
+    with progress_bar("learning") as update:
+        result = learn_merges(
+            base if like_add_merges and not extra else opened(base, extra),
+            listed,
+            pattern=chosen,
+            special_tokens=read_special_option(specials),
             like_add_merges=like_add_merges,
-            notes=notes,
+            progress=update,
+            **limits,
         )
-        with progress_bar("learning") as update:
-            result = learn_merges(
-                base if like_add_merges and not extra else opened(base, extra),
-                listed,
-                pattern=chosen,
-                special_tokens=read_special_option(specials),
-                like_add_merges=like_add_merges,
-                progress=update,
-                **limits,
-            )
-        result.notes[:0] = notes
-        effect = effect_on(corpus, result, field, errors) if corpus else None
-        contents = {path: render(path, result, effect).encode() for path in reports}
-        # A file without tokens would be taken for a result; add_merges.py writes one.
-        is_written = bool(result.tokens) or like_add_merges
-        if is_written:
-            contents[output] = result.dump()
-        files.write(contents)
+    result.notes[:0] = notes
+    effect = effect_on(corpus, result, field, errors) if corpus else None
+    contents = {path: render(path, result, effect).encode() for path in reports}
+    # A file without tokens would be taken for a result; add_merges.py writes one.
+    is_written = bool(result.tokens) or like_add_merges
+    if is_written:
+        contents[output] = result.dump()
+    files.write(contents)
     print_notes(result.notes, show_all)
-    if not quiet:
+    if as_json:
+        write(learn_json(result, effect).encode())
+    elif not quiet:
         explain(result, effect, console(stderr=output == STANDARD), output)
     if not is_written:
         raise click.ClickException(f"no new tokens; {output} is not written")

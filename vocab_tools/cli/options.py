@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-import bpe_engine
-from bpe_engine.cli.group import complete_vocabulary
+from bpe_engine.cli.group import ParamType
+from bpe_engine.reading import ERRORS, STANDARD
 
-from ..corpus.reading import ERRORS
-from ..patterns import is_regex, named_pattern, regex_pattern, unknown_encoding
+from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
 from ..report import check_ending
 
 #: A decorator that adds options to a command.
 Options = Callable[[Any], Any]
-
-if TYPE_CHECKING:
-    ParamType = click.ParamType[Any]
-else:
-    ParamType = click.ParamType  # Not generic in older versions.
 
 
 def combined(*options: Options) -> Options:
@@ -36,23 +29,6 @@ def combined(*options: Options) -> Options:
 
     return add
 
-
-class Vocabulary(click.Path):
-    """The name of an encoding, a rank file, a tokenizer.json or tekken.json, or a folder of one."""
-
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        if value in bpe_engine.list_encoding_names():
-            return value
-        if not os.path.exists(value) and not {".", os.sep} & set(value):
-            self.fail(f"no such file, and {unknown_encoding(value)}", param, context)
-        return super().convert(value, param, context)
-
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> Any:
-        return complete_vocabulary(ctx, param, incomplete)
-
-
-#: A vocabulary that is read.
-RANKS = Vocabulary(exists=True, readable=True)
 
 #: An input file; ``-`` is a name like any other.
 FILE = click.Path(exists=True, dir_okay=False, readable=True)
@@ -141,6 +117,18 @@ output_options: Options = combined(
         help="Write a report: .html, .json or .md; repeatable.",
     ),
 )
+
+#: ``--json``; :func:`refuse_mixed` keeps it apart from other output.
+json_option: Options = click.option(
+    "--json", "as_json", is_flag=True, help="Print everything as JSON, for scripts."
+)
+
+
+def refuse_mixed(as_json: bool, *outputs: str | None) -> None:
+    """Raises UsageError if ``--json`` and another output would both be on standard output."""
+    if as_json and STANDARD in outputs:
+        raise click.UsageError("--json and -o - both write to standard output; name a file")
+
 
 #: ``--field``.
 field_option: Options = click.option(

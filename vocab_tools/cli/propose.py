@@ -10,17 +10,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.reading import STANDARD
+
 from ..bases import opened
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
-from ..files import STANDARD, OutputFiles
+from ..files import OutputFiles
 from ..ranks import RankSource
 from ..text import plural, quoted, shorten
 from ..words import listed_words
 from .console import (
     ROWS_SHOWN,
     console,
+    print_json,
     print_table,
-    readable_errors,
     say,
     say_base,
     say_wrapped,
@@ -30,11 +33,12 @@ from .inputs import base_inputs, expect, refuse_repeated
 from .options import (
     FILE,
     FILE_OR_STDIN,
-    RANKS,
     Options,
     chosen_pattern,
     combined,
+    json_option,
     pattern_options,
+    refuse_mixed,
     text_options,
 )
 
@@ -68,13 +72,14 @@ propose_options: Options = combined(
 )
 
 
-@click.command()
-@click.argument("base", type=RANKS)
+@click.command(cls=Command)
+@click.argument("base", type=VOCABULARY)
 @click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the words; - for stdout.")
 @propose_options
 @click.option("--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable.")
 @pattern_options()
+@json_option
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def propose(
@@ -92,6 +97,7 @@ def propose(
     errors: str,
     force: bool,
     quiet: bool,
+    as_json: bool,
 ) -> None:
     """Find the words of CORPUS that save the most as tokens of BASE.
 
@@ -100,29 +106,31 @@ def propose(
     that save the most tokens per id come first.
 
     \b
-      vocab-tools propose qwen.tiktoken thai/*.txt -n 2000 --scripts Thai -o words.txt
-      vocab-tools learn qwen.tiktoken words.txt --keep-space -o extra.tiktoken
+      vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt
+      vocab-tools learn qwen words.txt --keep-space -o extra.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
-    with readable_errors():
-        check_corpus(base, corpus, extra, exclude)
-        inputs = [*base_inputs(base), *corpus, *extra, *([exclude] if exclude else [])]
-        refuse_repeated(inputs)
-        files = OutputFiles([output], inputs, force=force)
-        ranks = opened(base, extra)
-        proposal = proposed(
-            ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field, errors
-        )
-        if proposal.words:
-            files.write({output: proposal.dump()})
+    refuse_mixed(as_json, output)
+    check_corpus(base, corpus, extra, exclude)
+    inputs = [*base_inputs(base), *corpus, *extra, *([exclude] if exclude else [])]
+    refuse_repeated(inputs)
+    files = OutputFiles([output], inputs, force=force)
+    ranks = opened(base, extra)
+    proposal = proposed(
+        ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field, errors
+    )
+    if proposal.words:
+        files.write({output: proposal.dump()})
     to = console(stderr=output == STANDARD)
-    if not quiet:
+    if as_json:
+        print_json(proposal.to_plain())
+    elif not quiet:
         assert proposal.pattern is not None
         say_base(to, proposal.pattern.label, proposal.recognized)
         print_proposal(proposal, to)
     if not proposal.words:
         raise click.ClickException(no_words(proposal, new_ids))
-    if not quiet:
+    if not (quiet or as_json):
         cut = {"--pattern": pattern, "--pattern-regex": pattern_regex}
         say(to, f"\nLearn them with: {learn_command(base, output, extra, cut)}")
 

@@ -12,23 +12,24 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.reading import STANDARD, corpus_files, read_texts
 from bpe_engine.sidecar import beside
 
 from ..bases import opened
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
-from ..corpus.reading import corpus_files, read_texts
-from ..files import STANDARD, OutputFiles, is_special
+from ..files import OutputFiles, is_special
 from ..ranks import RankSource
 from ..text import plural, show
 from ..train import TrainResult, train_vocabulary
 from ..train.arrow import read_counts
 from ..train.superwords import MAX_WORDS
 from ..train.training import TIES, UNITS, base_cutting
-from .console import console, print_table, readable_errors, say, steps_bar
+from .console import console, print_json, print_table, say, steps_bar
 from .count import count_files, counting_options, expanded, print_repeated
 from .inputs import base_inputs
-from .options import RANKS, Options, Size, chosen_pattern, combined
+from .options import Options, Size, chosen_pattern, combined, json_option, refuse_mixed
 
 #: The number of tokens that are shown, learned last.
 TOKENS_SHOWN = 8
@@ -55,7 +56,7 @@ training_options: Options = combined(
         metavar="N",
         help="From N tokens on, merges may cross pieces within a line (SuperBPE).",
     ),
-    click.option("--base", type=RANKS, help="A vocabulary to start from; its ids stay."),
+    click.option("--base", type=VOCABULARY, help="A vocabulary to start from; its ids stay."),
     click.option(
         "--ties",
         type=click.Choice(TIES),
@@ -85,7 +86,7 @@ training_options: Options = combined(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("corpus", nargs=-1, required=True)
 @click.option(
     "-o",
@@ -105,6 +106,7 @@ training_options: Options = combined(
     metavar="FILE",
     help="Text to measure the result on; repeatable. [default: the corpus itself]",
 )
+@json_option
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings only.")
 def train(
@@ -119,6 +121,7 @@ def train(
     held_out: tuple[str, ...],
     force: bool,
     quiet: bool,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Learn a byte-level BPE vocabulary from CORPUS.
@@ -128,38 +131,48 @@ def train(
     of files. The pattern and the special tokens go to NAME.encoding.json beside NAME.tiktoken.
 
     \b
-      vocab-tools train texts/ --vocab-size 32000 --pattern o200k_base -o out.tiktoken
-      vocab-tools train thai.txt --base cl100k_base.tiktoken --vocab-size 102000 -o thai.tiktoken
+      vocab-tools train texts/ --vocab-size 32k --pattern o200k_base -o out.tiktoken
+      vocab-tools train thai.txt --base cl100k_base --vocab-size 102k -o thai.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
+    refuse_mixed(as_json, *outputs)
     start = time.perf_counter()
-    with readable_errors():
-        inputs = [*expanded(corpus), *expanded(held_out), *base_inputs(base)]
-        sidecars = [str(beside(path)) for path in outputs if _has_sidecar(path)]
-        files = OutputFiles([*outputs, *sidecars], inputs, force=force)
-        _check_held_out(held_out, options)
-        print_repeated(corpus)
-        ranks = None if base is None else opened(base)
-        source: Any = corpus
-        if as_counts:
-            source = _read_counts(corpus, ranks, chosen, special_tokens, options)
-        with steps_bar("counting") as update:
-            result = train_vocabulary(
-                source,
-                vocab_size,
-                pattern=chosen,
-                special_tokens=special_tokens,
-                base=ranks,
-                progress=update,
-                **options,
-            )
-        files.write(_contents(result, outputs))
-        measured = _measured(result, held_out, options)
+    inputs = [*expanded(corpus), *expanded(held_out), *base_inputs(base)]
+    sidecars = [str(beside(path)) for path in outputs if _has_sidecar(path)]
+    files = OutputFiles([*outputs, *sidecars], inputs, force=force)
+    _check_held_out(held_out, options)
+    print_repeated(corpus)
+    ranks = None if base is None else opened(base)
+    source: Any = corpus
+    if as_counts:
+        source = _read_counts(corpus, ranks, chosen, special_tokens, options)
+    with steps_bar("counting") as update:
+        result = train_vocabulary(
+            source,
+            vocab_size,
+            pattern=chosen,
+            special_tokens=special_tokens,
+            base=ranks,
+            progress=update,
+            **options,
+        )
+    contents = _contents(result, outputs)
+    files.write(contents)
+    measured = _measured(result, held_out, options)
+    for path in outputs:
+        if _has_sidecar(path) and not path.endswith((".tiktoken", ".tiktoken.gz")):
+            say(console(stderr=True), f"note: {path} is a rank file, as .tiktoken files are")
     for note in result.notes:
         say(console(stderr=True), f"note: {note}")
-    if not quiet:
+    seconds = time.perf_counter() - start
+    if as_json:
+        held = None if measured is None else dict(zip(("bytes", "tokens"), measured))
+        found = {"files": list(contents), "seconds": round(seconds, 3), "held_out": held}
+        print_json({**found, **result.to_plain()})
+    elif not quiet:
         to = console(stderr=STANDARD in outputs)
-        print_summary(result, measured, time.perf_counter() - start, to)
+        print_summary(result, measured, seconds, to)
+        say(to, f"written: {', '.join(contents)}")
 
 
 def _has_sidecar(path: str) -> bool:

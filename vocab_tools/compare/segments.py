@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
+import threading
 from collections import Counter
 from dataclasses import dataclass
 
@@ -18,6 +18,8 @@ OTHER = "other"
 
 #: A line, with the line ends after it.
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
+
+_LATIN = re.compile("[A-Za-z]")
 
 #: Longer segments are shown line by line.
 MOST_SHOWN = 240
@@ -66,9 +68,23 @@ def lines_of(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def _script_of_character(character: str) -> str:
-    return script_of(character)
+class _Scripts(dict[int, str]):
+    """For `str.translate`: a letter becomes a character that stands for its script, others go."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.lock = threading.Lock()
+
+    def __missing__(self, code: int) -> str:
+        script = script_of(chr(code))
+        with self.lock:
+            if script not in self.names:
+                self.names.append(script)
+            self[code] = "" if script == OTHER else chr(self.names.index(script))
+        return self[code]
+
+
+_SCRIPTS = _Scripts()
 
 
 def main_script(text: str) -> str:
@@ -77,11 +93,10 @@ def main_script(text: str) -> str:
     >>> main_script("the word 猫"), main_script("12:30")
     ('latin', 'other')
     """
-    scripts: Counter[str] = Counter()
-    for character, times in Counter(text).items():
-        scripts[_script_of_character(character)] += times
-    scripts.pop(OTHER, None)
-    return scripts.most_common(1)[0][0] if scripts else OTHER
+    if text.isascii():
+        return "latin" if _LATIN.search(text) else OTHER
+    marks = Counter(text.translate(_SCRIPTS))
+    return _SCRIPTS.names[ord(max(marks, key=marks.__getitem__))] if marks else OTHER
 
 
 def script_parts(text: str) -> list[tuple[str, str]]:

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from bpe_engine.reading import corpus_files, read_texts
+
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
-from ..corpus.reading import corpus_files, read_texts
 from ..patterns import named_pattern
 from ..text import plural
 from ..train import train_vocabulary

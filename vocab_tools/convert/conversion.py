@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..corpus.reading import read_texts
+from bpe_engine.reading import naming, read_texts
+
 from ..embedding.plan import EmbeddingPlan
-from ..files import naming
 from ..ranks import RankSource
 from ..text import Brief, few, parting, plural, quoted, shorten, show
 from . import rank_file, tokenizer_json

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import bpe_engine
+from bpe_engine.model import unknown_encoding
 from bpe_engine.sidecar import beside
 
 from ..patterns import find_pattern
@@ -56,7 +57,7 @@ def locate_source(path: str, format: Format | None = None) -> Location:
     if not Path(path).exists():
         if path in bpe_engine.list_encoding_names():
             return Location(path, "encoding")
-        raise FileNotFoundError(2, "no such file, and no encoding of this name", path)
+        raise FileNotFoundError(2, f"no such file, and {unknown_encoding(path)}", path)
     if Path(path).is_dir():
         path = _in_folder(Path(path))
     if not Path(path).is_file():
@@ -88,7 +89,9 @@ def locate_target(path: str, format: Format | None = None) -> Location:
     Raises ValueError when the name does not determine a format that can be written.
     """
     if Path(path).is_dir() or path.endswith("/"):
-        raise ValueError(f"{path} is a folder; give a file in it, such as {path}/tokenizer.json")
+        raise ValueError(
+            f"{path} is a folder; give a file in it, such as {Path(path, 'tokenizer.json')}"
+        )
     found = format or _format_by_name(path)
     if found not in WRITABLE:
         raise ValueError(

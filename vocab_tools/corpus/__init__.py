@@ -1,8 +1,9 @@
 """Reads corpora, counts their pieces, and measures extensions on them."""
 
+from bpe_engine.reading import corpus_files, read_texts
+
 from .effect import ChangedPiece, CorpusEffect, TokenCounts, corpus_effect
 from .piece_counts import CorpusCounts, count_corpus
-from .reading import corpus_files, read_texts
 
 __all__ = [
     "ChangedPiece",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_engine import vocabulary
+from bpe_engine.reading import BEHIND_WORDS
 
 from ..patterns import Pattern, find_pattern, is_published
 from ..text import shorten
-from .reading import BEHIND_WORDS
 
 #: The default pattern without a base: it keeps combining marks with their letters.
 DEFAULT_PATTERN = "o200k_base"

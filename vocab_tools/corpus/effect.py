@@ -10,8 +10,8 @@ from typing import Union
 
 import bpe_engine
 from bpe_engine import vocabulary
+from bpe_engine.reading import STANDARD
 
-from ..files import STANDARD
 from ..patterns import Pattern
 from ..text import Brief
 from .cutting import cutting

@@ -10,11 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
+from bpe_engine.reading import STANDARD, corpus_files, read_texts
 
-from ..files import STANDARD
 from ..text import Brief, plural
 from .cutting import Cutting
-from .reading import corpus_files, read_texts
 
 #: Called with bytes done and bytes in all.
 ProgressFunction = Callable[[int, int], None]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import unicodedata
+
+from bpe_engine.suggest import did_you_mean
 
 #: Common names of scripts, and the first word in the Unicode names of their characters.
 ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"}
@@ -59,9 +60,7 @@ def script_named(name: str) -> str:
     script = ALIASES.get(name.strip().lower(), name.strip().lower())
     known = _known_scripts()
     if script != "other" and script not in known:
-        near = difflib.get_close_matches(script, known, n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"unknown script {name.strip()!r}{hint}")
+        raise ValueError(f"unknown script {name.strip()!r}.{did_you_mean(script, known)}")
     return script
 
 

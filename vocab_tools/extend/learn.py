@@ -11,7 +11,7 @@ from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
 from ..ranks import RankSource, check_special_tokens
 from ..text import few, plural, quoted, shorten, show
-from ..words import is_spaced
+from ..words import WordSource, is_spaced, read_words
 from .candidates import sort_words
 from .learn_result import LearnResult, Step, WordPath, distinct_ids
 from .policy import LikeAddMerges, Merge, SoundPolicy, Taken, number_merges
@@ -24,7 +24,7 @@ MOST_WORDS = 500_000
 
 def learn_merges(
     base: RankSource,
-    words: Mapping[str, int],
+    words: Mapping[str, int] | WordSource,
     *,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
@@ -44,7 +44,7 @@ def learn_merges(
 
     Args:
         base: a rank file, ranks, or an encoding.
-        words: frequency of each word, as from :func:`vocab_tools.read_words`.
+        words: frequency of each word; or a word list, as :func:`vocab_tools.read_words` takes it.
         pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
             default that of ``base``, when it is an encoding or has the ranks of a published one,
             and else ``qwen``.
@@ -82,6 +82,8 @@ def learn_merges(
         if limit is not None and limit < 0:
             raise ValueError(f"{name} is {limit}; it cannot be negative")
     policy = LikeAddMerges() if like_add_merges else SoundPolicy()
+    if not isinstance(words, Mapping):
+        words = read_words(words, like_add_merges=like_add_merges)
     base = opened(base)
     ranks = policy.read_base(base)
     found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)

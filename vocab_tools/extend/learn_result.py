@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bpe_engine.cli.visible import CONTINUED, whole_characters
 
 from ..bases import Recognized
 from ..notes import Note
@@ -168,7 +170,7 @@ class LearnResult(Brief):
 
     def path_text(self, path: WordPath) -> str:
         """Returns the stages of a word in one line, beginning with the pieces of the base."""
-        return " → ".join(" ".join(map(bare, stage)) for stage in self.stages(path))
+        return " → ".join(" ".join(bare_pieces(stage)) for stage in self.stages(path))
 
 
 def bare(token: bytes) -> str:
@@ -177,6 +179,18 @@ def bare(token: bytes) -> str:
     inner = quoted[1:-1]
     is_plain = quoted == f"'{inner}'" and not {" ", "\\", "'"} & set(inner)
     return inner if is_plain else quoted
+
+
+def bare_pieces(tokens: Iterable[bytes]) -> list[str]:
+    """Returns tokens that follow one another; a character that several share is in the first.
+
+    >>> bare_pieces([b"a", b"\\xe4\\xb8", b"\\x80"])
+    ['a', '一', '‥']
+    """
+    return [
+        CONTINUED * continued + (bare(characters) if characters or not continued else "")
+        for continued, characters in whole_characters(tokens)
+    ]
 
 
 def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..check import CheckResult, Finding
 from ..check.folder import FolderResult
 from ..corpus.effect import CorpusEffect
-from ..extend.learn_result import LearnResult, bare
+from ..extend.learn_result import LearnResult, bare, bare_pieces
 from ..text import few, id_range, plural, quoted, quoted_list, show
 
 #: Rows of a table in Markdown; HTML and JSON have all of them.
@@ -82,7 +82,7 @@ def _by_products(result: LearnResult, most_rows: int) -> Section:
             bare(made.token),
             str(made.id),
             f"{made.use:,}",
-            f"{bare(made.left)} + {bare(made.right)}",
+            " + ".join(bare_pieces([made.left, made.right])),
             few(made.words),
         )
         for made in by_products[:most_rows]

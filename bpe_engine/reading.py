@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..files import STANDARD, naming
+#: Standard input and standard output.
+STANDARD = "-"
 
 #: Text comes in blocks of about this many characters, to bound memory.
 BLOCK_CHARACTERS = 1 << 18
@@ -87,12 +88,27 @@ def read_texts(
     """
     if errors not in ERRORS:
         raise ValueError(f"errors is {errors!r}; choose one of {', '.join(ERRORS)}")
-    name = Path(path).name.lower()
-    if name.endswith(".parquet"):
-        return _blocks_of_rows(_parquet_rows(path, field))
-    if name.removesuffix(".gz").removesuffix(".zst").endswith(JSON_LINES):
-        return _blocks_of_rows(_json_rows(path, field, errors))
+    if has_rows(path):
+        return _blocks_of_rows(read_rows(path, field, errors))
     return ([block] for block in _blocks_of_text(path, errors, inside_lines))
+
+
+def has_rows(path: str | os.PathLike[str]) -> bool:
+    """True if a file has rows with fields, by its name.
+
+    >>> has_rows("a.jsonl.gz"), has_rows("a.parquet"), has_rows("a.txt")
+    (True, True, False)
+    """
+    name = Path(path).name.lower()
+    return name.removesuffix(".gz").removesuffix(".zst").endswith((*JSON_LINES, ".parquet"))
+
+
+def read_rows(path: str | os.PathLike[str], field: str, errors: str = "strict") -> Iterator[str]:
+    """Returns the text of each row of a ``.parquet`` file, or of JSON lines; null rows are empty or
+    skipped. Raises as :func:`read_texts` does."""
+    if Path(path).name.lower().endswith(".parquet"):
+        return _parquet_rows(path, field)
+    return _json_rows(path, field, errors)
 
 
 def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -123,6 +139,17 @@ def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
             raise FileNotFoundError(2, "no such file", path)
         files += found
     return files
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Makes errors name ``path``: the file that was given, not a temporary one."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from error
 
 
 @contextlib.contextmanager

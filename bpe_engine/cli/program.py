@@ -1,0 +1,110 @@
+"""Runs a group of commands as a program: errors and exit statuses, the same for every command."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from .group import complete
+from .printing import escape_unencodable, printable
+
+__all__ = ["BAD_COMMAND_LINE", "FAILED", "INTERRUPTED", "PIPE_CLOSED", "run_program"]
+
+#: The exit statuses: 1 for bad input, for a check that finds errors, and for output that cannot be
+#: written; 2 for a wrong command line, and for a file that it names and that cannot be opened; 128
+#: and the number of the signal after Ctrl-C, and when the reader of the output is gone.
+FAILED, BAD_COMMAND_LINE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+#: Errors about a file that the command line names.
+_NOT_OPENED = (
+    FileNotFoundError,
+    FileExistsError,
+    PermissionError,
+    IsADirectoryError,
+    NotADirectoryError,
+)
+
+#: Errors of printing, which name no file.
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def run_program(group: click.Group, program: str, words: Sequence[str]) -> int:
+    """Runs a command, and returns its exit status.
+
+    Errors that a user can mend are one line on standard error, which begins with the name of the
+    program; lines of a list that belongs to it are indented.
+    """
+    # Python sets a standard stream to None if it was closed at the start.
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
+    if sys.stdout is None:
+        return _complain(program, "standard output: it is closed")
+    escape_unencodable()
+    if (completed := complete(group, program)) is not None:
+        return completed
+    try:
+        return _invoke(group, program, words)
+    except BrokenPipeError:
+        _drop_output()
+        return PIPE_CLOSED
+    except (KeyboardInterrupt, click.Abort):
+        _drop_output()
+        return _complain(program, "interrupted", INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        return _complain(program, _worded(program, error), error.exit_code)
+    except OSError as error:
+        name = error.filename
+        if name is None and error.errno in _NOT_WRITTEN:
+            _drop_output()
+            name = "standard output"
+        message = str(error) if name is None else f"{name or repr(name)}: {error.strerror}"
+        is_named = error.filename is not None and isinstance(error, _NOT_OPENED)
+        return _complain(program, message, BAD_COMMAND_LINE if is_named else FAILED)
+    except MemoryError:
+        return _complain(program, "the input needs more memory than is available")
+    except (ValueError, ImportError) as error:
+        return _complain(program, str(error))
+
+
+def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
+    status = 0
+    try:
+        # Not `group.main`: it spreads messages over several lines and hides a closed pipe.
+        with group.make_context(program, list(words)) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as ended:
+        status = ended.exit_code
+    sys.stdout.flush()
+    return status
+
+
+def _worded(program: str, error: click.ClickException) -> str:
+    """Returns what is wrong, and for a wrong command line where help is."""
+    message = error.format_message()
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else program
+        return f"{message.rstrip('.')} (`{where} --help` shows examples)"
+    return message
+
+
+def _complain(program: str, message: str, status: int = FAILED) -> int:
+    """Prints an error, and returns the status."""
+    with contextlib.suppress(OSError):
+        lines = message.replace("\n  ", "\0").split()
+        print(f"{program}:", printable(" ".join(lines).replace("\0", "\n  ")), file=sys.stderr)
+    return status
+
+
+def _drop_output() -> None:
+    """Discards what is left to print, so that closing a stream does not fail again at exit."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)

@@ -1,0 +1,35 @@
+"""The command ``vocab-tools stats``: measures a tokenizer on text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from bpe_engine.cli.group import VOCABULARY, Command
+
+from ..compare import Comparison, compare_tokenizers, load_subject
+from .compare import measure_options, print_measured
+
+
+@click.command(cls=Command)
+@click.argument("tokenizer", metavar="A", type=VOCABULARY)
+@measure_options
+def stats(tokenizer: str, corpus: tuple[str, ...], field: str, errors: str, **output: Any) -> None:
+    """Measure the tokenizer A on text.
+
+    Prints the tokens per byte, character and word, and how much of the vocabulary the text uses.
+
+    A is the name of an encoding, a rank file, or a tokenizer.json (of any model).
+
+    \b
+      vocab-tools stats o200k_base --corpus news.txt --corpus code.jsonl
+      vocab-tools stats tokenizer.json --corpus news.txt --report stats.html
+    """
+
+    def work(update: Callable[[int, int], None]) -> Comparison:
+        subjects = [load_subject(tokenizer)]
+        return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
+
+    print_measured(work, [tokenizer], corpus, **output)
