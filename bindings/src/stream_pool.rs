@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bpe_core::stops::Stops;
 use bpe_core::stream_pool::{Found, Options, StreamPool};
+use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -51,7 +52,7 @@ impl StreamStop {
 impl PyStreamPool {
     #[new]
     fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (table, skips_unknown) = table_of(source)?;
+        let (table, skips_unknown) = table_of(source, Tokenizer::stream_table)?;
         Ok(Self { pool: Mutex::new(StreamPool::new(table, skips_unknown)) })
     }
 
