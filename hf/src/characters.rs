@@ -204,6 +204,11 @@ impl Characters {
         has_all.then(|| utf8.into_iter().take(length).filter_map(move |byte| id(&byte)))
     }
 
+    /// The tokens for the bytes of characters that are not tokens, if each byte has one.
+    pub(crate) fn all_bytes(&self) -> Option<Vec<u32>> {
+        self.bytes.iter().copied().collect()
+    }
+
     fn is_dropped(&self, character: char) -> bool {
         matches!(self.unknown, Unknown::Dropped)
             && !self.is_known(character)

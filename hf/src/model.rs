@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::fingerprint::Digest;
-use bpe_core::memory::push;
+use bpe_core::memory::{push, reserve};
 use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use bpe_core::split::{BATCH, Piece};
@@ -13,7 +13,7 @@ use bpe_core::{Request, Sink, SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
 use crate::build::{Built, Header, Ids, Merges, Others, build, build_in_bytes};
-use crate::bytes::{Spelling, swapped, text_length, text_of};
+use crate::bytes::{MARK, Spelling, swapped, text_length, text_of};
 use crate::characters::{Characters, Cut, in_bytes};
 use crate::error::{Error, Result};
 use crate::merge_list::{Listed, Pair};
@@ -44,6 +44,9 @@ struct Shared {
     first_hidden: u32,
     /// The characters of the vocabulary, if it is one over characters.
     characters: Option<Characters>,
+    /// [`Ids::id_of`], but for bytes the tokens that stand for those of characters that are not
+    /// tokens, if all such characters become these.
+    with_bytes: Option<Vec<u32>>,
     /// The SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
 }
@@ -81,6 +84,21 @@ impl Model {
     ) -> Result<Self> {
         let Built { vocabulary, ids, others, size, listed, is_core, merges } = built;
         let spelling = if characters.is_some() { Spelling::Spaced } else { Spelling::Represented };
+        let with_bytes = match (&characters, &ids) {
+            (Some(characters), Some(ids)) if is_core => characters.all_bytes().map(|tokens| {
+                let mut id_of = ids.id_of.clone();
+                for (byte, token) in (0..=255u8).zip(tokens) {
+                    if let Some(rank) = vocabulary.rank(&[byte])
+                        && let id = &mut id_of[vocabulary.id(rank) as usize]
+                        && *id >= first_hidden
+                    {
+                        *id = token;
+                    }
+                }
+                id_of
+            }),
+            _ => None,
+        };
         let shared = Shared {
             header,
             ids,
@@ -92,6 +110,7 @@ impl Model {
             spelling,
             first_hidden,
             characters,
+            with_bytes,
             digest: OnceBox::new(),
         };
         Self::with(vocabulary, splitter, Arc::new(shared))
@@ -115,6 +134,7 @@ impl Model {
             spelling: Spelling::Represented,
             first_hidden: u32::MAX,
             characters: None,
+            with_bytes: None,
             digest: OnceBox::new(),
         };
         Self { core, shared: Arc::new(shared) }
@@ -305,9 +325,10 @@ impl Model {
 
     /// Converts ids of the core to ids of the file.
     pub(crate) fn finish(&self, ids: &mut [u32]) {
-        if let Some(table) = &self.shared.ids {
+        let Shared { with_bytes, ids: table, .. } = &*self.shared;
+        if let Some(id_of) = with_bytes.as_ref().or(table.as_ref().map(|table| &table.id_of)) {
             for id in ids {
-                *id = table.id_of[*id as usize];
+                *id = id_of[*id as usize];
             }
         }
     }
@@ -371,15 +392,23 @@ impl Model {
         let text = kept.as_deref().unwrap_or(piece);
         let mut pieces = Vec::new();
         for cut in characters.cuts(text) {
+            if pieces.len() >= BATCH {
+                self.append_known(text, &mut pieces, ids)?;
+            }
             match cut {
-                Cut::Known(Range { start, end }) => {
-                    push(&mut pieces, Piece { start, end })?;
-                    if pieces.len() == BATCH {
-                        self.append_known(text, &mut pieces, ids)?;
-                    }
+                Cut::Known(Range { start, end }) => push(&mut pieces, Piece { start, end })?,
+                // Spaces and marks have changed places, so their bytes are others.
+                Cut::Unknown(range)
+                    if self.shared.with_bytes.is_some()
+                        && range.len() <= BATCH
+                        && !text[range.clone()].contains([' ', MARK]) =>
+                {
+                    reserve(&mut pieces, range.len())?;
+                    pieces.extend(range.map(|at| Piece { start: at, end: at + 1 }));
                 }
                 Cut::Unknown(range) => {
                     self.append_known(text, &mut pieces, ids)?;
+                    poll(range.len())?;
                     characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?))?;
                 }
             }
@@ -387,8 +416,10 @@ impl Model {
         self.append_known(text, &mut pieces, ids)
     }
 
-    /// Appends the ids of pieces of characters that are tokens, and clears the list.
+    /// Appends the ids of pieces of characters that are tokens, and of bytes of others, and clears
+    /// the list.
     fn append_known(&self, text: &str, pieces: &mut Vec<Piece>, ids: &mut Vec<u32>) -> Result<()> {
+        let Some((first, last)) = pieces.first().zip(pieces.last()) else { return Ok(()) };
         let from = ids.len();
         match &self.shared.listed {
             Some(listed) if !self.shared.is_core => {
@@ -398,9 +429,7 @@ impl Model {
                 }
             }
             _ => {
-                if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
-                    poll(last.end - first.start)?;
-                }
+                poll(last.end - first.start)?;
                 self.encode_pieces(text, pieces, ids)?;
                 self.finish(&mut ids[from..]);
             }
