@@ -3,6 +3,7 @@
     python -m benchmarks.ablation
     python -m benchmarks.ablation --only relocation,prefetch --rounds 15
     python -m benchmarks.ablation --render docs/design.md
+    python -m benchmarks.ablation --only cuts --encodings phi-3.json,mistral.json
 
 Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process leave
 out one mechanism. One process for each mechanism and one with all of them take turns on every row. A
@@ -14,7 +15,8 @@ first of the process; ``first`` a new one; ``again`` the same text once more; ``
 in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words`` in words;
 ``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
 as not on the other thread; ``added`` is ``again`` for a ``tokenizer.json`` of the encoding to which
-1,000 tokens were added, and ``added-often`` the same with one of them in every line.
+1,000 tokens were added, and ``added-often`` the same with one of them in every line. The mechanism
+``cuts`` is for ``tokenizer.json`` files over characters; no other one is.
 """
 
 from __future__ import annotations
@@ -43,11 +45,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A name of core/src/ablation.rs, the rows it is for, and whether Python is needed."""
+    """A name of core/src/ablation.rs, the rows it is for, whether Python is needed, and whether it is
+    for files and not for encodings."""
 
     name: str
     rows: tuple[str, ...] = ("first", "again")
     lists: bool = False
+    files: bool = False
 
 
 #: The mechanisms, in the order of docs/design.md.
@@ -69,6 +73,7 @@ MECHANISMS = (
     Mechanism("scan", ("first", "words")),
     Mechanism("vectors", ("fresh", "first", "again")),
     Mechanism("beginnings", ("added", "added-often"), lists=True),
+    Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=True),
 )
 
 
@@ -153,6 +158,7 @@ class Builds:
 def serve_lists(encoding: str) -> None:
     """Runs the worker for lists, which answers ``ROW FILE`` like core/examples/ablation.rs."""
     import bpe_engine
+    from bpe_engine.hf import Tokenizer
 
     if Path(bpe_engine.__file__).parents[1] != Path.cwd():
         raise RuntimeError(f"{bpe_engine.__file__} is not the build in {Path.cwd()}")
@@ -165,16 +171,19 @@ def serve_lists(encoding: str) -> None:
         if row.startswith("added"):
             print(_time_with_added_tokens(encoding, odd, often=row == "added-often"), flush=True)
             continue
-        enc = bpe_engine.get_encoding(encoding)
-        enc.clear_cache()
+        if encoding.endswith(".json"):
+            encode = Tokenizer.from_file(encoding).encode
+        else:
+            enc = bpe_engine.get_encoding(encoding)
+            enc.clear_cache()
+            encode = enc.encode_ordinary
         if row == "prompts":
             print(_time_prompts(enc, even, odd), flush=True)
             continue
-        enc.encode_ordinary(even)
-        if row == "again":
-            enc.encode_ordinary(odd)
+        for text in {"fresh": [], "first": [even], "again": [even, odd]}[row]:
+            encode(text)
         start = time.process_time_ns()
-        enc.encode_ordinary(odd)
+        encode(odd)
         print((time.process_time_ns() - start) / 1e3, flush=True)
 
 
@@ -225,14 +234,16 @@ def measure(
     figures: Figures = {}
     for encoding in encodings:
         spec = spec_of(encoding)
+        own = [mechanism for mechanism in mechanisms if mechanism.files == (spec.file is not None)]
         for lists in (False, True):
-            chosen = [mechanism for mechanism in mechanisms if mechanism.lists == lists]
+            chosen = [mechanism for mechanism in own if mechanism.lists == lists]
             if not chosen:
                 continue
             workers = {}
             for name in ("", *(mechanism.name for mechanism in chosen)):
                 if lists:
-                    command = [sys.executable, "-m", "benchmarks.ablation", "--serve", encoding]
+                    name_or_file = str(spec.file or encoding)
+                    command = [sys.executable, "-m", "benchmarks.ablation", "--serve", name_or_file]
                     environment = {
                         "BPE_ENGINE_ABLATION": name,
                         "PYTHONPATH": f"{package}{os.pathsep}{ROOT}",
@@ -241,7 +252,7 @@ def measure(
                     command = [str(program), name, str(spec.ranks), spec.pattern]
                     environment = {}
                 workers[name] = Worker(command, environment, package if lists else None)
-            figures |= _in_turn(workers, chosen, encoding, corpora, rounds)
+            figures |= _in_turn(workers, chosen, spec.name, corpora, rounds)
             for worker in workers.values():
                 worker.stop()
     return figures
@@ -330,7 +341,7 @@ def main(argv: list[str] | None = None) -> int:
     except (ValueError, RuntimeError, subprocess.CalledProcessError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
-    for mechanism in chosen:
+    for mechanism in (each for each in chosen if each.name in {key[0] for key in figures}):
         print(f"\n{mechanism.name}\n\n{table(figures, mechanism.name)}")
     return 0
 

@@ -25,6 +25,8 @@ class TableMethods:
         of a model. Later changes of the tokenizer do not change the pool.
 
         Raises:
+            UnsupportedTokenizer: The decoder of a tokenizer file is not ``ByteLevel``: an id may
+                change the text before it.
             ValueError: As `token_table`.
 
         >>> import bpe_engine
@@ -41,12 +43,11 @@ class TableMethods:
         return StreamPool(self._native_engine)
 
     def token_table(self) -> TokenTable:
-        """Returns a `TokenTable`: the bytes that each id adds to a text, in one buffer. It is made
-        once and kept.
+        """Returns a `TokenTable`: the bytes that each id adds to a text after other ids, in one
+        buffer. It is made once and kept.
 
         Raises:
-            UnsupportedTokenizer: The decoder of a tokenizer file is not ``ByteLevel``: an id has no
-                bytes of its own.
+            UnsupportedTokenizer: Under the decoder of a tokenizer file an id has no bytes of its own.
             ValueError: An id is larger than 16,777,215.
 
         >>> import bpe_engine

@@ -128,9 +128,14 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
         def encode(text: str) -> list[int]:
             return tok.encode(text, add_special_tokens=False).ids
 
+        def batch_list(texts: list[str], threads: int) -> list[list[int]]:
+            made = tok.encode_batch(texts, add_special_tokens=False, num_threads=threads)
+            return [row.ids for row in made]
+
         return Engine(
             encode_list=encode,
             encode=encode,
+            batch_list=batch_list,
             decode_list=functools.partial(tok.decode, skip_special_tokens=False),
         )
     import bpe_engine
@@ -250,7 +255,11 @@ def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
             ids: list[int] = loaded.encode(text).tolist()
             return ids
 
-        return Engine(encode_list=encode, encode=encode)
+        return Engine(
+            encode_list=encode,
+            encode=encode,
+            batch_list=lambda texts, threads: loaded.encode_batch_list(texts, parallel=threads > 1),
+        )
     try:
         native = gigatoken.Tokenizer.from_tiktoken(
             spec.ranks, pretokenizer=spec.gigatoken, special_tokens=spec.special_tokens
@@ -392,7 +401,50 @@ def _fastokens(spec: EncodingSpec, cache: Path) -> Engine:
     return Engine(
         encode_list=encode,
         encode=encode,
+        batch_list=lambda texts, threads: [row.ids for row in tok.encode_batch(texts)],
         others={"column": column},
+    )
+
+
+def _kitoken(spec: EncodingSpec, cache: Path) -> Engine:
+    import kitoken
+
+    tok = kitoken.Kitoken.from_tokenizers_file(str(tokenizer_file(spec, cache)))
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = tok.encode(text, True)
+        return ids
+
+    return Engine(
+        encode_list=encode,
+        encode=encode,
+        batch_list=lambda texts, threads: tok.encode_all(texts, True),
+    )
+
+
+def _tokie(spec: EncodingSpec, cache: Path) -> Engine:
+    import tokie
+
+    tok = tokie.Tokenizer.from_json(str(tokenizer_file(spec, cache)))
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = tok.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def batch_list(texts: list[str], threads: int) -> list[list[int]]:
+        return [row.ids for row in tok.encode_batch(texts, add_special_tokens=False)]
+
+    return Engine(encode_list=encode, encode=encode, batch_list=batch_list)
+
+
+def _iree(spec: EncodingSpec, cache: Path) -> Engine:
+    import iree.tokenizer
+
+    tok = iree.tokenizer.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
+    return Engine(
+        encode_list=tok.encode,
+        encode=tok.encode,
+        batch_list=lambda texts, threads: tok.encode_batch(texts),
     )
 
 
@@ -456,6 +508,9 @@ PLANS = {
         Plan("rs-bpe", "rs-bpe", "rs_bpe", _rs_bpe),
         Plan("tokenizers", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file),
         Plan("fastokens", "fastokens", "fastokens", _fastokens, tokenizer_file),
+        Plan("kitoken", "kitoken", "kitoken", _kitoken, tokenizer_file),
+        Plan("tokie", "tokie", "tokie", _tokie, tokenizer_file),
+        Plan("iree", "iree-tokenizer", "iree.tokenizer", _iree, tokenizer_file),
         Plan("transformers", "transformers", _AUTO, _transformers, _pretrained_folder),
         Plan(f"{OURS}-transformers", "bpe-engine", _AUTO, _transformers_patched, _pretrained_folder),
         Plan(f"{OURS}-64MiB", "bpe-engine", "bpe_engine", _ours_64m),

@@ -6,6 +6,7 @@ use bpe_core::memory::{prefetch, reserve};
 use bpe_core::stops::Stops;
 use bpe_core::stream_pool::{Found, Options, StreamPool, Text};
 use bpe_core::token_table::TokenTable;
+use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -62,7 +63,7 @@ impl StreamStop {
 impl PyStreamPool {
     #[new]
     fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (table, skips_unknown) = table_of(source)?;
+        let (table, skips_unknown) = table_of(source, Tokenizer::stream_table)?;
         let pool = StreamPool::new(table.clone(), skips_unknown);
         Ok(Self(Mutex::new(Streams { table, pool, texts: Vec::new() })))
     }

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use bpe_core::token_table::{Kind, TokenTable};
+use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -15,21 +16,24 @@ use crate::hf::{HfTokenizer, OrRaise as _};
 use crate::objects::new_bytes;
 use crate::{ids, int_cache};
 
-/// The bytes that each id adds to a text, in one buffer, and the kind of each id.
+/// The bytes that each id adds to a text after others, in one buffer, and the kind of each id.
 ///
 /// ``table[id]`` is the bytes of an id, empty where there is not a token; ``len(table)`` is one more
 /// than the largest id. The table never changes.
 #[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
 pub struct PyTokenTable(Arc<TokenTable>);
 
+/// A table of a tokenizer.
+type Table = fn(&Tokenizer) -> bpe_hf::Result<&Arc<TokenTable>>;
+
 /// Returns the table of an engine, and whether decoding skips ids without a token.
-pub fn table_of(source: &Bound<'_, PyAny>) -> PyResult<(Arc<TokenTable>, bool)> {
+pub fn table_of(source: &Bound<'_, PyAny>, table: Table) -> PyResult<(Arc<TokenTable>, bool)> {
     if let Ok(core) = source.cast::<CoreBpe>() {
         let table = core.get().encoding().token_table().or_raise(source.py())?;
         return Ok((table.clone(), false));
     }
     let tokenizer = source.cast::<HfTokenizer>()?.get().current();
-    Ok((tokenizer.token_table().or_raise()?.clone(), tokenizer.skips_unknown_ids()))
+    Ok((table(&tokenizer).or_raise()?.clone(), tokenizer.skips_unknown_ids()))
 }
 
 /// The name of a kind.
@@ -45,7 +49,7 @@ fn name(kind: Kind) -> &'static str {
 impl PyTokenTable {
     #[new]
     fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self(table_of(source)?.0))
+        Ok(Self(table_of(source, Tokenizer::token_table)?.0))
     }
 
     fn __len__(&self) -> usize {

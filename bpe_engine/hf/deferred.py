@@ -31,7 +31,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _LARGE = ("vocab", "merges")
 # Of these, ours does no other; such a model is built at once.
-_PLAIN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
+_PLAIN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
 
 
 class _Model:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import threading
 from functools import cache
@@ -11,14 +10,12 @@ from typing import Any, Callable
 
 import tokenizers
 
-from .._core import UnsupportedTokenizer
-from ..byte_level import text_of
 from ..hf.stream import DecodeStream
 from ..hf.tokenizer import Tokenizer
 from ..hf.transformers import as_transformers, patch_transformers, unpatch_transformers
 from .chat import PromptEncoder, PromptIds, render_request
 
-__all__ = ["is_served", "load_with_ours", "served", "with_ours"]
+__all__ = ["is_served", "load_with_ours", "served"]
 
 _lock = threading.RLock()
 
@@ -49,49 +46,6 @@ def _is_other_news(record: logging.LogRecord) -> bool:
     return "keeps the tokenizer of transformers" not in str(record.msg)
 
 
-def with_ours(tokenizer: Any) -> Any:
-    """Puts our object into a tokenizer of transformers: `as_transformers`, and where the class of
-    a byte-level tokenizer asks for byte fallback, as Llama's does, leaves it out: it is never used.
-
-    Args:
-        tokenizer: A ``TokenizersBackend``, which is changed and returned.
-
-    Raises:
-        UnsupportedTokenizer: It asks for what cannot be done exactly; it is as it was.
-        TypeError: It is something else.
-    """
-    try:
-        return as_transformers(tokenizer)
-    except UnsupportedTokenizer:
-        before = tokenizer._tokenizer
-        contents = json.loads(before.to_str())
-        if not _has_idle_fallback(contents):
-            raise
-        contents["model"]["byte_fallback"] = False
-        tokenizer._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(contents))
-        tokenizer._tokenizer.encode_special_tokens = before.encode_special_tokens
-        try:
-            return as_transformers(tokenizer)
-        except UnsupportedTokenizer:
-            tokenizer._tokenizer = before
-            raise
-
-
-def _has_idle_fallback(contents: dict[str, Any]) -> bool:
-    """True if bytes that the model does not have never reach it: the last step before it makes
-    letters of bytes, and it has all of them."""
-    model, step = contents["model"], contents.get("pre_tokenizer") or {}
-    while step.get("type") == "Sequence" and step["pretokenizers"]:
-        step = step["pretokenizers"][-1]
-    letters = (text_of(bytes([byte])) for byte in range(256))
-    return (
-        model.get("type") == "BPE"
-        and model.get("byte_fallback") is True
-        and step.get("type") == "ByteLevel"
-        and all(letter in model["vocab"] for letter in letters)
-    )
-
-
 def is_served(tokenizer: Any) -> bool:
     """True for a tokenizer that `served` returned, and its copies."""
     return isinstance(getattr(tokenizer, _ENCODER, None), PromptEncoder)
@@ -111,7 +65,7 @@ def served(tokenizer: Any) -> Any:
         UnsupportedTokenizer: It asks for what cannot be done exactly; it is as it was.
         TypeError: It is something else.
     """
-    tokenizer = with_ours(tokenizer)
+    tokenizer = as_transformers(tokenizer)
     if not isinstance(tokenizer._tokenizer, Tokenizer):
         raise TypeError(f"{type(tokenizer).__name__} has no tokenizer.json")
     if not is_served(tokenizer):

@@ -48,10 +48,10 @@ def use_ours(tokenizer: Any, name: Any = "", *args: Any, **kwargs: Any) -> Any:
     """
     from .. import __version__
     from .._core import UnsupportedTokenizer
-    from .served import with_ours
+    from ..hf.transformers import as_transformers
 
     try:
-        tokenizer = with_ours(tokenizer)
+        tokenizer = as_transformers(tokenizer)
     except (UnsupportedTokenizer, TypeError, ValueError) as error:
         _logger.warning(
             "bpe_engine does not serve %s, SGLang's own tokenizer does: %s", name, error

@@ -8,7 +8,8 @@ from tensorrt_llm.logger import logger
 
 from .. import __version__
 from .._core import UnsupportedTokenizer
-from .served import load_with_ours, with_ours
+from ..hf.transformers import as_transformers
+from .served import load_with_ours
 
 if TYPE_CHECKING:
 
@@ -40,7 +41,7 @@ class Tokenizer(TransformersTokenizer):
         options = {**_DEFAULTS, **kwargs}
         loaded = load_with_ours(lambda: load(pretrained_model_dir, **options))
         try:
-            inner = with_ours(loaded.tokenizer)._tokenizer
+            inner = as_transformers(loaded.tokenizer)._tokenizer
         except (UnsupportedTokenizer, TypeError, ValueError) as error:
             logger.warning(
                 f"bpe_engine does not serve {pretrained_model_dir}, transformers' tokenizer does: "

@@ -42,6 +42,8 @@ pub enum Mechanism {
     Vectors,
     /// Without: added tokens of a `tokenizer.json` are searched for with an automaton alone.
     Beginnings,
+    /// Without: pieces over characters are cut only at characters that are not tokens.
+    Cuts,
 }
 
 impl Mechanism {
@@ -64,6 +66,7 @@ impl Mechanism {
         ("scan", Mechanism::Scan),
         ("vectors", Mechanism::Vectors),
         ("beginnings", Mechanism::Beginnings),
+        ("cuts", Mechanism::Cuts),
     ];
 
     /// Returns true if the mechanism is enabled.

@@ -18,7 +18,7 @@ use bpe_core::Vocabulary;
 use bpe_core::audit::merge_alone;
 use bpe_core::vocabulary::RankList;
 
-use crate::bytes::{Spelling, bytes_of, is_in_utf8, text_of};
+use crate::bytes::{CHAR_OF, Spelling, bytes_of, is_in_utf8, text_of};
 use crate::error::{Error, Result};
 use crate::merge_list::{FastMap, Listed, Pair, Unknown};
 use crate::token_lists::{MergeList, TokenList, not_two_tokens};
@@ -35,6 +35,15 @@ pub(crate) struct Header {
     pub(crate) fuse_unk: bool,
     /// Whether a character that is not a token becomes a token for each of its bytes.
     pub(crate) byte_fallback: bool,
+}
+
+impl Header {
+    /// The token for each byte of text that is not a token, by its name in the vocabulary; none
+    /// without byte fallback.
+    pub(crate) fn fallback(&self, id: impl Fn(&str) -> Option<u32>) -> Vec<Option<u32>> {
+        let id = |byte| id(&format!("<0x{byte:02X}>")).filter(|_| self.byte_fallback);
+        (0..=255u8).map(id).collect()
+    }
 }
 
 /// A vocabulary built from the lists of a file.
@@ -84,20 +93,22 @@ pub(crate) enum Merges {
 pub(crate) fn build(tokens: TokenList, merges: MergeList, header: &Header) -> Result<Built> {
     match by_cuts(&tokens, &merges, header.ignore_merges)? {
         Some(built) => Ok(built),
-        None => in_general(&tokens, &merges, header, Spelling::Represented, 0),
+        None => in_general(&tokens, header, Spelling::Represented, 0, |by_bytes, by_text| {
+            pairs(by_bytes, by_text, &merges)
+        }),
     }
 }
 
-/// [`build`] for a vocabulary over characters, whose lists are in bytes. The first `assembling`
+/// [`build`] for a vocabulary over characters, whose tokens are in bytes. The first `assembling`
 /// merges and the first `hidden` tokens are not those of the file.
 pub(crate) fn build_in_bytes(
     tokens: &TokenList,
-    merges: &MergeList,
+    merges: Vec<Pair>,
     header: &Header,
     assembling: usize,
     hidden: usize,
 ) -> Result<Built> {
-    let mut built = in_general(tokens, merges, header, Spelling::Plain, assembling)?;
+    let mut built = in_general(tokens, header, Spelling::Spaced, assembling, |_, _| Ok(merges))?;
     built.size -= hidden;
     Ok(built)
 }
@@ -201,15 +212,16 @@ fn cuts(tokens: &RankList, merges: &MergeList) -> Option<Vec<(u32, u32)>> {
     Some(cuts)
 }
 
-/// The slow path: takes any lists.
+/// The slow path: takes any lists. `pairs` looks up the merges by the bytes of tokens, and by texts
+/// that are no bytes.
 ///
 /// The first `assembling` merges are not those of the file.
 fn in_general(
     tokens: &TokenList,
-    merges: &MergeList,
     header: &Header,
     spelling: Spelling,
     assembling: usize,
+    pairs: impl FnOnce(&FastMap<&[u8], u32>, &HashMap<&str, u32>) -> Result<Vec<Pair>>,
 ) -> Result<Built> {
     // If a token occurs twice, the last id counts.
     let mut by_bytes: FastMap<&[u8], u32> = FastMap::default();
@@ -217,7 +229,7 @@ fn in_general(
     by_bytes.extend(tokens.bytes.iter());
     let by_text: HashMap<&str, u32> =
         tokens.others.iter().map(|(text, id)| (text.as_str(), *id)).collect();
-    let mut pairs = pairs(&by_bytes, &by_text, merges)?;
+    let mut pairs = pairs(&by_bytes, &by_text)?;
     check_ids(&by_bytes, &by_text, spelling)?;
 
     let bytes_of_id: FastMap<u32, &[u8]> =
@@ -234,11 +246,17 @@ fn in_general(
             known.unwrap_or_else(|| Unknown::Fails(token.clone()))
         }
     };
+    let tokens_of_bytes = header.fallback(|name| by_bytes.get(name.as_bytes()).copied());
+    let fallback = CHAR_OF.map(|character| {
+        let bytes = character.to_string().into_bytes().into_iter();
+        let ids: Option<Vec<u32>> = bytes.map(|byte| tokens_of_bytes[usize::from(byte)]).collect();
+        ids.unwrap_or_default()
+    });
     // Over characters, pieces are parts of those that are looked up.
     let ignore = header.ignore_merges && spelling == Spelling::Represented;
     let general =
         General { by_bytes, tokens: bytes_of_id, merges: &pairs, ignore, spelling, assembling };
-    let Parts { vocabulary, ids, listed, is_core } = general.build(unknown)?;
+    let Parts { vocabulary, ids, listed, is_core } = general.build(unknown, fallback.into())?;
     let mut others = Others::default();
     by_text.iter().for_each(|(&text, &id)| others.insert(text.to_owned(), id));
     // Tokens that merging must not use are looked up like the others.
@@ -294,6 +312,11 @@ fn check_ids(
     by_text: &HashMap<&str, u32>,
     spelling: Spelling,
 ) -> Result<()> {
+    let mut ids: Vec<u32> = by_bytes.values().chain(by_text.values()).copied().collect();
+    ids.sort_unstable();
+    if ids.is_sorted_by(|a, b| a < b) {
+        return Ok(());
+    }
     let of_bytes = by_bytes.iter().map(|(&bytes, &id)| (id, Cow::Owned(spelling.text_of(bytes))));
     let of_texts = by_text.iter().map(|(&text, &id)| (id, Cow::Borrowed(text)));
     let mut all: Vec<(u32, Cow<'_, str>)> = of_bytes.chain(of_texts).collect();
@@ -326,7 +349,7 @@ struct Parts {
 }
 
 impl General<'_> {
-    fn build(&self, unknown: Unknown) -> Result<Parts> {
+    fn build(&self, unknown: Unknown, fallback: Vec<Vec<u32>>) -> Result<Parts> {
         let bytes: Vec<Option<u32>> =
             (0..=255).map(|byte| self.by_bytes.get(&[byte][..]).copied()).collect();
         let has_all =
@@ -364,12 +387,12 @@ impl General<'_> {
             products.push(product);
         }
         if let Some((vocabulary, ids)) = self.as_ranks(&bytes, &products, &pairs)? {
-            let listed = (!has_all).then_some(Listed { bytes, unknown, pairs });
+            let listed = (!has_all).then_some(Listed { bytes, fallback, unknown, pairs });
             return Ok(Parts { vocabulary, ids, listed, is_core: true });
         }
         let all = self.tokens.iter().map(|(&id, bytes)| (bytes.to_vec(), id)).collect();
         let vocabulary = Vocabulary::build(all)?;
-        let listed = Some(Listed { bytes, unknown, pairs });
+        let listed = Some(Listed { bytes, fallback, unknown, pairs });
         Ok(Parts { vocabulary, ids: None, listed, is_core: false })
     }
 

@@ -3,7 +3,10 @@
 //! A printable Latin-1 character other than the space represents its own byte. The other bytes, in
 //! order, are represented by the characters from U+0100 on.
 
-use bpe_core::memory::reserve;
+use std::borrow::Cow;
+
+use bpe_core::memory::{reserve, reserve_text};
+use memchr::{memchr_iter, memmem};
 
 use crate::error::Result;
 
@@ -105,8 +108,8 @@ pub(crate) fn is_in_utf8(byte: u8) -> bool {
 pub(crate) enum Spelling {
     /// By the characters that represent them.
     Represented,
-    /// As UTF-8.
-    Plain,
+    /// As UTF-8, with spaces and marks [swapped](swap).
+    Spaced,
 }
 
 impl Spelling {
@@ -114,7 +117,7 @@ impl Spelling {
     pub(crate) fn text_of(self, bytes: &[u8]) -> String {
         match self {
             Self::Represented => text_of(bytes),
-            Self::Plain => String::from_utf8_lossy(bytes).into_owned(),
+            Self::Spaced => String::from_utf8_lossy(bytes).chars().map(swap).collect(),
         }
     }
 
@@ -122,9 +125,58 @@ impl Spelling {
     pub(crate) fn bytes_of(self, text: &str) -> Option<Vec<u8>> {
         match self {
             Self::Represented => bytes_of(text),
-            Self::Plain => Some(text.as_bytes().to_vec()),
+            Self::Spaced => Some(text.chars().map(swap).collect::<String>().into_bytes()),
         }
     }
+}
+
+/// The mark of a space in vocabularies over characters.
+pub(crate) const MARK: char = '\u{2581}';
+
+/// A space for a mark, a mark for a space, and other characters as they are: texts over characters
+/// have many marks, and hardly a space, and a space takes a third of the bytes.
+pub(crate) fn swap(character: char) -> char {
+    match character {
+        ' ' => MARK,
+        MARK => ' ',
+        other => other,
+    }
+}
+
+/// A text with spaces and marks [swapped](swap).
+pub(crate) fn swapped(text: &str) -> Result<Cow<'_, str>> {
+    let spaces = memchr_iter(b' ', text.as_bytes()).count();
+    if spaces == 0 && !has_marks(text) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut new = String::new();
+    reserve_text(&mut new, text.len() + spaces * (MARK.len_utf8() - 1))?;
+    new.extend(text.chars().map(swap));
+    Ok(Cow::Owned(new))
+}
+
+/// The [swapped] form of a text whose spaces become marks, with a mark before it if `is_prefixed`.
+pub(crate) fn spaced(text: &str, is_prefixed: bool) -> Result<Cow<'_, str>> {
+    let has_marks = has_marks(text);
+    if !is_prefixed && !has_marks {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut new = String::new();
+    reserve_text(&mut new, text.len() + 1)?;
+    if is_prefixed {
+        new.push(' ');
+    }
+    for (index, part) in text.split(MARK).enumerate() {
+        if index > 0 {
+            new.push(' ');
+        }
+        new.push_str(part);
+    }
+    Ok(Cow::Owned(new))
+}
+
+fn has_marks(text: &str) -> bool {
+    memmem::find(text.as_bytes(), MARK.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
 }
 
 #[cfg(test)]

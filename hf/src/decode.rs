@@ -52,6 +52,35 @@ impl Decoder {
         joined_with(&self.apply(tokens, limit)?, "")
     }
 
+    /// The bytes that a token adds to a text after other tokens, which show as U+FFFD as long as
+    /// they are not UTF-8. `None` if the other tokens change them.
+    pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<Vec<u8>>> {
+        let parts = match self {
+            Self::Sequence(parts) => parts,
+            part => std::slice::from_ref(part),
+        };
+        let limit = limit(token.len());
+        let mut tokens = vec![String::new(), joined(token, "")?];
+        let (mut byte, mut is_split, mut is_fused) = (None, false, false);
+        for part in parts {
+            match part {
+                Self::Fuse => is_fused = true,
+                // Changes the start of the text.
+                Self::Strip { stop: 0, .. } if is_fused => {}
+                Self::ByteFallback if !is_split && !is_fused => {
+                    (byte, is_split) = (byte_of(&tokens[1]), true);
+                }
+                Self::Replace(..) | Self::Strip { .. } | Self::Metaspace(..)
+                    if !is_split && !is_fused =>
+                {
+                    tokens = part.apply(tokens, limit)?;
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(byte.map(|byte| vec![byte]).or_else(|| tokens.pop().map(String::into_bytes)))
+    }
+
     /// Applies the decoder to tokens. Fails if replacing makes more than `limit` bytes.
     fn apply(&self, tokens: Vec<String>, limit: usize) -> Result<Vec<String>> {
         Ok(match self {

@@ -33,12 +33,7 @@ impl Tokenizer {
     /// Decodes ids to bytes; only for the decoder `ByteLevel`. Skips unknown ids, but fails on them
     /// if the tokenizer was made from an encoding.
     pub fn decode_bytes(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
-        if !matches!(self.decoder(), Some(Decoder::ByteLevel)) {
-            return Err(Error::unsupported(
-                "decoder",
-                "one other than ByteLevel with these `errors`",
-            ));
-        }
+        self.check_byte_level("with these `errors`")?;
         if self.is_plain() {
             return self.decode_plain(ids, skip_special_tokens);
         }
@@ -52,8 +47,16 @@ impl Tokenizer {
         Ok(bytes)
     }
 
-    /// Appends the bytes that an id adds to a text, and returns its kind; not for a tokenizer made
-    /// from an encoding.
+    /// Fails for a decoder other than `ByteLevel`.
+    fn check_byte_level(&self, purpose: &str) -> Result<()> {
+        match self.decoder() {
+            Some(Decoder::ByteLevel) => Ok(()),
+            _ => Err(Error::unsupported("decoder", format!("one other than ByteLevel {purpose}"))),
+        }
+    }
+
+    /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns its
+    /// kind; not for a tokenizer made from an encoding.
     fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         // Over characters, a token is a text, whose characters may represent bytes.
         let bytes_of =
@@ -73,15 +76,30 @@ impl Tokenizer {
         Ok(if self.added().is_special(&other) { Kind::Special } else { Kind::Ordinary })
     }
 
-    /// The bytes that each id adds to a text, made when first needed; only for the decoder
-    /// `ByteLevel`.
-    pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
-        if !matches!(self.decoder(), Some(Decoder::ByteLevel)) {
+    /// [`Tokenizer::append_token`] under another decoder.
+    fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+        let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
+        let decoder = self.decoder().map(|decoder| decoder.bytes_after_others(&token));
+        let Some(decoded) = decoder.transpose()?.flatten() else {
             return Err(Error::unsupported(
                 "decoder",
-                "one other than ByteLevel, which alone gives each id its own bytes,",
+                "one under which an id has no bytes of its own",
             ));
-        }
+        };
+        append(bytes, &decoded)?;
+        Ok(if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary })
+    }
+
+    /// The token table for streams, which must show text before all of it is known: only for the
+    /// decoder `ByteLevel`. Another may change text that comes before.
+    pub fn stream_table(&self) -> Result<&Arc<TokenTable>> {
+        self.check_byte_level("in a stream pool")?;
+        self.token_table()
+    }
+
+    /// The bytes that each id adds to a text after other ids, made when first needed. Fails if the
+    /// decoder changes them by those.
+    pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
         self.table_cell().get_or_try_init(|| {
             let added = self.added().by_id().last().map(|&(id, _)| id);
             let largest = added.max(self.model().max_id());
@@ -89,10 +107,10 @@ impl Tokenizer {
             let mut bytes = Vec::new();
             for id in 0..largest.map_or(0, |id| id + 1) {
                 bytes.clear();
-                let kind = if self.is_plain() {
-                    self.append_plain_token(id, &mut bytes)?
-                } else {
-                    self.append_token(id, &mut bytes)?
+                let kind = match self.decoder() {
+                    _ if self.is_plain() => self.append_plain_token(id, &mut bytes)?,
+                    Some(Decoder::ByteLevel) => self.append_token(id, &mut bytes)?,
+                    _ => self.append_decoded(id, &mut bytes)?,
                 };
                 table.push(&bytes, kind)?;
             }

@@ -137,7 +137,7 @@ impl Tokenizer {
     /// Runs only the model on a text. Returns each token with its range of bytes in the text.
     ///
     /// As in `tokenizers`, characters that represent no byte are dropped, and the text around them
-    /// merges. Fails if they are tokens themselves, or the model has an unknown token.
+    /// merges. Fails if they are tokens themselves, or the model has an unknown token or byte fallback.
     pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
         let mut text = Cow::Borrowed(text);
         if self.model().characters().is_none() && bytes_of(&text).is_none() {
@@ -152,7 +152,8 @@ impl Tokenizer {
             let is_token =
                 |character: char| model.token_to_id(character.encode_utf8(&mut [0; 4])).is_some();
             let mut others = text.chars().filter(|character| !represents_byte(character));
-            if header.unk_token.is_none() && !others.any(is_token) {
+            let is_dropped = header.unk_token.is_none() && !header.byte_fallback;
+            if is_dropped && !others.any(is_token) {
                 text = text.chars().filter(represents_byte).collect();
             }
         }

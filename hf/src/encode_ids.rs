@@ -1,14 +1,15 @@
 //! Encodes text to ids only, passing whole stretches of text to the core.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use bpe_core::memory::{collected, push};
 use bpe_core::request::Disallowed;
 use bpe_core::segments::Engine;
 use bpe_core::split::Piece;
 
+use crate::bytes::{spaced, swapped};
 use crate::error::Result;
+use crate::normalize::Normalizer;
 use crate::offsets::joined;
 use crate::spec::{Metaspace, PrependScheme};
 use crate::split::Plan;
@@ -38,17 +39,35 @@ impl Tokenizer {
             if let Some(id) = id {
                 return Ok(push(ids, id)?);
             }
-            let is_first = range.start == 0;
-            let stretch = match self.normalizer() {
-                None => Cow::Borrowed(&text[range]),
-                Some(normalizer) => normalizer.apply(Cow::Borrowed(&text[range]))?,
-            };
-            self.added().each_normalized(&stretch, |range, id| {
-                if let Some(id) = id {
-                    return Ok(push(ids, id)?);
-                }
-                self.append_stretch(&stretch[range.clone()], is_first && range.start == 0, ids)
-            })
+            self.append_normalized(&text[range.clone()], range.start == 0, ids)
+        })
+    }
+
+    /// Appends the ids of a stretch without added tokens that are searched for before
+    /// normalization. `is_first` is true if it begins the text.
+    pub(crate) fn append_normalized(
+        &self,
+        stretch: &str,
+        is_first: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let normalizer = self.normalizer();
+        if let Plan::Steps(steps) = self.plan()
+            && self.model().characters().is_some()
+            && !self.added().has_normalized()
+            && steps.cuts_at_spaces_only()
+            && let Some(is_prefixed) = normalizer.and_then(Normalizer::marks_spaces)
+        {
+            let text = spaced(stretch, is_prefixed && !stretch.is_empty())?;
+            return self.model().append_characters(&text, ids);
+        }
+        let stretch = match normalizer {
+            None => Cow::Borrowed(stretch),
+            Some(normalizer) => normalizer.apply(Cow::Borrowed(stretch))?,
+        };
+        self.added().each_normalized(&stretch, |range, id| match id {
+            Some(id) => Ok(push(ids, id)?),
+            None => self.append_stretch(&stretch[range.clone()], is_first && range.start == 0, ids),
         })
     }
 
@@ -97,15 +116,17 @@ impl Tokenizer {
 
     /// [`Tokenizer::append_stretch`] over characters.
     fn append_characters(&self, stretch: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<()> {
-        let mut append = |text: &str, parts: Vec<Range<usize>>| {
-            parts.into_iter().try_for_each(|part| self.model().append_characters(&text[part], ids))
-        };
+        let mut append = |text: &str| self.model().append_characters(text, ids);
         match self.plan() {
             Plan::Metaspace(metaspace) => {
-                let text = metaspace.marked(stretch, is_first)?;
-                append(&text, metaspace.parts(&text)?)
+                let is_marked = stretch.starts_with(' ');
+                let text = spaced(stretch, !is_marked && metaspace.prepends(stretch, is_first))?;
+                metaspace.parts(&text, ' ')?.into_iter().try_for_each(|part| append(&text[part]))
             }
-            Plan::Steps(steps) => append(stretch, steps.cut(stretch)?),
+            Plan::Steps(steps) => {
+                let parts = steps.cut(stretch)?.into_iter();
+                parts.map(|part| swapped(&stretch[part])).try_for_each(|text| append(&text?))
+            }
             Plan::Pattern { .. } | Plan::Rewritten => Ok(()),
         }
     }

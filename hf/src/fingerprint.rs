@@ -99,7 +99,8 @@ fn flatten(value: Value, name: &str, parts: &str, steps: &mut Vec<Value>) {
 impl Model {
     /// The form: 1 if whole pieces are looked up before merging; over characters, their name and 1
     /// if bytes stand for those that are not tokens; the name of the unknown token,
-    /// and 1 if it is fused, where a byte of UTF-8 is not a token; the number of tokens, and the id
+    /// and 1 if it is fused, or 2 more if bytes have a fallback, where a byte of UTF-8 is not a token;
+    /// the number of tokens, and the id
     /// and text of each, by id; the texts of the pairs of each merge, in order.
     fn canonical_form(&self) -> Result<Canonical> {
         let header = self.header();
@@ -113,7 +114,9 @@ impl Model {
         }
         let unknown = header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
         form.string(unknown.unwrap_or_default().as_bytes());
-        form.number((unknown.is_some() && header.fuse_unk).into());
+        let is_fused = unknown.is_some() && header.fuse_unk;
+        let lacks_bytes = !self.has_all_bytes() && self.characters().is_none();
+        form.number(u64::from(is_fused) + 2 * u64::from(header.byte_fallback && lacks_bytes));
         form.number(tokens.len() as u64);
         for (text, id) in tokens {
             form.number(id.into());

@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap};
 use bpe_core::memory::{collected, reserve};
 use foldhash::fast::FixedState;
 
-use crate::bytes::{CHAR_OF, is_in_utf8};
+use crate::bytes::{CHAR_OF, is_in_utf8, text_length};
 use crate::error::{Error, Result};
 
 pub(crate) type FastMap<K, V> = HashMap<K, V, FixedState>;
@@ -26,11 +26,42 @@ pub(crate) enum Unknown {
     Fails(String),
 }
 
+/// An unknown token and the length of its text.
+pub(crate) type Waiting = Option<(u32, usize)>;
+
+impl Unknown {
+    /// Takes text that is not a token, of this length, which `name` names in an error. Returns an
+    /// unknown token that is complete. Another is left in `waiting` until a token of the vocabulary
+    /// follows, or the end: as in `tokenizers`, it comes after the bytes of text that follows it.
+    pub(crate) fn meet(
+        &self,
+        waiting: &mut Waiting,
+        length: usize,
+        name: impl FnOnce() -> String,
+    ) -> Result<Waiting> {
+        match (self, waiting) {
+            (Self::Dropped, _) => Ok(None),
+            (Self::Token { fused: true, .. }, Some((_, before))) => {
+                *before += length;
+                Ok(None)
+            }
+            (&Self::Token { id, .. }, waiting) => Ok(waiting.replace((id, length))),
+            (Self::Fails(token), _) => Err(Error::Invalid(format!(
+                "model.unk_token: {token:?} is not in the vocabulary, and the text contains a {}",
+                name()
+            ))),
+        }
+    }
+}
+
 /// The list of merges, by ids.
 #[derive(Debug)]
 pub(crate) struct Listed {
     /// The id of each byte that is a token.
     pub(crate) bytes: Vec<Option<u32>>,
+    /// The tokens for the UTF-8 of the character that represents each other byte; empty if the
+    /// vocabulary lacks one of them.
+    pub(crate) fallback: Vec<Vec<u32>>,
     pub(crate) unknown: Unknown,
     /// For each pair, its place in the list and the id of the token that it becomes.
     pub(crate) pairs: FastMap<Pair, (u32, u32)>,
@@ -50,27 +81,21 @@ impl Listed {
     /// The ids of single bytes, each with the length of its text in a byte-level vocabulary.
     fn parts(&self, piece: &[u8]) -> Result<Vec<(u32, usize)>> {
         let mut parts: Vec<(u32, usize)> = Vec::new();
-        reserve(&mut parts, piece.len())?;
-        let mut is_after_unknown = false;
+        reserve(&mut parts, text_length(piece))?;
+        let mut waiting = None;
         for &byte in piece {
-            let length = CHAR_OF[usize::from(byte)].len_utf8();
-            let known = self.bytes[usize::from(byte)];
-            match (known, &self.unknown) {
-                (Some(id), _) => parts.push((id, length)),
-                (None, Unknown::Dropped) => continue,
-                (None, &Unknown::Token { id, fused }) => match parts.last_mut() {
-                    Some((_, fusing)) if fused && is_after_unknown => *fusing += length,
-                    _ => parts.push((id, length)),
-                },
-                (None, Unknown::Fails(token)) => {
-                    return Err(Error::Invalid(format!(
-                        "model.unk_token: {token:?} is not in the vocabulary, and the text contains \
-                         a byte that is not a token, 0x{byte:02x}"
-                    )));
-                }
+            let index = usize::from(byte);
+            let length = CHAR_OF[index].len_utf8();
+            if let Some(id) = self.bytes[index] {
+                parts.extend(waiting.take().into_iter().chain([(id, length)]));
+            } else if !self.fallback[index].is_empty() {
+                parts.extend(self.fallback[index].iter().map(|&id| (id, 1)));
+            } else {
+                let name = || format!("byte that is not a token, 0x{byte:02x}");
+                parts.extend(self.unknown.meet(&mut waiting, length, name)?);
             }
-            is_after_unknown = known.is_none();
         }
+        parts.extend(waiting);
         Ok(parts)
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::fingerprint::Digest;
-use bpe_core::memory::push;
+use bpe_core::memory::{push, reserve};
 use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use bpe_core::split::{BATCH, Piece};
@@ -13,7 +13,7 @@ use bpe_core::{Request, Sink, SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
 use crate::build::{Built, Header, Ids, Merges, Others, build, build_in_bytes};
-use crate::bytes::{Spelling, text_length, text_of};
+use crate::bytes::{MARK, Spelling, swapped, text_length, text_of};
 use crate::characters::{Characters, Cut, in_bytes};
 use crate::error::{Error, Result};
 use crate::merge_list::{Listed, Pair};
@@ -44,6 +44,9 @@ struct Shared {
     first_hidden: u32,
     /// The characters of the vocabulary, if it is one over characters.
     characters: Option<Characters>,
+    /// [`Ids::id_of`], but for bytes the tokens that stand for those of characters that are not
+    /// tokens, if all such characters become these.
+    with_bytes: Option<Vec<u32>>,
     /// The SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
 }
@@ -55,9 +58,6 @@ impl Model {
         merges: MergeList,
         splitter: Splitter,
     ) -> Result<Self> {
-        if header.byte_fallback {
-            return Err(Error::unsupported("model.byte_fallback", "true with ByteLevel"));
-        }
         let built = build(tokens, merges, &header)?;
         Self::of_parts(header, built, splitter, u32::MAX, None)
     }
@@ -70,8 +70,8 @@ impl Model {
         splitter: Splitter,
     ) -> Result<Self> {
         let lists = in_bytes(tokens, merges, &header)?;
-        let (tokens, merges) = (&lists.tokens, &lists.merges);
-        let built = build_in_bytes(tokens, merges, &header, lists.assembling, lists.hidden)?;
+        let (assembling, hidden) = (lists.assembling, lists.hidden);
+        let built = build_in_bytes(&lists.tokens, lists.merges, &header, assembling, hidden)?;
         Self::of_parts(header, built, splitter, lists.first_hidden, Some(lists.characters))
     }
 
@@ -83,7 +83,22 @@ impl Model {
         characters: Option<Characters>,
     ) -> Result<Self> {
         let Built { vocabulary, ids, others, size, listed, is_core, merges } = built;
-        let spelling = if characters.is_some() { Spelling::Plain } else { Spelling::Represented };
+        let spelling = if characters.is_some() { Spelling::Spaced } else { Spelling::Represented };
+        let with_bytes = match (&characters, &ids) {
+            (Some(characters), Some(ids)) if is_core => characters.all_bytes().map(|tokens| {
+                let mut id_of = ids.id_of.clone();
+                for (byte, token) in (0..=255u8).zip(tokens) {
+                    if let Some(rank) = vocabulary.rank(&[byte])
+                        && let id = &mut id_of[vocabulary.id(rank) as usize]
+                        && *id >= first_hidden
+                    {
+                        *id = token;
+                    }
+                }
+                id_of
+            }),
+            _ => None,
+        };
         let shared = Shared {
             header,
             ids,
@@ -95,6 +110,7 @@ impl Model {
             spelling,
             first_hidden,
             characters,
+            with_bytes,
             digest: OnceBox::new(),
         };
         Self::with(vocabulary, splitter, Arc::new(shared))
@@ -118,6 +134,7 @@ impl Model {
             spelling: Spelling::Represented,
             first_hidden: u32::MAX,
             characters: None,
+            with_bytes: None,
             digest: OnceBox::new(),
         };
         Self { core, shared: Arc::new(shared) }
@@ -200,7 +217,7 @@ impl Model {
         (id < self.shared.first_hidden).then_some(id)
     }
 
-    /// The bytes of a token that merging makes; over characters, those of its text.
+    /// The bytes of a token that merging makes; over characters, those of its [swapped] text.
     pub(crate) fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.core.token_bytes(self.core_id(id)?)
     }
@@ -308,16 +325,20 @@ impl Model {
 
     /// Converts ids of the core to ids of the file.
     pub(crate) fn finish(&self, ids: &mut [u32]) {
-        if let Some(table) = &self.shared.ids {
+        let Shared { with_bytes, ids: table, .. } = &*self.shared;
+        if let Some(id_of) = with_bytes.as_ref().or(table.as_ref().map(|table| &table.id_of)) {
             for id in ids {
-                *id = table.id_of[*id as usize];
+                *id = id_of[*id as usize];
             }
         }
     }
 
-    /// The token that a whole piece over characters becomes without merging.
-    fn whole(&self, piece: &str) -> Option<u32> {
-        self.token_to_id(piece).filter(|_| self.shared.header.ignore_merges)
+    /// The token that a whole piece over characters, which is [swapped], becomes without merging.
+    fn whole(&self, piece: &str) -> Result<Option<u32>> {
+        if !self.shared.header.ignore_merges {
+            return Ok(None);
+        }
+        Ok(self.token_to_id(&swapped(piece)?))
     }
 
     /// Encodes one piece over characters. Calls `found` with the id of each token and the length of
@@ -327,10 +348,11 @@ impl Model {
         piece: &str,
         mut found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        if let Some(id) = self.whole(piece) {
-            return found(id, piece.len());
+        let swapped = swapped(piece)?;
+        match self.whole(&swapped)? {
+            Some(id) => found(id, piece.len()),
+            None => self.encode_characters(&swapped, found),
         }
-        self.encode_characters(piece, found)
     }
 
     /// Encodes one piece. Calls `found` with the id of each token and the length of its text in a
@@ -360,31 +382,44 @@ impl Model {
         Ok(())
     }
 
-    /// Appends the ids of a piece over characters, as ids of the file.
+    /// Appends the ids of a piece over characters, which is [swapped], as ids of the file.
     pub(crate) fn append_characters(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        if let Some(id) = self.whole(piece) {
+        if let Some(id) = self.whole(piece)? {
             return Ok(push(ids, id)?);
         }
+        let Some(characters) = self.characters() else { return Ok(()) };
+        let kept = characters.without_dropped(piece)?;
+        let text = kept.as_deref().unwrap_or(piece);
         let mut pieces = Vec::new();
-        self.each_cut(piece, |text, cut| {
-            let range = match cut {
-                Cut::Known(range) => range,
-                Cut::Unknown(range) => {
-                    self.append_known(text, &mut pieces, ids)?;
-                    let Some(characters) = self.characters() else { return Ok(()) };
-                    return characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?));
-                }
-            };
-            push(&mut pieces, Piece { start: range.start, end: range.end })?;
-            if pieces.len() == BATCH || range.end == text.len() {
+        for cut in characters.cuts(text) {
+            if pieces.len() >= BATCH {
                 self.append_known(text, &mut pieces, ids)?;
             }
-            Ok(())
-        })
+            match cut {
+                Cut::Known(Range { start, end }) => push(&mut pieces, Piece { start, end })?,
+                // Spaces and marks have changed places, so their bytes are others.
+                Cut::Unknown(range)
+                    if self.shared.with_bytes.is_some()
+                        && range.len() <= BATCH
+                        && !text[range.clone()].contains([' ', MARK]) =>
+                {
+                    reserve(&mut pieces, range.len())?;
+                    pieces.extend(range.map(|at| Piece { start: at, end: at + 1 }));
+                }
+                Cut::Unknown(range) => {
+                    self.append_known(text, &mut pieces, ids)?;
+                    poll(range.len())?;
+                    characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?))?;
+                }
+            }
+        }
+        self.append_known(text, &mut pieces, ids)
     }
 
-    /// Appends the ids of pieces of characters that are tokens, and clears the list.
+    /// Appends the ids of pieces of characters that are tokens, and of bytes of others, and clears
+    /// the list.
     fn append_known(&self, text: &str, pieces: &mut Vec<Piece>, ids: &mut Vec<u32>) -> Result<()> {
+        let Some((first, last)) = pieces.first().zip(pieces.last()) else { return Ok(()) };
         let from = ids.len();
         match &self.shared.listed {
             Some(listed) if !self.shared.is_core => {
@@ -394,9 +429,7 @@ impl Model {
                 }
             }
             _ => {
-                if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
-                    poll(last.end - first.start)?;
-                }
+                poll(last.end - first.start)?;
                 self.encode_pieces(text, pieces, ids)?;
                 self.finish(&mut ids[from..]);
             }
@@ -405,33 +438,25 @@ impl Model {
         Ok(())
     }
 
-    /// Calls `found` with the parts of a piece over characters, and the text that they are parts
-    /// of: the piece without the characters that become no token.
-    fn each_cut(&self, piece: &str, mut found: impl FnMut(&str, Cut) -> Result<()>) -> Result<()> {
-        let Some(characters) = self.characters() else { return Ok(()) };
-        let kept = characters.without_dropped(piece)?;
-        let text = kept.as_deref().unwrap_or(piece);
-        characters.each(text, |cut| found(text, cut))
-    }
-
-    /// [`Model::encode_piece`] over characters.
+    /// [`Model::encode_text`] of a piece that is [swapped] and no token.
     fn encode_characters(
         &self,
         piece: &str,
         mut found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        let mut ids = Vec::new();
-        self.each_cut(piece, |text, cut| match cut {
+        let Some(characters) = self.characters() else { return Ok(()) };
+        let kept = characters.without_dropped(piece)?;
+        let text = kept.as_deref().unwrap_or(piece);
+        let (mut ids, mut pieces) = (Vec::new(), Vec::new());
+        characters.cuts(text).try_for_each(|cut| match cut {
             Cut::Known(Range { start, end }) => {
                 ids.clear();
-                self.append_known(text, &mut vec![Piece { start, end }], &mut ids)?;
-                ids.iter()
-                    .try_for_each(|&id| found(id, self.token_bytes(id).map_or(0, <[u8]>::len)))
+                push(&mut pieces, Piece { start, end })?;
+                self.append_known(text, &mut pieces, &mut ids)?;
+                let length = |id| self.id_to_token(id).map_or(0, |text| text.len());
+                ids.iter().try_for_each(|&id| found(id, length(id)))
             }
-            Cut::Unknown(range) => match self.characters() {
-                Some(characters) => characters.each_unknown(&text[range], &mut found),
-                None => Ok(()),
-            },
+            Cut::Unknown(range) => characters.each_unknown(&text[range], &mut found),
         })
     }
 }

@@ -8,6 +8,7 @@ use unicode_normalization_alignments::{
     IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick,
 };
 
+use crate::bytes::MARK;
 use crate::error::{Error, Result};
 use crate::offsets::{Aligned, joined, replaced};
 use crate::regex::Regex;
@@ -66,6 +67,26 @@ impl Normalizer {
     /// Whether it is a sequence without parts, which changes nothing.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Sequence(parts) if parts.is_empty())
+    }
+
+    /// Whether it puts a mark before a text, if all else that it does is to mark spaces.
+    pub(crate) fn marks_spaces(&self) -> Option<bool> {
+        let is_mark = |text: &str| text.chars().eq([MARK]);
+        let parts = match self {
+            Self::Sequence(parts) => parts,
+            part => std::slice::from_ref(part),
+        };
+        let (mut is_prefixed, mut is_marked) = (false, false);
+        for part in parts {
+            match part {
+                Self::Prepend(prefix) if is_mark(prefix) && !is_prefixed => is_prefixed = true,
+                Self::Replace(Regex::Text(wanted), mark) if &**wanted == " " && is_mark(mark) => {
+                    is_marked = true;
+                }
+                _ => return None,
+            }
+        }
+        is_marked.then_some(is_prefixed)
     }
 
     /// Normalizes `text`.

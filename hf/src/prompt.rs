@@ -382,14 +382,10 @@ impl Engine for Tokenizer {
             piece.push_text(self, run, &Selection::All)?;
             return self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new());
         }
-        let Some(normalizer) = self.normalizer() else {
+        if self.normalizer().is_none() {
             return self.append_stretch(run, is_first, ids);
-        };
-        let run = normalizer.apply(run.into())?;
-        self.added().each_normalized(&run, |range, id| match id {
-            Some(id) => Ok(push(ids, id)?),
-            None => self.append_stretch(&run[range.clone()], is_first && range.start == 0, ids),
-        })
+        }
+        self.append_normalized(run, is_first, ids)
     }
 
     fn encode_runs(

@@ -7,7 +7,7 @@ use bpe_core::once::OnceBox;
 use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
-use crate::bytes::CHAR_OF;
+use crate::bytes::{CHAR_OF, MARK};
 use crate::error::Result;
 use crate::normalize::compile;
 use crate::offsets::Aligned;
@@ -85,6 +85,14 @@ impl PreTokenizer {
     /// Whether its pieces consist of characters that represent bytes.
     pub(crate) fn is_byte_level(&self) -> bool {
         self.0.iter().any(|step| matches!(step, Step::Bytes))
+    }
+
+    /// True if no step cuts a text without spaces.
+    pub(crate) fn cuts_at_spaces_only(&self) -> bool {
+        let is_space = |by: &By| matches!(by, By::Regex(Regex::Text(text)) if &**text == " ");
+        let is_kept =
+            |step: &Step| matches!(step, Step::Split { by, invert: false, .. } if is_space(by));
+        self.0.iter().all(is_kept)
     }
 
     /// True if no step cuts near these two characters, whatever is around them.
@@ -212,7 +220,7 @@ fn mark_spaces(
     if metaspace.prepends(&piece.text, is_first) {
         piece.prepend(mark)?;
     }
-    for range in metaspace.parts(&piece.text)? {
+    for range in metaspace.parts(&piece.text, metaspace.replacement)? {
         push(parts, piece.slice(range)?)?;
     }
     Ok(())
@@ -220,7 +228,7 @@ fn mark_spaces(
 
 impl spec::Metaspace {
     /// Whether the replacement is prepended to this text.
-    fn prepends(&self, text: &str, is_first: bool) -> bool {
+    pub(crate) fn prepends(&self, text: &str, is_first: bool) -> bool {
         let is_prepended = match self.prepend_scheme {
             spec::PrependScheme::Always => true,
             spec::PrependScheme::First => is_first,
@@ -229,37 +237,16 @@ impl spec::Metaspace {
         is_prepended && !text.is_empty() && !text.starts_with(self.replacement)
     }
 
-    /// The parts of a text with the replacement.
-    pub(crate) fn parts(&self, text: &str) -> Result<Vec<Range<usize>>> {
+    /// The parts of a text with `mark` as the replacement.
+    pub(crate) fn parts(&self, text: &str, mark: char) -> Result<Vec<Range<usize>>> {
         if !self.split {
             return Ok(Vec::from_iter((!text.is_empty()).then_some(0..text.len())));
         }
-        let mut mark = [0; 4];
-        let mark = &*self.replacement.encode_utf8(&mut mark);
-        let found = By::Regex(Regex::Text(mark.into())).cut(text, false)?;
+        let found =
+            By::Regex(Regex::Text(mark.encode_utf8(&mut [0; 4]).into())).cut(text, false)?;
         let mut parts = behave(found, Behavior::MergedWithNext)?;
         parts.retain(|part| !part.is_empty());
         Ok(parts)
-    }
-
-    /// A text with the replacement for spaces and before it.
-    pub(crate) fn marked(&self, text: &str, is_first: bool) -> Result<String> {
-        let mut mark = [0; 4];
-        let mark = &*self.replacement.encode_utf8(&mut mark);
-        let spaces = memchr_iter(b' ', text.as_bytes()).count();
-        let mut marked = String::new();
-        reserve_text(&mut marked, text.len() + (spaces + 1) * mark.len())?;
-        let is_marked = text.starts_with(' ') || text.starts_with(self.replacement);
-        if !is_marked && self.prepends(text, is_first) {
-            marked.push_str(mark);
-        }
-        for (index, part) in text.split(' ').enumerate() {
-            if index > 0 {
-                marked.push_str(mark);
-            }
-            marked.push_str(part);
-        }
-        Ok(marked)
     }
 }
 
@@ -355,7 +342,7 @@ pub(crate) enum Plan {
     Pattern { pattern: String, prefix_space: bool },
     /// By steps.
     Steps(PreTokenizer),
-    /// By replacing spaces, over characters.
+    /// By marking spaces, over characters.
     Metaspace(spec::Metaspace),
     /// Not possible: the pieces are not parts of the text.
     Rewritten,
@@ -373,7 +360,9 @@ impl Plan {
         }
         if !flat.iter().any(|part| matches!(part, spec::PreTokenizer::ByteLevel { .. })) {
             return Ok(match &flat[..] {
-                [spec::PreTokenizer::Metaspace(metaspace)] => Self::Metaspace(metaspace.clone()),
+                [spec::PreTokenizer::Metaspace(metaspace)] if metaspace.replacement == MARK => {
+                    Self::Metaspace(metaspace.clone())
+                }
                 parts
                     if parts
                         .iter()

@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use bpe_core::memory::{append, push};
+use bpe_core::memory::push;
 use bpe_core::vocabulary::RankList;
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
     Visitor,
 };
 
-use crate::bytes::{append_bytes, text_of};
+use crate::bytes::{append_bytes, append_text, text_of};
 use crate::error::Error;
 
 /// Tokens and their ids, in the order of the file.
@@ -60,23 +60,25 @@ impl MergeList {
         })
     }
 
-    /// Both parts of each pair as texts, in order.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = [String; 2]> {
+    /// Calls `found` with the place of each pair and both parts as texts, until it fails.
+    pub(crate) fn each_text(
+        &self,
+        mut found: impl FnMut(usize, [&str; 2]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut others = self.others.iter().peekable();
-        self.iter().enumerate().map(move |(place, parts)| {
-            match others.next_if(|other| other.0 == place) {
-                Some((_, texts)) => texts.clone(),
-                None => parts.map(text_of),
+        let mut buffers = [String::new(), String::new()];
+        for (place, parts) in self.iter().enumerate() {
+            if let Some((_, [left, right])) = others.next_if(|other| other.0 == place) {
+                found(place, [left, right])?;
+                continue;
             }
-        })
-    }
-
-    /// Appends a pair given in bytes, neither part empty.
-    pub(crate) fn push_bytes(&mut self, left: &[u8], right: &[u8]) -> Result<(), Error> {
-        append(&mut self.bytes, left)?;
-        let middle = self.bytes.len();
-        append(&mut self.bytes, right)?;
-        Ok(push(&mut self.ends, [middle, self.bytes.len()])?)
+            for (buffer, part) in buffers.iter_mut().zip(parts) {
+                buffer.clear();
+                append_text(part, buffer);
+            }
+            found(place, [&buffers[0], &buffers[1]])?;
+        }
+        Ok(())
     }
 
     /// Fails if an entry is not two tokens.

@@ -75,6 +75,7 @@ def test_spelling_is_not_in_it():
         changed(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}]}),
         changed(pre_tokenizer={**FILE["pre_tokenizer"], "trim_offsets": False, "use_regex": True}),
         changed(unk_token="<|end|>", fuse_unk=True),
+        changed(byte_fallback=True),
         changed(dropout=0.0, byte_fallback=False, end_of_word_suffix="", ignore_merges=False),
     ]
     assert {fingerprint(file) for file in same} == {GOLDEN}
@@ -130,6 +131,8 @@ def test_every_part_is_in_it():
         changed(vocab=few_bytes),
         changed(vocab=few_bytes, unk_token="a"),
         changed(vocab=few_bytes, unk_token="a", fuse_unk=True),
+        changed(vocab=few_bytes, byte_fallback=True),
+        changed(vocab=few_bytes, unk_token="a", fuse_unk=True, byte_fallback=True),
     ]
     found = [fingerprint(file) for file in files]
     assert len(set(found)) == len(files)

@@ -25,6 +25,9 @@ CLASSES = [
     ("gpt-neox-pii", "GPTNeoXTokenizer"),
     ("roberta-base", "RobertaTokenizer"),
     ("whisper-tiny", "WhisperTokenizer"),
+    ("phi-3-mini.sentencepiece-like", "LlamaTokenizer"),
+    ("mistral-7b-v0.3", "LlamaTokenizer"),
+    ("phi-3-mini.sentencepiece-like", "GemmaTokenizer"),
 ]
 OTHERS = [
     ("deepseek", "LlamaTokenizer"),
@@ -38,6 +41,10 @@ OTHERS = [
     ("roberta-base", "NougatTokenizer"),
     ("phi-2", "GPT2Tokenizer"),
     ("dolma2", "GPTNeoXTokenizer"),
+    ("mistral-7b-v0.3", "GemmaTokenizer"),
+    ("mistral-7b-v0.3", "CodeLlamaTokenizer"),
+    ("phi-3-mini.sentencepiece-like", "SeamlessM4TTokenizer"),
+    ("phi-3-mini.sentencepiece-like", "NllbTokenizer"),
 ]
 THOROUGH = [pytest.param(*case, marks=pytest.mark.thorough) for case in OTHERS]
 OPTIONS = [

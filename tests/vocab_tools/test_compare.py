@@ -234,7 +234,7 @@ def test_too_little_text_to_train(tmp_path: Path) -> None:
         compare_trained(["bpe"], [path], 320)
 
 
-@pytest.mark.parametrize("name", ["phi-3-mini.sentencepiece-like", "gpt2"])
+@pytest.mark.parametrize("name", ["phi-3-mini.sentencepiece-like", "mistral-7b-v0.3", "gpt2"])
 def test_tokenizer_files_of_either_package(tmp_path: Path, corpus: Path, name: str) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     path = tokenizer_path(name)
@@ -245,6 +245,11 @@ def test_tokenizer_files_of_either_package(tmp_path: Path, corpus: Path, name: s
     encoded = theirs.encode_batch(segments, add_special_tokens=False)
     assert found.rows[0].tokens == sum(len(encoding.ids) for encoding in encoded)
     assert subject.size == theirs.get_vocab_size()
+    if name != "gpt2":
+        other = of_tokenizer(name, theirs)
+        assert (subject.method, subject.unknown) == (other.method, other.unknown) == ("BPE", 0)
+        ids = theirs.get_vocab().values()
+        assert [subject.token(id) for id in ids] == [other.token(id) for id in ids]
 
 
 def test_the_commands(tmp_path: Path, corpus: Path) -> None:

@@ -17,7 +17,7 @@ from ..convert import load, locate_source
 from ..convert.tokenizer_json import dump
 from ..patterns import is_published
 
-#: The spelling of byte tokens in Unigram models.
+#: The spelling of byte tokens in models over characters.
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -133,7 +133,7 @@ def load_subject(path: str) -> Subject:
 
     Args:
         path: as :func:`vocab_tools.convert_tokenizer` takes its source; also a ``tokenizer.json``
-            with WordPiece, Unigram, or BPE that is not byte-level.
+            with WordPiece, Unigram, or BPE over characters.
 
     Raises:
         ValueError: it is malformed, or of no known format.
@@ -178,7 +178,10 @@ def _of_file(name: str, path: str) -> Subject:
         return _of_tokenizers(name, path, str(error))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return FileSubject(name, tokenizer, "byte-level BPE")
+    step = tokenizer.pre_tokenizer
+    if step is not None and b'"ByteLevel"' in step.__getstate__():
+        return FileSubject(name, tokenizer, "byte-level BPE")
+    return FileSubject(name, tokenizer, "BPE", tokenizer.model.unk_token)
 
 
 def _of_tokenizers(name: str, path: str, reason: str) -> Subject:

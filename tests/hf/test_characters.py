@@ -1,0 +1,243 @@
+"""Compares files over characters, with byte fallback, on random texts: made ones and real ones."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from hf_oracle import CHARACTER_FILES, assert_same, both, tokenizer_path, tokenizers
+from pages import ROOT
+from seeds import seeded
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
+
+from bpe_engine import hf
+
+SPACED = normalizers.Replace(" ", "▁")
+PLAIN = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+STRIPPED = decoders.Sequence([*PLAIN, decoders.Strip(" ", 1, 0)])
+RUNS = [mark * count for mark in "▁\n" for count in (2, 3, 4, 8)]
+
+#: Normalizer, pre-tokenizer and decoder, and whether runs of spaces and line ends are added tokens.
+KINDS: dict[str, tuple[Any, Any, Any, bool]] = {
+    "gemma": (
+        SPACED,
+        pre_tokenizers.Split(" ", "merged_with_previous"),
+        decoders.Sequence(PLAIN),
+        False,
+    ),
+    "gemma, added runs": (SPACED, None, decoders.Sequence(PLAIN), True),
+    "llama": (normalizers.Sequence([normalizers.Prepend("▁"), SPACED]), None, STRIPPED, False),
+    "first": (None, pre_tokenizers.Metaspace("▁", "first", False), STRIPPED, False),
+    "always": (None, pre_tokenizers.Metaspace("▁", "always", True), decoders.Metaspace(), False),
+    "never": (None, pre_tokenizers.Metaspace("▁", "never", False), STRIPPED, False),
+    "digits": (None, pre_tokenizers.Split(Regex(r"\d"), "isolated"), STRIPPED, False),
+}
+
+
+@cache
+def trained() -> dict[str, Any]:
+    """The vocabulary and merges of a small SentencePiece-like file."""
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), SPACED])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("▁+[^▁]*"), "isolated")
+    text = (ROOT / "benchmarks" / "cases" / "texts" / "multi.txt").read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)[:3000] + [" " * 40 + "x\n" * 9] * 20
+    trainer = trainers.BpeTrainer(vocab_size=4000, limit_alphabet=300, show_progress=False)
+    tokenizer.train_from_iterator(lines, trainer)
+    model: dict[str, Any] = json.loads(tokenizer.to_str())["model"]
+    names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    names += [name for name in model["vocab"] if name not in names]
+    model["vocab"] = {name: id for id, name in enumerate(dict.fromkeys([*names, "▁of▁the"]))}
+    return model
+
+
+def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
+    """A pair of one of `KINDS`; options are those of the model."""
+    model = {**trained(), "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, **options}
+    normalizer, pre_tokenizer, decoder, has_added_runs = KINDS[kind]
+    theirs = tokenizers.Tokenizer(models.BPE())
+    contents = {**json.loads(theirs.to_str()), "model": model}
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(contents))
+    theirs.decoder = decoder
+    if normalizer is not None:
+        theirs.normalizer = normalizer
+    if pre_tokenizer is not None:
+        theirs.pre_tokenizer = pre_tokenizer
+    theirs.add_special_tokens(["<s>", "</s>", AddedToken("<|user|>", rstrip=True)])
+    if has_added_runs:
+        theirs.add_tokens([AddedToken(run, normalized=False) for run in RUNS])
+    return both(theirs.to_str())
+
+
+def random_texts(name: str, theirs: tokenizers.Tokenizer, count: int) -> list[str]:
+    """Texts rich in spaces, marks, digits, unknown characters, added tokens and their halves."""
+    rng = seeded(name, count)
+    added = [token.content for token in theirs.get_added_tokens_decoder().values()]
+    halves = [part for name in added for part in (name[: len(name) // 2], name[len(name) // 2 :])]
+    vocabulary = list(theirs.get_vocab(False))
+    some = rng.sample(vocabulary, 2000)
+    likely = [
+        " ",
+        " ",
+        "  ",
+        "▁",
+        "▁▁",
+        "\n",
+        "\n\n",
+        "   ",
+        "\t",
+        "0",
+        "7",
+        "42",
+        "1999",
+        "³",
+        "٣",
+    ]
+    likely += ["\U0001f600", "☃", "\ue000", "\u0301", "é", "日", "本語", "\x00", "\x1c", "\ufeff"]
+    likely += ["<0x0A>", "<0xE2>", "<unk>", "the", " of the ", "naïve", "x", ".", "don't", "\u2028"]
+    pools = [likely, likely, [token.replace("▁", " ") for token in some], some, added or likely]
+    pools.append(halves or likely)
+    return [
+        "".join(rng.choice(rng.choice(pools)) for _ in range(rng.randrange(1, 12)))
+        for _ in range(count)
+    ]
+
+
+def compare_fields(ours: hf.Tokenizer, theirs: tokenizers.Tokenizer, texts: list[str]) -> None:
+    for text, expected in zip(texts, theirs.encode_batch(texts), strict=True):
+        assert_same(ours.encode(text), expected, text)
+        for skip in (True, False):
+            assert ours.decode(expected.ids, skip) == theirs.decode(expected.ids, skip), text
+    pairs = list(zip(texts[::2], texts[1::2]))[: len(texts) // 10]
+    for pair, expected in zip(pairs, theirs.encode_batch(pairs), strict=True):
+        assert_same(ours.encode(*pair), expected, pair)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fallback": {},
+    "unknown": {"byte_fallback": False, "fuse_unk": False},
+    "fused": {"byte_fallback": False},
+    "whole": {"ignore_merges": True},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_fields_of_random_texts(kind, options):
+    ours, theirs = made(kind, **OPTIONS[options])
+    assert ours.to_str() == theirs.to_str()
+    compare_fields(ours, theirs, random_texts(kind + options, theirs, 150))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("direction", ["right", "left"])
+def test_truncated_texts_and_overflow(kind, direction):
+    ours, theirs = made(kind)
+    texts = ["".join(random_texts(kind, theirs, 400)[at::20]) for at in range(20)]
+    texts += ["☃" * 500, " " * 3000, "\n☃ " * 300, "日本語 " * 900]
+    for length, stride in ((1, 0), (7, 3), (64, 0), (300, 20)):
+        for each in (ours, theirs):
+            each.enable_truncation(length, stride=stride, direction=direction)
+        for text in texts:
+            expected = theirs.encode(text)
+            assert ours.encode_batch([text])[0].ids == expected.ids
+            assert_same(ours.encode(text), expected, (length, stride, text))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streams_across_fallback(kind):
+    ours, theirs = made(kind)
+    rng = seeded(kind, 1)
+    bytes_of = [theirs.token_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+    some = [*bytes_of[0x41:0x44], *(bytes_of[byte] for byte in "é☃\U0001f600".encode())]
+    some += [*theirs.encode(" the x▁y\n").ids, theirs.token_to_id("<s>"), 10**7]
+    for _ in range(300):
+        ids = rng.choices(some, k=12)
+        for skip in (True, False):
+            assert ours.decode(ids, skip) == theirs.decode(ids, skip), ids
+            for before in ([], ids[:3]):
+                streams = [
+                    hf.DecodeStream(ids=before, skip_special_tokens=skip),
+                    tokenizers.decoders.DecodeStream(ids=before, skip_special_tokens=skip),
+                ]
+                for id in ids[len(before) :]:
+                    found = []
+                    for stream, tokenizer in zip(streams, (ours, theirs)):
+                        try:
+                            found.append(stream.step(tokenizer, id))
+                        except Exception as error:
+                            # Bytes that were text before another made all of them U+FFFD.
+                            found.append(str(error))
+                    assert found[0] == found[1], ids
+                    if found[0] and "Invalid prefix" in found[0]:
+                        break
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_token_tables_have_what_ids_add(kind):
+    ours, theirs = made(kind)
+    table = ours.token_table()
+    for text in random_texts(kind, theirs, 300):
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        joined = b"".join(table[id] for id in ids)
+        if kind == "always":
+            # The decoder takes all marks from the first token.
+            assert (
+                theirs.decode(ids, False)
+                == theirs.decode(ids[:1], False) + b"".join(table[id] for id in ids[1:]).decode()
+            )
+        else:
+            start = b"" if "gemma" in kind else b" "
+            assert theirs.decode(ids, False).encode() == joined.removeprefix(start), text
+    # Its decoder leaves the names of bytes as they are.
+    assert table[ours.token_to_id("<0xE2>")] == (b"<0xE2>" if kind == "always" else b"\xe2")
+    assert table[ours.token_to_id("▁of▁the")] == b" of the"
+    assert table.kind(ours.token_to_id("<s>")) == "special"
+    assert len(table) == max(theirs.get_vocab().values()) + 1
+
+
+ODD_DECODERS = [
+    None,
+    decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 0, 1)]),
+    decoders.Sequence([decoders.Fuse(), decoders.Replace("a", "b")]),
+    decoders.Sequence([decoders.ByteFallback(), decoders.Replace("▁", " ")]),
+    decoders.Sequence([decoders.ByteFallback(), decoders.Strip(" ", 1, 0)]),
+    decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteLevel()]),
+]
+
+
+@pytest.mark.parametrize("decoder", ODD_DECODERS, ids=repr)
+def test_token_tables_that_do_not_exist(decoder):
+    ours, _ = made("gemma")
+    ours.decoder = decoder
+    with pytest.raises(hf.UnsupportedTokenizer, match="an id has no bytes of its own"):
+        ours.token_table()
+    with pytest.raises(hf.UnsupportedTokenizer, match="one other than ByteLevel in a stream pool"):
+        ours.stream_pool()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", CHARACTER_FILES)
+def test_a_million_texts(name):
+    ours, theirs = (
+        kind.from_file(tokenizer_path(name)) for kind in (hf.Tokenizer, tokenizers.Tokenizer)
+    )
+    tokens = 0
+    for number in range(100):
+        texts = random_texts(f"{name} {number}", theirs, 10_000)
+        for a, b, text in zip(ours.encode_batch(texts), theirs.encode_batch_fast(texts), texts):
+            assert a.ids == b.ids, text
+            tokens += len(b.ids)
+    assert tokens > 10**7
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", CHARACTER_FILES)
+def test_fields_of_many_texts(name):
+    ours, theirs = (
+        kind.from_file(tokenizer_path(name)) for kind in (hf.Tokenizer, tokenizers.Tokenizer)
+    )
+    for number in range(20):
+        compare_fields(ours, theirs, random_texts(f"fields {name} {number}", theirs, 1000))
