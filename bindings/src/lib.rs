@@ -72,8 +72,9 @@ mod vocabulary;
 
 use pyo3::prelude::*;
 
-/// The native module of `bpe_engine`.
-#[pymodule(gil_used = false)]
+/// The native module of `bpe_engine`. It asks free-threaded Python for the GIL, since it was never
+/// tried there (docs/releasing.md).
+#[pymodule(gil_used = true)]
 mod _core {
     use super::*;
 

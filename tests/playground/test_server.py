@@ -173,6 +173,7 @@ def test_one_connection_serves_many_requests(server: Server) -> None:
     connection.close()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_the_command_serves_until_it_is_interrupted() -> None:
     command = [
         sys.executable,

@@ -65,7 +65,7 @@ def test_the_entry_point_loads_nothing() -> None:
         "print([name for name in ('transformers', 'tokenizers', 'vllm', 'sglang', 'jinja2',"
         " 'bpe_engine.hf') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
 
 
