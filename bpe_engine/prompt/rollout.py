@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, zip_longest
+from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
 
 from .._core import CoreBPE, encode_segments
+from .fields import FIELDS
 from .segments import Segment, tokens, trusted
 from .template import ChatTemplate
 
@@ -298,7 +299,8 @@ class Rollout:
         Raises:
             TemplateNotStable: The template renders the earlier part in another way than before. The
                 rollout stays as it was.
-            ValueError: The model gave no answer yet, or the rollout is finished.
+            ValueError: The model gave no answer yet, the rollout is finished, or the parsed message
+                says more than was sampled.
             Exception: What `render_template` raises.
         """
         self._check_open()
@@ -390,12 +392,8 @@ class Rollout:
 
     def _sample(self) -> tuple[int, ...]:
         """Returns the ids of the last answer."""
-        ids: tuple[int, ...] = ()
-        for part in reversed(self._parts):
-            if not part.is_sampled:
-                break
-            ids = part.ids + ids
-        return ids
+        parts = list(takewhile(lambda part: part.is_sampled, reversed(self._parts)))
+        return tuple(chain.from_iterable(part.ids for part in reversed(parts)))
 
     def _split(self, sample: tuple[int, ...]) -> tuple[str, str]:
         """Returns the text of an answer, and the special token that it ends with."""
@@ -440,6 +438,7 @@ def joined(
 
     Raises:
         TemplateNotStable: The text of `history` and the answer is another one now.
+        ValueError: `parsed` says more than the answer.
     """
     expected = said + body + end
     message = parsed or {"role": "assistant", "content": body}
@@ -455,7 +454,14 @@ def joined(
                 segments, text = other, _text(other)
     if not text.startswith(expected):
         raise not_stable(segments, expected, text)
-    return Joint(text, _behind(segments, len(expected)), message)
+    behind = _behind(segments, len(expected))
+    more = _rest(behind, len(history)) if parsed else ""
+    if more:
+        raise ValueError(
+            f"the message of the answer says more than was sampled: {more[:_SHOWN]!r}; give sampled() "
+            "the message that its ids say"
+        )
+    return Joint(text, behind, message)
 
 
 def _text(segments: Sequence[Segment]) -> str:
@@ -471,6 +477,16 @@ def _first(segments: Sequence[Segment], message: int) -> int | None:
             return at
         at += len(segment.text)
     return None
+
+
+def _rest(behind: Sequence[Segment], message: int) -> str:
+    """Returns the first text of a message that is left in its turn."""
+    for segment in behind:
+        if segment.origin is None or segment.origin.message != message:
+            break
+        if segment.origin.field in FIELDS:
+            return segment.text
+    return ""
 
 
 def _behind(segments: Sequence[Segment], at: int) -> list[Segment]:
