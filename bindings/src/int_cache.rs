@@ -13,7 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::objects::push;
+use crate::objects::{new_int, push};
 
 /// Ids below this have an `int` in the table. Larger ids occur only in vocabularies with gaps or
 /// very many tokens; their `int`s are made each time.
@@ -69,6 +69,12 @@ pub fn repeated<'py>(
         Some(ints) => filled(py, count, |_| int(py, ints, next())),
         None => filled(py, count, |_| make(py, next())),
     }
+}
+
+/// Returns a list of 0 and 1: 1 for each byte that is not zero.
+pub fn bits<'py>(py: Python<'py>, bits: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    let ints = [new_int(py, 0)?, new_int(py, 1)?];
+    filled(py, bits.len(), |index| ints[usize::from(bits[index] != 0)].clone().into_ptr())
 }
 
 /// Returns a list of positions in a text.

@@ -22,6 +22,7 @@
 //! | `ranks` | builds vocabularies from dicts and rank files |
 //! | `builtin` | the vocabularies inside the module |
 //! | `prompt` | segments and conversations for `bpe_engine.prompt` |
+//! | `audit` | origins of ids, and masks for training |
 //! | `prefix_cache` | conversations for `bpe_engine.serving` |
 //! | `stream_pool` | decodes the ids of many requests as they arrive |
 //! | `token_table` | the bytes of every id in one buffer |
@@ -34,6 +35,7 @@
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | converts errors of the core to Python exceptions |
 
+mod audit;
 mod batch;
 mod buffer;
 mod buffer_pool;
@@ -79,6 +81,8 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
+    use super::audit::{AuditedIds, audit_segments};
+    #[pymodule_export]
     use super::batch::{EncodedRows, arrange_rows, encode_rows};
     #[pymodule_export]
     use super::buffer::TokenBuffer;
@@ -99,8 +103,8 @@ mod _core {
     use super::prefix_cache::SharedPrefixCache;
     #[pymodule_export]
     use super::prompt::{
-        ConversationState, NameCounter, NameFinder, audit_segments, encode_segments,
-        encode_segments_to_buffer, stable_prefix,
+        ConversationState, NameCounter, NameFinder, encode_segments, encode_segments_to_buffer,
+        stable_prefix,
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;

@@ -44,7 +44,7 @@ pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, 
 }
 
 /// Returns an `int`.
-fn new_int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyAny>> {
+pub fn new_int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: attached; the call returns a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(number)) }
 }

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::conversation::{self, Conversation};
-use bpe_core::segments::{Engine, Origin, Prompt};
+use bpe_core::segments::{Engine, Prompt};
 use bpe_core::special_tokens::{Names, Selection};
 use bpe_core::{Encoding, Error, Normalization, Request, SpecialTokens};
 use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple,
-};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
 use crate::buffer::TokenBuffer;
 use crate::buffer_pool::BufferPool;
@@ -22,7 +20,6 @@ use crate::core_bpe::CoreBpe;
 use crate::errors::{OrRaise, to_python};
 use crate::hf::HfTokenizer;
 use crate::interned::interned;
-use crate::objects::{collected, list_of_spans, new_bytearray};
 use crate::{buffer_pool, gil, hf, ids, int_cache, request, text};
 
 /// The engine of a call: an encoding or a tokenizer file.
@@ -170,38 +167,6 @@ pub fn run_on<E: PyEngine, T: Send>(
     work: impl FnOnce(&E) -> Result<T, E::Error> + Send,
 ) -> PyResult<T> {
     run::<E, T>(py, size, || work(engine))
-}
-
-/// The ids, the segment of each id, the first and last segment of its bytes, and a byte that is 1
-/// if it is special.
-type Audited<'py> =
-    (Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyByteArray>);
-
-/// Encodes segments, and returns the origin of each id.
-#[pyfunction]
-pub fn audit_segments<'py>(
-    source: &Bound<'py, PyAny>,
-    segments: &Bound<'py, PyAny>,
-    is_joined: bool,
-) -> PyResult<Audited<'py>> {
-    let py = source.py();
-    let source = Source::read(source)?;
-    let (mut ids, mut origins) = (Vec::new(), Vec::new());
-    with_engine!(&source, engine => {
-        let prompt = read(engine, segments, is_joined)?;
-        run_on(engine, py, prompt.size(), |engine| {
-            prompt.encode_with_origins(engine, is_joined, &mut ids, &mut origins)
-        })?;
-    });
-    let special = collected(py, origins.iter().map(|origin| Ok(u8::from(origin.is_special))))?;
-    let owners = collected(py, origins.iter().map(|origin| Ok(origin.segment)))?;
-    let places = origins.iter().map(|&Origin { segments, .. }| segments);
-    Ok((
-        int_cache::list(py, &ids)?,
-        int_cache::positions(py, &owners)?,
-        list_of_spans(py, places)?,
-        new_bytearray(py, &special)?,
-    ))
 }
 
 /// Reads segments: tuples `(text, allowed_special)`, or segments of `bpe_engine.prompt`.

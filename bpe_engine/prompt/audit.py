@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from .fields import FIELDS, spoken
+from .._core import AuditedIds
+from .fields import spoken
 from .segments import Origin
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 __all__ = ["Audit", "ControlString", "Unseen", "forbidden"]
 
 
@@ -43,26 +40,6 @@ class Unseen(NamedTuple):
     text: str
 
 
-class Details(NamedTuple):
-    """The origin of each id."""
-
-    ids: list[int]
-    #: The index of the segment with its first byte, or that names it.
-    segments: list[int]
-    #: The first and the last segment with bytes of it.
-    spans: list[tuple[int, int]]
-    #: 1 for a special token of a trusted segment.
-    special: bytes | bytearray
-
-
-class Tables(NamedTuple):
-    """The bytes of each id of an encoding, and whether it is a special token, as numpy arrays."""
-
-    decode: Callable[[Any], bytes]
-    sizes: npt.NDArray[np.int32]
-    special: npt.NDArray[np.bool_]
-
-
 def is_trusted(segment: Sequence[Any]) -> bool:
     """Returns True if a segment may hold a special token."""
     return bool(segment[1]) or is_tokens(segment)
@@ -78,55 +55,38 @@ class Audit:
 
     def __init__(
         self,
-        ids: Any,
-        given: Sequence[Sequence[Any]],
-        details: Callable[[], Details],
+        ids: AuditedIds,
+        given: list[Sequence[Any]],
         controls: Callable[[], list[ControlString]],
         unmarked: Collection[str],
-        tables: Callable[[], Tables | None],
     ):
-        self._buffer = memoryview(ids).cast("B").cast("I")
+        self._ids = ids
         self._given = given
-        self._make_details = details
         self._make_controls = controls
         self._unmarked = frozenset(unmarked)
-        self._make_tables = tables
 
     def __getstate__(self) -> dict[str, Any]:
         return {
-            "_buffer": self._buffer.tobytes(),
+            "_ids": self._ids,
             "_given": self._given,
-            "_details": self._details,
             "controls": self.controls,
             "_unmarked": self._unmarked,
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _buffer=memoryview(state["_buffer"]).cast("I"))
-        self._make_tables = lambda: None
-
     @cached_property
     def ids(self) -> list[int]:
         """The ids."""
-        try:
-            import numpy as np
-        except ImportError:
-            return self._buffer.tolist()
-        return np.frombuffer(self._buffer, np.uint32).tolist()  # type: ignore[no-any-return]
+        return self._ids.ids()
 
     @cached_property
-    def _details(self) -> Details:
-        return self._make_details()
-
-    @property
     def segments(self) -> list[int]:
         """The index of each id's segment: the one with its first byte, or that names it."""
-        return self._details.segments
+        return self._ids.segments()
 
     @cached_property
     def special(self) -> list[bool]:
         """True for each id that is a special token of a trusted segment."""
-        return [bool(flag) for flag in self._details.special]
+        return list(map(bool, self._ids.special()))
 
     @cached_property
     def controls(self) -> list[ControlString]:
@@ -134,7 +94,7 @@ class Audit:
         return self._make_controls()
 
     def __repr__(self) -> str:
-        return f"<Audit of {len(self._buffer)} ids, {len(self.controls)} control strings>"
+        return f"<Audit of {len(self._ids)} ids, {len(self.controls)} control strings>"
 
     def assert_safe(self) -> None:
         """Raises ValueError if text from outside could control the model.
@@ -174,19 +134,6 @@ class Audit:
         """The origin of each segment."""
         return [segment[6] if len(segment) > 6 else None for segment in self._given]
 
-    @cached_property
-    def _empty(self) -> list[bool]:
-        """Whether each segment has no text and no ids."""
-        return [not segment[0] and not is_tokens(segment) for segment in self._given]
-
-    @cached_property
-    def _specials(self) -> Mapping[int, list[int]]:
-        return self._borders.specials
-
-    @cached_property
-    def _borders(self) -> _Borders:
-        return _located(self._buffer, self._given, self._make_tables()) or _Listed(self._details)
-
     def mask(
         self,
         role: str = "assistant",
@@ -218,7 +165,8 @@ class Audit:
 
         Raises:
             ValueError: `last` or `messages` are given, but the segments do not say which message
-                they come from, because `render_template` did not make them.
+                they come from, because `render_template` did not make them; or an index is
+                negative.
 
         >>> import bpe_engine
         >>> from bpe_engine.prompt import render_template
@@ -232,28 +180,17 @@ class Audit:
         >>> enc.decode([id for id, bit in zip(audit.ids, audit.mask()) if bit])
         'So.<|im_end|>'
         """
-        said = self._said(role)
-        chosen = self._chosen(role, said, last, messages)
-        kept = said
-        if chosen is not None or not reasoning:
-            kept = [
-                flag
-                and (reasoning or origin is None or origin.field != "reasoning")
-                and (chosen is None or (origin is not None and origin.message in chosen))
-                for flag, origin in zip(said, self._origins)
-            ]
-        result = self._borders.any_of(self._runs(kept)) if mixed else self._all_of(kept)
-        if end and not (role == "assistant" and self.has_tags):
-            for message, place in self._ends(said).items():
-                if chosen is None or message in chosen:
-                    result[place] = 1
-        return result
+        chosen = None if messages is None else [operator.index(index) for index in messages]
+        if chosen and min(chosen) < 0:
+            raise ValueError(
+                f"messages holds {min(chosen)}, but indices begin at 0; last=True keeps the last "
+                "message of the role"
+            )
+        return self._ids.mask(self._given, role, (end, last, reasoning, mixed, chosen))
 
     def mixed(self, role: str = "assistant") -> list[int]:
         """Returns the places of ids that have bytes of this role and of something else."""
-        said = self._said(role)
-        whole, touched = self._all_of(said), self._borders.any_of(self._runs(said))
-        return [place for place, bit in enumerate(touched) if bit and not whole[place]]
+        return self._ids.mixed(self._given, role)
 
     def unseen(self, messages: Iterable[Mapping[str, Any]]) -> list[Unseen]:
         """Returns the characters of messages that are not in the prompt.
@@ -296,219 +233,6 @@ class Audit:
                         result.append(Unseen(index, field, path, at, start, text[at:start]))
                     at = max(at, stop)
         return result
-
-    # ---- Parts of masks ----
-
-    def _said(self, role: str) -> list[bool]:
-        """Returns for each segment whether it is text of this role."""
-        is_tagged = role == "assistant" and self.has_tags
-        said: list[bool] = []
-        before: int | None = None
-        # Text before which the template wrote text around another message.
-        doubtful: list[tuple[int, int | None]] = []
-        for segment, origin in zip(self._given, self._origins):
-            if origin is not None and origin.field == "template" and segment[0]:
-                before = origin.message
-                if doubtful:
-                    for place, message in doubtful:
-                        said[place] = before is None or before == message
-                    doubtful = []
-            label = segment[2] if len(segment) > 2 else None
-            if label is not None:
-                said.append(label == role)
-            elif origin is None or is_tagged or origin.role != role or origin.field not in FIELDS:
-                said.append(False)
-            else:
-                if before is not None and before != origin.message:
-                    # A template may repeat the name of a call around its result.
-                    doubtful.append((len(said), origin.message))
-                said.append(True)
-        for place, _ in doubtful:
-            said[place] = False
-        return said
-
-    def _chosen(
-        self, role: str, said: list[bool], last: bool, messages: Collection[int] | None
-    ) -> frozenset[int] | None:
-        """Returns the indices of the messages that a mask keeps, or None for all."""
-        if not last and messages is None:
-            return None
-        if not any(origin is not None for origin in self._origins):
-            raise ValueError(
-                "the segments do not say which message they come from; make them with "
-                "render_template, or choose messages by labels of your own"
-            )
-        indices = {
-            origin.message
-            for flag, origin in zip(said, self._origins)
-            if origin is not None and origin.message is not None and (flag or origin.role == role)
-        }
-        if messages is not None:
-            indices &= set(messages)
-        return frozenset({max(indices)} if last and indices else indices)
-
-    def _runs(self, kept: list[bool]) -> list[tuple[int, int]]:
-        """Returns the first and the last segment of each run of these; empty ones belong to any."""
-        runs: list[tuple[int, int]] = []
-        is_open = False
-        for place, (flag, is_empty) in enumerate(zip(kept, self._empty)):
-            if is_empty:
-                continue
-            if flag:
-                runs.append((runs.pop()[0] if is_open else place, place))
-            is_open = flag
-        return runs
-
-    def _all_of(self, kept: list[bool]) -> list[int]:
-        """Returns 1 for ids whose bytes all come from these segments."""
-        return self._borders.all_of(self._runs(kept))
-
-    def _ends(self, said: list[bool]) -> dict[int, int]:
-        """Returns the place of the id that ends the turn of each message that says something."""
-        last_text: dict[int, int] = {}
-        origins = self._origins
-        for place, (flag, origin) in enumerate(zip(said, origins)):
-            if flag and origin is not None and origin.message is not None and self._given[place][0]:
-                last_text[origin.message] = place
-        found: dict[int, tuple[list[int], bool]] = {}
-        specials = self._specials if last_text else {}
-        for message, place in last_text.items():
-            tail: list[int] = []
-            is_cut = False
-            for segment in range(place + 1, len(origins)):
-                origin = origins[segment]
-                if self._empty[segment]:
-                    continue
-                if origin is None or origin.field != "template":
-                    is_cut = True
-                    break
-                if origin.message != message:
-                    break
-                tail += specials.get(segment, ())
-            if tail:
-                found[message] = tail, is_cut
-        calls = {message for message in found if _is_call(origins[last_text[message]])}
-        usual = {self.ids[tail[0]] for message, (tail, _) in found.items() if message not in calls}
-        result = {}
-        for message, (tail, is_cut) in found.items():
-            end = tail[0]
-            if message in calls:
-                # Tags around calls may be special tokens, too.
-                same = [place for place in tail if self.ids[place] in usual]
-                end = same[0] if same else tail[0 if is_cut else -1]
-            result[message] = end
-        return result
-
-
-def _is_call(origin: Origin | None) -> bool:
-    return origin is not None and origin.field == "tool_calls"
-
-
-class _Borders(Protocol):
-    """Where segments begin and end among the ids."""
-
-    @property
-    def specials(self) -> Mapping[int, list[int]]:
-        """The places of the special tokens of each segment."""
-
-    def all_of(self, runs: list[tuple[int, int]]) -> list[int]:
-        """Returns 1 for ids whose bytes are all inside of one of these runs of segments."""
-
-    def any_of(self, runs: list[tuple[int, int]]) -> list[int]:
-        """Returns 1 for ids with a byte in one of these runs of segments."""
-
-
-class _Listed(NamedTuple):
-    """Borders in the details of each id."""
-
-    details: Details
-
-    @property
-    def specials(self) -> Mapping[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for place, is_special in enumerate(self.details.special):
-            if is_special:
-                found.setdefault(self.details.segments[place], []).append(place)
-        return found
-
-    def _before(self, runs: list[tuple[int, int]]) -> list[int]:
-        spans = self.details.spans
-        flags = [0] * (1 + max((last for _, last in spans), default=0))
-        for first, last in runs:
-            flags[first : last + 1] = [1] * (min(last + 1, len(flags)) - first)
-        return [0, *accumulate(flags)]
-
-    def all_of(self, runs: list[tuple[int, int]]) -> list[int]:
-        before = self._before(runs)
-        return [
-            int(before[last + 1] - before[first] == last + 1 - first)
-            for first, last in self.details.spans
-        ]
-
-    def any_of(self, runs: list[tuple[int, int]]) -> list[int]:
-        before = self._before(runs)
-        return [int(before[last + 1] != before[first]) for first, last in self.details.spans]
-
-
-class _Located(NamedTuple):
-    """Borders by bytes, for ids whose bytes are those of the text."""
-
-    #: Where each id ends, and where each segment begins, in bytes.
-    ends: npt.NDArray[np.int64]
-    starts: Sequence[int]
-    special: npt.NDArray[np.bool_]
-
-    @property
-    def specials(self) -> Mapping[int, list[int]]:
-        places = self.special.nonzero()[0]
-        # No token begins inside of the segment of a special token.
-        lasts = (self.ends[places] - 1).tolist()
-        found: dict[int, list[int]] = {}
-        for place, last in zip(places.tolist(), lasts):
-            found.setdefault(bisect_right(self.starts, last) - 1, []).append(place)
-        return found
-
-    def _mask(self, runs: list[tuple[int, int]], is_whole: bool) -> list[int]:
-        bits = bytearray(len(self.ends))
-        edges = [self.starts[place] for first, last in runs for place in (first, last + 1)]
-        # The ids that end after the first byte, and the ids that end with the last one.
-        after = self.ends.searchsorted(edges, "right").tolist()
-        until = self.ends.searchsorted(edges, "left").tolist()
-        for run in range(0, len(edges), 2):
-            begin, end = edges[run], edges[run + 1]
-            first, stop = after[run], after[run + 1] if is_whole else until[run + 1] + 1
-            if is_whole and first < len(bits) and (self.ends[first - 1] if first else 0) < begin:
-                first += 1
-            stop = min(stop, len(bits))
-            if begin < end and first < stop:
-                bits[first:stop] = b"\1" * (stop - first)
-        return list(bits)
-
-    def all_of(self, runs: list[tuple[int, int]]) -> list[int]:
-        return self._mask(runs, True)
-
-    def any_of(self, runs: list[tuple[int, int]]) -> list[int]:
-        return self._mask(runs, False)
-
-
-def _located(
-    ids: memoryview, segments: Sequence[Sequence[Any]], tables: Tables | None
-) -> _Borders | None:
-    """Returns the borders by bytes, or None if the ids are not one by one those of the text."""
-    if tables is None or any(map(is_tokens, segments)):
-        return None
-    try:
-        texts = [segment[0].encode() for segment in segments]
-    except UnicodeEncodeError:
-        return None
-    import numpy as np
-
-    places, joined = np.frombuffer(ids, np.uint32), b"".join(texts)
-    # Normalization may have changed text that is not ASCII.
-    if not joined.isascii() and tables.decode(places) != joined:
-        return None
-    starts = [0, *accumulate(map(len, texts))]
-    return _Located(tables.sizes[places].cumsum(dtype=np.int64), starts, tables.special[places])
 
 
 def forbidden(found: ControlString) -> ValueError:

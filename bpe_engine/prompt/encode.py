@@ -14,7 +14,7 @@ from .._core import (
     encode_segments,
     encode_segments_to_buffer,
 )
-from .audit import Audit, ControlString, Details, Tables, forbidden, is_tokens, is_trusted
+from .audit import Audit, ControlString, forbidden, is_tokens, is_trusted
 from .segments import Segment
 
 if TYPE_CHECKING:
@@ -97,47 +97,13 @@ def audit(
 ) -> Audit:
     """See `Encoding.audit_segments`."""
     segments = _listed(segments)
-    ids = encode_segments_to_buffer(engine._native_engine, segments, bool(join))
+    ids = audit_segments(engine._native_engine, segments, bool(join))
     finder, unmarked = _finder(engine, control)
 
     def controls() -> list[ControlString]:
         return [found.string for run in _untrusted_runs(segments) for found in _find(finder, run)]
 
-    def details() -> Details:
-        return Details(*audit_segments(engine._native_engine, segments, bool(join)))
-
-    return Audit(ids, segments, details, controls, unmarked, _tables_of(engine))
-
-
-_TABLES: WeakKeyDictionary[Engine, Tables] = WeakKeyDictionary()
-
-
-def _tables_of(engine: Engine) -> Callable[[], Tables | None]:
-    """Returns a function that makes the tables of an `Encoding`, or None for other engines, whose
-    tokens may change, and where numpy is missing."""
-
-    def made() -> Tables | None:
-        native = engine._native_engine
-        if not isinstance(native, CoreBPE):
-            return None
-        found = _TABLES.get(engine)
-        if found is None:
-            try:
-                import numpy as np
-            except ImportError:
-                return None
-            encoding: Any = engine
-            vocabulary, names = encoding.mergeable_ranks, encoding.special_tokens
-            count = 1 + max([*vocabulary.values(), *names.values()])
-            sizes = np.zeros(count, np.int32)
-            sizes[list(vocabulary.values())] = list(map(len, vocabulary))
-            flags = np.zeros(count, np.bool_)
-            for name, id in names.items():
-                sizes[id], flags[id] = len(name.encode()), True
-            found = _TABLES[engine] = Tables(native.decode_bytes, sizes, flags)
-        return found
-
-    return made
+    return Audit(ids, segments, controls, unmarked)
 
 
 # ---- Policies for control strings ----

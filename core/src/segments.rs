@@ -80,6 +80,12 @@ pub trait Engine {
         spans: &mut Vec<Range<usize>>,
     ) -> Result<(), Self::Error>;
 
+    /// Returns true if the texts of a run's ids are the run, one after the other.
+    fn keeps_text(&self, run: &str) -> Result<bool, Self::Error>;
+
+    /// Returns the length of the text of an id, which a run that keeps its text became.
+    fn text_size(&self, id: u32) -> usize;
+
     /// Returns the first position in a run, from byte `near` on, where it can be cut without
     /// changing an id. Whether a position is safe depends on the characters on both sides of it
     /// only.
@@ -131,6 +137,10 @@ pub struct Prompt {
     /// The segments that may hold special tokens, in ascending order, and which ones.
     trusted: Vec<(usize, Selection)>,
 }
+
+/// The origins of ids: for consecutive ids of the same origin, the place after the last one, and
+/// the origin.
+pub type Origins = Vec<(usize, Origin)>;
 
 /// The origin of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -317,41 +327,98 @@ impl Prompt {
         })
     }
 
-    /// Appends the ids and the origin of each.
+    /// Appends the ids and their origins to empty vectors.
     pub fn encode_with_origins<E: Engine>(
         &self,
         engine: &E,
         is_joined: bool,
         ids: &mut Vec<u32>,
-        origins: &mut Vec<Origin>,
+        origins: &mut Origins,
     ) -> Result<(), E::Error> {
         let special = engine.special_tokens()?;
         let mut spans = Vec::new();
-        self.walk(is_joined, |span, fixed| {
-            if let Some(index) = fixed {
-                let given = self.fixed[index].ids.as_slice();
-                let segment = self.fixed_segments[index];
-                let segments = match self.fixed[index].ids {
-                    FixedIds::Special(_) => self.segments_at(span),
-                    FixedIds::Given(_) => (segment, segment),
-                };
-                append(ids, given)?;
-                reserve(origins, given.len())?;
-                origins.extend(given.iter().map(|&id| {
-                    let is_special = special.name(id).is_some();
-                    Origin { segment, segments, is_special }
-                }));
-                return Ok(());
-            }
-            spans.clear();
-            engine.encode_run_with_spans(self, span, ids, &mut spans)?;
-            reserve(origins, spans.len())?;
-            origins.extend(spans.drain(..).map(|bytes| {
-                let segments = self.segments_at(bytes);
-                Origin { segment: segments.0, segments, is_special: false }
-            }));
-            Ok(())
+        engine.encode_runs(self, |encode| {
+            self.walk(is_joined, |span, fixed| {
+                let first = ids.len();
+                if let Some(index) = fixed {
+                    let segment = self.fixed_segments[index];
+                    let segments = match self.fixed[index].ids {
+                        FixedIds::Special(_) => self.segments_at(span),
+                        FixedIds::Given(_) => (segment, segment),
+                    };
+                    append(ids, self.fixed[index].ids.as_slice())?;
+                    for (place, &id) in ids.iter().enumerate().skip(first) {
+                        let is_special = special.name(id).is_some();
+                        add_origin(origins, place + 1, Origin { segment, segments, is_special })?;
+                    }
+                    return Ok(());
+                }
+                let segments = self.segments_at(span.clone());
+                if segments.0 == segments.1 {
+                    encode(span, ids)?;
+                    return Ok(add_origin(origins, ids.len(), Origin::of_text(segments))?);
+                }
+                if engine.keeps_text(&self.text[span.clone()])? {
+                    encode(span.clone(), ids)?;
+                    return Ok(self.locate(
+                        |id| engine.text_size(id),
+                        span,
+                        ids,
+                        first,
+                        origins,
+                    )?);
+                }
+                spans.clear();
+                engine.encode_run_with_spans(self, span, ids, &mut spans)?;
+                for (place, bytes) in (first..).zip(spans.drain(..)) {
+                    add_origin(origins, place + 1, Origin::of_text(self.segments_at(bytes)))?;
+                }
+                Ok(())
+            })
         })
+    }
+
+    /// Appends the origins of the ids from `first` on, which a run that keeps its text became. The
+    /// longest segment needs no look at its ids.
+    fn locate(
+        &self,
+        size: impl Fn(u32) -> usize,
+        run: Range<usize>,
+        ids: &[u32],
+        first: usize,
+        origins: &mut Origins,
+    ) -> Result<()> {
+        let (from, to) = self.segments_at(run.clone());
+        let bounds = |segment: usize| {
+            let start = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
+            start.max(run.start)..self.ends[segment].min(run.end)
+        };
+        let longest = (from..=to).max_by_key(|&segment| bounds(segment).len()).unwrap_or(from);
+        // The ids behind the longest segment, or across its end, and their first byte.
+        let (mut tail, mut tail_at) = (ids.len(), run.end);
+        while tail > first && tail_at > bounds(longest).end {
+            tail -= 1;
+            tail_at = tail_at.saturating_sub(size(ids[tail]));
+        }
+        let (mut place, mut at, mut segment) = (first, run.start, from);
+        while place < ids.len() {
+            if place < tail && at >= bounds(longest).start {
+                (place, at, segment) = (tail, tail_at, longest);
+                add_origin(origins, place, Origin::of_text((longest, longest)))?;
+                continue;
+            }
+            while segment < to && self.ends[segment] <= at {
+                segment += 1;
+            }
+            let before = segment;
+            at += size(ids[place]);
+            while segment < to && self.ends[segment] < at {
+                segment += 1;
+            }
+            place += 1;
+            add_origin(origins, place, Origin::of_text((before, segment)))?;
+        }
+        Ok(())
     }
 
     /// Returns the segments with the first and with the last of these bytes.
@@ -364,6 +431,24 @@ impl Prompt {
     fn segment_at(&self, position: usize) -> usize {
         self.ends.partition_point(|&end| end <= position).min(self.ends.len().saturating_sub(1))
     }
+}
+
+impl Origin {
+    /// The origin of text between a byte of one segment and a byte of another.
+    fn of_text(segments: (usize, usize)) -> Self {
+        Self { segment: segments.0, segments, is_special: false }
+    }
+}
+
+/// Notes the origin of the ids before `end`.
+fn add_origin(origins: &mut Origins, end: usize, origin: Origin) -> Result<()> {
+    match origins.last_mut() {
+        Some((last, same)) if *same == origin => *last = end,
+        Some((last, _)) if *last == end => {}
+        None if end == 0 => {}
+        _ => push(origins, (end, origin))?,
+    }
+    Ok(())
 }
 
 impl Engine for Encoding {
@@ -468,6 +553,14 @@ impl Engine for Encoding {
             run.start + original.start..run.start + original.end
         }));
         append(ids, &walk.ids)
+    }
+
+    fn keeps_text(&self, run: &str) -> Result<bool> {
+        Ok(self.normalization().keeps(run))
+    }
+
+    fn text_size(&self, id: u32) -> usize {
+        self.token_bytes(id).map_or(0, <[u8]>::len)
     }
 
     fn safe_cut(&self, run: &str, near: usize) -> Option<usize> {

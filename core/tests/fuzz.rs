@@ -364,11 +364,26 @@ fn segments_are_encoded_as_text_between_special_tokens() {
         prop_assert_eq!(&ids, &expected);
         prompt.encode_with_origins(&encoding, is_joined, &mut again, &mut origins).unwrap();
         prop_assert_eq!(&ids, &again);
-        for (id, origin) in ids.iter().zip(&origins) {
+        prop_assert!(origins.is_sorted_by(|before, after| before.0 < after.0));
+        prop_assert_eq!(origins.last().map_or(0, |run| run.0), ids.len());
+        let ends = segments.iter().scan(0, |end, (parts, ..)| {
+            *end += parts.concat().len();
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.collect();
+        let mut at = 0;
+        for (place, id) in ids.iter().enumerate() {
+            let origin = &origins[origins.partition_point(|run| run.0 <= place)].1;
             prop_assert_eq!(origin.is_special, *id >= 900);
             let (first, last) = origin.segments;
             prop_assert!(first <= last && last < segments.len());
             prop_assert!(!origin.is_special || (first == last && segments[first].1 > 0));
+            if !is_normalized {
+                let owner = |byte| ends.iter().position(|&end| byte < end).unwrap();
+                let size = encoding.token_bytes(*id).unwrap().len();
+                prop_assert_eq!(origin.segments, (owner(at), owner(at + size - 1)));
+                at += size;
+            }
         }
 
         // Segments that trust every name give the ids of the text.

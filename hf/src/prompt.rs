@@ -417,6 +417,23 @@ impl Engine for Tokenizer {
         self.encode_traced(prompt, run, is_first, ids, spans)
     }
 
+    fn keeps_text(&self, run: &str) -> Result<bool> {
+        let model = self.model();
+        let is_plain = model.is_core()
+            && matches!(self.plan(), Plan::Pattern { prefix_space: false, .. })
+            && !model.lacks_a_byte_of(run.as_bytes());
+        match self.normalizer() {
+            _ if !is_plain => Ok(false),
+            None => Ok(true),
+            Some(_) if self.added().has_normalized() => Ok(false),
+            Some(normalizer) => Ok(normalizer.apply(run.into())? == run),
+        }
+    }
+
+    fn text_size(&self, id: u32) -> usize {
+        self.model().token_bytes(id).map_or(0, <[u8]>::len)
+    }
+
     fn safe_cut(&self, run: &str, mut near: usize) -> Option<usize> {
         if let Some(characters) = self.model().characters() {
             return self.cut_apart(characters, run, near);

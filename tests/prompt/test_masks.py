@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import pickle
 import random
 import re
@@ -14,6 +15,7 @@ from oracles import ranks
 from seeds import seeded
 
 import bpe_engine
+from bpe_engine import byte_level, hf
 from bpe_engine.prompt import (
     ChatTemplate,
     Origin,
@@ -274,6 +276,8 @@ def test_options_of_masks() -> None:
     assert masked(audit, enc, messages=[1], last=True, end=False) == "hmSo."
     assert masked(audit, enc, messages=[]) == ""
     assert masked(audit, enc, role="user", end=False) == "Why?Why so?"
+    with pytest.raises(ValueError, match="holds -1, but indices begin at 0"):
+        audit.mask(messages=[3, -1])
     with pytest.raises(ValueError, match="which message"):
         enc.audit_segments(render_chat(CHAT[:1], "chatml")).mask(last=True)
 
@@ -287,20 +291,105 @@ def test_audits_can_be_pickled() -> None:
     assert again.mask() == audit.mask() and again.mixed() == audit.mixed()
 
 
-def test_borders_by_bytes_are_those_of_each_id() -> None:
-    """Where normalization or an odd text forbids the quick way, and where it does not."""
-    enc = bpe_engine.get_encoding("qwen3")
-    for said in ("plain", "caf\u00e9", "cafe\u0301", "half \ud83d", "", "\U0001f642\U0001f642"):
-        chat = [{"role": "user", "content": said}, {"role": "assistant", "content": said}]
-        for enc_of, template in (
-            (enc, SHOWS_ALL),
-            (enc, "{{ messages[0].content ~ messages[1].content }}"),
-        ):
-            audit = enc_of.audit_segments(render_template(template, chat))
-            # After pickling, masks are made of the details of each id.
-            slow = pickle.loads(pickle.dumps(audit))
-            for options in ({}, {"mixed": True}, {"end": False}, {"role": "user"}):
-                assert audit.mask(**options) == slow.mask(**options), (said, options)
+def byte_file(prefix: bool = False, normalizer: Any = None, **model: Any) -> hf.Tokenizer:
+    """A small file over bytes."""
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    merges = [
+        ("t", "h"),
+        ("th", "e"),
+        ("\u0120", "the"),
+        ("a", "b"),
+        ("ab", "a"),
+        ("\u00c3", "\u00a9"),
+    ]
+    names = [*letters, *(left + right for left, right in merges)]
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    contents = {
+        "version": "1.0",
+        "added_tokens": [{"id": len(names), "content": "<end>", "special": True, **flags}],
+        "normalizer": normalizer,
+        "pre_tokenizer": {
+            "type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True,
+        },
+        "post_processor": None,
+        "decoder": None,
+        "model": {
+            "type": "BPE",
+            "vocab": {name: id for id, name in enumerate(names)},
+            "merges": [f"{left} {right}" for left, right in merges],
+            **model,
+        },
+    }  # fmt: skip
+    return hf.Tokenizer.from_str(json.dumps(contents))
+
+
+def test_origins_of_ids_are_those_of_their_bytes() -> None:
+    """Where ids keep the bytes of the text, and where a space, a form or a drop changes them."""
+    choose = seeded("bytes")
+    ranks_of = bpe_engine.get_encoding("gpt2").mergeable_ranks
+    engines: dict[str, Any] = {
+        form: bpe_engine.Encoding(
+            f"test {form}",
+            pat_str=bpe_engine.get_encoding("gpt2").pattern,
+            mergeable_ranks=ranks_of,
+            special_tokens={"<end>": 60000},
+            normalization=form,
+        )
+        for form in (None, "NFC")
+    }
+    engines |= {"file": byte_file(), "prefix": byte_file(True)}
+    engines |= {"NFC file": byte_file(normalizer={"type": "NFC"})}
+    pool = ["a", "b", " the", "\u00e9", "\u65e5\u672c", " ", "\n", ""]
+    for name, engine in engines.items():
+        for _ in range(150):
+            segments = [
+                untrusted(
+                    "".join(choose.choice(pool) for _ in range(choose.randrange(9))),
+                    role=choose.choice("xyz"),
+                )
+                if choose.random() < 0.7
+                else special("<end>", role="x")
+                for _ in range(choose.randrange(1, 9))
+            ]
+            is_joined = choose.random() < 0.8 or name == "prefix"
+            audit = engine.audit_segments(segments, join=is_joined)
+            assert audit.ids == engine.encode_segments(segments, join=is_joined)
+            owners = [place for place, part in enumerate(segments) for _ in part.text.encode()]
+            whole, touched = audit.mask("x"), audit.mask("x", mixed=True)
+            mixed = audit.mixed("x")
+            at, is_inserted = 0, name == "prefix"
+            for place, id in enumerate(audit.ids):
+                piece = bytes_of(engine, id)
+                text = "".join(part.text for part in segments).encode()
+                size = len(piece) - (piece != text[at : at + len(piece)])
+                assert is_inserted or size == len(piece)
+                roles = {segments[owner].role for owner in owners[at : at + size]}
+                if roles:
+                    assert audit.segments[place] == owners[at]
+                    assert whole[place] == (roles == {"x"}), (name, segments)
+                    assert touched[place] == ("x" in roles), (name, segments)
+                    assert (place in mixed) == ("x" in roles and len(roles) > 1)
+                at += size
+            assert at == len(owners)
+            again = pickle.loads(pickle.dumps(audit))
+            assert (again.segments, again.special) == (audit.segments, audit.special)
+            assert again.mask("x", mixed=True) == touched
+
+
+def bytes_of(engine: Any, id: int) -> bytes:
+    if isinstance(engine, bpe_engine.Encoding):
+        return engine.decode_single_token_bytes(id)
+    token = engine.id_to_token(id)
+    return token.encode() if token == "<end>" else byte_level.bytes_of(token)
+
+
+def test_origins_where_the_form_of_text_changes() -> None:
+    """Letters and marks in different segments become one id, which is mixed."""
+    for engine in (bpe_engine.get_encoding("qwen3"), byte_file(normalizer={"type": "NFC"})):
+        segments = [untrusted("e", role="x"), untrusted("\u0301 the", role="y")]
+        audit = engine.audit_segments(segments)
+        assert audit.mask("x", mixed=True)[0] == 1 and audit.mask("x")[0] == 0
+        assert audit.mixed("x")[0] == 0 and audit.mask("y")[-1] == 1
 
 
 def test_labels_of_the_caller_win() -> None:

@@ -1,0 +1,429 @@
+//! Masks for training: the native half of `bpe_engine.prompt.Audit`.
+
+use bpe_core::Encoding;
+use bpe_core::memory::{self, append, filled, push, reserve, with_capacity};
+use bpe_core::segments::{Origin, Origins};
+use bpe_hf::Tokenizer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyList, PyString, PyTuple, PyType};
+
+use crate::errors::OrRaise;
+use crate::interned::interned;
+use crate::objects::{collected, new_bytearray};
+use crate::prompt::{Source, read, run_on, with_engine};
+use crate::{buffer_pool, ids, int_cache};
+
+/// The ids of a prompt and their origins.
+#[pyclass(frozen, module = "bpe_engine._core")]
+pub struct AuditedIds {
+    ids: Vec<u32>,
+    origins: Origins,
+}
+
+/// Encodes segments, and keeps the origin of each id.
+#[pyfunction]
+pub fn audit_segments(
+    source: &Bound<'_, PyAny>,
+    segments: &Bound<'_, PyAny>,
+    is_joined: bool,
+) -> PyResult<AuditedIds> {
+    let py = source.py();
+    let source = Source::read(source)?;
+    with_engine!(&source, engine => {
+        let prompt = read(engine, segments, is_joined)?;
+        let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
+        let mut origins = Origins::new();
+        run_on(engine, py, prompt.size(), |engine| {
+            prompt.encode_with_origins(engine, is_joined, &mut ids, &mut origins)
+        })?;
+        Ok(AuditedIds { ids, origins })
+    })
+}
+
+impl Drop for AuditedIds {
+    fn drop(&mut self) {
+        buffer_pool::IDS.give(std::mem::take(&mut self.ids));
+    }
+}
+
+/// The choices of `Audit.mask`: whether to add the token that ends a turn, to keep the last message
+/// only, to keep reasoning, and to keep ids with bytes of something else, too; and the messages to
+/// keep.
+type Choices = (bool, bool, bool, bool, Option<Vec<i64>>);
+
+#[pymethods]
+impl AuditedIds {
+    /// Restores what `__reduce__` gave.
+    #[new]
+    fn new(ids: &Bound<'_, PyAny>, origins: Vec<usize>) -> PyResult<Self> {
+        let (py, ids) = (ids.py(), ids::read(ids)?);
+        let (runs, rest) = origins.as_chunks::<5>();
+        let is_span = |&[_, _, first, last, _]: &[usize; 5]| first <= last && last < usize::MAX;
+        let is_whole = rest.is_empty()
+            && runs.iter().all(is_span)
+            && runs.is_sorted_by(|[before, ..], [after, ..]| before < after)
+            && runs.last().map_or(0, |[end, ..]| *end) == ids.len();
+        if !is_whole {
+            return Err(PyValueError::new_err("the origins are not those of the ids"));
+        }
+        let origins = runs.iter().map(|&[end, segment, first, last, is_special]| {
+            (end, Origin { segment, segments: (first, last), is_special: is_special != 0 })
+        });
+        Ok(Self { ids, origins: memory::collected(origins).or_raise(py)? })
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyList>, Bound<'py, PyList>))> {
+        let (py, this) = (slf.py(), slf.get());
+        let mut origins = Vec::new();
+        for &(end, Origin { segment, segments: (first, last), is_special }) in &this.origins {
+            let run = [end, segment, first, last, usize::from(is_special)];
+            append(&mut origins, &run).or_raise(py)?;
+        }
+        Ok((slf.get_type(), (this.ids(py)?, int_cache::positions(py, &origins)?)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        int_cache::list(py, &self.ids)
+    }
+
+    /// Returns the segment of each id.
+    fn segments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut owners = filled(0, self.ids.len()).or_raise(py)?;
+        for (ids, origin) in self.runs() {
+            owners[ids].fill(origin.segment);
+        }
+        int_cache::positions(py, &owners)
+    }
+
+    /// Returns 1 for each id that is a special token, 0 for others.
+    fn special<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
+        let mut bits = filled(0, self.ids.len()).or_raise(py)?;
+        for (ids, origin) in self.runs() {
+            bits[ids].fill(u8::from(origin.is_special));
+        }
+        new_bytearray(py, &bits)
+    }
+
+    /// Returns 1 for each id of a mask, 0 for others.
+    fn mask<'py>(
+        &self,
+        segments: &Bound<'py, PyList>,
+        role: &Bound<'py, PyString>,
+        choices: Choices,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = segments.py();
+        let labels = Labels::read(segments, role)?;
+        let (has_end, is_last, has_reasoning, is_mixed, messages) = choices;
+        let chosen = if is_last || messages.is_some() {
+            Some(labels.chosen(py, is_last, messages)?)
+        } else {
+            None
+        };
+        let is_chosen = |message: Option<i64>| {
+            chosen.as_ref().is_none_or(|chosen| {
+                message.is_some_and(|message| chosen.binary_search(&message).is_ok())
+            })
+        };
+        let kept = labels.each.iter().map(|label| {
+            let place = label.place.as_ref();
+            label.is_said
+                && (has_reasoning || place.is_none_or(|place| place.field != Field::Reasoning))
+                && is_chosen(place.and_then(|place| place.message))
+        });
+        let counts = labels.counts(kept).or_raise(py)?;
+        let mut bits = filled(0, self.ids.len()).or_raise(py)?;
+        for (ids, origin) in self.runs() {
+            let (kept, all) = within(&counts, origin);
+            bits[ids].fill(u8::from(kept > 0 && (is_mixed || kept == all)));
+        }
+        if has_end && !labels.is_tagged {
+            for (message, place) in self.ends(&labels).or_raise(py)? {
+                if is_chosen(Some(message)) {
+                    bits[place] = 1;
+                }
+            }
+        }
+        int_cache::bits(py, &bits)
+    }
+
+    /// Returns the places of ids that have bytes of this role and of something else.
+    fn mixed<'py>(
+        &self,
+        segments: &Bound<'py, PyList>,
+        role: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = segments.py();
+        let labels = Labels::read(segments, role)?;
+        let counts = labels.counts(labels.each.iter().map(|label| label.is_said)).or_raise(py)?;
+        let is_mixed = |origin| {
+            let (said, all) = within(&counts, origin);
+            said > 0 && said < all
+        };
+        let places = self.runs().filter(|(_, origin)| is_mixed(origin)).flat_map(|(ids, _)| ids);
+        int_cache::positions(py, &collected(py, places.map(Ok))?)
+    }
+}
+
+impl AuditedIds {
+    /// Returns the places of consecutive ids of one origin, and the origin.
+    fn runs(&self) -> impl Iterator<Item = (std::ops::Range<usize>, &Origin)> {
+        let starts = std::iter::once(0).chain(self.origins.iter().map(|run| run.0));
+        starts.zip(&self.origins).map(|(start, (end, origin))| (start..*end, origin))
+    }
+
+    /// Returns each message that says something, and the place of the id that ends its turn: the
+    /// first special token that the template writes behind the last text of the message.
+    fn ends(&self, labels: &Labels) -> bpe_core::Result<Vec<(i64, usize)>> {
+        let mut specials = Vec::new();
+        for (ids, origin) in self.runs().filter(|(_, origin)| origin.is_special) {
+            ids.into_iter().try_for_each(|place| push(&mut specials, (origin.segment, place)))?;
+        }
+        specials.sort_unstable();
+        let in_segment = |segment: usize| {
+            let from = specials.partition_point(|special| special.0 < segment);
+            specials[from..].iter().take_while(move |it| it.0 == segment).map(|it| it.1)
+        };
+        let mut last_texts = Vec::new();
+        for (index, label) in labels.each.iter().enumerate() {
+            if let Some(Place { message: Some(message), field, .. }) = label.place
+                && label.is_said
+                && label.has_text
+            {
+                push(&mut last_texts, (message, index, field == Field::Calls))?;
+            }
+        }
+        last_texts.sort_unstable();
+        let mut tails = Vec::new();
+        for (place, &(message, index, is_call)) in last_texts.iter().enumerate() {
+            if last_texts.get(place + 1).is_some_and(|next| next.0 == message) {
+                continue;
+            }
+            let (mut tail, mut is_cut) = (Vec::new(), false);
+            for (segment, label) in labels.each.iter().enumerate().skip(index + 1) {
+                match &label.place {
+                    _ if label.is_empty => {}
+                    Some(place) if place.field == Field::Template => {
+                        if place.message != Some(message) {
+                            break;
+                        }
+                        in_segment(segment).try_for_each(|id| push(&mut tail, id))?;
+                    }
+                    _ => {
+                        is_cut = true;
+                        break;
+                    }
+                }
+            }
+            if !tail.is_empty() {
+                push(&mut tails, (message, tail, is_call, is_cut))?;
+            }
+        }
+        // Tags around calls may be special tokens, too: the end is one that ends other messages.
+        let mut usual = Vec::new();
+        for (_, tail, ..) in tails.iter().filter(|(.., is_call, _)| !is_call) {
+            push(&mut usual, self.ids[tail[0]])?;
+        }
+        usual.sort_unstable();
+        let mut ends = Vec::new();
+        for (message, tail, is_call, is_cut) in &tails {
+            let is_usual = |place: &usize| usual.binary_search(&self.ids[*place]).is_ok();
+            let other = if *is_cut { tail[0] } else { tail[tail.len() - 1] };
+            let of_call = || tail.iter().copied().find(is_usual).unwrap_or(other);
+            push(&mut ends, (*message, if *is_call { of_call() } else { tail[0] }))?;
+        }
+        Ok(ends)
+    }
+}
+
+/// Returns how many of an origin's segments are kept, and how many are not empty.
+fn within(counts: &[(usize, usize)], origin: &Origin) -> (usize, usize) {
+    let (first, last) = origin.segments;
+    match (counts.get(first), counts.get(last + 1)) {
+        (Some(before), Some(after)) => (after.0 - before.0, after.1 - before.1),
+        _ => (0, 0),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Template,
+    Content,
+    Reasoning,
+    Calls,
+    Other,
+}
+
+impl Field {
+    /// Whether it is what the speaker of a message says.
+    fn is_spoken(self) -> bool {
+        matches!(self, Self::Content | Self::Reasoning | Self::Calls)
+    }
+}
+
+/// The place that text of a template comes from.
+#[derive(Clone, Copy)]
+struct Place {
+    message: Option<i64>,
+    field: Field,
+    is_role: bool,
+}
+
+struct Label {
+    place: Option<Place>,
+    is_empty: bool,
+    has_text: bool,
+    /// Whether the caller named its role.
+    is_labeled: bool,
+    /// Whether it is text of the role.
+    is_said: bool,
+}
+
+/// Whose text each segment is.
+struct Labels {
+    each: Vec<Label>,
+    /// Whether tags of the template decide.
+    is_tagged: bool,
+}
+
+impl Labels {
+    /// Reads the labels of segments, and compares their roles with `role`.
+    fn read(segments: &Bound<'_, PyList>, role: &Bound<'_, PyString>) -> PyResult<Self> {
+        let py = segments.py();
+        let mut labels = Self { each: Vec::new(), is_tagged: false };
+        reserve(&mut labels.each, segments.len()).or_raise(py)?;
+        let is_assistant = role.as_any().eq(interned!(py, "assistant"))?;
+        // The message around which the template wrote last, and text of another message since.
+        let mut around = None;
+        let mut doubtful = Vec::new();
+        let mut last: Option<(Bound<'_, PyAny>, Option<Place>)> = None;
+        for segment in segments {
+            let segment = segment.cast_into::<PyTuple>()?;
+            let has_text = segment.get_borrowed_item(0)?.cast::<PyString>()?.len()? > 0;
+            let has_ids = segment.len() >= 6
+                && segment.get_borrowed_item(4)?.eq(interned!(py, "tokens"))?
+                && segment.get_borrowed_item(5)?.is_truthy()?;
+            let item = |place| {
+                if place < segment.len() {
+                    segment.get_item(place)
+                } else {
+                    Ok(py.None().into_bound(py))
+                }
+            };
+            let origin = item(6)?;
+            let place = match &last {
+                Some((same, place)) if same.is(&origin) => *place,
+                _ => read_place(&origin, role, is_assistant, &mut labels.is_tagged)?,
+            };
+            last = Some((origin, place));
+            if let Some(Place { field: Field::Template, message, .. }) = place
+                && has_text
+            {
+                around = message;
+                for index in doubtful.drain(..) {
+                    let said: &mut Label = &mut labels.each[index];
+                    let own = said.place.and_then(|place| place.message);
+                    said.is_said = around.is_none() || around == own;
+                }
+            }
+            let label = item(2)?;
+            let is_labeled = !label.is_none();
+            let is_said = match place {
+                _ if is_labeled => label.eq(role)?,
+                Some(place) if place.is_role && place.field.is_spoken() => {
+                    if around.is_some() && around != place.message {
+                        // A template may repeat the name of a call around its result.
+                        push(&mut doubtful, labels.each.len()).or_raise(py)?;
+                    }
+                    true
+                }
+                _ => false,
+            };
+            let is_empty = !has_text && !has_ids;
+            labels.each.push(Label { place, is_empty, has_text, is_labeled, is_said });
+        }
+        for index in doubtful {
+            labels.each[index].is_said = false;
+        }
+        if labels.is_tagged {
+            labels.each.iter_mut().for_each(|label| label.is_said &= label.is_labeled);
+        }
+        Ok(labels)
+    }
+
+    /// Returns the messages that a mask keeps, in ascending order.
+    fn chosen(
+        &self,
+        py: Python<'_>,
+        is_last: bool,
+        messages: Option<Vec<i64>>,
+    ) -> PyResult<Vec<i64>> {
+        if self.each.iter().all(|label| label.place.is_none()) {
+            return Err(PyValueError::new_err(
+                "the segments do not say which message they come from; make them with \
+                 render_template, or choose messages by labels of your own",
+            ));
+        }
+        let is_wanted = |message: &i64| messages.as_ref().is_none_or(|it| it.contains(message));
+        let own = self.each.iter().filter_map(|label| {
+            let place = label.place.filter(|place| label.is_said || place.is_role);
+            place.and_then(|place| place.message).filter(is_wanted)
+        });
+        let mut own = memory::collected(own).or_raise(py)?;
+        own.sort_unstable();
+        own.dedup();
+        if is_last {
+            own.drain(..own.len().saturating_sub(1));
+        }
+        Ok(own)
+    }
+
+    /// Returns how many segments before each are kept, and how many are not empty.
+    fn counts(&self, kept: impl Iterator<Item = bool>) -> bpe_core::Result<Vec<(usize, usize)>> {
+        let mut counts = with_capacity(self.each.len() + 1)?;
+        let (mut count, mut all) = (0, 0);
+        counts.push((count, all));
+        for (label, is_kept) in self.each.iter().zip(kept) {
+            count += usize::from(is_kept && !label.is_empty);
+            all += usize::from(!label.is_empty);
+            counts.push((count, all));
+        }
+        Ok(counts)
+    }
+}
+
+/// Reads an `Origin` of Python, or None.
+fn read_place(
+    origin: &Bound<'_, PyAny>,
+    role: &Bound<'_, PyString>,
+    is_assistant: bool,
+    is_tagged: &mut bool,
+) -> PyResult<Option<Place>> {
+    if origin.is_none() {
+        return Ok(None);
+    }
+    let py = origin.py();
+    let origin = origin.cast::<PyTuple>()?;
+    let message = origin.get_borrowed_item(0)?.extract()?;
+    let is_role = origin.get_borrowed_item(1)?.eq(role)?;
+    let name = origin.get_borrowed_item(2)?;
+    *is_tagged |= is_assistant && origin.get_borrowed_item(4)?.is_truthy()?;
+    let names = [
+        (interned!(py, "template"), Field::Template),
+        (interned!(py, "content"), Field::Content),
+        (interned!(py, "reasoning"), Field::Reasoning),
+        (interned!(py, "tool_calls"), Field::Calls),
+    ];
+    for (known, field) in names {
+        if name.is(known) || name.eq(known)? {
+            return Ok(Some(Place { message, field, is_role }));
+        }
+    }
+    Ok(Some(Place { message, field: Field::Other, is_role }))
+}
