@@ -9,8 +9,8 @@ __all__ = ["MODE", "TRIED", "register"]
 #: The name that ``--tokenizer-mode`` takes.
 MODE = "bpe_engine"
 
-#: The release of vLLM that it was tried with.
-TRIED = "0.33"
+#: The releases of vLLM that it was tried with.
+TRIED = "0.32 and 0.33"
 
 _CLASSES = {
     "tokenizers": (f"{__name__}.tokenizer", "ServedTokenizer"),
