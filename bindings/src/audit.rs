@@ -52,6 +52,9 @@ impl Drop for AuditedIds {
 /// keep.
 type Choices = (bool, bool, bool, bool, Option<Vec<i64>>);
 
+/// The class, and its arguments.
+type Reduced<'py> = (Bound<'py, PyType>, (Bound<'py, PyList>, Bound<'py, PyList>));
+
 #[pymethods]
 impl AuditedIds {
     /// Restores what `__reduce__` gave.
@@ -73,9 +76,7 @@ impl AuditedIds {
         Ok(Self { ids, origins: memory::collected(origins).or_raise(py)? })
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyList>, Bound<'py, PyList>))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let (py, this) = (slf.py(), slf.get());
         let mut origins = Vec::new();
         for &(end, Origin { segment, segments: (first, last), is_special }) in &this.origins {

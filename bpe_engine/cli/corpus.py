@@ -29,7 +29,7 @@ _MOST_ROWS = 10
 class _Group(click.Group):
     """A group that takes its arguments for inputs unless the first names a command."""
 
-    command_class = Command
+    command_class: type[click.Command] | None = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # In the order of work.

@@ -62,13 +62,14 @@ class Group(click.Group):
         package: The package of those modules.
     """
 
-    command_class = Command
+    command_class: type[click.Command] | None = Command
 
     def __init__(
         self, *args: Any, sections: Mapping[str, Sequence[str]], package: str, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.sections, self.package = sections, package
+        self.sections: Mapping[str, Sequence[str]] = sections
+        self.package: str = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for names in self.sections.values() for name in names]

@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(table.bytes(), b"aab<|end|>");
         assert_eq!(table.offsets(), [0, 0, 1, 1, 1, 3, 3, 10]);
         assert_eq!(table.kinds(), [0, 1, 0, 0, 1, 0, 2]);
-        assert!((0..9).all(|id| table.is_text(id) == !table.get(id).is_empty()));
+        assert!((0..9).all(|id| table.is_text(id) != table.get(id).is_empty()));
     }
 
     #[test]

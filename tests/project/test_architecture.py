@@ -100,7 +100,7 @@ CORE_ROOMS = [
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "errors", "fingerprint", "objects", "int_cache", "strings", "columns", "text", "gil", "ids", "request", "ranks",
     "builtin", "buffer", "environment", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
-    "vocabulary", "caches", "facade", "template", "progress", "vocab_tools", "train", "hf", "prompt",
+    "vocabulary", "caches", "facade", "template", "progress", "vocab_tools", "train", "hf", "prompt", "audit",
     "prefix_cache", "batch", "token_table", "stream_pool",
 ]  # fmt: skip
 
