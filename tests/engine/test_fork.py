@@ -58,6 +58,8 @@ CALLS = {
     "mergeable_ranks": "enc.mergeable_ranks[b'a']",
     "pattern": "enc.pattern",
     "normalization": "enc.normalization",
+    "chunk_spans": "enc.chunk_spans(text[:50_000], 100)",
+    "show": "enc.show(text[:500])",
     "stable_prefix": "enc.stable_prefix(text)",
     "split": "enc.split(text[:50_000])",
     "stream_decoder": "enc.stream_decoder().push(ids)",

@@ -554,5 +554,5 @@ def test_names_files_and_folders_are_opened(write, tmp_path):
     write(BYTES, "one/other.tiktoken")
     with pytest.raises(ValueError, match="mine.tiktoken, other.tiktoken; pass the path of one"):
         open_encoding(str(tmp_path / "one"))
-    with pytest.raises(ValueError, match="no such file. Did you mean 'o200k_base'"):
+    with pytest.raises(ValueError, match="no such file.*Did you mean 'o200k_base'"):
         open_encoding("o200kbase")

@@ -171,7 +171,7 @@ def test_real_files(name):
     path = tokenizer_path(name)
     pair = hf.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
     text, other = long_text(3), long_text(4, 700)
-    for length in (0, 1, 3, 64, 511, 512):
+    for length in (0, 3, 512):
         for strategy in ("longest_first", "only_first", "only_second"):
             outcomes = []
             for tokenizer in pair:

@@ -199,7 +199,6 @@ def test_a_list_that_ranks_cannot_express_is_refused(tmp_path: Path) -> None:
             },
             "pre_tokenizer: no single pattern",
         ),
-        ({"model": {"byte_fallback": True}}, "model.byte_fallback"),
     ],
 )
 def test_what_ranks_and_a_pattern_cannot_express_is_named(

@@ -22,7 +22,7 @@ def _complete(
 @click.command()
 @click.argument("code", required=False, shell_complete=_complete)
 def explain(code: str | None) -> None:
-    """Explain the finding CODE of `check`: why it matters, and what to do.
+    """Explain a finding of `check`: why it matters, and what to do.
 
     Without CODE, lists the codes of all findings.
 
