@@ -309,7 +309,7 @@ impl Labels {
             let has_text = segment.get_borrowed_item(0)?.cast::<PyString>()?.len()? > 0;
             let has_ids = segment.len() >= 6
                 && segment.get_borrowed_item(4)?.eq(interned!(py, "tokens"))?
-                && segment.get_borrowed_item(5)?.is_truthy()?;
+                && segment.get_borrowed_item(5)?.len()? > 0;
             let item = |place| {
                 if place < segment.len() {
                     segment.get_item(place)
@@ -363,7 +363,7 @@ impl Labels {
         &self,
         py: Python<'_>,
         is_last: bool,
-        messages: Option<Vec<i64>>,
+        mut messages: Option<Vec<i64>>,
     ) -> PyResult<Vec<i64>> {
         if self.each.iter().all(|label| label.place.is_none()) {
             return Err(PyValueError::new_err(
@@ -371,7 +371,11 @@ impl Labels {
                  render_template, or choose messages by labels of your own",
             ));
         }
-        let is_wanted = |message: &i64| messages.as_ref().is_none_or(|it| it.contains(message));
+        if let Some(messages) = &mut messages {
+            messages.sort_unstable();
+        }
+        let is_wanted =
+            |message: &i64| messages.as_ref().is_none_or(|it| it.binary_search(message).is_ok());
         let own = self.each.iter().filter_map(|label| {
             let place = label.place.filter(|place| label.is_said || place.is_role);
             place.and_then(|place| place.message).filter(is_wanted)

@@ -186,7 +186,8 @@ class Audit:
                 f"messages holds {min(chosen)}, but indices begin at 0; last=True keeps the last "
                 "message of the role"
             )
-        return self._ids.mask(self._given, role, (end, last, reasoning, mixed, chosen))
+        choices = (bool(end), bool(last), bool(reasoning), bool(mixed), chosen)
+        return self._ids.mask(self._given, role, choices)
 
     def mixed(self, role: str = "assistant") -> list[int]:
         """Returns the places of ids that have bytes of this role and of something else."""

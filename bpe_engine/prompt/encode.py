@@ -98,9 +98,11 @@ def audit(
     """See `Encoding.audit_segments`."""
     segments = _listed(segments)
     ids = audit_segments(engine._native_engine, segments, bool(join))
-    finder, unmarked = _finder(engine, control)
+    names = _named(control)
+    unmarked = frozenset(names) - frozenset(engine.special_tokens_set) if names else frozenset()
 
     def controls() -> list[ControlString]:
+        finder = _finder(engine, names)
         return [found.string for run in _untrusted_runs(segments) for found in _find(finder, run)]
 
     return Audit(ids, segments, controls, unmarked)
@@ -124,7 +126,7 @@ def _prepared(
     segments = _listed(segments)
     # Malformed segments raise before their text does.
     encode_segments(engine._native_engine, [_shape(segment) for segment in segments], True)
-    finder, _ = _finder(engine, control)
+    finder = _finder(engine, control)
     for run in _untrusted_runs(segments):
         found = _find(finder, run)
         if not found:
@@ -239,20 +241,19 @@ def _replacement(place: ControlString, replace: Callable[[ControlString], str]) 
     return new
 
 
-def _finder(engine: Engine, control: Collection[str]) -> tuple[NameFinder, frozenset[str]]:
-    """Returns a searcher for control strings, and the strings that are not special tokens."""
+def _finder(engine: Engine, control: Collection[str]) -> NameFinder:
+    """Returns a searcher for control strings."""
     names, special = frozenset(_named(control)), frozenset(engine.special_tokens_set)
     found = _FINDERS.setdefault(engine, {})
     finder = found.get((names, special))
-    unmarked = names - special
     # The normalizer of a file may have changed.
     if finder is None or not finder.is_current(engine._native_engine):
         # If names have the same normalized form, those that are not special tokens come first.
-        finder = NameFinder(engine._native_engine, [*sorted(unmarked), *sorted(special)])
+        finder = NameFinder(engine._native_engine, [*sorted(names - special), *sorted(special)])
         if len(found) >= _MOST_FINDERS:
             found.clear()
         found[names, special] = finder
-    return finder, unmarked
+    return finder
 
 
 def _named(control: Collection[str]) -> list[str]:

@@ -171,7 +171,9 @@ def stable_prefix_check(
 
     def render(messages: Any, has_tools: bool = False, prompt: bool = True) -> list[Segment]:
         tools = [_TOOL] if has_tools or needs_tools else None
-        return template.render(messages, tools=tools, add_generation_prompt=prompt, **given)
+        return template.render(
+            messages, tools=tools, add_generation_prompt=prompt, tokenizer=tokenizer, **given
+        )
 
     while True:
         try:

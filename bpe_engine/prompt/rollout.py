@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, takewhile, zip_longest
+from itertools import accumulate, chain, takewhile, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
 
 from .._core import CoreBPE, encode_segments
@@ -136,6 +137,7 @@ class Rollout:
         self._variables = {**{name: trusted(text) for name, text in own.items()}, **variables}
         self._messages: list[Mapping[str, Any]] = list(messages)
         self._max_tokens = max_tokens
+        self._decoded(())  # Raises for a file whose ids cannot be decoded to bytes.
         segments = self._rendered(self._messages)
         #: The rendered text in front of what was sampled last.
         self._said = _text(segments)
@@ -150,7 +152,11 @@ class Rollout:
 
     def _rendered(self, messages: _Messages) -> list[Segment]:
         return self._template.render(
-            messages, tools=self._tools, add_generation_prompt=True, **self._variables
+            messages,
+            tools=self._tools,
+            add_generation_prompt=True,
+            tokenizer=self._engine,
+            **self._variables,
         )
 
     def _decoded(self, ids: Sequence[int]) -> bytes:
@@ -220,7 +226,7 @@ class Rollout:
         """
         before = self.ids
         after = encode_segments(self._engine._native_engine, [trusted(self.text())], True)
-        sizes = [[len(self._decoded((id,))) for id in ids] for ids in (before, after)]
+        sizes = [self._sizes(ids) for ids in (before, after)]
         found: list[Drift] = []
         first = second = 0
         while first < len(before) or second < len(after):
@@ -239,6 +245,19 @@ class Rollout:
             if ids != encoded:
                 found.append(Drift(start, first, ids, encoded))
         return found
+
+    def _sizes(self, ids: Sequence[int]) -> list[int]:
+        """Returns the bytes of each id in the decoded text, where those of U+FFFD belong to the id
+        that completes what it stands for."""
+        found = [len(self._decoded((id,))) for id in ids]
+        ends, raw, at = list(accumulate(found)), memoryview(self._decoded(ids)), 0
+        while True:
+            try:
+                str(raw[at:], "utf-8")
+                return found
+            except UnicodeDecodeError as error:
+                found[bisect_left(ends, at + error.end)] += 3 - (error.end - error.start)
+                at += error.end
 
     # ---- Turns ----
 
@@ -304,6 +323,7 @@ class Rollout:
             Exception: What `render_template` raises.
         """
         self._check_open()
+        messages = list(messages)
         sample = self._sample()
         if not sample:
             raise ValueError(
@@ -330,7 +350,7 @@ class Rollout:
         messages: Sequence[_Messages],
         *,
         num_threads: int | None = None,
-    ) -> list[bool | TemplateNotStable]:
+    ) -> list[bool | Exception]:
         """Appends to each rollout its messages, on several threads.
 
         Args:
@@ -339,7 +359,7 @@ class Rollout:
             num_threads: How many threads to use. None for as many as the machine has.
 
         Returns:
-            For each rollout the result of `append`, or the error if its template is not stable.
+            For each rollout the result of `append`, or the exception that it raised.
         """
         if len(rollouts) != len(messages):
             raise ValueError(
@@ -348,10 +368,10 @@ class Rollout:
         if len({id(rollout) for rollout in rollouts}) < len(rollouts):
             raise ValueError("a rollout is given more than once; fork() it")
 
-        def append(rollout: Rollout, more: _Messages) -> bool | TemplateNotStable:
+        def append(rollout: Rollout, more: _Messages) -> bool | Exception:
             try:
                 return rollout.append(more)
-            except TemplateNotStable as error:
+            except Exception as error:
                 return error
 
         with ThreadPoolExecutor(num_threads) as pool:

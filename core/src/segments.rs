@@ -337,44 +337,37 @@ impl Prompt {
     ) -> Result<(), E::Error> {
         let special = engine.special_tokens()?;
         let mut spans = Vec::new();
-        engine.encode_runs(self, |encode| {
-            self.walk(is_joined, |span, fixed| {
-                let first = ids.len();
-                if let Some(index) = fixed {
-                    let segment = self.fixed_segments[index];
-                    let segments = match self.fixed[index].ids {
-                        FixedIds::Special(_) => self.segments_at(span),
-                        FixedIds::Given(_) => (segment, segment),
-                    };
-                    append(ids, self.fixed[index].ids.as_slice())?;
-                    for (place, &id) in ids.iter().enumerate().skip(first) {
-                        let is_special = special.name(id).is_some();
-                        add_origin(origins, place + 1, Origin { segment, segments, is_special })?;
-                    }
-                    return Ok(());
+        // Each run borrows its memory alone: a run that needs spans borrows some of its own.
+        self.walk(is_joined, |span, fixed| {
+            let first = ids.len();
+            if let Some(index) = fixed {
+                let segment = self.fixed_segments[index];
+                let segments = match self.fixed[index].ids {
+                    FixedIds::Special(_) => self.segments_at(span),
+                    FixedIds::Given(_) => (segment, segment),
+                };
+                append(ids, self.fixed[index].ids.as_slice())?;
+                for (place, &id) in ids.iter().enumerate().skip(first) {
+                    let is_special = special.name(id).is_some();
+                    add_origin(origins, place + 1, Origin { segment, segments, is_special })?;
                 }
-                let segments = self.segments_at(span.clone());
-                if segments.0 == segments.1 {
-                    encode(span, ids)?;
-                    return Ok(add_origin(origins, ids.len(), Origin::of_text(segments))?);
-                }
-                if engine.keeps_text(&self.text[span.clone()])? {
-                    encode(span.clone(), ids)?;
-                    return Ok(self.locate(
-                        |id| engine.text_size(id),
-                        span,
-                        ids,
-                        first,
-                        origins,
-                    )?);
-                }
-                spans.clear();
-                engine.encode_run_with_spans(self, span, ids, &mut spans)?;
-                for (place, bytes) in (first..).zip(spans.drain(..)) {
-                    add_origin(origins, place + 1, Origin::of_text(self.segments_at(bytes)))?;
-                }
-                Ok(())
-            })
+                return Ok(());
+            }
+            let segments = self.segments_at(span.clone());
+            if segments.0 == segments.1 {
+                engine.encode_runs(self, |encode| encode(span, ids))?;
+                return Ok(add_origin(origins, ids.len(), Origin::of_text(segments))?);
+            }
+            if engine.keeps_text(&self.text[span.clone()])? {
+                engine.encode_runs(self, |encode| encode(span.clone(), ids))?;
+                return Ok(self.locate(|id| engine.text_size(id), span, ids, first, origins)?);
+            }
+            spans.clear();
+            engine.encode_run_with_spans(self, span, ids, &mut spans)?;
+            for (place, bytes) in (first..).zip(spans.drain(..)) {
+                add_origin(origins, place + 1, Origin::of_text(self.segments_at(bytes)))?;
+            }
+            Ok(())
         })
     }
 

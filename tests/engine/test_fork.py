@@ -78,7 +78,8 @@ CALLS = {
 # Python's import locks are not free in a child: what calls import is imported before.
 PREPARATION = """
 import faulthandler, glob, os, signal, sys, threading, time
-import bpe_engine.columns, bpe_engine.ragged, bpe_engine.registry, bpe_engine.tokenizer, numpy
+import bpe_engine.chunks, bpe_engine.columns, bpe_engine.ragged, bpe_engine.registry, bpe_engine.shown
+import bpe_engine.tokenizer, numpy
 bpe_engine.registry.ENCODING_CONSTRUCTORS  # imports the plugins
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
 ids = bpe_engine.get_encoding("cl100k_base").encode(text)
