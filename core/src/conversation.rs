@@ -331,7 +331,9 @@ impl<'a> Stable<'a> {
         let places = cuts.into_iter().flatten();
         let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
         let (end, original) = found.unwrap_or_default();
-        fixed.retain(|fixed| fixed.end <= end);
+        // With the spaces behind it, a token may end behind the next one.
+        let kept = fixed.iter().rposition(|fixed| fixed.end <= end).map_or(0, |last| last + 1);
+        fixed.truncate(kept);
         Ok(Self { normal, end, fixed, original })
     }
 }

@@ -195,10 +195,12 @@ impl<'a> Plan<'a> {
         for block in &self.blocks[known.blocks..] {
             if self.root == GIVEN {
                 let (text, fixed) = searched(engine, &self.text[block.text.clone()], request)?;
-                encode_part(engine, &text, &fixed, 0..text.len(), &mut ids)?;
+                let is_first = block.text.start == 0;
+                encode_part(engine, &text, &fixed, 0..text.len(), is_first, &mut ids)?;
             } else {
                 let fixed = &self.fixed[block.fixed.clone()];
-                encode_part(engine, &self.text, fixed, block.text.clone(), &mut ids)?;
+                let is_first = block.text.start == 0 && block.fixed.start == 0;
+                encode_part(engine, &self.text, fixed, block.text.clone(), is_first, &mut ids)?;
             }
             push(&mut ends, ids.len())?;
         }
@@ -224,16 +226,17 @@ fn searched<'a, E: Engine>(
     Ok((text, fixed))
 }
 
-/// Appends the ids of a part of a searched text, with the fixed places in it.
+/// Appends the ids of a part of a searched text, with the fixed places in it. `is_first` tells that
+/// nothing is before it.
 fn encode_part<E: Engine>(
     engine: &E,
     text: &str,
     fixed: &[Fixed],
     part: Range<usize>,
+    mut is_first: bool,
     ids: &mut Vec<u32>,
 ) -> Result<(), E::Error> {
     let mut position = part.start;
-    let mut is_first = position == 0;
     for fixed in fixed {
         if position < fixed.start {
             engine.encode_run(&text[position..fixed.start], is_first, ids)?;

@@ -302,6 +302,11 @@ impl AddedTokens {
         self.normalized.0.is_some()
     }
 
+    /// Whether a token takes the whitespace beside it.
+    pub(crate) fn take_space(&self) -> bool {
+        self.tokens.values().any(|token| token.lstrip || token.rstrip)
+    }
+
     /// The token with this id.
     pub(crate) fn token(&self, id: u32) -> Option<&AddedToken> {
         self.tokens.get(&id)

@@ -18,7 +18,7 @@ use bpe_core::memory::{filled, push, push_text, reserve_text};
 use foldhash::fast::FixedState;
 
 use crate::build::Header;
-use crate::bytes::{swap, swapped};
+use crate::bytes::{is_in_utf8, swap, swapped};
 use crate::error::{Error, Result};
 use crate::merge_list::{Pair, Unknown};
 use crate::token_lists::{MergeList, TokenList};
@@ -170,8 +170,10 @@ impl Characters {
 
     /// The tokens that characters that are not tokens may become.
     fn made(&self) -> impl Iterator<Item = u32> {
+        let has_all =
+            (0..=255).zip(&self.bytes).all(|(byte, id)| !is_in_utf8(byte) || id.is_some());
         let unknown = match self.unknown {
-            Unknown::Token { id, .. } => Some(id),
+            Unknown::Token { id, .. } if !has_all => Some(id),
             _ => None,
         };
         self.bytes.iter().copied().flatten().chain(unknown)

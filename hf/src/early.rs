@@ -40,6 +40,12 @@ impl Tokenizer {
     /// The truncation, if it keeps the beginnings of texts and nothing else is asked of the rest.
     pub(crate) fn early_end(&self, input: Input<'_>, add_special_tokens: bool) -> Option<EarlyEnd> {
         let truncation = self.truncation()?;
+        let model = self.model();
+        let unknown = model.header().unk_token.as_deref().filter(|_| !model.has_all_bytes());
+        // The rest of a text may hold a character for which encoding fails.
+        if unknown.is_some_and(|token| model.token_to_id(token).is_none()) {
+            return None;
+        }
         if truncation.direction != Direction::Right
             || !matches!(self.request().disallowed, Disallowed::None)
         {

@@ -5,6 +5,7 @@
 //! the tokenizer has no normalizer; otherwise they are found in each run, by the origins of its
 //! characters.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 
 use bpe_core::char_boundary::ceil;
@@ -209,7 +210,12 @@ impl Tokenizer {
         if is_whole {
             return None;
         }
+        let take_space = LazyCell::new(|| self.added().take_space());
         let is_apart = |before: char, after: char| {
+            // All of the whitespace beside an added token may belong to it.
+            if before.is_whitespace() && after.is_whitespace() && *take_space {
+                return Some(false);
+            }
             let (mut before, mut after) = match self.normalizer() {
                 Some(normalizer) => normalizer.border(before, after)?,
                 None => (before, after),
