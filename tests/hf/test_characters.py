@@ -13,6 +13,8 @@ from seeds import seeded
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from bpe_engine import hf
+from bpe_engine.prompt import tokens, untrusted
+from bpe_engine.serving import ConversationCache
 
 SPACED = normalizers.Replace(" ", "▁")
 PLAIN = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
@@ -144,6 +146,25 @@ def test_truncated_texts_and_overflow(kind, direction):
             expected = theirs.encode(text)
             assert ours.encode_batch([text])[0].ids == expected.ids
             assert_same(ours.encode(text), expected, (length, stride, text))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_caches_and_prefixes_of_long_texts(kind):
+    ours, theirs = made(kind)
+    cache, rng = ConversationCache(ours), seeded("long", kind)
+    for _ in range(8):
+        parts = random_texts(kind, theirs, 200)
+        parts += ["x", "\n \n" * 700, "<|user|>", "\n\n" * 700, "hi<|user|>\n   <", "\u3000" * 500]
+        rng.shuffle(parts)
+        text = "".join(parts)
+        expected = theirs.encode(text, add_special_tokens=False).ids
+        assert cache.encode(text) == expected
+        for end in rng.choices(range(len(text)), k=20):
+            stable = list(ours.stable_prefix(text[:end])[0])
+            assert expected[: len(stable)] == stable, text[:end]
+        if kind != "gemma, added runs":  # The model makes runs that are added tokens.
+            segments = [tokens([5] * 100), untrusted(text)]
+            assert cache.encode(segments) == ours.encode_segments(segments)
 
 
 @pytest.mark.parametrize("kind", KINDS)

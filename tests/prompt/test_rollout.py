@@ -374,6 +374,8 @@ def test_batches_are_appended_on_threads(qwen: bpe_engine.Encoding) -> None:
             continue
         other.append([MORE])
         assert result is True and rollout.ids == other.ids
+    again = Rollout.append_batch([rollouts[1], rollouts[2]], [[MORE]] * 2)
+    assert [str(error).split(";")[0] for error in again] == ["the model gave no answer yet"] * 2
     with pytest.raises(ValueError, match="lists of messages"):
         Rollout.append_batch(rollouts, [])
     with pytest.raises(ValueError, match="more than once"):
@@ -404,3 +406,31 @@ def test_tokenizers_of_all_kinds(qwen: bpe_engine.Encoding) -> None:
     other.sampled(qwen.encode("So."))
     other.append([MORE])
     assert rollout.ids == other.ids
+
+
+def test_drift_behind_a_broken_byte(qwen: bpe_engine.Encoding) -> None:
+    rollout = Rollout(CHATML, qwen, [USER])
+    broken, fine = qwen.encode_single_token(b"\xff"), of(qwen, " and so on")
+    rollout.sampled([broken, *fine, *of(qwen, " hel"), *of(qwen, "lo")])
+    start = len(rollout.prompt_ids)
+    replaced = Drift(start, start + 1, [broken], of(qwen, "\ufffd"))
+    assert rollout.drift() == [
+        replaced,
+        Drift(
+            len(rollout) - 2, len(rollout), of(qwen, " hel") + of(qwen, "lo"), of(qwen, " hello")
+        ),
+    ]
+
+
+def test_messages_may_be_an_iterator(qwen: bpe_engine.Encoding) -> None:
+    rollout = Rollout(CHATML, qwen, iter([USER]))
+    for _ in range(2):
+        rollout.sampled(of(qwen, "So"))
+        assert rollout.append(iter([MORE]))
+    assert [message["content"] for message in rollout.messages] == ["Why?", *["So", "Why so?"] * 2]
+
+
+def test_a_token_of_the_tokenizer_may_be_a_plain_str(qwen: bpe_engine.Encoding) -> None:
+    bos = "<|endoftext|>"
+    rollout = Rollout("{{ bos_token }}" + CHATML, qwen, [USER], bos_token=bos)
+    assert rollout.prompt_ids[:1] == of(qwen, bos)
