@@ -63,7 +63,7 @@ impl<'py> Copier<'_, 'py> {
         Ok(copy.into_any())
     }
 
-    /// Copies a dict whose keys are not all strings, and which nobody else has.
+    /// Copies a dict whose keys are not all strings and which has no other owner.
     fn copy_items(&mut self, dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let copy = PyDict::new(dict.py());
         for (key, item) in dict {

@@ -119,7 +119,7 @@ class Coder:
         return self._ids[name]
 
     def end_of_document(self) -> str | None:
-        """Returns the name that ends documents where nobody chose one, or None."""
+        """Returns the default name of the token that ends documents, or None."""
         return "<|endoftext|>" if "<|endoftext|>" in self._ids else None
 
     def encode(

@@ -1,4 +1,4 @@
-"""The server of the page: only for this machine, and for whoever knows the secret."""
+"""Serves the page to this machine only, on requests that carry the secret."""
 
 from __future__ import annotations
 

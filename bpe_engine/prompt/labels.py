@@ -128,7 +128,7 @@ class Labels:
         return labeled
 
     def _rewritten(self, origin: Origin) -> int:
-        """Returns the flags of text that stands for a value, and is not a part of one."""
+        """Returns the flags of text that stands for a whole value or key."""
         return unplaced(((1, self.flags(None, origin)),))[0][1]
 
     def _text(self, value: str, origin: Origin, is_key: bool = False) -> Traced:
