@@ -27,6 +27,8 @@ MERGED = "merged"
 
 #: Documents that the report shows.
 MOST_LONGEST = 5
+#: Refused rows that a manifest shows. The folder ``refused`` lists all of them.
+MOST_REFUSED = 1_000
 
 
 @dataclass
@@ -39,7 +41,10 @@ class Manifest:
     rows: int = 0
     written: int = 0
     empty: int = 0
-    #: Rows that are not text: input, line, reason, and whether an empty document was kept.
+    #: Rows that are not text: how many were left out, and how many became empty documents.
+    left_out: int = 0
+    kept_empty: int = 0
+    #: The first of them: input, line, reason, and whether an empty document was kept.
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
     #: Bytes of text, and ids with BOS and EOD.
     bytes: int = 0
@@ -58,9 +63,9 @@ class Manifest:
 
     def add(self, other: Manifest) -> None:
         """Adds the counts of the unit that follows. Files stay as they are."""
-        for name in ("rows", "written", "empty", "bytes", "tokens"):
+        for name in ("rows", "written", "empty", "left_out", "kept_empty", "bytes", "tokens"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.refused += other.refused
+        self.add_refused(other.refused)
         if self.first_id is None:
             self.first_id = other.first_id
         if other.last_id is not None:
@@ -71,6 +76,10 @@ class Manifest:
         self.add_longest(other.longest)
         for uri, (documents, size, tokens) in other.sources.items():
             self.add_source(uri, documents, size, tokens)
+
+    def add_refused(self, rows: list[tuple[str, int, str, bool]]) -> None:
+        """Shows refused rows, up to `MOST_REFUSED`; their counts stay as they are."""
+        self.refused += rows[: MOST_REFUSED - len(self.refused)]
 
     def add_longest(self, longest: list[tuple[int, str, int]]) -> None:
         """Keeps the longest documents; of equally long ones those that come first."""

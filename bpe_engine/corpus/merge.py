@@ -44,7 +44,13 @@ def merge_parts(
     plan = out if isinstance(out, Plan) else read_plan(out)
     merged = read_manifest(plan, MERGED)
     if merged is None:
-        merged = _merged(plan, progress)
+        try:
+            merged = _merged(plan, progress)
+        except (CorpusError, OSError):
+            # Another process may have merged them meanwhile, and removed the parts.
+            merged = read_manifest(plan, MERGED)
+            if merged is None:
+                raise
     shutil.rmtree(plan.parts_folder, ignore_errors=True)
     remove_leftovers(plan.out, of_all=True)
     return merged

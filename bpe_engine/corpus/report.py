@@ -35,7 +35,9 @@ class CorpusReport:
     empty: int = 0
     text_bytes: int = 0
     tokens: int = 0
-    #: Input, line, reason, and whether an empty document was kept.
+    #: Rows that are not text, left out or kept as empty documents; ``OUT/refused`` lists them.
+    rows_refused: int = 0
+    #: The first of them: input, line, reason, and whether an empty document was kept.
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
     #: How often, and the input and line of the first.
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class CorpusReport:
             ("inputs", f"{self.inputs:,}, {self.input_bytes:,} bytes"),
             ("rows read", f"{self.rows:,}"),
             ("documents", f"{self.documents:,}, of which {self.empty:,} are empty"),
-            ("refused", f"{len(self.refused):,}"),
+            ("refused", f"{self.rows_refused:,}"),
             ("text", f"{self.text_bytes:,} bytes"),
             ("tokens", f"{self.tokens:,}, {rate:.4f} a byte"),
             ("control strings", f"{sum(count for count, *_ in self.controls.values()):,}, as text"),
@@ -112,7 +114,7 @@ class CorpusReport:
                 f"of {self.units:,} units",
                 "good" if self.done == self.units else "bad",
             ),
-            Tile(f"{len(self.refused):,}", "rows refused", "bad" if self.refused else "good"),
+            Tile(f"{self.rows_refused:,}", "rows refused", "bad" if self.refused else "good"),
             Tile(f"{controls:,}", "control strings, encoded as text"),
         ]
         place = ("input", "line or row")
@@ -141,7 +143,10 @@ class CorpusReport:
             (
                 "refused",
                 "Refused rows",
-                "",
+                f"The first {len(self.refused):,} of {self.rows_refused:,}; {self.folder}/refused lists "
+                "all of them."
+                if self.rows_refused > len(self.refused)
+                else "",
                 (*place, "reason", "kept empty"),
                 [(*row[:3], "yes" if row[3] else "no") for row in self.refused],
             ),
@@ -159,7 +164,7 @@ class CorpusReport:
         conclusions = [
             f"{self.documents:,} documents became {self.tokens:,} tokens, {rate} a byte; the corpus is "
             f"{state}.",
-            f"{len(self.refused):,} rows were refused, and {controls:,} names of special tokens are "
+            f"{self.rows_refused:,} rows were refused, and {controls:,} names of special tokens are "
             "text.",
         ]
         provenance = [
@@ -216,6 +221,7 @@ def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
         empty=total.empty,
         text_bytes=total.bytes,
         tokens=total.tokens,
+        rows_refused=total.left_out + total.kept_empty,
         refused=total.refused,
         controls=total.controls,
         longest=total.longest,

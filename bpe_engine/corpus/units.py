@@ -59,7 +59,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
         writer = form.writer(files, stem, plan.layout)
         for part in plan.units[unit]:
             for documents in clock.each(
-                "read", _documents(plan, part, coder, manifest, threads, clock)
+                "read", _documents(plan, part, coder, manifest, threads, clock, folder)
             ):
                 writer.add(documents)
                 clock.lap("write")
@@ -80,6 +80,8 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
                     "in a new folder if its text is another one"
                 )
         clock.lap("check")
+        if manifest.refused:
+            move([_refused_path(folder, unit)], plan.path("refused"))
         move(paths, plan.parts_folder)
         write_manifest(plan, manifest, folder)
         clock.lap("write")
@@ -120,9 +122,15 @@ def part_blocks(plan: Plan, part: Part, coder: Coder) -> Iterator[Block]:
 
 
 def _documents(
-    plan: Plan, part: Part, coder: Coder, manifest: Manifest, threads: int | None, clock: _Clock
+    plan: Plan,
+    part: Part,
+    coder: Coder,
+    manifest: Manifest,
+    threads: int | None,
+    clock: _Clock,
+    folder: str,
 ) -> Iterator[Documents]:
-    """Yields the documents of a part, encoded and counted."""
+    """Yields the documents of a part, encoded and counted. Lists refused rows in the folder."""
     source = plan.inputs[part.input]
     offset: int | None = None
     for block in part_blocks(plan, part, coder):
@@ -131,7 +139,7 @@ def _documents(
             # Lines before a range of bytes are counted only where one must be named.
             offset = first_line(source, part)
         if block.bad:
-            block = _settled(plan, source, block, offset or 0, manifest)
+            block = _settled(plan, source, block, offset or 0, manifest, folder)
         else:
             manifest.rows += len(block.texts)
         documents, size = encoded(plan, coder, block, source.uri, threads)
@@ -142,7 +150,13 @@ def _documents(
         del documents, block
 
 
-def _settled(plan: Plan, source: Input, block: Block, offset: int, manifest: Manifest) -> Block:
+def _refused_path(folder: str, unit: int | str) -> str:
+    return os.path.join(folder, f"{unit:05d}.jsonl")
+
+
+def _settled(
+    plan: Plan, source: Input, block: Block, offset: int, manifest: Manifest, folder: str
+) -> Block:
     """Raises for rows that are not text, or leaves them out, or keeps them empty."""
     policy = plan.options.on_error
     manifest.rows += len(block.texts)
@@ -153,9 +167,17 @@ def _settled(plan: Plan, source: Input, block: Block, offset: int, manifest: Man
             "or plan with --on-error skip or keep-empty"
         )
     keeps = policy == "keep-empty"
-    manifest.refused += [
+    refused = [
         (source.uri, int(block.lines[row]) + offset, reason, keeps) for row, reason in block.bad
     ]
+    manifest.left_out += 0 if keeps else len(refused)
+    manifest.kept_empty += len(refused) if keeps else 0
+    manifest.add_refused(refused)
+    # A file, since there may be more of them than fit into memory.
+    with open(_refused_path(folder, manifest.unit), "a", encoding="utf-8", newline="\n") as file:
+        for input, row, reason, _ in refused:
+            line = {"input": input, "row": row, "reason": reason}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return without_bad(plan, block)
 
 

@@ -88,10 +88,10 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
         if manifest is None:
             result.problems.append(f"the manifest of unit {unit} is missing")
             continue
-        lost = sum(not keeps for _, _, _, keeps in manifest.refused)
-        if manifest.rows != manifest.written + lost:
+        if manifest.rows != manifest.written + manifest.left_out:
             result.problems.append(
-                f"unit {unit} read {manifest.rows:,} rows, wrote {manifest.written:,} and refused {lost:,}"
+                f"unit {unit} read {manifest.rows:,} rows, wrote {manifest.written:,} and left out "
+                f"{manifest.left_out:,}"
             )
         total.add(manifest)
         if not is_merged:

@@ -20,6 +20,7 @@ from bpe_engine.corpus import (
     Plan,
     corpus_report,
     make_plan,
+    merge,
     merge_parts,
     pack_rows,
     read_plan,
@@ -316,3 +317,18 @@ def test_plans_do_not_depend_on_the_machine(tmp_path: Path) -> None:
     moved = read_plan(tmp_path / "elsewhere")
     assert moved.sha256 == plan.sha256
     assert json.loads((tmp_path / "elsewhere/plan.json").read_text())["sha256"] == plan.sha256
+
+
+def test_merges_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path)
+    run_plan(plan, processes=1)
+    check, merged = merge._check_files, []
+
+    def another_merges_first(*arguments: Any) -> None:
+        monkeypatch.setattr(merge, "_check_files", check)
+        merged.append(merge_parts(plan))
+        check(*arguments)
+
+    monkeypatch.setattr(merge, "_check_files", another_merges_first)
+    assert merge_parts(plan) == merged[0]
+    assert verify_corpus(plan).problems == []

@@ -18,6 +18,7 @@ from seeds import seeded
 
 import bpe_engine
 from bpe_engine.corpus import CorpusError, corpus_report, make_plan, run_plan, verify_corpus
+from bpe_engine.corpus import manifest as manifests
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.read import Fields, blocks, first_line, found, parts_of_input
 
@@ -158,8 +159,29 @@ def test_errors_name_file_and_line(tmp_path: Path, broken: bytes) -> None:
         report = corpus_report(tmp_path / policy)
         uri, line, reason, is_kept = report.refused[0]
         assert (uri, line, is_kept) == (str(source), 21, policy == "keep")
-        assert BROKEN[broken] in reason and len(report.refused) == 1
+        assert BROKEN[broken] in reason and len(report.refused) == report.rows_refused == 1
         assert report.rows == 31 and verify_corpus(tmp_path / policy).problems == []
+
+
+def test_all_refused_rows_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "MOST_REFUSED", 3)
+    lines = ['{"text": "a"}', "x", '{"text": 1}', "", '{"id": 2}', '{"text": "b"}'] * 20
+    source = tmp_path / "in.jsonl"
+    source.write_text("\n".join(lines))
+    for policy in ("skip", "keep-empty"):
+        out = tmp_path / policy
+        ids(out, source, unit_bytes=400, on_error=policy)
+        listed = [
+            json.loads(line)
+            for path in sorted((out / "refused").iterdir())
+            for line in path.read_text("utf-8").splitlines()
+        ]
+        wrong = [number for number, line in enumerate(lines, 1) if line in {*lines[1:3], lines[4]}]
+        assert [row["row"] for row in listed] == wrong and listed[0]["input"] == str(source)
+        report = corpus_report(out)
+        assert report.rows_refused == 60 and [row[1] for row in report.refused] == wrong[:3]
+        assert "The first 3 of 60; " in report.to_html()
+        assert verify_corpus(out).problems == []
 
 
 def test_tables_name_rows(tmp_path: Path) -> None:
