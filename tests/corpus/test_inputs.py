@@ -21,6 +21,7 @@ from bpe_engine.corpus import CorpusError, corpus_report, make_plan, run_plan, v
 from bpe_engine.corpus import manifest as manifests
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.read import Fields, blocks, first_line, found, parts_of_input
+from bpe_engine.corpus.read.lines import line_blocks
 
 pa = pytest.importorskip("pyarrow")
 
@@ -131,7 +132,7 @@ BROKEN = {
     b'{"text": "a"} {"text": "b"}': "more than one JSON value",
     b'{"text": "a"': "it is not a JSON object",
     b'{"text": "a" "b": 1}': "broken JSON",
-    b'{"text": 5}': "changed from string to number",
+    b'{"text": 5}': "the field 'text' is a number, not text",
     b'{"text": null}': "the field 'text' is null",
     b'{"other": "a"}': "the field 'text' is missing; there is 'other'",
     b'{"text": "a\xff"}': "invalid UTF-8: byte 0xff at 1",
@@ -182,6 +183,20 @@ def test_all_refused_rows_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert report.rows_refused == 60 and [row[1] for row in report.refused] == wrong[:3]
         assert "The first 3 of 60; " in report.to_html()
         assert verify_corpus(out).problems == []
+
+
+def test_a_line_is_judged_alone() -> None:
+    def judged(lines: list[bytes]) -> list[tuple[str | None, str | None]]:
+        stream = pa.BufferReader(b"\n".join([*lines, b""]))
+        (block,) = line_blocks(stream, "in.jsonl", 0, None, Fields("text", None, False))
+        return list(zip(block.texts.to_pylist(), map(dict(block.bad).get, range(len(lines)))))
+
+    chance = seeded("alone")
+    good = [b'{"text": "a"}', b'{"n": {"text": 1e9999}, "text": ""}', b'{"text": "\\ud83d\\ude00"}']
+    known = [*BROKEN, *good, b'{"text": NaN}', b'{"text": "\\udc00\\ud800"}', b'{"text": "a\tb"}']
+    for _ in range(40):
+        lines = chance.choices(known, k=chance.randrange(2, 40))
+        assert judged(lines) == [judged([line])[0] for line in lines]
 
 
 def test_tables_name_rows(tmp_path: Path) -> None:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["line_blocks", "lines_before"]
 
 _OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
+_JSON_KINDS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "an array",
+    dict: "an object",
+}
 _TOO_LONG = f"the line is longer than {LONGEST:,} bytes"
 
 
@@ -165,7 +172,7 @@ def _parsed(
 
 
 class _Parser:
-    """Parses lines together, and those that cannot be parsed alone."""
+    """Parses lines together. Where that fails, finds those that are broken and parses the others."""
 
     def __init__(self, data: Any, starts: Any, ends: Any, plain: Any, fields: Fields):
         self.data, self.starts, self.ends, self.plain = data, starts, ends, plain
@@ -184,7 +191,7 @@ class _Parser:
         has_names = self.fields.name is not None
         return pa.concat_arrays(texts), pa.concat_arrays(names) if has_names else None
 
-    def _parse(self, first: int, last: int) -> list[tuple[Any, Any]]:
+    def _parse(self, first: int, last: int, is_searched: bool = False) -> list[tuple[Any, Any]]:
         import pyarrow as pa
 
         reason = "it is not a JSON object"
@@ -199,11 +206,53 @@ class _Parser:
                     reason = "it has more than one JSON value"
                 except pa.ArrowInvalid as error:
                     reason = str(error).removeprefix("JSON parse error: ").split(" in row ")[0]
+        if not is_searched:
+            return self._parse_around_broken(first, last)
         if last - first > 1:
             middle = (first + last) // 2
-            return self._parse(first, middle) + self._parse(middle, last)
+            return self._parse(first, middle, True) + self._parse(middle, last, True)
         self.bad.append((first, f"broken JSON: {reason}"))
         return [(pa.nulls(1, pa.large_string()), pa.nulls(1, pa.string()))]
+
+    def _parse_around_broken(self, first: int, last: int) -> list[tuple[Any, Any]]:
+        """Parses what is between the lines that `json` refuses, too.
+
+        A call of pyarrow for each broken line would take a hundred times longer.
+        """
+        import pyarrow as pa
+
+        broken = [(row, reason) for row in range(first, last) if (reason := self._broken(row))]
+        self.bad += broken
+        parts = []
+        start = first
+        null = pa.nulls(1, pa.large_string()), pa.nulls(1, pa.string())
+        for row, _ in broken:
+            parts += [*self._between(start, row), null]
+            start = row + 1
+        return [*parts, *self._between(start, last)]
+
+    def _between(self, first: int, last: int) -> list[tuple[Any, Any]]:
+        return self._parse(first, last, True) if first < last else []
+
+    def _broken(self, row: int) -> str | None:
+        """Returns why a line is no object with text, or None if that is for pyarrow to say."""
+        if not self.plain[row]:
+            return "broken JSON: it is not a JSON object"
+        try:
+            value = _dug(json.loads(self._line(row)), self.text)
+            if isinstance(value, str):
+                value.encode()
+        except json.JSONDecodeError as error:
+            if error.msg == "Extra data":
+                return "broken JSON: it has more than one JSON value"
+            return f"broken JSON: {error.msg} at column {error.colno}"
+        except UnicodeEncodeError as error:
+            return f"broken JSON: a lone surrogate, {error.object[error.start]!a}"
+        except (KeyError, ValueError, RecursionError):
+            return None
+        if value is None or isinstance(value, str):
+            return None
+        return f"the field {'.'.join(self.text)!r} is {_JSON_KINDS[type(value)]}, not text"
 
     def _columns(self, part: Any, name_kind: Any) -> tuple[Any, Any]:
         import pyarrow as pa
@@ -225,11 +274,15 @@ class _Parser:
             return texts, None
         return texts, as_names(_column(table, self.name))
 
+    def _line(self, row: int) -> bytes:
+        start = int(self.starts[row])
+        line: bytes = self.data.slice(start, int(self.ends[row]) - start).to_pybytes()
+        return line
+
     def reason(self, row: int, otherwise: str) -> str:
         """Says whether a field is missing or null."""
-        line = self.data.slice(int(self.starts[row]), int(self.ends[row] - self.starts[row]))
         try:
-            _dug(json.loads(line.to_pybytes()), self.text)
+            _dug(json.loads(self._line(row)), self.text)
         except KeyError as error:
             return str(error.args[0])
         except (ValueError, RecursionError):
