@@ -469,7 +469,7 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").show("It isn't 🦜!")
-        It|·isn|'t|·🦜|⋯|⋯|!
+        It|·isn|'t|·🦜|‥|‥|!
         7 tokens, gpt2
         """
         from .shown import ShownTokens, shown_tokens

@@ -33,8 +33,8 @@ def test_special_tokens_are_marked() -> None:
 
 
 def test_the_text_between_bars() -> None:
-    assert repr(GPT2.show("a\n\tb 🦜")) == "a|⏎|⇥|b|·🦜|⋯|⋯\n7 tokens, gpt2"
-    assert repr(GPT2.show("\u202ex")).startswith("\\u202e|⋯|x")
+    assert repr(GPT2.show("a\n\tb 🦜")) == "a|⏎|⇥|b|·🦜|‥|‥\n7 tokens, gpt2"
+    assert repr(GPT2.show("\u202ex")).startswith("\\u202e|‥|x")
     assert repr(QWEN.show("")) == "\n0 tokens, qwen"
 
 
@@ -43,7 +43,7 @@ def test_the_text_between_bars() -> None:
 )
 def test_hostile_text_is_not_markup(hostile: str) -> None:
     page = GPT2.show(hostile)._repr_html_()
-    assert set(re.findall(r"<\s*(\w+)", page)) <= {"div", "bdi", "wbr", "br"}
+    assert set(re.findall(r"<\s*(\w+)", page)) <= {"div", "span", "wbr", "br"}
     text = unescape(re.sub(r"<[^>]*>", "", page)).replace("·", " ")
     assert text.startswith(hostile)
     for tag in re.findall(r"<bdi [^>]*>", page):
@@ -53,5 +53,5 @@ def test_hostile_text_is_not_markup(hostile: str) -> None:
 def test_long_texts_are_cut() -> None:
     shown = GPT2.show("word " * (MOST_TOKENS + 10))
     assert len(shown) == MOST_TOKENS + 11
-    assert shown._repr_html_().count("<bdi") == MOST_TOKENS
+    assert shown._repr_html_().count("<span") == MOST_TOKENS
     assert " and 11 more\n" in repr(shown)

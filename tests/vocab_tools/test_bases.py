@@ -130,6 +130,8 @@ def test_results_are_saved(tmp_path: Path) -> None:
     result = train_vocabulary({"ab": 9}, 257, pattern="gpt2")
     result.save(tmp_path / "mine.tiktoken")
     result.save(tmp_path / "mine.json")
+    result.save(tmp_path)
+    assert (tmp_path / "tokenizer.json").read_bytes() == (tmp_path / "mine.json").read_bytes()
     for name in ("mine.tiktoken", "mine.json"):
         assert bpe_engine.load_encoding(tmp_path / name).encode("ab") == [256]
     assert bpe_engine.load_encoding(tmp_path / "mine.tiktoken").pattern == result.cutting.pattern
