@@ -349,7 +349,7 @@ def check_page(result: CheckResult) -> str:
     columns = [Column("round-trip class"), Column("ids", "number")]
     parts = [
         Part("summary", "Summary", tiles=tiles, charts=[lengths] if lengths else []),
-        _findings(result.findings),
+        *_findings(result.findings),
     ]
     if result.corpus is not None:
         tables = corpus_tables(result.corpus, lambda number: result.tokens.get(number, b""))
@@ -558,7 +558,7 @@ def folder_page(result: FolderResult) -> str:
     text = "Each is compared with the first one on texts."
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
-        _findings(result.findings),
+        *_findings(result.findings),
         Part("tokenizers", "Tokenizers", text, tables=[TableView("sources", columns, rows)]),
     ]
     title = "Check of a model's folder"
@@ -577,7 +577,9 @@ def _verdict(findings: Sequence[Finding], where: str) -> list[Tile]:
     ]
 
 
-def _findings(findings: Sequence[Finding]) -> Part:
+def _findings(findings: Sequence[Finding]) -> list[Part]:
+    if not findings:
+        return []
     remarks = [
         Remark(
             f"{finding.message} ({finding.counted})",
@@ -590,4 +592,4 @@ def _findings(findings: Sequence[Finding]) -> Part:
         )
         for finding in findings
     ]
-    return Part("findings", "Findings", "The most severe first.", remarks=remarks)
+    return [Part("findings", "Findings", "The most severe first.", remarks=remarks)]
