@@ -113,6 +113,7 @@ def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, main_, words, place in (
         ("_BPE_ENGINE_COMPLETE", main, "bpe-engine encode -e o200", 3),
         ("_VOCAB_TOOLS_COMPLETE", app.run, "vocab-tools check o200", 2),
+        ("_VOCAB_TOOLS_COMPLETE", app.run, "vocab-tools train --pattern o200", 3),
     ):
         with monkeypatch.context() as patched:
             patched.setenv(variable, f"{shell}_complete")
