@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from html import escape
+from itertools import accumulate
 from typing import NamedTuple
 
 __all__ = ["CONTINUED", "ShownToken", "ShownTokens"]
@@ -78,6 +80,25 @@ class ShownTokens:
         return f"{len(self.tokens):,} token{'' if len(self.tokens) == 1 else 's'}, {self.name}"
 
 
+def place_tokens(tokens: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
+    r"""Returns the text of tokens, with a surrogate for each byte that is not UTF-8, and the
+    characters that each covers.
+
+    >>> place_tokens([b"a\xc3", b"\xa9", b"\xff"])
+    ('aé\udcff', [(0, 2), (1, 2), (2, 3)])
+    """
+    text = b"".join(tokens).decode("utf-8", "surrogateescape")
+    starts = [0]
+    for character in text:
+        starts.append(starts[-1] + len(character.encode("utf-8", "surrogateescape")))
+    ends = list(accumulate(map(len, tokens)))
+    begun = [0, *ends][: len(ends)]
+    return text, [
+        (bisect_right(starts, first) - 1, bisect_left(starts, end))
+        for first, end in zip(begun, ends)
+    ]
+
+
 def shown_tokens(
     text: str,
     ids: list[int],
@@ -113,6 +134,8 @@ def _visible(token: ShownToken) -> str:
 
 
 def _escaped(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape", "surrogatepass").decode()
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_engine
+from bpe_engine.prompt import special, tokens, untrusted
 from bpe_engine.shown import MOST_TOKENS
 
 GPT2 = bpe_engine.get_encoding("gpt2")
@@ -30,6 +31,23 @@ def test_special_tokens_are_marked() -> None:
     text = "a<|endoftext|>"
     assert [token.is_special for token in GPT2.show(text, allowed_special="all")] == [False, True]
     assert not any(token.is_special for token in GPT2.show(text))
+
+
+@given(st.lists(st.text(max_size=9), max_size=4))
+def test_a_prompt_is_shown_as_its_text(texts: list[str]) -> None:
+    prompt = [special("<|endoftext|>"), *map(untrusted, texts)]
+    shown = list(GPT2.show(prompt))
+    assert [token.id for token in shown] == GPT2.encode_segments(prompt)
+    assert shown[1:] == [
+        token._replace(start=token.start + 13, end=token.end + 13)
+        for token in GPT2.show("".join(texts))
+    ]
+
+
+def test_a_prompt_may_hold_ids_that_are_no_text() -> None:
+    assert repr(GPT2.show([tokens([255, 0])])) == "\\xad|!\n2 tokens, gpt2"
+    shown = GPT2.show([special("<|endoftext|>"), untrusted("<|endoftext|>")])
+    assert [token.is_special for token in shown][:2] == [True, False]
 
 
 def test_the_text_between_bars() -> None:
