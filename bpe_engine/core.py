@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .chunks import ChunkSpan
+    from .prompt.segments import Segment
     from .ragged import TokenBatch
     from .shown import ShownTokens
 
@@ -459,25 +460,34 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
 
     def show(
         self,
-        text: str,
+        text: str | Sequence[Segment | tuple[Any, ...]],
         *,
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
     ) -> ShownTokens:
         """Returns the tokens of a text for people: colored chips in a notebook.
 
-        Hover over a chip for its id, bytes and place. `allowed_special` is as in `count`.
+        Hover over a chip for its id, bytes and place.
+
+        Args:
+            text: The text; or the segments of a prompt, as `encode_segments` takes them.
+            allowed_special: As in `count`; segments have their own.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").show("It isn't 🦜!")
-        It|·isn|'t|·🦜|⋯|⋯|!
+        It|·isn|'t|·🦜|‥|‥|!
         7 tokens, gpt2
         """
-        from .shown import ShownTokens, shown_tokens
+        from .shown import ShownTokens, place_tokens, shown_tokens
 
-        ids, spans = self.encode_with_offsets(
-            text, allowed_special=allowed_special, disallowed_special=()
-        )
-        tokens = self.decode_tokens_bytes(ids)
+        if isinstance(text, str):
+            ids, spans = self.encode_with_offsets(
+                text, allowed_special=allowed_special, disallowed_special=()
+            )
+            tokens = self.decode_tokens_bytes(ids)
+        else:
+            ids = self.encode_segments(text)
+            tokens = self.decode_tokens_bytes(ids)
+            text, spans = place_tokens(tokens)
         special = self._special_token_values
         return ShownTokens(self.name, shown_tokens(text, ids, tokens, spans, special))
 

@@ -490,6 +490,9 @@ def load_encoding(
     names = [_file_name("extra", file) for file in more]
     if os.path.isdir(path):
         path = _in_folder(path)
+    elif path in BUILTIN and not os.path.exists(path):
+        reason = f"no such file; get_encoding({path!r}) returns the encoding of this name"
+        raise FileNotFoundError(errno.ENOENT, reason, path)
     if name is None:
         name = os.path.basename(path).split(".")[0]
     if path.endswith(".json") and not names:

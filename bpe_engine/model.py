@@ -131,7 +131,11 @@ def encoding_name_for_model(model_name: str) -> str:
     qwen = _qwen_encoding_name(model_name)
     if qwen is not None:
         return qwen
-    hint = did_you_mean(model_name, MODEL_TO_ENCODING)
+    if model_name in list_encoding_names():
+        hint = f" It is the name of an encoding: call get_encoding({model_name!r})."
+    else:
+        begun = [f"{prefix}*" for prefix in MODEL_PREFIX_TO_ENCODING]
+        hint = did_you_mean(model_name, [*MODEL_TO_ENCODING, *begun])
     raise KeyError(
         f"the encoding of the model {model_name!r} is unknown.{hint} Choose an encoding by name, "
         "such as 'o200k_base', or the model's tokenizer.json: get_encoding(...) and "

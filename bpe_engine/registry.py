@@ -132,7 +132,7 @@ def _unknown(name: str) -> str:
     if name.endswith((".tiktoken", ".tiktoken.gz")):
         hint = " To read a file, call load_encoding."
     else:
-        hint = did_you_mean(name, names)
+        hint = did_you_mean(name, names) or " For the name of a model, call encoding_for_model."
     return (
         f"Unknown encoding {name}.{hint} Known encodings: {', '.join(names)}.\n"
         f"Plugins found: {_available_plugin_modules()}"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from html import escape
+from itertools import accumulate
 from typing import NamedTuple
 
-__all__ = ["ShownToken", "ShownTokens"]
+__all__ = ["CONTINUED", "ShownToken", "ShownTokens"]
+
+#: Stands for a character that a token before this one began.
+CONTINUED = "‥"
 
 #: The most tokens that are drawn.
 MOST_TOKENS = 5000
@@ -39,7 +44,7 @@ class ShownTokens:
     """The tokens of a text: colored chips in a notebook, text between bars elsewhere.
 
     A space is ``·`` and a line end ``⏎``. A character that tokens cut is shown once, in the token in
-    which it begins; ``⋯`` stands for the others. Made by `Encoding.show`.
+    which it begins; ``‥`` stands for the others. Made by `Encoding.show`.
     """
 
     def __init__(self, name: str, tokens: list[ShownToken]):
@@ -63,7 +68,7 @@ class ShownTokens:
         chips = "".join(_chip(place, it) for place, it in enumerate(self.tokens[:MOST_TOKENS]))
         return (
             '<div style="line-height:2;font-family:ui-monospace,Menlo,Consolas,monospace;'
-            f'white-space:normal;overflow-wrap:anywhere">{chips}{self._rest()}</div>'
+            f'white-space:normal;overflow-wrap:anywhere;unicode-bidi:plaintext">{chips}{self._rest()}</div>'
             f'<div style="opacity:.7;font-size:90%">{escape(self._summary())}</div>'
         )
 
@@ -73,6 +78,25 @@ class ShownTokens:
 
     def _summary(self) -> str:
         return f"{len(self.tokens):,} token{'' if len(self.tokens) == 1 else 's'}, {self.name}"
+
+
+def place_tokens(tokens: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
+    r"""Returns the text of tokens, with a surrogate for each byte that is not UTF-8, and the
+    characters that each covers.
+
+    >>> place_tokens([b"a\xc3", b"\xa9", b"\xff"])
+    ('aé\udcff', [(0, 2), (1, 2), (2, 3)])
+    """
+    text = b"".join(tokens).decode("utf-8", "surrogateescape")
+    starts = [0]
+    for character in text:
+        starts.append(starts[-1] + len(character.encode("utf-8", "surrogateescape")))
+    ends = list(accumulate(map(len, tokens)))
+    begun = [0, *ends][: len(ends)]
+    return text, [
+        (bisect_right(starts, first) - 1, bisect_left(starts, end))
+        for first, end in zip(begun, ends)
+    ]
 
 
 def shown_tokens(
@@ -106,10 +130,12 @@ def _visible(token: ShownToken) -> str:
         or (one if one.isprintable() or (joined and one in "\u200c\u200d") else _escaped(one))
         for one in token.text
     )
-    return ("⋯" if token.continues else "") + before + shown
+    return CONTINUED * token.continues + before + shown
 
 
 def _escaped(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape", "surrogatepass").decode()
 
 
@@ -121,6 +147,6 @@ def _chip(place: int, token: ShownToken) -> str:
     title = f"id {token.id}, {token.token!r}, characters {token.start} to {token.end}"
     ends_line = "<br>" if token.text.endswith("\n") else "<wbr>"
     return (
-        f'<bdi title="{escape(title)}" style="background:rgba({color},.28);{dotted}{bold}'
-        f'padding:.15em .1em;border-radius:.25em">{escape(_visible(token))}</bdi>{ends_line}'
+        f'<span title="{escape(title)}" style="background:rgba({color},.28);{dotted}{bold}'
+        f'padding:.15em .1em;border-radius:.25em">{escape(_visible(token))}</span>{ends_line}'
     )

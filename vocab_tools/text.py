@@ -7,13 +7,16 @@ the last word.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+from bpe_engine.cli.visible import whole_characters
+from bpe_engine.shown import CONTINUED
 
 #: Characters that join letters and emoji, and are part of how they look.
 JOINERS = "\u200c\u200d"
 
-#: Shown for spaces where they must be visible.
-_SIGNS = {" ": "\u2423", "\n": "\u23ce", "\t": "\u21e5"}
+#: Shown for spaces where they must be visible; what looks like a sign is escaped.
+_SIGNS = {" ": "\u00b7", "\n": "\u23ce", "\t": "\u21e5", "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
 
 #: Shown for the letter that a combining mark would sit on.
 MARK_BASE = "\u25cc"
@@ -126,7 +129,7 @@ def token_text(token: bytes) -> str:
     """Returns a token where its borders can be seen: without quotes, spaces as signs.
 
     >>> token_text(b" it's\\n"), token_text("\u0e34\u0e19".encode()), token_text(b"\\xe4a")
-    ("\u2423it's\u23ce", '\u25cc\u0e34\u0e19', '\\\\xe4a')
+    ("\u00b7it's\u23ce", '\u25cc\u0e34\u0e19', '\\\\xe4a')
     >>> token_text(b"\\xa9\\xe2\\x80\\x8d\\xf0")  # a joiner between halves of characters
     '\\\\xa9\\\\u200d\\\\xf0'
     """
@@ -135,6 +138,18 @@ def token_text(token: bytes) -> str:
         _SIGNS.get(one) or (one if one == "\\" else _seen(text, place))
         for place, one in enumerate(text)
     )
+
+
+def in_order(tokens: Iterable[bytes], shown: Callable[[bytes], str] = token_text) -> list[str]:
+    """Returns tokens that follow one another: a character that several share is in the first.
+
+    >>> in_order([b" a", b"\\xe4\\xb8", b"\\x80"])
+    ['\u00b7a', '一', '‥']
+    """
+    return [
+        CONTINUED * continued + (shown(characters) if characters or not continued else "")
+        for continued, characters in whole_characters(tokens)
+    ]
 
 
 def text_of(token: bytes) -> str | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from . import streams
 from .group import Command
+from .options import JSON
 
 
 @click.command(
@@ -19,7 +22,8 @@ from .group import Command
     type=click.Path(exists=True, file_okay=False),
     help="Compare the template's control tokens with those of this pretrained tokenizer.",
 )
-def check_template(path: str, folder: str | None) -> None:
+@JSON
+def check_template(path: str, folder: str | None, as_json: bool) -> None:
     """Check whether a chat template is fit for training on several turns.
 
     Prints whether the earlier part of a conversation stays as it grows, and exits with status 1
@@ -43,5 +47,8 @@ def check_template(path: str, folder: str | None) -> None:
         report = stable_prefix_check(source, tokenizer)
     except TemplateError as error:
         raise click.ClickException(f"the template has errors: {error}") from None
-    click.echo(str(report))
+    if as_json:
+        streams.print_json({"verdict": report.verdict, **asdict(report)})
+    else:
+        click.echo(str(report))
     raise click.exceptions.Exit(0 if report.is_clean else 1)

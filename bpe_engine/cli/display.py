@@ -18,8 +18,9 @@ from rich.text import Text
 from .. import Encoding, get_encoding
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..model import models_of
+from ..shown import CONTINUED
 from .tokens import Token, tokens_of
-from .visible import CONTINUED, visible_bytes, whole_characters
+from .visible import visible_bytes, whole_characters
 
 # Light backgrounds for black letters; neighbors differ.
 _COLORS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]

@@ -114,17 +114,26 @@ def complete(group: click.Group, program: str) -> int | None:
     return shell_complete(group, {}, program, variable, instruction)
 
 
-def complete_vocabulary(
+def complete_encoding(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Completes the name of an encoding."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in list_encoding_names() if name.startswith(incomplete)]
+
+
+def complete_vocabulary(
+    context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Completes the name of an encoding, or of a file."""
     from click.shell_completion import CompletionItem
 
-    names = [name for name in list_encoding_names() if name.startswith(incomplete)]
+    names = complete_encoding(context, parameter, incomplete)
     if not names:
         return [CompletionItem(incomplete, type="file")]
     # In bash, an item for files would take the place of the names.
-    return [*map(CompletionItem, [*names, *glob.glob(f"{glob.escape(incomplete)}*")])]
+    return [*names, *map(CompletionItem, glob.glob(f"{glob.escape(incomplete)}*"))]
 
 
 class _Vocabulary(ParamType):

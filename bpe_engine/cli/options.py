@@ -13,7 +13,7 @@ from ..load import open_encoding
 from ..model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 from ..suggest import did_you_mean
 from . import streams
-from .group import VOCABULARY
+from .group import VOCABULARY, complete_encoding
 
 _DEFAULT = "o200k_base"
 
@@ -77,6 +77,7 @@ _ENCODING = [
     click.option(
         "--pattern",
         metavar="PATTERN",
+        shell_complete=complete_encoding,
         help="With --ranks: the regular expression that splits text into pieces, or the name of"
         " an encoding that has it; by default that of the file, else of cl100k_base.",
     ),

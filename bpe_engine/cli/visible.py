@@ -7,8 +7,7 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-#: Stands for a character that a token before this one began.
-CONTINUED = "‥"
+from ..shown import CONTINUED
 
 _ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 _ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}

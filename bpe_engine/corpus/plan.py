@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -23,6 +24,9 @@ __all__ = ["Options", "Plan", "make_plan", "read_plan"]
 UNIT_BYTES = 1 << 27
 
 _VERSION = 1
+
+#: Names of special tokens that may end a document.
+_ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,8 @@ def make_plan(
     if eod == "auto":
         eod = None if is_chat else coder.end_of_document()
         if eod is None and not is_chat:
-            coder_names = ", ".join(map(repr, coder.controls[:8])) or "none"
+            likely = sorted(coder.controls, key=lambda name: not _ENDS.search(name))[:8]
+            coder_names = ", ".join(map(repr, likely)) or "none"
             raise CorpusError(
                 f"{tokenizer} has no <|endoftext|>; name the token that ends documents with --eod "
                 f"(special tokens: {coder_names}), or --no-eod"

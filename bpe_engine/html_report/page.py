@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from ..shown import CONTINUED
 from .charts import Chart
 from .plots import BarPlot, LinePlot
 
@@ -143,11 +144,14 @@ def isolated(text: str) -> str:
 
 
 def with_escapes(markup: str) -> str:
-    r"""Returns HTML with escapes isolated, from left to right.
+    r"""Returns HTML with escapes isolated, from left to right, and so the sign of a character that
+    goes on at its start.
 
-    >>> with_escapes(r"\xd7\x9c")
-    '<bdi dir="ltr">\\xd7\\x9c</bdi>'
+    >>> with_escapes(r"\xd7\x9c"), with_escapes("‥\u0e33")
+    ('<bdi dir="ltr">\\xd7\\x9c</bdi>', '<bdi>‥</bdi>\u0e33')
     """
+    if markup.startswith(CONTINUED):
+        markup = f"<bdi>{CONTINUED}</bdi>{markup[1:]}"
     return _ESCAPES.sub(r'<bdi dir="ltr">\g<0></bdi>', markup)
 
 

@@ -64,9 +64,10 @@ def count_chat_tokens(
         total += _MESSAGE + (_NAME if "name" in message else 0)
         for field, value in message.items():
             if not isinstance(value, str):
+                kind = "None" if value is None else f"a {type(value).__name__}"
                 raise ValueError(
-                    f"messages[{place}][{field!r}] is a {type(value).__name__}; the published rule "
-                    "counts fields that are strings"
+                    f"messages[{place}][{field!r}] is {kind}, and the published rule counts strings "
+                    "only: neither calls of tools nor parts of a content have a published count"
                 )
             total += encoding.count(value)
     for place, tool in enumerate(tools):

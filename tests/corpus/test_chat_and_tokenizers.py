@@ -160,7 +160,7 @@ def tokenizer_file(folder: Path) -> Path:
 def test_added_tokens_in_text(tmp_path: Path) -> None:
     path = tokenizer_file(tmp_path)
     source = write_jsonl(tmp_path / "in.jsonl", ["a   <think><eos>", "b", ""])
-    with pytest.raises(CorpusError, match="has no <|endoftext|>.*'<eos>'"):
+    with pytest.raises(CorpusError, match="has no <|endoftext|>.*tokens: '<eos>'"):
         make_plan([source], str(path), tmp_path / "out")
     for name in (path, tmp_path):  # A file, and its folder.
         out = tmp_path / f"out-{name.name}"

@@ -303,6 +303,7 @@ def test_unknown_encoding_and_model_names():
         ("o200k", "Did you mean 'o200k_base' or 'o200k_harmony'?"),
         ("qwen2", "Did you mean 'qwen"),
         ("ranks/mine.tiktoken", "To read a file, call load_encoding"),
+        ("gpt-4o", "For the name of a model, call encoding_for_model"),
     ],
 )
 def test_misspelt_encodings(name, hint):
@@ -316,6 +317,12 @@ def test_misspelt_models():
     with pytest.raises(KeyError) as error:
         bpe_engine.encoding_for_model("gpt4o")
     assert "'gpt4o' is unknown. Did you mean 'gpt-4o'" in error.value.args[0]
+    with pytest.raises(KeyError, match=r"Did you mean 'gpt-oss-\*'"):
+        bpe_engine.encoding_for_model("gpt-oss")
+    with pytest.raises(KeyError, match=r"name of an encoding: call get_encoding\('qwen3'\)"):
+        bpe_engine.encoding_for_model("qwen3")
+    with pytest.raises(FileNotFoundError, match=r"get_encoding\('qwen3'\) returns the encoding"):
+        bpe_engine.load_encoding("qwen3")
     for name in ("nonsense", "x" * 10**6, ""):
         with pytest.raises(KeyError) as error:
             bpe_engine.encoding_for_model(name)

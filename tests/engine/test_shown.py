@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_engine
+from bpe_engine.prompt import special, tokens, untrusted
 from bpe_engine.shown import MOST_TOKENS
 
 GPT2 = bpe_engine.get_encoding("gpt2")
@@ -32,9 +33,26 @@ def test_special_tokens_are_marked() -> None:
     assert not any(token.is_special for token in GPT2.show(text))
 
 
+@given(st.lists(st.text(max_size=9), max_size=4))
+def test_a_prompt_is_shown_as_its_text(texts: list[str]) -> None:
+    prompt = [special("<|endoftext|>"), *map(untrusted, texts)]
+    shown = list(GPT2.show(prompt))
+    assert [token.id for token in shown] == GPT2.encode_segments(prompt)
+    assert shown[1:] == [
+        token._replace(start=token.start + 13, end=token.end + 13)
+        for token in GPT2.show("".join(texts))
+    ]
+
+
+def test_a_prompt_may_hold_ids_that_are_no_text() -> None:
+    assert repr(GPT2.show([tokens([255, 0])])) == "\\xad|!\n2 tokens, gpt2"
+    shown = GPT2.show([special("<|endoftext|>"), untrusted("<|endoftext|>")])
+    assert [token.is_special for token in shown][:2] == [True, False]
+
+
 def test_the_text_between_bars() -> None:
-    assert repr(GPT2.show("a\n\tb 🦜")) == "a|⏎|⇥|b|·🦜|⋯|⋯\n7 tokens, gpt2"
-    assert repr(GPT2.show("\u202ex")).startswith("\\u202e|⋯|x")
+    assert repr(GPT2.show("a\n\tb 🦜")) == "a|⏎|⇥|b|·🦜|‥|‥\n7 tokens, gpt2"
+    assert repr(GPT2.show("\u202ex")).startswith("\\u202e|‥|x")
     assert repr(QWEN.show("")) == "\n0 tokens, qwen"
 
 
@@ -43,7 +61,7 @@ def test_the_text_between_bars() -> None:
 )
 def test_hostile_text_is_not_markup(hostile: str) -> None:
     page = GPT2.show(hostile)._repr_html_()
-    assert set(re.findall(r"<\s*(\w+)", page)) <= {"div", "bdi", "wbr", "br"}
+    assert set(re.findall(r"<\s*(\w+)", page)) <= {"div", "span", "wbr", "br"}
     text = unescape(re.sub(r"<[^>]*>", "", page)).replace("·", " ")
     assert text.startswith(hostile)
     for tag in re.findall(r"<bdi [^>]*>", page):
@@ -53,5 +71,5 @@ def test_hostile_text_is_not_markup(hostile: str) -> None:
 def test_long_texts_are_cut() -> None:
     shown = GPT2.show("word " * (MOST_TOKENS + 10))
     assert len(shown) == MOST_TOKENS + 11
-    assert shown._repr_html_().count("<bdi") == MOST_TOKENS
+    assert shown._repr_html_().count("<span") == MOST_TOKENS
     assert " and 11 more\n" in repr(shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -126,6 +127,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0 and out.startswith("stable\n") and "reasoning, tool" in out
     status, out, _ = run(str(bad))
     assert status == 1 and out.startswith("stable without reasoning\n")
+    status, out, _ = run(str(bad), "--json")
+    assert status == 1 and json.loads(out)["verdict"] == "stable without reasoning"
     status, out, err = run(str(broken_file))
     assert status == 1 and not out and "the template has errors" in err
     status, _, err = run(str(tmp_path / "missing"))

@@ -74,6 +74,8 @@ def changed(**changes: Any) -> list[dict[str, Any]]:
 def test_parts_without_a_rule_are_named() -> None:
     with pytest.raises(ValueError, match=r"messages\[1\]\['content'\] is a list"):
         count_chat_tokens([*CHAT[:1], {"role": "user", "content": []}], "gpt-4o")
+    with pytest.raises(ValueError, match=r"is None.*calls of tools"):
+        count_chat_tokens([{"role": "assistant", "content": None}], "gpt-4o")
     with pytest.raises(ValueError, match=r"\['word'\] has 'items'"):
         count_chat_tokens(CHAT, "gpt-4o", changed(items={}))
     with pytest.raises(ValueError, match=r"\['word'\] lacks 'description'"):

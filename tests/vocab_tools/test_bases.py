@@ -113,6 +113,7 @@ def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, main_, words, place in (
         ("_BPE_ENGINE_COMPLETE", main, "bpe-engine encode -e o200", 3),
         ("_VOCAB_TOOLS_COMPLETE", app.run, "vocab-tools check o200", 2),
+        ("_VOCAB_TOOLS_COMPLETE", app.run, "vocab-tools train --pattern o200", 3),
     ):
         with monkeypatch.context() as patched:
             patched.setenv(variable, f"{shell}_complete")
@@ -130,6 +131,8 @@ def test_results_are_saved(tmp_path: Path) -> None:
     result = train_vocabulary({"ab": 9}, 257, pattern="gpt2")
     result.save(tmp_path / "mine.tiktoken")
     result.save(tmp_path / "mine.json")
+    result.save(tmp_path)
+    assert (tmp_path / "tokenizer.json").read_bytes() == (tmp_path / "mine.json").read_bytes()
     for name in ("mine.tiktoken", "mine.json"):
         assert bpe_engine.load_encoding(tmp_path / name).encode("ab") == [256]
     assert bpe_engine.load_encoding(tmp_path / "mine.tiktoken").pattern == result.cutting.pattern

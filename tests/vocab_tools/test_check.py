@@ -398,4 +398,4 @@ def test_the_command_that_explains() -> None:
     assert shown.startswith("NEVER_WHOLE (warning): ") and "--pattern" in shown
     assert len(run("explain").stdout.splitlines()) == len(explanations())
     wrong = run("explain", "NEVER_HOLE")
-    assert wrong.returncode == 1 and "Did you mean 'NEVER_WHOLE'?" in wrong.stderr
+    assert wrong.returncode == 2 and "Did you mean 'NEVER_WHOLE'?" in wrong.stderr

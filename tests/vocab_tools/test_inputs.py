@@ -121,7 +121,7 @@ def test_texts_for_people() -> None:
     assert quoted("👩\u200d💻") == "'👩\u200d💻'" and quoted("👩\u200d") == "'👩\\u200d'"
     assert quoted("\u00a0\\") == "'\\xa0\\\\'"
     assert quoted_list(["ก", "\u0e34"]) == "['ก', '\u25cc\u0e34']"
-    assert token_text(b" a\n") == "\u2423a\u23ce" and token_text(b"\xff") == "\\xff"
+    assert token_text(b" a\n") == "\u00b7a\u23ce" and token_text(b"\xff") == "\\xff"
     assert show(b"x" * 99) == f"'{'x' * 59}…'"
 
 

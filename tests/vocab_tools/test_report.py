@@ -26,6 +26,8 @@ from vocab_tools import (
     train_vocabulary,
     write_report,
 )
+from vocab_tools.report import html as html_report
+from vocab_tools.text import in_order, token_text
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -100,7 +102,7 @@ def test_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
     write_report(path, learn_merges(BYTES, words, pattern="gpt2"))
     text = path.read_text(encoding="utf-8")
     cells = html.unescape(text)
-    assert "\\'" not in cells and "\u2423the" in cells and "\U0001f469\u200d\U0001f4bb" in cells
+    assert "\\'" not in cells and "\u00b7the" in cells and "\U0001f469\u200d\U0001f4bb" in cells
     # A mark at the beginning of a piece has something to sit on.
     assert '<bdi class="chip">\u25cc\u0e35' in text or '<bdi class="chip">\u25cc\u0e34' in text
     # Words that are cut are in the table, and not also among the remarks.
@@ -256,6 +258,35 @@ def test_reports_on_proposals_training_and_embeddings(tmp_path: Path) -> None:
         assert sentence in page and html.escape(page) in str(result._repr_html_())
         json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
         assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("# ")
+
+
+def test_characters_that_tokens_cut_are_shown_once() -> None:
+    assert in_order(["只".encode()[:1], "只".encode()[1:], b" \xe0"]) == ["只", "‥", "·\\xe0"]
+    assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Not taken for signs.
+    plan = embedding_plan(BYTES, {"只".encode(): 260}, special_tokens={})
+    page = html_report.plan_page(plan)
+    assert '<bdi class="chip" title="id 143"><bdi>‥</bdi></bdi>' in page and "\\xe5" not in page
+    words = learn_merges(BYTES, {"小只": 3}, pattern="gpt2")
+    assert "\\x" not in html_report.learn_page(words).partition('id="by-products"')[0]
+
+
+def test_commands_write_reports(tmp_path: Path) -> None:
+    corpus, made = tmp_path / "text.txt", tmp_path / "out.tiktoken"
+    corpus.write_text("the lowest and the newest 小只猫\n" * 50, encoding="utf-8")
+    page = tmp_path / "report.html"
+    done = run("train", corpus, "--vocab-size", 264, "-o", made, "--held-out", corpus,
+               "--report", page)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "bytes of held-out text" in page.read_text(encoding="utf-8")
+    words, found = tmp_path / "words.txt", tmp_path / "words.json"
+    assert run("propose", made, corpus, "-n", 9, "-o", words, "--report", found).returncode == 0
+    assert json.loads(found.read_text(encoding="utf-8"))["words"]
+    extra, target = tmp_path / "extra.tiktoken", tmp_path / "new" / "tokenizer.json"
+    assert run("learn", made, words, "--keep-space", "-o", extra, "-q").returncode == 0
+    plan = tmp_path / "plan.html"
+    done = run("convert", made, target, "--extra", extra, "--plan", plan)
+    assert done.returncode == 0 and target.exists(), done.stderr
+    assert "Parts of the new tokens" in plan.read_text(encoding="utf-8")
 
 
 def test_escapes_beside_letters_from_right_to_left() -> None:

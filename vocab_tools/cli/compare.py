@@ -11,8 +11,9 @@ from rich.text import Text
 
 from bpe_engine.cli.group import Command, complete_vocabulary
 from bpe_engine.cli.printing import write
-from bpe_engine.cli.visible import CONTINUED, whole_characters
+from bpe_engine.cli.visible import whole_characters
 from bpe_engine.reading import corpus_files
+from bpe_engine.shown import CONTINUED
 
 from ..compare import Comparison, compare_tokenizers, load_subject
 from ..compare.subjects import Subject

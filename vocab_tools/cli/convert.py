@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -13,6 +14,7 @@ from bpe_engine.cli.printing import write
 from ..convert import Conversion, convert_tokenizer
 from ..convert.formats import WRITABLE, locate_source, locate_target
 from ..files import OutputFiles
+from ..report import check_ending, render
 from ..text import plural
 from .console import console, progress_bar, say, say_wrapped
 from .inputs import expect, refuse_repeated, special_inputs
@@ -37,7 +39,9 @@ EXAMPLES_SHOWN = 10
     "--extra", type=FILE, multiple=True, help="A rank file of new tokens to add; repeatable."
 )
 @click.option(
-    "--plan", metavar="FILE", help="Write the embedding plan for the new tokens, as JSON."
+    "--plan",
+    metavar="FILE",
+    help="Write the embedding plan for the new tokens: JSON, or .html or .md to look at.",
 )
 @pattern_options(
     "[default: the pattern in IN, else that of the published vocabulary that IN is or begins with]"
@@ -93,6 +97,8 @@ def convert(
     chosen = chosen_pattern(pattern, pattern_regex)
     if plan and not extra:
         raise click.UsageError("--plan needs new tokens; give them with --extra")
+    if plan and _is_shown(plan):
+        check_ending(plan)
     expect("ranks", "IN", [source], "the words become tokens with `learn` first")
     expect("ranks", "--extra", extra, "the words become tokens with `learn` first")
     expect("text", "--corpus", corpus, "new tokens are given with --extra")
@@ -100,6 +106,7 @@ def convert(
     origin = locate_source(source, source_format)  # type: ignore[arg-type]
     goal = locate_target(target, target_format)  # type: ignore[arg-type]
     inputs = [*origin.files, *extra, *corpus, *special_inputs(specials)]
+    Path(goal.path).parent.mkdir(parents=True, exist_ok=True)
     files = OutputFiles([*goal.files, *([plan] if plan else [])], inputs, force=force)
     with progress_bar("verifying") as update:
         conversion = convert_tokenizer(
@@ -118,13 +125,19 @@ def convert(
         )
     contents = dict(conversion.contents)
     if plan and conversion.plan is not None:
-        contents[plan] = conversion.plan.dump()
+        made = conversion.plan
+        contents[plan] = render(plan, made).encode() if _is_shown(plan) else made.dump()
     files.write(contents)
     if as_json:
         text = json.dumps(conversion.to_plain(), ensure_ascii=False, indent=1)
         write(text.encode() + b"\n")
     elif not quiet:
         _print(conversion, list(contents), console())
+
+
+def _is_shown(plan: str) -> bool:
+    """True for a plan that people read."""
+    return plan.lower().endswith((".html", ".htm", ".md"))
 
 
 def _print(conversion: Conversion, files: list[str], to: Console) -> None:

@@ -7,6 +7,8 @@ import difflib
 import click
 from click.shell_completion import CompletionItem
 
+from bpe_engine.cli.group import Command
+
 from ..check.explanations import explain as explained
 from ..check.explanations import explanations
 from .console import console, say, say_wrapped
@@ -19,7 +21,7 @@ def _complete(
     return [CompletionItem(code) for code in codes if code.startswith(start.upper())]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("code", required=False, shell_complete=_complete)
 def explain(code: str | None) -> None:
     """Explain a finding of `check`: why it matters, and what to do.
@@ -41,7 +43,7 @@ def explain(code: str | None) -> None:
         names = [one.code for one in explanations()]
         close = difflib.get_close_matches(code.upper(), names, n=1)
         hint = f"Did you mean {close[0]!r}?" if close else "`vocab-tools explain` lists the codes."
-        raise click.ClickException(f"{code!r} is not the code of a finding. {hint}") from None
+        raise click.UsageError(f"{code!r} is not the code of a finding. {hint}") from None
     say(to, f"{found.code} ({found.severity}): {found.message}")
     for text in (found.why, found.remedy):
         say(to, "")

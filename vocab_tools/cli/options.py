@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bpe_engine.cli.group import ParamType
+from bpe_engine.cli.group import ParamType, complete_encoding
 from bpe_engine.reading import ERRORS, STANDARD
 
 from ..patterns import is_regex, named_pattern, regex_pattern
@@ -51,6 +51,7 @@ def pattern_options(
         click.option(
             "--pattern",
             metavar="NAME",
+            shell_complete=complete_encoding,
             help=f"Name of an encoding whose pattern cuts text into pieces. {default}",
         ),
     )

@@ -17,6 +17,7 @@ from ..bases import opened
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
 from ..files import OutputFiles
 from ..ranks import RankSource
+from ..report import render
 from ..text import plural, quoted, shorten
 from ..words import listed_words
 from .console import (
@@ -37,6 +38,7 @@ from .options import (
     chosen_pattern,
     combined,
     json_option,
+    output_options,
     pattern_options,
     refuse_mixed,
     text_options,
@@ -79,8 +81,8 @@ propose_options: Options = combined(
 @propose_options
 @click.option("--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable.")
 @pattern_options()
+@output_options
 @json_option
-@click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def propose(
     base: str,
@@ -95,6 +97,7 @@ def propose(
     pattern_regex: str | None,
     field: str,
     errors: str,
+    reports: tuple[str, ...],
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -106,7 +109,7 @@ def propose(
     that save the most tokens per id come first.
 
     \b
-      vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt
+      vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt --report r.html
       vocab-tools learn qwen words.txt --keep-space -o extra.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
@@ -114,13 +117,14 @@ def propose(
     check_corpus(base, corpus, extra, exclude)
     inputs = [*base_inputs(base), *corpus, *extra, *([exclude] if exclude else [])]
     refuse_repeated(inputs)
-    files = OutputFiles([output], inputs, force=force)
+    files = OutputFiles([output, *reports], inputs, force=force)
     ranks = opened(base, extra)
     proposal = proposed(
         ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field, errors
     )
     if proposal.words:
-        files.write({output: proposal.dump()})
+        written = {path: render(path, proposal).encode() for path in reports}
+        files.write({output: proposal.dump(), **written})
     to = console(stderr=output == STANDARD)
     if as_json:
         print_json(proposal.to_plain())

@@ -21,6 +21,7 @@ from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
 from ..files import OutputFiles, is_special
 from ..ranks import RankSource
+from ..report import render
 from ..text import plural, show
 from ..train import TrainResult, train_vocabulary
 from ..train.arrow import read_counts
@@ -29,7 +30,15 @@ from ..train.training import TIES, UNITS, base_cutting
 from .console import console, print_json, print_table, say, steps_bar
 from .count import count_files, counting_options, expanded, print_repeated
 from .inputs import base_inputs
-from .options import Options, Size, chosen_pattern, combined, json_option, refuse_mixed
+from .options import (
+    Options,
+    Size,
+    chosen_pattern,
+    combined,
+    json_option,
+    output_options,
+    refuse_mixed,
+)
 
 #: The number of tokens that are shown, learned last.
 TOKENS_SHOWN = 8
@@ -106,8 +115,8 @@ training_options: Options = combined(
     metavar="FILE",
     help="Text to measure the result on; repeatable. [default: the corpus itself]",
 )
+@output_options
 @json_option
-@click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings only.")
 def train(
     corpus: tuple[str, ...],
@@ -119,6 +128,7 @@ def train(
     base: str | None,
     as_counts: bool,
     held_out: tuple[str, ...],
+    reports: tuple[str, ...],
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -133,13 +143,14 @@ def train(
     \b
       vocab-tools train texts/ --vocab-size 32k --pattern o200k_base -o out.tiktoken
       vocab-tools train thai.txt --base cl100k_base --vocab-size 102k -o thai.tiktoken
+      vocab-tools train texts/ --vocab-size 32k -o out.json --held-out new.txt --report out.html
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     refuse_mixed(as_json, *outputs)
     start = time.perf_counter()
     inputs = [*expanded(corpus), *expanded(held_out), *base_inputs(base)]
     sidecars = [str(beside(path)) for path in outputs if _has_sidecar(path)]
-    files = OutputFiles([*outputs, *sidecars], inputs, force=force)
+    files = OutputFiles([*outputs, *sidecars, *reports], inputs, force=force)
     _check_held_out(held_out, options)
     print_repeated(corpus)
     ranks = None if base is None else opened(base)
@@ -156,9 +167,10 @@ def train(
             progress=update,
             **options,
         )
+    result.held_out = _measured(result, held_out, options)
     contents = _contents(result, outputs)
+    contents.update({path: render(path, result).encode() for path in reports})
     files.write(contents)
-    measured = _measured(result, held_out, options)
     for path in outputs:
         if _has_sidecar(path) and not path.endswith((".tiktoken", ".tiktoken.gz")):
             say(console(stderr=True), f"note: {path} is a rank file, as .tiktoken files are")
@@ -166,12 +178,11 @@ def train(
         say(console(stderr=True), f"note: {note}")
     seconds = time.perf_counter() - start
     if as_json:
-        held = None if measured is None else dict(zip(("bytes", "tokens"), measured))
-        found = {"files": list(contents), "seconds": round(seconds, 3), "held_out": held}
+        found = {"files": list(contents), "seconds": round(seconds, 3)}
         print_json({**found, **result.to_plain()})
     elif not quiet:
         to = console(stderr=STANDARD in outputs)
-        print_summary(result, measured, seconds, to)
+        print_summary(result, seconds, to)
         say(to, f"written: {', '.join(contents)}")
 
 
@@ -241,18 +252,17 @@ def _check_held_out(held_out: Sequence[str], options: dict[str, Any]) -> None:
         raise ValueError("the held-out text is empty; give more")
 
 
-def print_summary(
-    result: TrainResult, measured: tuple[int, int] | None, seconds: float, to: Console
-) -> None:
+def print_summary(result: TrainResult, seconds: float, to: Console) -> None:
     """Prints the result in a small table."""
     rows = [
         ("tokens", f"{result.size:,}"),
         ("learned", f"{len(result.new_tokens):,} in {plural(len(result.merges), 'merge')}"),
     ]
-    if measured is None:
+    if result.held_out is None:
         rows.append(("bytes per token, training text", f"{result.bytes_per_token:.3f}"))
     else:
-        rows.append(("bytes per token, held-out text", f"{measured[0] / measured[1]:.3f}"))
+        size, tokens = result.held_out
+        rows.append(("bytes per token, held-out text", f"{size / tokens:.3f}"))
     if len(result.corpus_tokens) > 1:
         parts = zip(result.corpus_bytes, result.corpus_tokens, result.served())
         for number, (size, tokens, served) in enumerate(parts, 1):

@@ -37,6 +37,9 @@ class EmbeddingPlan(dict[int, list[int]]):
     gaps: list[tuple[int, int]]
     #: The ids of the base's tokens, whose rows are trained.
     base_ids: list[int]
+    #: The bytes of the new tokens and of what they are made of, by id; {} in a plan that was read
+    #: from a file.
+    tokens: dict[int, bytes]
 
     def __repr__(self) -> str:
         return f"<EmbeddingPlan of {plural(len(self), 'new id')}>"
@@ -76,6 +79,7 @@ def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
         plan = EmbeddingPlan({int(number): parts for number, parts in found["made_of"].items()})
         plan.sizes = found["sizes"]
         plan.gaps = [(first, last) for first, last in found["gaps"]]
+        plan.tokens = {}
         plan.base_ids = [
             number for first, last in found["base_ids"] for number in range(first, last + 1)
         ]
@@ -165,6 +169,9 @@ def plan_of(
     size = max([base_size, *(number + 1 for number in plan)])
     plan.gaps = free_ranges(plan, base_size, size)
     plan.base_ids = list(ranks.values())
+    parts_of_new = {number for parts in plan.values() for number in parts}
+    plan.tokens = {number: token for token, number in ranks.items() if number in parts_of_new}
+    plan.tokens.update((number, token) for token, number in new.items())
     plan.sizes = {
         "base_ranks": len(ranks),
         "extra_ranks": len(plan),

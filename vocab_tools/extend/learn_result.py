@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.cli.visible import CONTINUED, whole_characters
-
 from ..bases import Recognized
 from ..notes import Note
 from ..patterns import Pattern
 from ..ranks import dump_ranks
-from ..text import Brief, few, show, text_of
+from ..text import Brief, few, in_order, show, text_of
 
 
 @dataclass(frozen=True)
@@ -187,10 +185,7 @@ def bare_pieces(tokens: Iterable[bytes]) -> list[str]:
     >>> bare_pieces([b"a", b"\\xe4\\xb8", b"\\x80"])
     ['a', '一', '‥']
     """
-    return [
-        CONTINUED * continued + (bare(characters) if characters or not continued else "")
-        for continued, characters in whole_characters(tokens)
-    ]
+    return in_order(tokens, bare)
 
 
 def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:

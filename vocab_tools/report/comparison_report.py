@@ -23,7 +23,7 @@ from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_freq
 from ..compare.comparison import Comparison, Differing, Measured, rates
 from ..compare.segments import Size
 from ..extend.learn_result import bare
-from ..text import few, plural, shorten, with_base
+from ..text import few, in_order, plural, shorten, token_text, with_base
 from .sections import Section
 
 #: Characters of a token that are shown, and from which length on a run is shown by its length.
@@ -108,8 +108,8 @@ def comparison_sections(comparison: Comparison, most_rows: int) -> list[Section]
     return parts
 
 
-def shown(token: bytes) -> str:
-    """Returns a token for reports; a run of one character is shortened to it and its length.
+def shown(token: bytes, spelled: Callable[[bytes], str] = bare) -> str:
+    """Returns a token for a list; a run of one character is shortened to it and its length.
 
     >>> shown(b"token"), shown(b"=" * 64)
     ('token', "'=' × 64")
@@ -117,7 +117,7 @@ def shown(token: bytes) -> str:
     text = token.decode(errors="replace")
     if len(text) > LONG_RUN and text == text[0] * len(text):
         return f"{text[0]!r} × {len(text)}"
-    return shorten(bare(token), SHOWN_OF_A_TOKEN)
+    return shorten(spelled(token), SHOWN_OF_A_TOKEN)
 
 
 def readable(token: bytes) -> str:
@@ -135,29 +135,12 @@ def readable(token: bytes) -> str:
 def readable_cut(tokens: Sequence[bytes]) -> list[str]:
     r"""Returns the tokens of a text to show side by side.
 
-    A character that tokens cut is shown once, where it begins; ``⋯`` stands for the rest of it.
+    A character that tokens cut is shown once, where it begins; ``‥`` stands for the rest of it.
 
     >>> readable_cut([b" \xe4", b"\xb8", b"\x80"]), readable_cut([b"a\n", b"\xff"])
-    ([' 一', '⋯', '⋯'], ['a⏎', '\\xff'])
+    ([' 一', '‥', '‥'], ['a⏎', '\\xff'])
     """
-    shown = []
-    for place, token in enumerate(tokens):
-        # Bytes that go on with a character of the tokens before.
-        rest = len(token) - len(token.lstrip(_CONTINUATION))
-        own, at = token[rest:], place + 1
-        while at < len(tokens) and tokens[at][:1] and tokens[at][0] in _CONTINUATION:
-            end = len(tokens[at]) - len(tokens[at].lstrip(_CONTINUATION))
-            own += tokens[at][:end]
-            if end < len(tokens[at]):
-                break
-            at += 1
-        continued = "⋯" if rest and place else readable(token[:rest])
-        shown.append(continued + (with_base(readable(own)) if len(token) > rest else ""))
-    return shown
-
-
-#: The bytes that go on with a character in UTF-8.
-_CONTINUATION = bytes(range(0x80, 0xC0))
+    return in_order(tokens, lambda characters: with_base(readable(characters)))
 
 
 def _overall(row: Measured, total: Size) -> tuple[str, ...]:
@@ -335,7 +318,8 @@ def _by_group(comparison: Comparison) -> Part:
             for label, size in zip(names, sizes.values())
         ]
         tables.append(TableView(f"by-{name}", headings, lines, leaf=30, is_matrix=True))
-    text = f"Tokens per character; the fewest are marked. {BY_LINE}"
+    marked = "; the fewest are marked" if len(comparison.rows) > 1 else ""
+    text = f"Tokens per character{marked}. {BY_LINE}"
     return Part("groups", "By script and file", text, tables=tables, charts=plots)
 
 
@@ -360,8 +344,10 @@ def _use(comparison: Comparison) -> Part:
     text = (
         "How much of the vocabulary the text uses; the efficiency is the Renyi entropy of order "
         "2.5, divided by its maximum. Single bytes and parts of characters are tokens that hold no "
-        "whole character. The second table has the tokens that two vocabularies share, by their bytes."
+        "whole character."
     )
+    if len(comparison.rows) > 1:
+        text += " The second table has the tokens that two vocabularies share, by their bytes."
     tables = [TableView("use-table", columns, rows), *_overlap(comparison)]
     return Part("use", "Use of the vocabulary", text, charts=plots, tables=tables)
 
@@ -371,7 +357,7 @@ def _tokens(comparison: Comparison) -> Part:
     for number, row in enumerate(comparison.rows):
         pairs = zip(row.longest(), row.rarest())
         rows: list[list[Cell]] = [
-            [shown(long), times, shown(rare), rare_times]
+            [shown(long, token_text), times, shown(rare, token_text), rare_times]
             for (long, times), (rare, rare_times) in pairs
         ]
         columns = [Column(f"longest of {row.name}", "token"), Column("times", "number")]

@@ -28,7 +28,7 @@ from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult, WordPath
 from ..extend.propose import Proposal
 from ..notes import NoteGroup, grouped
-from ..text import id_range, plural, shorten, token_text
+from ..text import id_range, in_order, plural, shorten, token_text
 from ..train import TrainResult
 
 #: Examples of a kind of notes.
@@ -166,7 +166,7 @@ def _conflicts(result: LearnResult) -> Part | None:
         [
             token_text(step.token),
             f"was {step.novelty}, and is made of",
-            [token_text(step.left), token_text(step.right)],
+            _chips([step.left, step.right]),
         ]
         for step in result.steps
         if step.novelty == "in base"
@@ -208,8 +208,8 @@ def _chip(token: bytes) -> str:
 
 
 def _chips(tokens: Sequence[bytes]) -> list[str]:
-    """Returns the tokens of a word, or its first ones."""
-    shown = [_chip(token) for token in tokens[:MOST_PIECES]]
+    """Returns the tokens of a word, or its first ones, with its characters whole."""
+    shown = [shorten(text, LONGEST_TOKEN) for text in in_order(tokens)[:MOST_PIECES]]
     return shown if len(tokens) <= MOST_PIECES else [*shown[:-1], "…"]
 
 
@@ -252,7 +252,7 @@ def _by_products(result: LearnResult) -> Part | None:
             by_product.id,
             by_product.use,
             len(by_product.words),
-            [_chip(by_product.left), _chip(by_product.right)],
+            _chips([by_product.left, by_product.right]),
             [_chip(word.encode()) for word in by_product.words[:8]],
         ]
         for by_product in made
@@ -328,9 +328,12 @@ def corpus_tables(effect: CorpusEffect, token: Callable[[int], bytes]) -> list[T
     return tables
 
 
-def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes]) -> list[list[Cell]]:
-    """Returns the texts of tokens, each with its id."""
-    return [[token_text(token(number)) if token(number) else str(number), number] for number in ids]
+def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes | None]) -> list[list[Cell]]:
+    """Returns the texts of tokens that follow one another, each with its id."""
+    numbers = list(ids)
+    tokens = [token(number) or b"" for number in numbers]
+    texts = in_order(tokens) if all(tokens) else map(token_text, tokens)
+    return [[text or str(number), number] for text, number in zip(texts, numbers)]
 
 
 def check_page(result: CheckResult) -> str:
@@ -346,7 +349,7 @@ def check_page(result: CheckResult) -> str:
     columns = [Column("round-trip class"), Column("ids", "number")]
     parts = [
         Part("summary", "Summary", tiles=tiles, charts=[lengths] if lengths else []),
-        _findings(result.findings),
+        *_findings(result.findings),
     ]
     if result.corpus is not None:
         tables = corpus_tables(result.corpus, lambda number: result.tokens.get(number, b""))
@@ -428,8 +431,19 @@ def train_page(result: TrainResult) -> str:
         Tile(f"{result.bytes_per_token:.2f}", "bytes per token of the training text"),
         Tile(f"{texts:,}", f"bytes of text, {tokens:,} tokens"),
     ]
+    if result.held_out is not None:
+        size, count = result.held_out
+        label = f"bytes per token of {size:,} bytes of held-out text"
+        tiles.insert(3, Tile(f"{size / max(count, 1):.2f}", label))
     frequencies = [merge.frequency for merge in result.merges]
+    saved = list(itertools.accumulate(frequencies))
     charts = [
+        growth(
+            "Tokens saved of the training text, over the number of merges",
+            "merges",
+            "tokens",
+            {"saved": saved},
+        ),
         bar_chart(
             "Length of the new tokens, in characters",
             "characters",
@@ -455,7 +469,7 @@ def train_page(result: TrainResult) -> str:
         [
             result.ranks[merge.token],
             _chip(merge.token),
-            [_chip(merge.left), _chip(merge.right)],
+            _chips([merge.left, merge.right]),
             merge.frequency,
         ]
         for merge in result.merges
@@ -478,7 +492,11 @@ def train_page(result: TrainResult) -> str:
         f"token covers {result.bytes_per_token:.2f} bytes of the training text."
     ]
     if frequencies:
-        conclusions.append(f"The last merge joins a pair that occurs {frequencies[-1]:,} times.")
+        last = sum(frequencies[-max(len(frequencies) // 10, 1) :])
+        conclusions.append(
+            f"The last tenth of the merges saves {percent(last / max(tokens + last, 1))} of the "
+            f"tokens; the last merge joins a pair that occurs {plural(frequencies[-1], 'time')}."
+        )
     subtitle = f"Pattern: {shorten(result.cutting.pattern, 120)}."
     return rendered(Page("A trained vocabulary", subtitle, parts, conclusions))
 
@@ -489,8 +507,12 @@ def plan_page(plan: EmbeddingPlan) -> str:
     parts_of = bar_chart(
         "Parts of a new token", "parts", "tokens", {"tokens": Counter(map(len, plan.values()))}
     )
-    made: list[list[Cell]] = [[number, len(ids), str(ids)] for number, ids in plan.items()]
-    columns = [Column("id", "id"), Column("parts", "number"), Column("ids of the base")]
+    made: list[list[Cell]] = [
+        [number, _chip(plan.tokens.get(number, b"")), len(ids), _named_tokens(ids, plan.tokens.get)]
+        for number, ids in plan.items()
+    ]
+    columns = [Column("id", "id"), Column("token", "token"), Column("parts", "number")]
+    columns.append(Column("tokens of the base", "tokens"))
     parts = [
         Part(
             "summary",
@@ -536,7 +558,7 @@ def folder_page(result: FolderResult) -> str:
     text = "Each is compared with the first one on texts."
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
-        _findings(result.findings),
+        *_findings(result.findings),
         Part("tokenizers", "Tokenizers", text, tables=[TableView("sources", columns, rows)]),
     ]
     title = "Check of a model's folder"
@@ -555,7 +577,9 @@ def _verdict(findings: Sequence[Finding], where: str) -> list[Tile]:
     ]
 
 
-def _findings(findings: Sequence[Finding]) -> Part:
+def _findings(findings: Sequence[Finding]) -> list[Part]:
+    if not findings:
+        return []
     remarks = [
         Remark(
             f"{finding.message} ({finding.counted})",
@@ -568,4 +592,4 @@ def _findings(findings: Sequence[Finding]) -> Part:
         )
         for finding in findings
     ]
-    return Part("findings", "Findings", "The most severe first.", remarks=remarks)
+    return [Part("findings", "Findings", "The most severe first.", remarks=remarks)]

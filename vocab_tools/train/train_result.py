@@ -57,6 +57,8 @@ class TrainResult(Brief):
     #: Tokens and bytes of each corpus, encoded with the result.
     corpus_tokens: list[int] = field(default_factory=list)
     corpus_bytes: list[int] = field(default_factory=list)
+    #: Bytes and tokens of text that was held out, where the command measured it.
+    held_out: tuple[int, int] | None = None
     #: Notes for the user.
     notes: list[str] = field(default_factory=list)
     #: The merges of the base, in the order of its ids.
@@ -104,7 +106,10 @@ class TrainResult(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a ``.tiktoken`` file and its sidecar, which :func:`bpe_engine.load_encoding` reads;
-        or, for a name that ends in ``.json``, a ``tokenizer.json``. Files that exist are replaced."""
+        for a name that ends in ``.json``, a ``tokenizer.json``; in a folder that exists, its
+        ``tokenizer.json``. Files that exist are replaced."""
+        if os.path.isdir(path):
+            path = Path(path) / "tokenizer.json"
         if os.fspath(path).lower().endswith(".json"):
             Path(path).write_bytes(self.tokenizer_json())
         else:
@@ -151,6 +156,7 @@ class TrainResult(Brief):
             "special_tokens": self.special_tokens,
             "pattern": self.cutting.pattern,
             "normalization": self.cutting.normalization,
+            "held_out": self.held_out and dict(zip(("bytes", "tokens"), self.held_out)),
             "corpora": [
                 {"bytes": size, "tokens": tokens, "merges": served}
                 for size, tokens, served in corpora

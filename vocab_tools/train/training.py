@@ -243,6 +243,10 @@ class _Job:
         ties: str,
         progress: ProgressFunction | None,
     ) -> None:
+        if not isinstance(vocab_size, int):
+            raise TypeError(
+                f"vocab_size must be an int, as in 32_000, not {type(vocab_size).__name__}"
+            )
         self.vocab_size, self.min_frequency = vocab_size, min_frequency
         self.max_token_length, self.ties, self.progress = max_token_length, ties, progress
 

@@ -11,9 +11,17 @@ function element(name, text, className) {
 // Escapes are written from left to right, whatever is beside them.
 const ESCAPES = /((?:\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})+)/;
 
-function bdi(text, className) {
-  const made = element("bdi", undefined, className);
-  String(text).split(ESCAPES).forEach((part, place) => {
+// A sign for the rest of a character that the token before has.
+const CONTINUED = "\u2025";
+
+function bdi(text, className, name = "bdi") {
+  const made = element(name, undefined, className);
+  let rest = String(text);
+  if (rest.startsWith(CONTINUED)) {
+    made.append(element("bdi", CONTINUED));
+    rest = rest.slice(1);
+  }
+  rest.split(ESCAPES).forEach((part, place) => {
     if (place % 2) {
       const inner = element("bdi", part);
       inner.dir = "ltr";
@@ -25,10 +33,11 @@ function bdi(text, className) {
   return made;
 }
 
-function chips(tokens) {
+// The tokens of a text as a whole follow its direction; others are apart.
+function chips(tokens, name) {
   const list = element("span", undefined, "chips");
   for (const token of tokens) {
-    const chip = bdi(Array.isArray(token) ? token[0] : token, "chip");
+    const chip = bdi(Array.isArray(token) ? token[0] : token, "chip", name);
     if (Array.isArray(token)) chip.title = "id " + token[1];
     list.append(chip);
   }
@@ -46,7 +55,7 @@ function cell(value, kind, label) {
     });
     made.append(path);
   } else if (kind === "tokens" || kind === "cut") {
-    made.append(chips(value));
+    made.append(chips(value, kind === "cut" ? "span" : "bdi"));
   } else if (kind === "id") {
     made.textContent = value ?? "";
   } else if (kind === "number") {
@@ -133,7 +142,7 @@ function prepare(box) {
     const wanted = filter.value.trim().toLowerCase();
     // Spaces in tokens are signs.
     shown = wanted
-      ? rows.filter((row) => JSON.stringify(row).toLowerCase().replaceAll("\u2423", " ").includes(wanted))
+      ? rows.filter((row) => JSON.stringify(row).toLowerCase().replaceAll("\u00b7", " ").includes(wanted))
       : rows;
     show();
   }
