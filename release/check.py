@@ -4,14 +4,15 @@
 
 Without `--roots` only the files are read. With it, each wheel is installed with pip into each root
 whose Python it is for, and release/smoke.py runs there; the sdist is built in the newest root.
-`--suite` also runs the test suite there. `release/roots.sh FOLDER` makes the roots; both need
-root's rights, for chroot.
+`--suite` also runs the test suite there; in a root for another processor, which is emulated, only
+the tests of ids. `release/roots.sh FOLDER` makes the roots; both need root's rights, for chroot.
 """
 
 from __future__ import annotations
 
 import argparse
 import email
+import platform
 import re
 import shutil
 import subprocess
@@ -113,7 +114,15 @@ def check_root(root: Path, files: list[Path], options: argparse.Namespace) -> No
     for path in fitting:
         print(f"== {root.name}, Python {version}, {machine}: {path.name}", flush=True)
         with tempfile.TemporaryDirectory(dir=root / "root") as folder:
-            try_in_root(root, Path(folder), path, options.suite)
+            tests = tests_of_ids() if machine != platform.machine() else []
+            try_in_root(root, Path(folder), path, tests if options.suite else None)
+
+
+def tests_of_ids() -> list[str]:
+    """Returns the files of tests that `make test-tiers` runs with caches."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r"^(?:EXACTNESS|CACHES) = (.*)$", makefile, re.MULTILINE)
+    return " ".join(found).split()
 
 
 VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
@@ -126,10 +135,10 @@ def within(root: Path) -> list[str]:
     return [*own, "sh", "-c", terminals, "sh"]
 
 
-def try_in_root(root: Path, folder: Path, path: Path, suite: bool) -> None:
+def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -> None:
     """Installs `path` in an environment below `folder`, which is in the root.
 
-    The tests are those of the last commit, or of the sdist itself.
+    Runs `tests`, all of them if the list is empty: those of the last commit, or of the sdist itself.
     """
     shutil.copy(path, folder)
     if path.suffix == ".whl":
@@ -145,13 +154,15 @@ def try_in_root(root: Path, folder: Path, path: Path, suite: bool) -> None:
     inside = f"/{folder.relative_to(root)}"
     clone = f"{inside}/{repository.name}"
     python = f"{inside}/venv/bin/python"
-    inner = [*within(root), "env", f"HOME={inside}", "LC_ALL=C.UTF-8"]
+    inner = [*within(root), "env", f"--chdir={clone}", f"HOME={inside}", "LC_ALL=C.UTF-8"]
     run([*inner, "python3", "-m", "venv", f"{inside}/venv"])
-    what = f"bpe-engine[test] @ file://{inside}/{path.name}" if suite else f"{inside}/{path.name}"
+    what = f"{inside}/{path.name}"
+    if tests is not None:
+        what = f"bpe-engine[test] @ file://{what}"
     run([*inner, python, "-m", "pip", "install", "--quiet", what])
-    run([*inner, python, f"{clone}/release/smoke.py", clone])
-    if suite:
-        run([*inner, "sh", "-c", f"cd {clone} && {python} -m pytest -q --color=no"])
+    run([*inner, python, "release/smoke.py", "."])
+    if tests is not None:
+        run([*inner, python, "-m", "pytest", "-q", "--color=no", *tests])
 
 
 def run(command: list[str | Path], quiet: bool = False) -> str:
