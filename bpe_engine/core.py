@@ -270,7 +270,7 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         Args:
             texts: A list of str; a numpy array of strings; or a column of strings from pyarrow,
                 pandas, polars or another package that exports Arrow data. With the extra
-                ``arrow``, text of the types ``string`` and ``large_string`` is read where it is,
+                ``arrays``, text of the types ``string`` and ``large_string`` is read where it is,
                 and no str is made of it; views and dictionaries are converted first.
             num_threads: How many threads may work on the batch, or None for as many as the machine
                 runs at once. Small batches are left to fewer.

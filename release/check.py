@@ -4,14 +4,15 @@
 
 Without `--roots` only the files are read. With it, each wheel is installed with pip into each root
 whose Python it is for, and release/smoke.py runs there; the sdist is built in the newest root.
-`--suite` also runs the test suite there. `release/roots.sh FOLDER` makes the roots; both need
-root's rights, for chroot.
+`--suite` also runs the test suite there; in a root for another processor, which is emulated, only
+the tests of ids. `release/roots.sh FOLDER` makes the roots; both need root's rights, for chroot.
 """
 
 from __future__ import annotations
 
 import argparse
 import email
+import platform
 import re
 import shutil
 import subprocess
@@ -42,7 +43,7 @@ def main() -> None:
         check_file(path, options.release)
     if options.roots:
         for root in sorted(options.roots.iterdir()):
-            check_root(root, files, options.suite)
+            check_root(root, files, options)
 
 
 def check_file(path: Path, release: bool) -> None:
@@ -97,41 +98,71 @@ def print_sizes(path: Path) -> None:
         print(f"    {kind:14} {packed / 1e6:5.2f} MB, {whole / 1e6:5.2f} MB unpacked")
 
 
-def check_root(root: Path, files: list[Path], suite: bool) -> None:
+def check_root(root: Path, files: list[Path], options: argparse.Namespace) -> None:
     """Installs into a clean root what its Python can use, and tries it there.
 
     That is the sdist where Debian's Rust is installed, and else the wheel.
     """
-    version = run(["chroot", root, "python3", "-c", VERSION], quiet=True).strip()
-    machine = run(["chroot", root, "uname", "-m"], quiet=True).strip()
+    version = run([*within(root), "python3", "-c", VERSION], quiet=True).strip()
+    machine = run([*within(root), "uname", "-m"], quiet=True).strip()
     has_rust = (root / "usr/bin/cargo").exists()
     fits = re.compile(r".*\.tar\.gz" if has_rust else rf".*-cp{version}-manylinux.*_{machine}\.whl")
-    for path in filter(lambda path: fits.fullmatch(path.name), files):
-        print(f"== {root.name}, Python {version}: {path.name}", flush=True)
+    fitting = [path for path in files if fits.fullmatch(path.name)]
+    if not fitting:
+        print(f"== {root.name}, Python {version}, {machine}: nothing here is for it", flush=True)
+        assert not options.release, "a release has a file for each root"
+    for path in fitting:
+        print(f"== {root.name}, Python {version}, {machine}: {path.name}", flush=True)
         with tempfile.TemporaryDirectory(dir=root / "root") as folder:
-            try_in_root(root, Path(folder), path, suite)
+            tests = tests_of_ids() if machine != platform.machine() else []
+            try_in_root(root, Path(folder), path, tests if options.suite else None)
+
+
+def tests_of_ids() -> list[str]:
+    """Returns the files of tests that `make test-tiers` runs with caches."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r"^(?:EXACTNESS|CACHES) = (.*)$", makefile, re.MULTILINE)
+    return " ".join(found).split()
 
 
 VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
 
 
-def try_in_root(root: Path, folder: Path, path: Path, suite: bool) -> None:
-    """Installs `path` in an environment below `folder`, which is in the root."""
+def within(root: Path) -> list[str]:
+    """Returns the words before a command that runs in a root, with /proc and terminals of its own."""
+    terminals = 'mount -t devpts devpts /dev/pts && exec "$@"'
+    own = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", f"--root={root.resolve()}"]
+    return [*own, "sh", "-c", terminals, "sh"]
+
+
+def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -> None:
+    """Installs `path` in an environment below `folder`, which is in the root.
+
+    Runs `tests`, all of them if the list is empty: those of the last commit, or of the sdist itself.
+    """
     shutil.copy(path, folder)
-    clone = folder / "repository"
-    clone.mkdir()
-    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True)
-    subprocess.run(["tar", "x", "-C", clone], input=archive.stdout, check=True)
+    if path.suffix == ".whl":
+        repository = folder / "repository"
+        repository.mkdir()
+        sources = subprocess.run(
+            ["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True
+        )
+        subprocess.run(["tar", "x", "-C", repository], input=sources.stdout, check=True)
+    else:
+        repository = folder / path.name.removesuffix(".tar.gz")
+        run(["tar", "xzf", path, "-C", folder])
     inside = f"/{folder.relative_to(root)}"
+    clone = f"{inside}/{repository.name}"
     python = f"{inside}/venv/bin/python"
-    inner = ["chroot", str(root), "env", f"HOME={inside}", "LC_ALL=C.UTF-8"]
+    inner = [*within(root), "env", f"--chdir={clone}", f"HOME={inside}", "LC_ALL=C.UTF-8"]
     run([*inner, "python3", "-m", "venv", f"{inside}/venv"])
-    what = f"bpe-engine[test] @ file://{inside}/{path.name}" if suite else f"{inside}/{path.name}"
+    what = f"{inside}/{path.name}"
+    if tests is not None:
+        what = f"bpe-engine[test] @ file://{what}"
     run([*inner, python, "-m", "pip", "install", "--quiet", what])
-    run([*inner, python, f"{inside}/repository/release/smoke.py", f"{inside}/repository"])
-    if suite:
-        tests = f"{inside}/repository"
-        run([*inner, "sh", "-c", f"cd {tests} && {python} -m pytest -q --color=no"])
+    run([*inner, python, "release/smoke.py", "."])
+    if tests is not None:
+        run([*inner, python, "-m", "pytest", "-q", "--color=no", *tests])
 
 
 def run(command: list[str | Path], quiet: bool = False) -> str:

@@ -99,7 +99,7 @@ class CorpusReport:
             return None
 
     def to_html(self) -> str:
-        """Returns the report as a page. Raises ImportError without jinja2 (the extra ``report``)."""
+        """Returns the report as a page. Raises ImportError without jinja2 (the extra ``corpus``)."""
         from ..html_report.page import Column, Page, Part, TableView, Tile, rendered
 
         base = self.base

@@ -53,6 +53,7 @@ pub struct Match {
 #[derive(Debug, Clone)]
 pub struct Names {
     names: Vec<String>,
+    shortest: usize,
     longest: usize,
     searcher: Option<Searcher>,
 }
@@ -139,8 +140,9 @@ impl Names {
         names.sort_unstable();
         names.dedup();
         let searcher = if names.is_empty() { None } else { Some(Searcher::new(&names)?) };
+        let shortest = names.iter().map(String::len).min().unwrap_or(0);
         let longest = names.iter().map(String::len).max().unwrap_or(0);
-        Ok(Self { names, longest, searcher })
+        Ok(Self { names, shortest, longest, searcher })
     }
 
     /// Returns the names, sorted.
@@ -167,7 +169,12 @@ impl Names {
     }
 
     /// Returns the first match at or after byte `from`.
+    #[inline]
     pub fn find(&self, text: &str, from: usize) -> Option<Match> {
+        // Starting a search takes as long as encoding a few bytes.
+        if text.len() - from < self.shortest {
+            return None;
+        }
         let (name, Range { start, end }) = self.searcher.as_ref()?.find(text.as_bytes(), from)?;
         Some(Match { start, end, name })
     }

@@ -44,7 +44,8 @@ def test_extras_that_are_named_exist() -> None:
     known = set(re.findall(r"^([\w-]+) = \[", EXTRAS[1], re.MULTILINE))
     sources = [*ROOT.glob("bpe_engine/**/*.py"), *ROOT.glob("vocab_tools/**/*.py")]
     for path in [*sources, *(page.path for page in manual())]:
-        for names in re.findall(r"bpe-engine\[([\w,-]+)\]", path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for names in re.findall(r"(?:bpe-engine\[|\bextra\s+`+)([\w,-]+)[`\]]", text):
             assert set(names.split(",")) <= known, f"{path.name}: {names}"
 
 
