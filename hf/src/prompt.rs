@@ -10,13 +10,14 @@ use std::ops::Range;
 
 use bpe_core::char_boundary::ceil;
 use bpe_core::memory::{push, reserve};
+use bpe_core::polling::poll;
 use bpe_core::segments::{Engine, Fixed, FixedIds, Prompt};
 use bpe_core::special_tokens::Selection;
 use bpe_core::{Normalization, SpecialTokens};
 
 use crate::added::{AddedToken, Found};
 use crate::characters::Characters;
-use crate::encode_detailed::MEMORY;
+use crate::encode_detailed::{MEMORY, WORK};
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
 use crate::offsets::Aligned;
@@ -288,6 +289,7 @@ impl Tokenizer {
         let is_made_by_model = self.control()?.is_made_by_model;
         for piece in &pieces {
             for (id, _, (start, end)) in self.tokens(piece)? {
+                poll(WORK)?;
                 let span = run.start + start..run.start + end;
                 if is_made_by_model && piece.1.is_none() {
                     self.check_made(prompt, id, &span)?;
