@@ -315,7 +315,8 @@ class StreamPool:
 
         Raises:
             TypeError, OverflowError, KeyError: An id is not one, as in ``decode``.
-            TypeError, ValueError: A stop string is not a str, is empty, or they are too long.
+            TypeError, ValueError: A stop string is not a str, is empty or has a lone surrogate, or
+                they are too long.
         """
     def step(self, slots: Any, ids: Any) -> tuple[list[str], list[StreamStop | None]]:
         """Takes the next ids of streams: one call for each step of a model.

@@ -86,7 +86,8 @@ impl PyStreamPool {
     ///
     /// Raises:
     ///     TypeError, OverflowError, KeyError: An id is not one, as in ``decode``.
-    ///     TypeError, ValueError: A stop string is not a str, is empty, or they are too long.
+    ///     TypeError, ValueError: A stop string is not a str, is empty or has a lone surrogate, or
+    ///         they are too long.
     #[pyo3(signature = (prompt_ids=None, *, stop=None, skip_special_tokens=false, min_chars=0))]
     fn open(
         &self,
@@ -240,7 +241,15 @@ fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {
         if !stop.is_instance_of::<PyString>() {
             return Err(wrong(&stop));
         }
-        push(py, &mut stops, text::read(&stop)?.utf8().or_raise(py)?.to_string())?;
+        let text = text::read(&stop)?.utf8().or_raise(py)?;
+        if text.has_lone_surrogates() {
+            return Err(PyValueError::new_err(format!(
+                "stop string {} has a lone surrogate, which no token makes: {}",
+                stops.len(),
+                stop.repr()?
+            )));
+        }
+        push(py, &mut stops, text.to_string())?;
     }
     Stops::new(&stops).or_raise(py)
 }

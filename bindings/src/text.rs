@@ -135,6 +135,16 @@ pub enum Utf8<'a> {
     },
 }
 
+impl Utf8<'_> {
+    /// Whether a surrogate without its other half became U+FFFD.
+    pub fn has_lone_surrogates(&self) -> bool {
+        let Self::Made { text, repaired: Some(code_points) } = self else { return false };
+        const REPLACED: char = char::REPLACEMENT_CHARACTER;
+        let given = |&index: &usize| code_points.get(index) == u32::from(REPLACED);
+        text.matches(REPLACED).count() > (0..code_points.len()).filter(given).count()
+    }
+}
+
 impl Deref for Utf8<'_> {
     type Target = str;
 

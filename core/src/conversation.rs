@@ -351,7 +351,7 @@ fn last_cut<E: Engine>(engine: &E, text: &str, start: usize, open: usize) -> Opt
         let from = floor(stretch, stretch.len().saturating_sub(back));
         let mut found = None;
         let mut near = from.max(1);
-        while let Some(cut) = engine.safe_cut(stretch, near) {
+        while let Some(cut) = engine.beginning_cut(stretch, near) {
             found = Some(start + cut);
             near = cut + 1;
         }

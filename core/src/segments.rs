@@ -91,6 +91,11 @@ pub trait Engine {
     /// only.
     fn safe_cut(&self, run: &str, near: usize) -> Option<usize>;
 
+    /// [`Engine::safe_cut`] where the ids of the rest may be others when it is encoded on its own.
+    fn beginning_cut(&self, run: &str, near: usize) -> Option<usize> {
+        self.safe_cut(run, near)
+    }
+
     /// Returns true if the ids of a run depend on its text alone, not on the segments it came from.
     fn ignores_segments(&self) -> bool;
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bpe_core::memory::{push, reserve, with_capacity};
+use bpe_core::polling::poll;
 
 use crate::bytes::{bytes_of, try_bytes_of};
 use crate::encoding::{Details, Encoding};
@@ -16,6 +17,9 @@ pub(crate) type Piece = (Aligned, Option<u32>);
 
 /// The bytes of memory that [`Tokenizer::encode_detailed`] takes per byte of text: at most 200.
 pub(crate) const MEMORY: usize = 200;
+
+/// The work of a token or a piece with its details, in bytes of text: see [`poll`].
+pub(crate) const WORK: usize = 32;
 
 /// A token: its id, its text, and the range of bytes it came from.
 pub type Token = (u32, String, (usize, usize));
@@ -39,6 +43,7 @@ impl Tokenizer {
         let mut details = Details::default();
         for (index, piece) in (0..).zip(self.pieces(text)?) {
             for (id, token, (start, end)) in self.tokens(&piece)? {
+                poll(WORK)?;
                 push(&mut ids, id)?;
                 push(&mut details.tokens, token)?;
                 push(&mut details.offsets, (characters.index(start), characters.index(end)))?;
@@ -110,6 +115,7 @@ impl Tokenizer {
         let (mut tokens, mut start) = (Vec::new(), 0);
         if model.characters().is_some() {
             model.encode_text(piece, |id, length| {
+                poll(WORK)?;
                 let token = model.id_to_token(id).unwrap_or_default();
                 push(&mut tokens, (id, token, (start, start + length)))?;
                 start += length;
@@ -124,6 +130,7 @@ impl Tokenizer {
         };
         let is_whole = !model.lacks_a_byte_of(&bytes);
         model.encode_piece(&bytes, |id, length| {
+            poll(WORK)?;
             let end = start + length;
             let token =
                 if is_whole { Some(piece[start..end].to_owned()) } else { model.id_to_token(id) };

@@ -126,8 +126,18 @@ impl Normalizer {
         })
     }
 
+    /// Whether it puts text before every text.
+    pub(crate) fn prepends(&self) -> bool {
+        match self {
+            Self::Prepend(_) => true,
+            Self::Sequence(parts) => parts.iter().any(Self::prepends),
+            _ => false,
+        }
+    }
+
     /// The characters at the inner ends of two parts of a text, once normalized; `None` if that
-    /// depends on the rest of the text, or if the parts do not normalize to parts of the whole.
+    /// depends on the rest of the text, or if the parts do not normalize to parts of the whole,
+    /// except for what it [prepends](Self::prepends).
     pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
         match self {
             Self::Replace(Regex::Text(wanted), content) => {
@@ -144,6 +154,7 @@ impl Normalizer {
                 let border = |(before, after), part: &Self| part.border(before, after);
                 parts.iter().try_fold((before, after), border)
             }
+            Self::Prepend(_) => Some((before, after)),
             _ => None,
         }
     }

@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use bpe_core::memory::{reserve, reserve_text, with_capacity};
+use bpe_core::polling::poll;
 use unicode_normalization_alignments::char::canonical_combining_class;
 
+use crate::encode_detailed::WORK;
 use crate::encoding::copied;
 use crate::error::Result;
 
@@ -28,6 +30,7 @@ impl Aligned {
     pub(crate) fn original(text: &str) -> Result<Self> {
         let mut origins = with_capacity(text.len())?;
         for (at, character) in text.char_indices() {
+            poll(character.len_utf8())?;
             let end = at + character.len_utf8();
             origins.extend(std::iter::repeat_n((at, end), end - at));
         }
@@ -40,6 +43,7 @@ impl Aligned {
     }
 
     pub(crate) fn slice(&self, range: Range<usize>) -> Result<Self> {
+        poll(range.len() + WORK)?;
         let text = joined(&self.text[range.clone()], "")?;
         Ok(Self { text, origins: copied(&self.origins[range])?, is_whole: self.is_whole })
     }
@@ -63,6 +67,7 @@ impl Aligned {
         reserve_text(&mut text, self.text.len())?;
         let mut origins = with_capacity(self.origins.len())?;
         for (character, count) in changes {
+            poll(character.len_utf8())?;
             let origin = match count {
                 0 => at.checked_sub(1).and_then(|before| self.origins.get(before)),
                 _ => self.origins.get(at),
@@ -91,6 +96,7 @@ impl Aligned {
         // The first byte of a character with its marks in the new text, and their bytes in the old.
         let (mut first, mut source, mut is_kept) = (0, 0..0, true);
         for (character, count) in changes {
+            poll(character.len_utf8())?;
             let end = source.end;
             if canonical_combining_class(character) == 0 {
                 if !is_kept {
@@ -142,6 +148,7 @@ impl Aligned {
         let mut origins = with_capacity(text.len())?;
         let mut last = 0;
         for stretch in stretches {
+            poll(stretch.end - last)?;
             origins.extend_from_slice(&self.origins[last..stretch.start]);
             let made_of = if self.is_whole { stretch.start } else { stretch.end.saturating_sub(1) };
             let origin = hull(&self.origins[made_of..stretch.end]);

@@ -10,13 +10,14 @@ use std::ops::Range;
 
 use bpe_core::char_boundary::ceil;
 use bpe_core::memory::{push, reserve};
+use bpe_core::polling::poll;
 use bpe_core::segments::{Engine, Fixed, FixedIds, Prompt};
 use bpe_core::special_tokens::Selection;
 use bpe_core::{Normalization, SpecialTokens};
 
 use crate::added::{AddedToken, Found};
 use crate::characters::Characters;
-use crate::encode_detailed::MEMORY;
+use crate::encode_detailed::{MEMORY, WORK};
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
 use crate::offsets::Aligned;
@@ -198,14 +199,23 @@ impl Tokenizer {
         )))
     }
 
-    /// [`Engine::safe_cut`] over characters.
+    /// Whether text is put before each run, wherever it is.
+    fn prepends(&self) -> bool {
+        self.normalizer().is_some_and(Normalizer::prepends)
+            || match self.plan() {
+                Plan::Pattern { prefix_space, .. } => *prefix_space,
+                Plan::Metaspace(metaspace) => metaspace.prepend_scheme == PrependScheme::Always,
+                _ => false,
+            }
+    }
+
+    /// [`Engine::beginning_cut`] over characters.
     fn cut_apart(&self, characters: &Characters, run: &str, near: usize) -> Option<usize> {
         let metaspace = match self.plan() {
             Plan::Metaspace(metaspace) => Some(metaspace),
             _ => None,
         };
-        let is_whole = metaspace.is_some_and(|it| it.prepend_scheme == PrependScheme::Always)
-            || self.model().header().ignore_merges
+        let is_whole = self.model().header().ignore_merges
             || self.normalizer().is_some() && self.added().has_normalized();
         if is_whole {
             return None;
@@ -288,6 +298,7 @@ impl Tokenizer {
         let is_made_by_model = self.control()?.is_made_by_model;
         for piece in &pieces {
             for (id, _, (start, end)) in self.tokens(piece)? {
+                poll(WORK)?;
                 let span = run.start + start..run.start + end;
                 if is_made_by_model && piece.1.is_none() {
                     self.check_made(prompt, id, &span)?;
@@ -440,11 +451,15 @@ impl Engine for Tokenizer {
         self.model().token_bytes(id).map_or(0, <[u8]>::len)
     }
 
-    fn safe_cut(&self, run: &str, mut near: usize) -> Option<usize> {
+    fn safe_cut(&self, run: &str, near: usize) -> Option<usize> {
+        if self.prepends() { None } else { self.beginning_cut(run, near) }
+    }
+
+    fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
         if let Some(characters) = self.model().characters() {
             return self.cut_apart(characters, run, near);
         }
-        let is_pattern = matches!(self.plan(), Plan::Pattern { prefix_space: false, .. });
+        let is_pattern = matches!(self.plan(), Plan::Pattern { .. });
         let is_kept = self.normalizer().is_none_or(|normalizer| {
             Self::keeps_ascii(normalizer) && !self.added().has_normalized()
         });

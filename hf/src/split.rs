@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bpe_core::memory::{collected, push, reserve, reserve_text, with_capacity};
 use bpe_core::once::OnceBox;
+use bpe_core::polling::poll;
 use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
@@ -191,6 +192,7 @@ fn into_byte_characters(piece: &mut Aligned) -> Result<()> {
     reserve_text(&mut text, piece.text.len() * 2)?;
     let mut at = 0;
     for character in piece.text.chars() {
+        poll(character.len_utf8())?;
         // All bytes of a character have the origin of the first.
         let origin = piece.origins[at];
         for &byte in &piece.text.as_bytes()[at..at + character.len_utf8()] {
@@ -259,6 +261,7 @@ impl By {
         let mut stretches = Vec::new();
         let mut last = 0;
         let mut add = |range: Range<usize>| {
+            poll(range.end - last)?;
             if last != range.start {
                 push(&mut stretches, (last..range.start, invert))?;
             }

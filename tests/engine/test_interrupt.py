@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,16 @@ CALLS = {
     "decode_bytes": "enc.decode_bytes(zeros)",
     "decode_batch": "enc.decode_batch(rows)",
     "decode_tokens_bytes": "enc.decode_tokens_bytes(zeros)",
+    "offsets of a tokenizer file": "encoded.offsets",
+    "encode_segments of a tokenizer file": "file.encode_segments([(unknown, False)])",
+}
+
+# A file over characters with a normalized added token: segments are followed through every step.
+NO_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
+FILE = {
+    "normalizer": {"type": "Lowercase"},
+    "added_tokens": [{"id": 2, "content": "b", "normalized": True, **NO_FLAGS}],
+    "model": {"type": "BPE", "vocab": {"a": 0, "?": 1, "b": 2}, "merges": [], "unk_token": "?"},
 }
 
 LETTERS = "".join(seeded("letters").choices("abcdefghijklmnop    ", k=1_000_000))
@@ -42,6 +53,7 @@ LETTERS = "".join(seeded("letters").choices("abcdefghijklmnop    ", k=1_000_000)
 PREPARATION = f"""
 import signal, sys
 import bpe_engine, numpy
+from bpe_engine import hf
 from bpe_engine._core import work_done
 enc = bpe_engine.get_encoding("cl100k_base")
 enc.set_caching(False)
@@ -53,6 +65,9 @@ marks = "\u0f72\u0f71" * 9_000_000
 ids = numpy.full(1_000_000, 11, dtype=numpy.uint32)
 rows = [ids] * 300
 zeros = numpy.zeros(50_000_000, dtype=numpy.uint32)
+file = hf.Tokenizer.from_str({json.dumps(FILE)!r})
+unknown = "a\ue000" * 1_000_000
+encoded = file.encode(unknown)
 signal.signal(signal.SIGVTALRM, signal.default_int_handler)
 """
 

@@ -209,6 +209,8 @@ def test_refusals_name_the_value_and_take_nothing():
         pool.open(stop=["a", 1])
     with pytest.raises(ValueError, match="stop string 1 is empty"):
         pool.open(stop=["a", ""])
+    with pytest.raises(ValueError, match=r"stop string 1 has a lone surrogate.*'x\\ud800"):
+        pool.open(stop=["\ud83d\ude00", "x\ud800\ufffd"])
     with pytest.raises(ValueError, match="65537 bytes together"):
         pool.open(stop=["a" * 65537])
     with pytest.raises((OverflowError, TypeError)):

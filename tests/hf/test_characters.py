@@ -11,6 +11,7 @@ from hf_oracle import CHARACTER_FILES, assert_same, both, tokenizer_path, tokeni
 from pages import ROOT
 from seeds import seeded
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from work import work
 
 from bpe_engine import hf
 from bpe_engine.prompt import tokens, untrusted
@@ -146,6 +147,14 @@ def test_truncated_texts_and_overflow(kind, direction):
             expected = theirs.encode(text)
             assert ours.encode_batch([text])[0].ids == expected.ids
             assert_same(ours.encode(text), expected, (length, stride, text))
+
+
+@pytest.mark.parametrize("kind", ["llama", "first", "always", "gemma"])
+def test_truncation_reads_a_text_as_far_as_it_keeps_it(kind):
+    ours, _ = made(kind)
+    ours.enable_truncation(500)
+    text = "the spring of 1999\n日本語 " * 20_000
+    assert work(lambda: ours.encode(text)) < 2 * work(lambda: ours.encode(text[:20_000]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
