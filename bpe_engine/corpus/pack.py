@@ -146,8 +146,7 @@ def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_W
         begin = np.maximum(np.repeat(begins, counts), row * length)
         end = np.minimum(np.repeat(ends, counts), (row + 1) * length)
         at = int(ends[-1])
-        is_end = end % length == 0
-        if last == reader.documents and len(end):
-            is_end[-1] = True
+        # The last row ends with the last id; documents after it have none.
+        is_end = (end % length == 0) | (end == reader.tokens)
         offset = np.repeat(starts - begins, counts)
         yield np.flatnonzero(is_end) + 1, np.repeat(documents, counts), begin + offset, end - begin
