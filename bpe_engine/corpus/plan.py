@@ -210,6 +210,8 @@ def _checked(options: Options, coder: Coder) -> Layout:
     is_chat = options.content == "messages"
     if is_chat != (options.template is not None):
         raise CorpusError("messages need a chat template, and a chat template needs messages")
+    if options.id_field == options.field:
+        raise CorpusError(f"the field {options.field!r} is the text; name another for --id-field")
     if options.separator == "":
         raise CorpusError("the separator is empty; leave it out for a document a file")
     if options.unit_bytes < 1:
