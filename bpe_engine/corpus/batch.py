@@ -79,6 +79,8 @@ def tokenize_batch(
         if name is not None and name not in batch.schema.names:
             has = ", ".join(map(repr, batch.schema.names)) or "none"
             raise CorpusError(f"the batch has no column {name!r}, only {has}")
+        if name is not None and batch.schema.names.count(name) > 1:
+            raise CorpusError(f"the batch has more than one column {name!r}; rename one")
     names = None if id_field is None else batch.column(id_field)
     lines = np.arange(1, batch.num_rows + 1)
     block = block_of(batch.column(field), names, lines, "the batch", Fields(field, id_field, False))

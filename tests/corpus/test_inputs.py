@@ -17,7 +17,14 @@ from corpora import texts, write_jsonl
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine.corpus import CorpusError, corpus_report, make_plan, run_plan, verify_corpus
+from bpe_engine.corpus import (
+    CorpusError,
+    corpus_report,
+    make_plan,
+    run_plan,
+    tokenize_batch,
+    verify_corpus,
+)
 from bpe_engine.corpus import manifest as manifests
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.read import Fields, blocks, first_line, found, parts_of_input
@@ -233,6 +240,8 @@ def test_columns_that_are_missing_or_given_twice(tmp_path: Path) -> None:
             file.write_table(table)
         with pytest.raises(CorpusError, match=message):
             ids(tmp_path / name, tmp_path / f"{name}.arrow", id_field="id", format="arrow")
+    with pytest.raises(CorpusError, match="more than one column 'text'"):
+        tokenize_batch(pa.table([["a"], ["b"]], names=["text", "text"]), "gpt2")
 
 
 def test_arrow_reads_only_what_it_needs(tmp_path: Path) -> None:

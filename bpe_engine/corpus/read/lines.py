@@ -183,10 +183,10 @@ class _Parser:
         self.names: dict[int, str | None] = {}
         self.text, self.name = field_path(fields.text), field_path(fields.name or "")
 
-    def columns(self) -> tuple[Any, Any]:
+    def columns(self, is_searched: bool = False) -> tuple[Any, Any]:
         import pyarrow as pa
 
-        parts = self._parse(0, len(self.starts)) if len(self.starts) else []
+        parts = self._parse(0, len(self.starts), is_searched) if len(self.starts) else []
         if len(parts) == 1:
             return parts[0]
         texts = [texts for texts, _ in parts] or [pa.nulls(0, pa.large_string())]
@@ -224,24 +224,30 @@ class _Parser:
         return [(pa.nulls(1, pa.large_string()), pa.nulls(1, pa.string()))]
 
     def _parse_around_broken(self, first: int, last: int) -> list[tuple[Any, Any]]:
-        """Parses what is between the lines that `json` refuses, too.
+        """Parses the lines that `json` does not refuse, put together, and leaves null for the others.
 
-        A call of pyarrow for each broken line would take a hundred times longer.
+        A call of pyarrow for each broken line, or each good one between them, would take much longer.
         """
+        import numpy as np
         import pyarrow as pa
 
         broken = [(row, reason) for row in range(first, last) if (reason := self._broken(row))]
+        if not broken:
+            return self._parse(first, last, True)
         self.bad += broken
-        parts = []
-        start = first
-        null = pa.nulls(1, pa.large_string()), pa.nulls(1, pa.string())
-        for row, _ in broken:
-            parts += [*self._between(start, row), null]
-            start = row + 1
-        return [*parts, *self._between(start, last)]
-
-    def _between(self, first: int, last: int) -> list[tuple[Any, Any]]:
-        return self._parse(first, last, True) if first < last else []
+        is_good = np.ones(last - first, bool)
+        is_good[[row - first for row, _ in broken]] = False
+        rows = (np.flatnonzero(is_good) + first).tolist()
+        lines = [self._line(row) for row in rows]
+        ends = np.cumsum([len(line) + 1 for line in lines], dtype=np.int64) - 1
+        starts = np.concatenate([np.zeros(1, np.int64), ends + 1])[: len(rows)]
+        data = pa.py_buffer(b"\n".join(lines))
+        others = _Parser(data, starts, ends, self.plain[rows], self.fields)
+        others.names = {at: self.names[row] for at, row in enumerate(rows) if row in self.names}
+        columns = others.columns(is_searched=True)
+        self.bad += [(rows[at], reason) for at, reason in others.bad]
+        places = pa.array(np.cumsum(is_good) - 1, mask=~is_good)
+        return [tuple(it if it is None else it.take(places) for it in columns)]  # type: ignore[list-item]
 
     def _broken(self, row: int) -> str | None:
         """Returns why a line is no object with text, or None if that is for pyarrow to say."""
