@@ -326,8 +326,15 @@ def test_wrong_inputs_are_refused(tmp_path: Path) -> None:
         make_plan([tmp_path / "x.parquet.gz"], "gpt2", tmp_path / "out")
     with pytest.raises(CorpusError, match="neither an encoding nor a file.*gpt2"):
         make_plan([source], "gpt22", tmp_path / "out")
-    with pytest.raises(CorpusError, match="'<|end|>' is not a special token"):
-        make_plan([source], "gpt2", tmp_path / "out", eod="<|end|>")
+    for options in ({"eod": "<|end|>"}, {"allow_special": ["<|end|>"]}):
+        with pytest.raises(CorpusError, match=r"'<\|end\|>' is not a special token of gpt2"):
+            make_plan([source], "gpt2", tmp_path / "out", **options)
+    with pytest.raises(CorpusError, match="give a list"):
+        make_plan([source], "gpt2", tmp_path / "out", allow_special="<|endoftext|>")
+    with pytest.raises(CorpusError, match="give a list"):
+        make_plan(str(source), "gpt2", tmp_path / "out")
+    with pytest.raises(CorpusError, match="'xml'; choose one of arrow, csv, jsonl, parquet, text"):
+        make_plan([source], "gpt2", tmp_path / "out", input_kind="xml")
 
 
 def test_folders_follow_links(tmp_path: Path) -> None:

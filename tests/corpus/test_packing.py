@@ -147,6 +147,10 @@ def test_wrong_rows_are_refused(corpus: Path, tmp_path: Path) -> None:
         PackedRows(corpus, 78)
     with pytest.raises(CorpusError, match="at least 1 id"):
         pack_rows(corpus, 0)
+    with pytest.raises(CorpusError, match="at most 2,147,483,647"):
+        pack_rows(corpus, 1 << 31)
+    pack_rows(corpus, (1 << 31) - 1)
+    assert len(PackedRows(corpus, (1 << 31) - 1)) == 1
     with pytest.raises(CorpusError, match="choose one of best-fit, wrap"):
         pack_rows(corpus, 5, method="greedy")
     index = corpus / "packed-77-best-fit.idx"
