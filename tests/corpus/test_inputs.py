@@ -146,7 +146,7 @@ BROKEN = {
     b'{"text": "a\xff"}': "invalid UTF-8: byte 0xff at 1",
     b'{"text": "\\ud800"}': "surrogate",
     b'{"text": "a", "text": "b"}': "specified twice",
-    b"{}": "the field 'text' is missing; there is none",
+    b"{}": "the field 'text' is missing; there is nothing",
     b'{"text": "\xed\xa0\x80"}': "invalid UTF-8: byte 0xed at 0",
 }
 

@@ -250,7 +250,7 @@ class _Parser:
         return [tuple(it if it is None else it.take(places) for it in columns)]  # type: ignore[list-item]
 
     def _broken(self, row: int) -> str | None:
-        """Returns why a line is no object with text, or None if that is for pyarrow to say."""
+        """Returns why a line is not an object with text, or None if that is for pyarrow to say."""
         if not self.plain[row]:
             return "broken JSON: it is not a JSON object"
         try:
@@ -331,7 +331,7 @@ def _column(table: Any, path: list[str]) -> Any:
 
 
 class _Refused(Exception):
-    """A line that is no row, and why."""
+    """A line of which no row can be made, and why."""
 
 
 class _Missing(_Refused):
@@ -362,7 +362,7 @@ def _dug(row: Any, path: list[str]) -> Any:
                 else "broken JSON: it is not a JSON object"
             )
         if name not in row:
-            has = ", ".join(map(repr, list(row)[:8])) or "none"
+            has = ", ".join(map(repr, list(row)[:8])) or "nothing"
             raise _Missing(f"the field {here!r} is missing; there is {has}")
         row = row[name]
     return row

@@ -149,7 +149,7 @@ def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
             row += batch.num_rows
             if broken:
                 break
-    # Not only in the loop: a block in which no record is whole is no batch.
+    # Not only in the loop, which never runs if all records of a file are broken.
     if broken:
         number, reason = broken[0]
         raise CorpusError(f"{uri}, record {number or row}: {reason}; correct the quotes")
