@@ -16,6 +16,7 @@ import click
 
 from . import options, streams
 from .group import VOCABULARY, Command
+from .printing import printable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -278,7 +279,8 @@ def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
 
     total = len(units_of_rank(plan, rank, world_size))
     if not total:
-        streams.print_note("all units exist; nothing to do")
+        which = "all units" if world_size == 1 else f"rank {rank} of {world_size}: all its units"
+        streams.print_note(f"{which} exist; nothing to do")
         return
     tokens = 0
     with _progress("units", total) as advance:
@@ -319,7 +321,7 @@ def _verify(plan: Any, as_json: bool = False, **choices: Any) -> None:
         for line in result.checks:
             streams.print_line(f"ok     {line}")
         for line in result.problems:
-            streams.print_line(f"wrong  {line}")
+            streams.print_line(printable(f"wrong  {line}"))
     if not result.ok:
         raise click.exceptions.Exit(1)
 
@@ -385,7 +387,7 @@ def report(out: str, html: str | None, as_json: bool) -> None:
 
 def _show(found: Any) -> None:
     for name, value in found.rows_of_summary():
-        streams.print_line(f"{name:22}{value}")
+        streams.print_line(printable(f"{name:22}{value}"))
     tables: dict[str, list[tuple[str, ...]]] = {
         f"Sources in {found.base} (tokens, tokens a byte, input)": [
             (f"{tokens:,}", "" if rate is None else f"{rate:.4f}", uri)
@@ -398,19 +400,21 @@ def _show(found: Any) -> None:
             (f"{count:,}", name, f"{uri}:{line}")
             for name, (count, uri, line) in found.controls.items()
         ],
-        "Refused rows (place, reason)": [
+        f"Refused rows (place, reason); all {found.rows_refused:,} in {found.folder}/refused": [
             (f"{uri}:{line}", reason) for uri, line, reason, _ in found.refused
         ],
     }
     for title, rows in tables.items():
         if not rows:
             continue
-        streams.print_line(f"\n{title}")
-        shown = [[cell.removeprefix(found.base) for cell in row] for row in rows[:_MOST_ROWS]]
+        streams.print_line(f"\n{printable(title)}")
+        shown = [
+            [printable(cell.removeprefix(found.base)) for cell in row] for row in rows[:_MOST_ROWS]
+        ]
         widths = [max(map(len, column)) for column in zip(*shown)]
         for row in shown:
             cells = [
-                cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
+                cell.rjust(width) if cell.strip("0123456789,.") == "" else cell.ljust(width)
                 for cell, width in zip(row, widths)
             ]
             streams.print_line("  " + "  ".join(cells).rstrip())

@@ -9,7 +9,7 @@ from .coder import Coder, Engine, load_engine
 from .errors import CorpusError
 from .formats.arrow import batch_of, schema_of
 from .formats.base import Documents, Layout
-from .read.block import block_of
+from .read.block import Fields, block_of
 from .units import with_ends
 
 __all__ = ["tokenize_batch"]
@@ -79,9 +79,11 @@ def tokenize_batch(
         if name is not None and name not in batch.schema.names:
             has = ", ".join(map(repr, batch.schema.names)) or "none"
             raise CorpusError(f"the batch has no column {name!r}, only {has}")
+        if name is not None and batch.schema.names.count(name) > 1:
+            raise CorpusError(f"the batch has more than one column {name!r}; rename one")
     names = None if id_field is None else batch.column(id_field)
     lines = np.arange(1, batch.num_rows + 1)
-    block = block_of(batch.column(field), names, lines, "the batch", field)
+    block = block_of(batch.column(field), names, lines, "the batch", Fields(field, id_field, False))
     if block.bad:
         row, reason = block.bad[0]
         raise CorpusError(f"the batch, row {row + 1}: {reason}; drop it or fill it first")
@@ -96,6 +98,10 @@ def tokenize_batch(
     )
     ids, splits = coder.encode(block.texts, num_threads)
     ids, splits = with_ends(ids, splits, layout.eod, layout.bos, False)
+    if len(ids) >= 1 << 31:
+        raise CorpusError(
+            f"the batch has {len(ids):,} ids, and an Arrow list 2**31; make it smaller"
+        )
     return batch_of(Documents(ids, splits[1:], None, block.names), schema_of(layout))
 
 

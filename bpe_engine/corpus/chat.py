@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,7 +52,8 @@ def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
             except (ImportError, MemoryError):
                 raise
             except Exception as error:  # Templates raise errors of their own kinds.
-                bad.append((number, f"{type(error).__name__}: {error}"))
+                kind = "" if isinstance(error, CorpusError) else f"{type(error).__name__}: "
+                bad.append((number, f"{kind}{error}"))
         rows.append(row)
     return block._replace(texts=rows, bad=sorted(bad))
 
@@ -80,17 +82,27 @@ def joined(
 def _encoded(options: Options, coder: Coder, value: Any) -> Row:
     import numpy as np
 
-    loss = None
     if options.content == "messages":
         segments = _rendered(options, value)
+        size = _size(segments)
         audit = coder.engine.audit_segments(segments)
         ids = np.array(audit.ids, np.uint32)
         loss = np.array(audit.mask("assistant"), np.uint8)
-    else:
-        segments = [_segment(item) for item in value]
-        ids = coder.engine.encode_segments_to_numpy(segments)
-    size = sum(len(segment.text.encode("utf-8", "replace")) for segment in segments)
-    return Row(ids, loss, size)
+        return Row(ids, loss, size)
+    if not isinstance(value, list):
+        raise CorpusError(f"segments are a list, not {type(value).__name__}")
+    segments = [_segment(item) for item in value]
+    size = _size(segments)
+    return Row(coder.engine.encode_segments_to_numpy(segments), None, size)
+
+
+def _size(segments: list[Segment]) -> int:
+    """Returns the bytes of the text of segments, which has no lone surrogates."""
+    try:
+        return sum(len(segment.text.encode()) for segment in segments)
+    except UnicodeEncodeError as error:
+        character = error.object[error.start]
+        raise CorpusError(f"the text has a lone surrogate, {character!a}") from error
 
 
 def _rendered(options: Options, messages: Any) -> list[Segment]:
@@ -108,6 +120,7 @@ def _segment(item: Any) -> Segment:
         text, is_special = item, False
     if not isinstance(text, str) or not isinstance(is_special, (bool, type(None))):
         raise CorpusError(
-            f'{item!r} is not a segment; give {{"text": ..., "special": true}} or [text, is special]'
+            f'{reprlib.repr(item)} is not a segment; give {{"text": ..., "special": true}} or '
+            "[text, is special]"
         )
     return special(text) if is_special else untrusted(text)

@@ -77,8 +77,6 @@ class Coder:
     def __init__(self, engine: Engine, allow_special: Collection[str] = ()):
         self.engine = engine
         self._ids = _special_ids(engine)
-        for name in allow_special:
-            self.id_of(name)
         self.name: str
         self.largest_id: int
         if isinstance(engine, Encoding):
@@ -91,6 +89,8 @@ class Coder:
             self.largest_id = max(engine.get_vocab(True).values(), default=0)
             self._core = _with_text_tokens(engine, allow_special)
             self._allowed = set()
+        for name in allow_special:
+            self.id_of(name)
         #: The names whose occurrences in text are counted.
         self.controls: list[str] = sorted(
             name for name in self._ids if not name.isspace() and name not in allow_special

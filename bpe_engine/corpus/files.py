@@ -133,7 +133,10 @@ def file_state(uri: str) -> tuple[int, int | None]:
         filesystem, path = _filesystem(uri)
         size = filesystem.size(path)
     except OSError as error:
-        raise CorpusError(f"{uri} cannot be read: {error.strerror or error}") from error
+        reason = error.strerror or error
+        if str(error) == uri:  # So fsspec says it of HTTP.
+            reason = "the server does not have it, or does not answer"
+        raise CorpusError(f"{uri} cannot be read: {reason}") from error
     if size is None:
         raise CorpusError(f"{uri}: the server does not tell the size; copy the file first")
     return int(size), None
@@ -156,6 +159,14 @@ def opened(uri: str) -> Iterator[Any]:
         raise CorpusError(f"{uri}: {str(error).strip()}") from error
     except OSError as error:
         raise CorpusError(f"{uri} cannot be read: {str(error).strip()}") from error
+    except (CorpusError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # Each file system of fsspec has errors of its own.
+        if not _is_uri(uri):
+            raise
+        raise CorpusError(
+            f"{uri} cannot be read: {type(error).__name__}: {error}; run again, or copy the file first"
+        ) from error
 
 
 def sha256(path: str) -> str:

@@ -30,6 +30,9 @@ HEADER = 4096
 #: Documents that are packed together. Memory stays bounded; hardly any row has room left.
 _WINDOW = 1 << 20
 
+#: The longest row: the places between its pieces have 32 bits.
+_LONGEST = 2**31 - 1
+
 
 def index_name(length: int, method: str) -> str:
     """Returns the name of an index in the folder of its corpus."""
@@ -61,8 +64,8 @@ def pack_rows(
     """
     import numpy as np
 
-    if length < 1:
-        raise CorpusError(f"rows have at least 1 id, not {length}")
+    if not 1 <= length <= _LONGEST:
+        raise CorpusError(f"rows have at least 1 id and at most {_LONGEST:,}, not {length:,}")
     if method not in METHODS:
         raise CorpusError(f"the method is {method!r}; choose one of {', '.join(METHODS)}")
     reader = CorpusReader(out)
@@ -118,7 +121,8 @@ def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:
         number = np.arange(len(documents)) - np.repeat(begins, counts)
         starts = np.repeat(spans[:-1], counts) + number * length
         lengths = np.minimum(np.repeat(spans[1:], counts) - starts, length)
-        order, ends = best_fit(lengths, length)
+        # Its memory grows with the room; more than for all of them makes no difference.
+        order, ends = best_fit(lengths, max(1, min(length, int(lengths.sum()))))
         yield ends, documents[order], starts[order], lengths[order]
 
 
@@ -146,8 +150,7 @@ def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_W
         begin = np.maximum(np.repeat(begins, counts), row * length)
         end = np.minimum(np.repeat(ends, counts), (row + 1) * length)
         at = int(ends[-1])
-        is_end = end % length == 0
-        if last == reader.documents and len(end):
-            is_end[-1] = True
+        # The last row ends with the last id; documents after it have none.
+        is_end = (end % length == 0) | (end == reader.tokens)
         offset = np.repeat(starts - begins, counts)
         yield np.flatnonzero(is_end) + 1, np.repeat(documents, counts), begin + offset, end - begin

@@ -15,7 +15,7 @@ from .errors import CorpusError
 from .files import expanded, file_state, synced_write
 from .formats import FORMATS
 from .formats.base import Layout
-from .read import Fields, Input, Part, found, parts_of_input
+from .read import KINDS, Fields, Input, Part, found, parts_of_input
 from .scratch import scratch_folder
 
 __all__ = ["Options", "Plan", "make_plan", "read_plan"]
@@ -145,7 +145,7 @@ def _sha256(plain: dict[str, Any]) -> str:
 
 def make_plan(
     inputs: Iterable[str | os.PathLike[str]],
-    tokenizer: str,
+    tokenizer: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     input_kind: str | None = None,
@@ -170,6 +170,14 @@ def make_plan(
 
     >>> plan = make_plan(["docs/"], "gpt2", "corpus", format="nanogpt")  # doctest: +SKIP
     """
+    tokenizer = os.fspath(tokenizer)
+    if isinstance(options.get("allow_special"), str):
+        raise CorpusError("allow_special is a string; give a list of names")
+    if isinstance(inputs, (str, os.PathLike)):
+        raise CorpusError(f"the inputs are one name, {os.fspath(inputs)!r}; give a list of names")
+    kinds = sorted({*KINDS.values()})
+    if input_kind is not None and input_kind not in kinds:
+        raise CorpusError(f"input_kind is {input_kind!r}; choose one of {', '.join(kinds)}")
     coder = Coder(load_engine(tokenizer), options.get("allow_special", ()))
     is_chat = options.get("content") == "messages"
     if eod == "auto":
@@ -215,6 +223,8 @@ def _checked(options: Options, coder: Coder) -> Layout:
     is_chat = options.content == "messages"
     if is_chat != (options.template is not None):
         raise CorpusError("messages need a chat template, and a chat template needs messages")
+    if options.id_field == options.field:
+        raise CorpusError(f"the field {options.field!r} is the text; name another for --id-field")
     if options.separator == "":
         raise CorpusError("the separator is empty; leave it out for a document a file")
     if options.unit_bytes < 1:

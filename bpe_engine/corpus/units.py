@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
 
+#: Characters of a reason: that of a template may hold a document.
+_LONGEST_REASON = 400
+
 
 def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> Manifest:
     """Writes a unit unless it exists, and returns its manifest.
@@ -163,12 +166,14 @@ def _settled(
     if policy == "raise":
         row, reason = block.bad[0]
         raise CorpusError(
-            f"{source.uri}, {row_name(source.kind)} {block.lines[row] + offset}: {reason}; correct it, "
+            f"{source.uri}, {row_name(source.kind)} {block.lines[row] + offset}: "
+            f"{_shortened(reason)}; correct it, "
             "or plan with --on-error skip or keep-empty"
         )
     keeps = policy == "keep-empty"
     refused = [
-        (source.uri, int(block.lines[row]) + offset, reason, keeps) for row, reason in block.bad
+        (source.uri, int(block.lines[row]) + offset, _shortened(reason), keeps)
+        for row, reason in block.bad
     ]
     manifest.left_out += 0 if keeps else len(refused)
     manifest.kept_empty += len(refused) if keeps else 0
@@ -179,6 +184,12 @@ def _settled(
             line = {"input": input, "row": row, "reason": reason}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return without_bad(plan, block)
+
+
+def _shortened(reason: str) -> str:
+    """Returns a reason as text of one size: what it quotes may be long, or have lone surrogates."""
+    whole = reason.encode("utf-8", "backslashreplace").decode()
+    return whole if len(whole) <= _LONGEST_REASON else whole[:_LONGEST_REASON] + "..."
 
 
 def without_bad(plan: Plan, block: Block) -> Block:

@@ -108,10 +108,10 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
             f"the inputs have {sum(filter(None, rows)):,} rows; {total.rows:,} were read"
         )
     result.checks.append(f"{count:,} files have the sizes and the SHA-256 of their manifests")
-    result.checks.append(
-        f"{total.rows:,} rows were read, {total.written:,} written, "
-        f"{total.rows - total.written:,} refused"
-    )
+    refused = f"{total.left_out + total.kept_empty:,} refused"
+    if total.kept_empty:
+        refused += " and kept empty"
+    result.checks.append(f"{total.rows:,} rows were read, {total.written:,} written, {refused}")
 
 
 def _check_files(folder: str, manifest: Manifest, result: Verification) -> int:
@@ -140,6 +140,7 @@ def _check_ids(
         layout.is_templated
         or plan.options.content != "text"
         or plan.options.eod in plan.options.allow_special
+        or layout.bos == layout.eod
     )
     first = eods = 0
     while first < reader.documents:

@@ -123,6 +123,32 @@ def test_segments_have_control_tokens(tmp_path: Path) -> None:
         assert verify_corpus(plan).problems == []
 
 
+def test_objects_that_are_not_what_they_must_be(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    chat, lone = CHATS[0], [{"role": "user", "content": "\ud800"}]
+    options = {"format": "parquet", "id_field": "id", "on_error": "skip"}
+    segments = [
+        ("abc", "segments are a list, not str"),
+        ({"text": "a"}, "segments are a list, not dict"),
+        ([{"text": "\ud800"}], r"a lone surrogate, '\ud800'"),
+        ([[7] * 10_000], "[7, 7, 7, 7, 7, 7, ...] is not a segment"),
+    ]
+    rows = [{"id": 1, "x": value} for value, _ in segments] + [{"id": "\ud800", "x": ["a"]}]
+    source = write_rows(tmp_path / "a.jsonl", [*rows, {"x": ["no name"]}])
+    plan = make_plan([source], "gpt2", tmp_path / "a", content="segments", field="x", **options)
+    run_plan(plan, processes=1)
+    report = corpus_report(plan)
+    assert report.documents == 1 and report.rows_refused == 5
+    for (_, message), (*_, reason, _) in zip(segments, report.refused):
+        assert reason.startswith(message) or message in reason
+    rows = [{"id": 1, "x": value} for value in (lone, chat)] + [{"id": "\ud800", "x": chat}]
+    source = write_rows(tmp_path / "b.jsonl", rows)
+    options |= {"content": "messages", "template": TEMPLATE + "{{ raise_exception('é' * 9999) }}"}
+    plan = make_plan([source], "gpt2", tmp_path / "b", field="x", bos="<|endoftext|>", **options)
+    run_plan(plan, processes=1)
+    assert [len(reason) < 500 for *_, reason, _ in corpus_report(plan).refused] == [True] * 3
+
+
 def tokenizer_file(folder: Path) -> Path:
     """A tokenizer of bytes with tokens that are special, that are not, and of white space."""
     letters = [text_of(bytes([byte])) for byte in range(256)]

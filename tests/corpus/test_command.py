@@ -141,6 +141,12 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "pip install 'bpe-engine[corpus]'" in err
 
 
+def test_a_rank_without_units_says_so(tmp_path: Path, source: Path) -> None:
+    run("plan", source, "-o", tmp_path / "out", "-e", "gpt2")
+    _, err = run("run", tmp_path / "out", "--rank", 1, "--world-size", 2)
+    assert "rank 1 of 2: all its units exist; nothing to do" in err
+
+
 def test_a_long_report_says_what_it_leaves_out(tmp_path: Path) -> None:
     (tmp_path / "in" / "a").mkdir(parents=True)
     for number in range(12):
@@ -150,6 +156,14 @@ def test_a_long_report_says_what_it_leaves_out(tmp_path: Path) -> None:
     assert f"Sources in {tmp_path}/in/a/ (tokens" in shown
     assert "\n  13  0.5909  11.jsonl\n" in shown
     assert "... and 2 more: --json, --html FILE" in shown
+    lines = write_jsonl(tmp_path / "\x1b[31m.jsonl", ["a"]).read_text() + "x\n" * 12
+    (tmp_path / "\x1b[31m.jsonl").write_text(lines)
+    options = ("-e", "gpt2", "--on-error", "keep-empty")
+    checked, _ = run(tmp_path / "\x1b[31m.jsonl", "-o", tmp_path / "b", *options)
+    assert "13 rows were read, 13 written, 12 refused and kept empty" in checked
+    shown, _ = run("report", tmp_path / "b")
+    assert f"Refused rows (place, reason); all 12 in {tmp_path}/b/refused" in shown
+    assert "\x1b" not in shown and r"\x1b[31m.jsonl:2 " in shown
     report = corpus_report(tmp_path / "out")
     assert [row[0][-8:] for row in report.ranked_sources()][:2] == ["11.jsonl", "10.jsonl"]
     page = report.to_html()

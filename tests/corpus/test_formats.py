@@ -226,6 +226,9 @@ def test_bos_and_no_eod(tmp_path: Path) -> None:
     run_plan(bare)
     assert read_megatron(tmp_path / "b" / "parts" / "00000_text_document") == expected(documents)
     assert verify_corpus(bare).problems == []
+    both = make_plan([source], "gpt2", tmp_path / "c", bos="<|endoftext|>")
+    run_plan(both)
+    assert verify_corpus(both).problems == []
 
 
 def test_masks_and_names_need_a_place(tmp_path: Path) -> None:

@@ -17,11 +17,19 @@ from corpora import texts, write_jsonl
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine.corpus import CorpusError, corpus_report, make_plan, run_plan, verify_corpus
+from bpe_engine.corpus import (
+    CorpusError,
+    corpus_report,
+    make_plan,
+    run_plan,
+    tokenize_batch,
+    verify_corpus,
+)
 from bpe_engine.corpus import manifest as manifests
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.read import Fields, blocks, first_line, found, parts_of_input
 from bpe_engine.corpus.read.lines import line_blocks
+from bpe_engine.corpus.read.tables import arrow_blocks
 
 pa = pytest.importorskip("pyarrow")
 
@@ -138,6 +146,8 @@ BROKEN = {
     b'{"text": "a\xff"}': "invalid UTF-8: byte 0xff at 1",
     b'{"text": "\\ud800"}': "surrogate",
     b'{"text": "a", "text": "b"}': "specified twice",
+    b"{}": "the field 'text' is missing; there is nothing",
+    b'{"text": "\xed\xa0\x80"}': "invalid UTF-8: byte 0xed at 0",
 }
 
 
@@ -199,6 +209,66 @@ def test_a_line_is_judged_alone() -> None:
         assert judged(lines) == [judged([line])[0] for line in lines]
 
 
+def test_names_are_text_or_whole_numbers(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    source = tmp_path / "in.jsonl"
+    wrong = [b"1.5", b"true", b"{}", b'"\\udc00"', b'"\xff"']
+    good = [b"7", b'"x"', b"18446744073709551615", b"null", b'"\xc3\xa9"']
+    lines = [b'{"text": "%d", "id": %s}' % pair for pair in enumerate([*good, *wrong])]
+    source.write_bytes(b"\n".join([*lines, b'{"text": "none"}', b""]))
+    names = ["7", "x", "18446744073709551615", None, "é", None]
+    ids(tmp_path / "a", source, id_field="id", format="arrow", on_error="skip")
+    assert CorpusReader(tmp_path / "a").names(0, 6).to_pylist() == names
+    reasons = [reason for *_, reason, _ in corpus_report(tmp_path / "a").refused]
+    assert len(reasons) == 5 and reasons[1] == "the field 'id' is true or false, not a name"
+    raw = pa.table({"text": ["a", "b"], "id": pa.array([b"\xff", b"ok"])})
+    pyarrow.parquet.write_table(raw, tmp_path / "b.parquet")
+    ids(tmp_path / "b", tmp_path / "b.parquet", id_field="id", format="arrow", on_error="skip")
+    assert CorpusReader(tmp_path / "b").names(0, 1).to_pylist() == ["ok"]
+    with pytest.raises(CorpusError, match="'text' is the text"):
+        ids(tmp_path / "c", source, id_field="text", format="arrow")
+
+
+def test_columns_that_are_missing_or_given_twice(tmp_path: Path) -> None:
+    for name, table, message in [
+        ("a", pa.table({"text": ["a"]}), "no field 'id', only 'text'; name it with --id-field"),
+        ("b", pa.table([["a"], ["b"]], names=["text", "text"]), "has 2 fields 'text'"),
+        ("c", pa.table({"text": ["a"], "id": [[1]]}), r"the field 'id' is list<.*>, not a name"),
+    ]:
+        with pa.ipc.new_file(tmp_path / f"{name}.arrow", table.schema) as file:
+            file.write_table(table)
+        with pytest.raises(CorpusError, match=message):
+            ids(tmp_path / name, tmp_path / f"{name}.arrow", id_field="id", format="arrow")
+    with pytest.raises(CorpusError, match="more than one column 'text'"):
+        tokenize_batch(pa.table([["a"], ["b"]], names=["text", "text"]), "gpt2")
+
+
+def test_arrow_reads_only_what_it_needs(tmp_path: Path) -> None:
+    path = tmp_path / "in.arrow"
+    rows = {"long": ["x" * 9000] * 90, "text": texts(90), "n": range(90), "id": range(90)}
+    table = pa.table(rows)
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table, max_chunksize=10)
+    source = found(str(path), None)
+    (*_, (part, _)) = parts_of_input(source, 0, 100_000, False)
+
+    class Stream(io.BytesIO):
+        count = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            data = super().read(size)
+            self.count += len(data)
+            return data
+
+    stream = Stream(path.read_bytes())
+    with pa.PythonFile(stream, "r") as opened:
+        fields = Fields("text", "id", False)
+        (block,) = arrow_blocks(opened, "in.arrow", part.first, part.last, fields)
+    assert part.first == 8 and block.lines.tolist() == [*range(81, 91)]
+    assert block.texts.to_pylist() == texts(90)[80:] and stream.count < 90_000
+
+
 def test_tables_name_rows(tmp_path: Path) -> None:
     import pyarrow.parquet
 
@@ -218,6 +288,9 @@ def test_tables_name_rows(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text('text,n\n"a\nb",1\nc,2,3\n')
     with pytest.raises(CorpusError, match=r"e\.csv, record \d+: 3 values, not 2"):
         ids(tmp_path / "e", tmp_path / "e.csv")
+    (tmp_path / "f.csv").write_text('text,n\n "a,b",1\n')
+    with pytest.raises(CorpusError, match=r"f\.csv, record \d+: 3 values, not 2"):
+        ids(tmp_path / "f", tmp_path / "f.csv")
 
 
 @pytest.mark.parametrize("ending", ["jsonl.gz", "jsonl.zst", "parquet"])
@@ -253,8 +326,15 @@ def test_wrong_inputs_are_refused(tmp_path: Path) -> None:
         make_plan([tmp_path / "x.parquet.gz"], "gpt2", tmp_path / "out")
     with pytest.raises(CorpusError, match="neither an encoding nor a file.*gpt2"):
         make_plan([source], "gpt22", tmp_path / "out")
-    with pytest.raises(CorpusError, match="'<|end|>' is not a special token"):
-        make_plan([source], "gpt2", tmp_path / "out", eod="<|end|>")
+    for options in ({"eod": "<|end|>"}, {"allow_special": ["<|end|>"]}):
+        with pytest.raises(CorpusError, match=r"'<\|end\|>' is not a special token of gpt2"):
+            make_plan([source], "gpt2", tmp_path / "out", **options)
+    with pytest.raises(CorpusError, match="give a list"):
+        make_plan([source], "gpt2", tmp_path / "out", allow_special="<|endoftext|>")
+    with pytest.raises(CorpusError, match="give a list"):
+        make_plan(str(source), "gpt2", tmp_path / "out")
+    with pytest.raises(CorpusError, match="'xml'; choose one of arrow, csv, jsonl, parquet, text"):
+        make_plan([source], "gpt2", tmp_path / "out", input_kind="xml")
 
 
 def test_folders_follow_links(tmp_path: Path) -> None:
@@ -301,7 +381,9 @@ def test_a_name_tells_the_kind(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", texts(5))
     (tmp_path / "b.jsonl.gz").write_bytes(source.read_bytes())  # Unpacked on the way.
     (tmp_path / "c.ndjson").write_bytes(compressed(source.read_bytes(), "gz"))
-    for name in ("b.jsonl.gz", "c.ndjson"):
+    skipped = b"\x50\x2a\x4d\x18\x04\0\0\0skip"
+    (tmp_path / "d.jsonl.zst").write_bytes(skipped + compressed(source.read_bytes(), "zst"))
+    for name in ("b.jsonl.gz", "c.ndjson", "d.jsonl.zst"):
         assert ids(tmp_path / name[0], tmp_path / name) == encoded(texts(5))
 
 
@@ -332,7 +414,11 @@ def server(tmp_path: Path) -> Iterator[str]:
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
             path = Path(self.translate_path(self.path))
+            if not path.exists():
+                return self.send_error(404)
             data, asked = path.read_bytes(), self.headers.get("Range")
+            if "no ranges" in str(path) and self.command == "GET":
+                asked = None
             status, first, last = 200, 0, len(data) - 1
             if asked:
                 low, _, high = asked.removeprefix("bytes=").partition("-")
@@ -367,6 +453,11 @@ def test_a_server_gives_what_files_give(tmp_path: Path, server: str) -> None:
     for name in ("a.jsonl", "b.jsonl.gz", "c.parquet"):
         out = tmp_path / f"{name}-out"
         assert ids(out, f"{server}/{name}", unit_bytes=900) == encoded(documents), name
+    source.rename(tmp_path / "no ranges.jsonl")
+    with pytest.raises(CorpusError, match="ranges.jsonl cannot be read: .*range requests"):
+        ids(tmp_path / "d", f"{server}/no ranges.jsonl", unit_bytes=900)
+    with pytest.raises(CorpusError, match="the server does not have it, or does not answer"):
+        ids(tmp_path / "e", f"{server}/none.jsonl")
 
 
 def test_an_s3_server_gives_what_files_give(

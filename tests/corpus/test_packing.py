@@ -125,6 +125,17 @@ def test_windows_do_not_lose_documents(corpus: Path, monkeypatch: pytest.MonkeyP
         )
 
 
+def test_the_last_documents_may_be_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpe_engine.corpus.pack._WINDOW", 2)
+    source = write_jsonl(tmp_path / "in.jsonl", ["one two three", "", "", "", "", ""])
+    run_plan(make_plan([source], "gpt2", tmp_path / "out", eod=None), processes=1)
+    for length in (2, 5):
+        pack_rows(tmp_path / "out", length, method="wrap")
+        rows = PackedRows(tmp_path / "out", length, "wrap")
+        found = [rows[number]["input_ids"] for number in range(len(rows))]
+        assert np.concatenate(found).tolist() == CorpusReader(tmp_path / "out").ids(0, 3).tolist()
+
+
 def test_wrong_rows_are_refused(corpus: Path, tmp_path: Path) -> None:
     pack_rows(corpus, 77)
     rows = PackedRows(corpus, 77)
@@ -136,6 +147,10 @@ def test_wrong_rows_are_refused(corpus: Path, tmp_path: Path) -> None:
         PackedRows(corpus, 78)
     with pytest.raises(CorpusError, match="at least 1 id"):
         pack_rows(corpus, 0)
+    with pytest.raises(CorpusError, match="at most 2,147,483,647"):
+        pack_rows(corpus, 1 << 31)
+    pack_rows(corpus, (1 << 31) - 1)
+    assert len(PackedRows(corpus, (1 << 31) - 1)) == 1
     with pytest.raises(CorpusError, match="choose one of best-fit, wrap"):
         pack_rows(corpus, 5, method="greedy")
     index = corpus / "packed-77-best-fit.idx"

@@ -44,7 +44,11 @@ KINDS = {
     ".md": "text",
 }
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+#: A file of Zstandard may begin with a frame that is skipped, as those of pzstd do.
+_MAGIC = {
+    re.compile(rb"\x1f\x8b"): "gzip",
+    re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"): "zstd",
+}
 
 
 class Input(NamedTuple):
@@ -76,9 +80,7 @@ def found(uri: str, kind: str | None) -> Input:
     size = file_size(uri)
     with opened(uri) as stream:
         start = stream.read(4)
-        compression = next(
-            (name for magic, name in _MAGIC.items() if start.startswith(magic)), None
-        )
+        compression = next((name for magic, name in _MAGIC.items() if magic.match(start)), None)
         whole = uri.split("?")[0] if "://" in uri else uri
         name = re.sub(r"\.(gz|zst|zstd)$", "", whole, flags=re.IGNORECASE)
         if not size and name != whole:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["AT_ONCE", "LONGEST", "Block", "Fields", "block_of", "field_path"]
+__all__ = ["AT_ONCE", "LONGEST", "Block", "Fields", "block_of", "checked_names", "field_path"]
 
 #: Bytes of input that are read at once, and about as many of text that are encoded at once. An eighth
 #: of it takes a quarter longer, twice as much no less.
@@ -59,14 +59,17 @@ def field_path(field: str) -> list[str]:
     return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", field)]
 
 
-def block_of(texts: Any, names: Any, lines: Any, uri: str, field: str) -> Block:
+def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Block:
     """Makes a block of an Arrow array of any type of text; bytes are read as UTF-8.
 
     Raises:
-        CorpusError: The array has another type.
+        CorpusError: An array has another type.
     """
+    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as compute
 
+    field = fields.text
     bad: list[tuple[int, str]] = []
     kind = texts.type
     if pa.types.is_dictionary(kind):
@@ -90,14 +93,44 @@ def block_of(texts: Any, names: Any, lines: Any, uri: str, field: str) -> Block:
         nulls = texts.is_null().to_numpy(zero_copy_only=False).nonzero()[0].tolist()
         bad += [(row, f"the field {field!r} is null") for row in nulls if row not in known]
         bad.sort()
-    return Block(texts, None if names is None else as_names(names), lines, bad)
+    names, nameless = checked_names(names, uri, fields)
+    if nameless:
+        bad = sorted({**dict(nameless), **dict(bad)}.items())
+        is_good = np.ones(len(texts), bool)
+        is_good[[row for row, _ in nameless]] = False
+        texts = compute.if_else(pa.array(is_good), texts, pa.scalar(None, texts.type))
+    return Block(texts, names, lines, bad)
 
 
-def as_names(names: Any) -> Any:
-    """Returns a column of names or numbers as strings; null stays null."""
+def checked_names(names: Any, uri: str, fields: Fields) -> tuple[Any, list[tuple[int, str]]]:
+    """Returns a column of names or numbers as strings, and the rows where they are not UTF-8.
+
+    Null stays null; so does None, for no names.
+
+    Raises:
+        CorpusError: The column has a type of which no name can be made.
+    """
     import pyarrow as pa
+    import pyarrow.compute as compute
 
-    return names if pa.types.is_string(names.type) else names.cast(pa.string())
+    if names is None:
+        return None, []
+    if not pa.types.is_string(names.type):
+        try:
+            options = compute.CastOptions(pa.string(), allow_invalid_utf8=True)
+            names = names.cast(options=options)
+        except pa.ArrowNotImplementedError as error:
+            raise CorpusError(
+                f"{uri}: the field {fields.name!r} is {names.type}, not a name; name another"
+            ) from error
+    try:
+        names.validate(full=True)
+        return names, []
+    except pa.ArrowInvalid:
+        names, bad = _checked(names)
+        return names.cast(pa.string()), [
+            (at, f"the field {fields.name!r}: {why}") for at, why in bad
+        ]
 
 
 def _checked(texts: Any) -> tuple[Any, list[tuple[int, str]]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CorpusError
-from .block import AT_ONCE, LONGEST, Block, Fields, as_names, block_of, field_path
+from .block import AT_ONCE, LONGEST, Block, Fields, block_of, field_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,9 +17,10 @@ __all__ = ["line_blocks", "lines_before"]
 
 _OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
 _JSON_KINDS = {
+    str: "text",
     bool: "true or false",
     int: "a number",
-    float: "a number",
+    float: "a floating-point number",
     list: "an array",
     dict: "an object",
 }
@@ -164,7 +165,7 @@ def _parsed(
         return _objects(data, starts.tolist(), ends.tolist(), lines, fields)
     parser = _Parser(data, starts, ends, plain, fields)
     texts, names = parser.columns()
-    block = block_of(texts, names, lines, uri, fields.text)
+    block = block_of(texts, names, lines, uri, fields)
     known = dict(parser.bad)
     # Null here is what the parser refused, a missing field or null: look closer at these lines.
     bad = [(row, known.get(row) or parser.reason(row, reason)) for row, reason in block.bad]
@@ -178,12 +179,14 @@ class _Parser:
         self.data, self.starts, self.ends, self.plain = data, starts, ends, plain
         self.fields = fields
         self.bad: list[tuple[int, str]] = []
+        #: The names of lines that `json` has read.
+        self.names: dict[int, str | None] = {}
         self.text, self.name = field_path(fields.text), field_path(fields.name or "")
 
-    def columns(self) -> tuple[Any, Any]:
+    def columns(self, is_searched: bool = False) -> tuple[Any, Any]:
         import pyarrow as pa
 
-        parts = self._parse(0, len(self.starts)) if len(self.starts) else []
+        parts = self._parse(0, len(self.starts), is_searched) if len(self.starts) else []
         if len(parts) == 1:
             return parts[0]
         texts = [texts for texts, _ in parts] or [pa.nulls(0, pa.large_string())]
@@ -198,10 +201,16 @@ class _Parser:
         if self.plain[first:last].all():
             start = int(self.starts[first])
             part = self.data.slice(start, int(self.ends[last - 1]) - start)
-            for kind in [pa.string()] + [pa.int64()] * (self.fields.name is not None):
+            kinds = [pa.string(), pa.int64()] if self.fields.name is not None else [None]
+            if is_searched and all(row in self.names for row in range(first, last)):
+                kinds = [None]
+            for kind in kinds:
                 try:
                     found = self._columns(part, kind)
                     if len(found[0]) == last - first:
+                        if kind is None and self.fields.name is not None:
+                            known = [self.names[row] for row in range(first, last)]
+                            found = found[0], pa.array(known, pa.string())
                         return [found]
                     reason = "it has more than one JSON value"
                 except pa.ArrowInvalid as error:
@@ -215,52 +224,57 @@ class _Parser:
         return [(pa.nulls(1, pa.large_string()), pa.nulls(1, pa.string()))]
 
     def _parse_around_broken(self, first: int, last: int) -> list[tuple[Any, Any]]:
-        """Parses what is between the lines that `json` refuses, too.
+        """Parses the lines that `json` does not refuse, put together, and leaves null for the others.
 
-        A call of pyarrow for each broken line would take a hundred times longer.
+        A call of pyarrow for each broken line, or each good one between them, would take much longer.
         """
+        import numpy as np
         import pyarrow as pa
 
         broken = [(row, reason) for row in range(first, last) if (reason := self._broken(row))]
+        if not broken:
+            return self._parse(first, last, True)
         self.bad += broken
-        parts = []
-        start = first
-        null = pa.nulls(1, pa.large_string()), pa.nulls(1, pa.string())
-        for row, _ in broken:
-            parts += [*self._between(start, row), null]
-            start = row + 1
-        return [*parts, *self._between(start, last)]
-
-    def _between(self, first: int, last: int) -> list[tuple[Any, Any]]:
-        return self._parse(first, last, True) if first < last else []
+        is_good = np.ones(last - first, bool)
+        is_good[[row - first for row, _ in broken]] = False
+        rows = (np.flatnonzero(is_good) + first).tolist()
+        lines = [self._line(row) for row in rows]
+        ends = np.cumsum([len(line) + 1 for line in lines], dtype=np.int64) - 1
+        starts = np.concatenate([np.zeros(1, np.int64), ends + 1])[: len(rows)]
+        data = pa.py_buffer(b"\n".join(lines))
+        others = _Parser(data, starts, ends, self.plain[rows], self.fields)
+        others.names = {at: self.names[row] for at, row in enumerate(rows) if row in self.names}
+        columns = others.columns(is_searched=True)
+        self.bad += [(rows[at], reason) for at, reason in others.bad]
+        places = pa.array(np.cumsum(is_good) - 1, mask=~is_good)
+        return [tuple(it if it is None else it.take(places) for it in columns)]  # type: ignore[list-item]
 
     def _broken(self, row: int) -> str | None:
-        """Returns why a line is no object with text, or None if that is for pyarrow to say."""
+        """Returns why a line is not an object with text, or None if that is for pyarrow to say."""
         if not self.plain[row]:
             return "broken JSON: it is not a JSON object"
         try:
-            value = _dug(json.loads(self._line(row)), self.text)
-            if isinstance(value, str):
-                value.encode()
-        except json.JSONDecodeError as error:
-            if error.msg == "Extra data":
-                return "broken JSON: it has more than one JSON value"
-            return f"broken JSON: {error.msg} at column {error.colno}"
-        except UnicodeEncodeError as error:
-            return f"broken JSON: a lone surrogate, {error.object[error.start]!a}"
-        except (KeyError, ValueError, RecursionError):
+            line = _loaded(self._line(row))
+            if self.fields.name is not None:
+                self.names[row] = _name(line, self.name)
+            value = _dug(line, self.text)
+            if value is not None:
+                _check_text(value, self.text, "text")
+        except _Missing:
             return None
-        if value is None or isinstance(value, str):
+        except _Refused as error:
+            return str(error)
+        except (ValueError, RecursionError):
             return None
-        return f"the field {'.'.join(self.text)!r} is {_JSON_KINDS[type(value)]}, not text"
+        return None
 
-    def _columns(self, part: Any, name_kind: Any) -> tuple[Any, Any]:
+    def _columns(self, part: Any, name_kind: Any | None) -> tuple[Any, Any]:
         import pyarrow as pa
         import pyarrow.json
 
         tree: dict[str, Any] = {}
         _put(tree, self.text, pa.large_string())
-        if self.fields.name is not None:
+        if name_kind is not None:
             _put(tree, self.name, name_kind)
         table = pyarrow.json.read_json(
             pa.BufferReader(part),
@@ -270,9 +284,9 @@ class _Parser:
             ),
         )
         texts = _column(table, self.text)
-        if self.fields.name is None:
+        if name_kind is None:
             return texts, None
-        return texts, as_names(_column(table, self.name))
+        return texts, _column(table, self.name).cast(pa.string())
 
     def _line(self, row: int) -> bytes:
         start = int(self.starts[row])
@@ -282,9 +296,9 @@ class _Parser:
     def reason(self, row: int, otherwise: str) -> str:
         """Says whether a field is missing or null."""
         try:
-            _dug(json.loads(self._line(row)), self.text)
-        except KeyError as error:
-            return str(error.args[0])
+            _dug(_loaded(self._line(row)), self.text)
+        except _Refused as error:
+            return str(error)
         except (ValueError, RecursionError):
             pass
         return otherwise
@@ -316,14 +330,66 @@ def _column(table: Any, path: list[str]) -> Any:
     return compute.struct_field(column, path[1:]) if path[1:] else column
 
 
+class _Refused(Exception):
+    """A line of which no row can be made, and why."""
+
+
+class _Missing(_Refused):
+    """A field is not there, or what holds it is null: null for pyarrow."""
+
+
+def _loaded(line: bytes) -> Any:
+    """Reads a line. Raises ValueError and RecursionError for what `json` cannot say."""
+    try:
+        return json.loads(line.decode())
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg.removesuffix(' at')} at column {error.colno}"
+        if error.msg == "Extra data":
+            reason = "it has more than one JSON value"
+        raise _Refused(f"broken JSON: {reason}") from None
+
+
 def _dug(row: Any, path: list[str]) -> Any:
-    """Returns a nested field. Raises KeyError with a sentence."""
+    """Returns a nested field."""
     for place, name in enumerate(path):
-        if not isinstance(row, dict) or name not in row:
-            has = ", ".join(map(repr, list(row)[:8])) if isinstance(row, dict) else "no fields"
-            raise KeyError(f"the field {'.'.join(path[: place + 1])!r} is missing; there is {has}")
+        above, here = ".".join(path[:place]), ".".join(path[: place + 1])
+        if row is None and place:
+            raise _Missing(f"the field {above!r} is null")
+        if not isinstance(row, dict):
+            raise _Refused(
+                f"the field {above!r} is {_JSON_KINDS[type(row)]}, not an object"
+                if place
+                else "broken JSON: it is not a JSON object"
+            )
+        if name not in row:
+            has = ", ".join(map(repr, list(row)[:8])) or "nothing"
+            raise _Missing(f"the field {here!r} is missing; there is {has}")
         row = row[name]
     return row
+
+
+def _name(row: Any, path: list[str]) -> str | None:
+    """Returns the name of a row: text or a whole number. A row may have none."""
+    try:
+        name = _dug(row, path)
+    except _Missing:
+        return None
+    if name is None:
+        return None
+    if type(name) is int:
+        return str(name)
+    _check_text(name, path, "a name")
+    return str(name)
+
+
+def _check_text(value: Any, path: list[str], wanted: str) -> None:
+    if not isinstance(value, str):
+        kind = _JSON_KINDS[type(value)]
+        raise _Refused(f"the field {'.'.join(path)!r} is {kind}, not {wanted}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise _Refused(f"broken JSON: a lone surrogate, {value[error.start]!a}") from None
 
 
 def _objects(data: Any, starts: list[int], ends: list[int], lines: Any, fields: Fields) -> Block:
@@ -335,19 +401,19 @@ def _objects(data: Any, starts: list[int], ends: list[int], lines: Any, fields: 
     for place, (start, end) in enumerate(zip(starts, ends)):
         value = name = None
         try:
-            row = json.loads(data[start:end].to_pybytes())
+            row = _loaded(data[start:end].to_pybytes())
             value = _dug(row, field_path(fields.text))
+            if fields.name is not None:
+                name = _name(row, field_path(fields.name))
             if value is None:
                 bad.append((place, f"the field {fields.text!r} is null"))
-            if fields.name is not None:
-                name = _dug(row, field_path(fields.name))
-        except KeyError as error:
-            bad.append((place, str(error.args[0])))
+        except _Refused as error:
+            bad.append((place, str(error)))
         except UnicodeDecodeError as error:
             bad.append((place, f"invalid UTF-8: byte 0x{error.object[error.start]:02x}"))
         except (ValueError, RecursionError) as error:
             bad.append((place, f"broken JSON: {error}"))
         rows.append(value)
-        names.append(None if name is None else str(name))
+        names.append(name)
     arrow_names = None if fields.name is None else pa.array(names, pa.string())
     return Block(rows, arrow_names, lines, bad)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import CorpusError
-from .block import AT_ONCE, LONGEST, Block, Fields, as_names, block_of, field_path
+from .block import AT_ONCE, LONGEST, Block, Fields, block_of, checked_names, field_path
 
 __all__ = ["arrow_batches", "arrow_blocks", "csv_blocks", "parquet_blocks", "parquet_groups"]
 
@@ -35,10 +35,9 @@ def parquet_blocks(
     with parquet.ParquetFile(stream, buffer_size=AT_ONCE, pre_buffer=False) as file:
         metadata = file.metadata
         last = metadata.num_row_groups if last is None else last
-        _root(file.schema_arrow, fields.text, uri)
+        _check_fields(file.schema_arrow, fields, uri)
         wanted = [".".join(field_path(fields.text))]
         if fields.name is not None:
-            _root(file.schema_arrow, fields.name, uri)
             wanted.append(".".join(field_path(fields.name)))
         row = 1 + sum(metadata.row_group(number).num_rows for number in range(first))
         rows = _rows_at_once(metadata, first, last, wanted)
@@ -81,7 +80,7 @@ def arrow_blocks(
 
     row = 1
     try:
-        file = pa.ipc.open_file(stream)
+        schema = pa.ipc.open_file(stream).schema
     except pa.ArrowInvalid:
         stream.seek(0)
         with pa.ipc.open_stream(stream) as batches:
@@ -89,12 +88,25 @@ def arrow_blocks(
                 yield from _blocks(batch, row, uri, fields)
                 row += batch.num_rows
         return
-    with file:
-        for number in range(file.num_record_batches if last is None else last):
-            batch = file.get_batch(number)
-            if number >= first:
-                yield from _blocks(batch, row, uri, fields)
-            row += batch.num_rows
+    _check_fields(schema, fields, uri)
+    roots = {field_path(name)[0] for name in (fields.text, fields.name) if name is not None}
+    wanted = [at for at, name in enumerate(schema.names) if name in roots]
+    # Rows of the batches before are counted by a column of numbers, if there is one.
+    numbers = [at for at, kind in enumerate(schema.types) if pa.types.is_primitive(kind)]
+    before = _arrow_columns(stream, (numbers or wanted)[:1])
+    row += sum(before.get_batch(number).num_rows for number in range(first))
+    file = _arrow_columns(stream, wanted)
+    for number in range(first, file.num_record_batches if last is None else last):
+        batch = file.get_batch(number)
+        yield from _blocks(batch, row, uri, fields)
+        row += batch.num_rows
+
+
+def _arrow_columns(stream: Any, columns: list[int]) -> Any:
+    """Opens an Arrow file of which only some columns are read."""
+    import pyarrow as pa
+
+    return pa.ipc.open_file(stream, options=pa.ipc.IpcReadOptions(included_fields=columns))
 
 
 def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
@@ -133,28 +145,35 @@ def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
         raise CorpusError(f"{uri}: {str(error).strip()}; name the field with --field") from error
     with reader:
         for batch in reader:
-            if fields.name is not None:
-                names = batch.column(1).cast(pa.string())
-                batch = pa.record_batch([batch.column(0), names], names=wanted)
             yield from _blocks(batch, row, uri, fields)
             row += batch.num_rows
             if broken:
-                number, reason = broken[0]
-                raise CorpusError(f"{uri}, record {number or row}: {reason}; correct the quotes")
+                break
+    # Not only in the loop, which never runs if all records of a file are broken.
+    if broken:
+        number, reason = broken[0]
+        raise CorpusError(f"{uri}, record {number or row}: {reason}; correct the quotes")
 
 
-def _root(schema: Any, field: str, uri: str) -> None:
-    """Raises CorpusError unless a schema has a field."""
+def _check_fields(schema: Any, fields: Fields, uri: str) -> None:
+    """Raises CorpusError unless a schema has the fields that are read, each once."""
+    _check_field(schema, fields.text, uri, "--field")
+    if fields.name is not None:
+        _check_field(schema, fields.name, uri, "--id-field")
+
+
+def _check_field(schema: Any, field: str, uri: str, option: str) -> None:
     import pyarrow as pa
 
     path = field_path(field)
     names, kind = schema.names, None
     for place, name in enumerate(path):
+        here = ".".join(path[: place + 1])
         if name not in names:
-            has = ", ".join(map(repr, names[:8])) or "none"
-            raise CorpusError(
-                f"{uri} has no field {'.'.join(path[: place + 1])!r}, only {has}; name it with --field"
-            )
+            has = f"only {', '.join(map(repr, names[:8]))}" if names else "and no others"
+            raise CorpusError(f"{uri} has no field {here!r}, {has}; name it with {option}")
+        if names.count(name) > 1:
+            raise CorpusError(f"{uri} has {names.count(name)} fields {here!r}; rename one")
         kind = schema.field(name).type if kind is None else kind.field(name).type
         names = (
             [kind.field(at).name for at in range(kind.num_fields)]
@@ -167,26 +186,26 @@ def _blocks(batch: Any, row: int, uri: str, fields: Fields) -> Iterator[Block]:
     """Yields the rows of a record batch, about `AT_ONCE` bytes of text at a time."""
     import numpy as np
 
-    _root(batch.schema, fields.text, uri)
+    _check_fields(batch.schema, fields, uri)
     texts = _column(batch, fields.text)
-    names = None if fields.name is None else as_names(_column(batch, fields.name))
+    names = None if fields.name is None else _column(batch, fields.name)
     if fields.as_objects:
         for start in range(0, batch.num_rows, 1024):
             rows = texts.slice(start, 1024).to_pylist()
-            bad = [
-                (at, f"the field {fields.text!r} is null")
-                for at, it in enumerate(rows)
-                if it is None
-            ]
+            bad = {
+                at: f"the field {fields.text!r} is null" for at, it in enumerate(rows) if it is None
+            }
             lines = np.arange(row + start, row + start + len(rows), dtype=np.int64)
-            yield Block(rows, None if names is None else names.slice(start, 1024), lines, bad)
+            part_names = None if names is None else names.slice(start, 1024)
+            part_names, nameless = checked_names(part_names, uri, fields)
+            yield Block(rows, part_names, lines, sorted({**dict(nameless), **bad}.items()))
         return
     step = max(1, min(_MOST_ROWS, AT_ONCE * max(batch.num_rows, 1) // max(texts.nbytes, 1)))
     for start in range(0, batch.num_rows, step):
         part = texts.slice(start, step)
         lines = np.arange(row + start, row + start + len(part), dtype=np.int64)
         part_names = None if names is None else names.slice(start, step)
-        block = block_of(part, part_names, lines, uri, fields.text)
+        block = block_of(part, part_names, lines, uri, fields)
         yield _without_longest(block)
 
 

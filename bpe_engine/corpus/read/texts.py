@@ -60,7 +60,7 @@ def _block(documents: list[bytes | None], row: int, uri: str, fields: Fields) ->
     if fields.name is not None:
         names = pa.array([f"{uri}:{number}" for number in range(row, row + len(documents))])
     lines = np.arange(row, row + len(documents), dtype=np.int64)
-    block = block_of(pa.array(documents, pa.large_binary()), names, lines, uri, fields.text)
+    block = block_of(pa.array(documents, pa.large_binary()), names, lines, uri, fields)
     long = {place for place, document in enumerate(documents) if document is None}
     reason = f"the document is longer than {LONGEST:,} bytes"
     return block._replace(bad=[(at, reason if at in long else why) for at, why in block.bad])
