@@ -18,7 +18,10 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Union
+
+#: A path, or several.
+Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 #: Standard input and standard output.
 STANDARD = "-"
@@ -111,8 +114,8 @@ def read_rows(path: str | os.PathLike[str], field: str, errors: str = "strict") 
     return _json_rows(path, field, errors)
 
 
-def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Expands folders and globs to files, in a fixed order.
+def corpus_files(paths: Paths) -> list[str]:
+    """Expands a path or several, folders and globs, to files, in a fixed order.
 
     A folder becomes all files in it and below it, but for those whose names begin with a dot. A path
     that does not exist and has ``*``, ``?`` or ``[`` becomes the files that it matches; ``**``
@@ -123,7 +126,7 @@ def corpus_files(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
         ValueError: a folder has no files.
     """
     files: list[str] = []
-    for given in paths:
+    for given in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         path = os.fspath(given)
         if path != STANDARD and not os.path.exists(path) and glob.has_magic(path):
             found = sorted(filter(_is_text_file, glob.glob(path, recursive=True)))

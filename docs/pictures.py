@@ -154,9 +154,8 @@ def notebook() -> None:
     """Runs a notebook with the chips of a text and a comparison, and takes a picture of it."""
     cells = [
         f'import bpe_engine\n\nenc = bpe_engine.get_encoding("gpt2")\nenc.show({CHIPS!r}, allowed_special="all")',
-        "from vocab_tools.compare import compare_tokenizers, load_subject\n\n"
-        'names = ["gpt2", "o200k_base", "qwen"]\n'
-        'compare_tokenizers([*map(load_subject, names)], ["multi.txt"])',
+        "from vocab_tools import compare_tokenizers\n\n"
+        'compare_tokenizers(["gpt2", "o200k_base", "qwen"], ["multi.txt"])',
     ]
     contents = {
         "cells": [

@@ -19,6 +19,7 @@ from vocab_command import run
 import bpe_engine
 from bpe_engine import reading, vocabulary
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
+from vocab_tools import propose_words
 from vocab_tools.compare import (
     compare_texts,
     compare_tokenizers,
@@ -428,6 +429,18 @@ def test_texts_that_differ_are_of_each_script_and_not_alike() -> None:
     )
     assert [one.text.split()[0] for one in found.differing].count("ⓐ") == 1
     assert other[0] in [one.text for one in found.differing]
+
+
+def test_names_encodings_and_one_path(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("hello world\n")
+    expected = compare_tokenizers([load_subject("gpt2"), load_subject("qwen")], [path])
+    sources = ["gpt2", bpe_engine.get_encoding("qwen")]
+    for corpus in (path, str(path)):
+        found = compare_tokenizers(sources, corpus)
+        assert [row.tokens for row in found.rows] == [row.tokens for row in expected.rows]
+        assert [row.name for row in found.rows] == ["gpt2", "qwen"]
+    assert propose_words("gpt2", path, 2, min_frequency=1).tokens_before == 3
 
 
 def test_cuts_show_each_character_once() -> None:

@@ -16,7 +16,6 @@ from bpe_engine.reading import corpus_files
 from bpe_engine.shown import CONTINUED
 
 from ..compare import Comparison, compare_tokenizers, load_subject
-from ..compare.subjects import Subject
 from ..compare.train import METHODS, compare_trained
 from ..convert import locate_source
 from ..files import OutputFiles
@@ -93,14 +92,13 @@ def compare(
         raise click.UsageError("give two tokenizers or more; `stats` measures one")
 
     def work(update: Callable[[int, int], None]) -> Comparison:
-        subjects: list[Subject] = [load_subject(name) for name in others]
         if not train:
-            return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
+            return compare_tokenizers(others, corpus, field=field, errors=errors, progress=update)
         return compare_trained(
             methods,
             corpus,
             vocab_size,
-            others=subjects,
+            others=[load_subject(name) for name in others],
             field=field,
             errors=errors,
             progress=update,

@@ -9,7 +9,7 @@ import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
 
-from ..compare import Comparison, compare_tokenizers, load_subject
+from ..compare import Comparison, compare_tokenizers
 from .compare import measure_options, print_measured
 
 
@@ -29,7 +29,6 @@ def stats(tokenizer: str, corpus: tuple[str, ...], field: str, errors: str, **ou
     """
 
     def work(update: Callable[[int, int], None]) -> Comparison:
-        subjects = [load_subject(tokenizer)]
-        return compare_tokenizers(subjects, corpus, field=field, errors=errors, progress=update)
+        return compare_tokenizers([tokenizer], corpus, field=field, errors=errors, progress=update)
 
     print_measured(work, [tokenizer], corpus, **output)

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bpe_engine.reading import STANDARD, corpus_files, read_texts
+from bpe_engine import Encoding
+from bpe_engine.reading import STANDARD, Paths, corpus_files, read_texts
 
 from ..corpus.piece_counts import ProgressFunction
 from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
-from .subjects import Subject
+from .subjects import Subject, subject_of
 
 #: Texts on which the tokenizers differ most: all, and those of a script.
 MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
@@ -66,8 +67,8 @@ class _Block:
 
 
 def compare_tokenizers(
-    subjects: Sequence[Subject],
-    corpus: Iterable[str | os.PathLike[str]],
+    subjects: Iterable[Subject | Encoding | str | os.PathLike[str]],
+    corpus: Paths,
     *,
     field: str = "text",
     errors: str = "strict",
@@ -80,7 +81,8 @@ def compare_tokenizers(
     white space separates.
 
     Args:
-        subjects: from :func:`load_subject`.
+        subjects: names of encodings, files and folders, as :func:`load_subject` takes them;
+            encodings; or what it returns.
         corpus: files, folders and globs: text, JSON lines or Parquet, packed or not.
         field: the field of JSON lines and Parquet that has the text.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
@@ -95,20 +97,20 @@ def compare_tokenizers(
         OSError: a file cannot be read.
 
     >>> import tempfile
-    >>> from vocab_tools.compare import load_subject
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "text.txt"
     ...     _ = path.write_text("hello world\\n")
-    ...     found = compare_tokenizers([load_subject("gpt2")], [path])
+    ...     found = compare_tokenizers(["gpt2"], [path])
     >>> found.rows[0].tokens, found.total.words
     (3, 2)
     """
     paths = corpus_files(corpus)
     sizes = [0 if path == STANDARD else Path(path).stat().st_size for path in paths]
-    meter = _Meter(subjects)
-    inside_lines = all(subject.inside_lines for subject in subjects)
+    measured = [subject_of(source) for source in subjects]
+    meter = _Meter(measured)
+    inside_lines = all(subject.inside_lines for subject in measured)
     done = 0
-    pool, count = _workers(subjects, sum(sizes))
+    pool, count = _workers(measured, sum(sizes))
     with pool:
         for path, size in zip(paths, sizes):
             meter.start_file(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import bpe_engine
-from bpe_engine import byte_level, vocabulary
+from bpe_engine import Encoding, byte_level, vocabulary
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 
 from ..convert import load, locate_source
@@ -126,6 +127,13 @@ class FileSubject:
     def cut(self, text: str) -> list[bytes]:
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         return [self.token(number) for number in ids]
+
+
+def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
+    """Returns a tokenizer to measure: :func:`load_subject` of a name or path; or an encoding."""
+    if isinstance(source, (str, os.PathLike)):
+        return load_subject(os.fspath(source))
+    return RankSubject(source.name, source) if isinstance(source, Encoding) else source
 
 
 def load_subject(path: str) -> Subject:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bpe_engine.reading import corpus_files, read_texts
+from bpe_engine.reading import Paths, corpus_files, read_texts
 
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
@@ -43,7 +42,7 @@ MOST_CHARACTERS = 1000
 
 def compare_trained(
     methods: Sequence[str],
-    corpus: Iterable[str | os.PathLike[str]],
+    corpus: Paths,
     vocab_size: int,
     *,
     others: Sequence[Subject] = (),

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Union
 
 import bpe_engine
 from bpe_engine import vocabulary
-from bpe_engine.reading import STANDARD
+from bpe_engine.reading import STANDARD, Paths
 
 from ..patterns import Pattern
 from ..text import Brief
 from .cutting import cutting
 from .piece_counts import DEFAULT_MEMORY, CorpusCounts, ProgressFunction, count_corpus
 from .scripts import script_of
-
-Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
-from bpe_engine.reading import STANDARD, corpus_files, read_texts
+from bpe_engine.reading import STANDARD, Paths, corpus_files, read_texts
 
 from ..text import Brief, plural
 from .cutting import Cutting
@@ -152,7 +152,7 @@ class CorpusCounts(Brief):
 
 
 def count_corpus(
-    corpus: Iterable[str | os.PathLike[str]],
+    corpus: Paths,
     cutting: Cutting,
     *,
     field: str = "text",

@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import os
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from bpe_engine.reading import Paths
 
 from ..bases import Recognized, identify, opened
 from ..corpus.cutting import cutting
@@ -82,7 +84,7 @@ class Proposal(Brief):
 
 def propose_words(
     base: RankSource,
-    corpus: Iterable[str | os.PathLike[str]],
+    corpus: Paths,
     new_ids: int = 2000,
     *,
     pattern: str | None = None,
