@@ -8,7 +8,7 @@ use bpe_core::polling::poll;
 use crate::bytes::{bytes_of, try_bytes_of};
 use crate::encoding::{Details, Encoding};
 use crate::error::Result;
-use crate::offsets::Aligned;
+use crate::offsets::{Aligned, WORK};
 use crate::split::PreTokenizer;
 use crate::tokenizer::Tokenizer;
 
@@ -17,9 +17,6 @@ pub(crate) type Piece = (Aligned, Option<u32>);
 
 /// The bytes of memory that [`Tokenizer::encode_detailed`] takes per byte of text: at most 200.
 pub(crate) const MEMORY: usize = 200;
-
-/// The work of a token or a piece with its details, in bytes of text: see [`poll`].
-pub(crate) const WORK: usize = 32;
 
 /// A token: its id, its text, and the range of bytes it came from.
 pub type Token = (u32, String, (usize, usize));

@@ -6,9 +6,11 @@ use bpe_core::memory::{reserve, reserve_text, with_capacity};
 use bpe_core::polling::poll;
 use unicode_normalization_alignments::char::canonical_combining_class;
 
-use crate::encode_detailed::WORK;
 use crate::encoding::copied;
 use crate::error::Result;
+
+/// The work of a token or a piece with its details, in bytes of text: see [`poll`].
+pub(crate) const WORK: usize = 32;
 
 /// A text made from an original.
 #[derive(Debug, Clone, Default)]

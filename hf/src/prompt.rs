@@ -17,10 +17,10 @@ use bpe_core::{Normalization, SpecialTokens};
 
 use crate::added::{AddedToken, Found};
 use crate::characters::Characters;
-use crate::encode_detailed::{MEMORY, WORK};
+use crate::encode_detailed::MEMORY;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
-use crate::offsets::Aligned;
+use crate::offsets::{Aligned, WORK};
 use crate::spec::PrependScheme;
 use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
