@@ -21,6 +21,9 @@ _lock = threading.RLock()
 
 _ENCODER = "_bpe_engine_prompts"
 
+#: Attributes of transformers' classes with a vocabulary and merges.
+_MADE_FROM = frozenset(("_vocab", "_merges"))
+
 
 def load_with_ours(load: Callable[[], Any]) -> Any:
     """Loads a tokenizer while `patch_transformers` is in force, which then is as it was before.
@@ -136,6 +139,9 @@ def _served_class(base: Any) -> Any:
         def __deepcopy__(self, memo: dict[int, Any]) -> Any:
             other: Any = object.__new__(type(self))
             memo[id(self)] = other
+            # What Qwen2Tokenizer and its like were made from, which nobody changes.
+            made_from = {name: vars(self)[name] for name in _MADE_FROM & vars(self).keys()}
+            memo.update((id(value), value) for value in made_from.values())
             vars(other).update(copy.deepcopy(vars(self), memo))
             return other
 

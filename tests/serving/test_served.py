@@ -100,6 +100,9 @@ def test_copies_are_served_alike(pair: tuple[Any, Any], again: Any) -> None:
 def test_copies_share_the_conversations(pair: tuple[Any, Any]) -> None:
     ours, _ = pair
     assert copy.deepcopy(ours)._bpe_engine_prompts is ours._bpe_engine_prompts
+    # Qwen2Tokenizer and its like keep the vocabulary and merges that they were made from.
+    ours._vocab = {"a": 0}
+    assert copy.deepcopy(ours)._vocab is ours._vocab
 
 
 def test_tokens_added_to_a_copy_count_there(pair: tuple[Any, Any]) -> None:
