@@ -6,7 +6,7 @@
 //!
 //! Of a long text only the part near the cut is read, up to a place where pieces end whatever the
 //! rest of the text is. Stretches without such a place (a ruler, a very long word) are read a little
-//! further than needed.
+//! further than needed; characters that normalization may join are read whole.
 
 use std::ops::Range;
 
@@ -14,6 +14,7 @@ use crate::char_boundary::{ceil, floor};
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 use crate::memory::push;
+use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::{Aligned, TokenEnd};
 use crate::request::{Disallowed, Request};
 use crate::special_tokens::Selection;
@@ -252,6 +253,8 @@ impl<'a> Cutter<'a> {
     fn beginning(&self, size: usize) -> (usize, usize) {
         let all = self.text.len();
         let end = ceil(self.text, size.saturating_add(self.margin()));
+        let mut rest = self.text[end..].char_indices();
+        let end = rest.find(|&(_, c)| self.is_normal_before(c)).map_or(all, |(at, _)| end + at);
         let looked_at = ceil(self.text, end.saturating_add(self.reach()));
         if looked_at == all || !self.encoding.splitter().is_family() {
             return (all, all);
@@ -278,7 +281,14 @@ impl<'a> Cutter<'a> {
                 return (cut, cut);
             }
         }
-        (floor(self.text, near.saturating_sub(self.margin())), near)
+        let start = ceil(self.text, near.saturating_sub(self.margin()) + 1);
+        let mut before = self.text[..start].char_indices().rev();
+        (before.find(|&(_, c)| self.is_normal_before(c)).map_or(0, |(at, _)| at), near)
+    }
+
+    /// Whether the text before `character` and the text from it on are normalized on their own.
+    fn is_normal_before(&self, character: char) -> bool {
+        self.encoding.normalization() == Normalization::None || starts_stretch(character)
     }
 
     /// How much more is read where no cut is certain to be independent.
@@ -317,7 +327,8 @@ impl<'a> Cutter<'a> {
         let reach = self.reach();
         let start = floor(self.text, cut.saturating_sub(reach));
         let around = &self.text[start..ceil(self.text, cut.saturating_add(reach))];
-        if !self.encoding.normalization().keeps(around) {
+        let starts = self.text[cut..].chars().next().is_none_or(|c| self.is_normal_before(c));
+        if !starts || !self.encoding.normalization().keeps(around) {
             return false;
         }
         if self.request.allowed == Selection::None {

@@ -286,6 +286,21 @@ fn characters_that_share_tokens_are_cut_apart() {
     assert!(encoding.truncate(&marks, 50, &request).unwrap() <= 3);
 }
 
+/// A mark joins a letter that any number of other marks separate from it.
+#[test]
+fn marks_far_from_their_letter_are_read() {
+    let encoding = encoding(PATTERNS[0], Normalization::Nfc, Vec::new());
+    for count in [1, 60, 1000] {
+        for marks in ["\u{f71}", "\u{f71}\u{f72}"] {
+            let text = format!("<|a|>b{}\u{323} end", marks.repeat(count));
+            for limit in [0, 5, 6, 7, 3 * count, 6 * count] {
+                check_truncated(&encoding, &text, limit, &Request::ORDINARY).unwrap();
+            }
+            assert_eq!(encoding.truncate(&text, 6, &Request::ORDINARY), Ok(5));
+        }
+    }
+}
+
 /// The bytes of text that a call works on, on average of many calls.
 fn work<T>(call: impl Fn() -> T) -> usize {
     const BETWEEN_CHECKS: usize = 1 << 17;
