@@ -14,9 +14,10 @@ A text is the odd lines of a corpus, after its even lines. The rows: ``fresh`` i
 first of the process; ``first`` a new one; ``again`` the same text once more; ``documents`` new text
 in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words`` in words;
 ``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
-as not on the other thread; ``added`` is ``again`` for a ``tokenizer.json`` of the encoding to which
-1,000 tokens were added, and ``added-often`` the same with one of them in every line. The mechanism
-``cuts`` is for ``tokenizer.json`` files over characters; no other one is.
+as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
+the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
+line. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``listed-splits`` for
+any such file; no other one is.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ MECHANISMS = (
     Mechanism("vectors", ("fresh", "first", "again")),
     Mechanism("beginnings", ("added", "added-often"), lists=True),
     Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=True),
+    Mechanism("listed-splits", ("load",), lists=True, files=True),
 )
 
 
@@ -168,6 +170,11 @@ def serve_lists(encoding: str) -> None:
         if path not in texts:
             texts[path] = halves(Path(path).read_text(encoding="utf-8"))
         even, odd = texts[path]
+        if row == "load":
+            start = time.process_time_ns()
+            Tokenizer.from_file(encoding)
+            print((time.process_time_ns() - start) / 1e3, flush=True)
+            continue
         if row.startswith("added"):
             print(_time_with_added_tokens(encoding, odd, often=row == "added-often"), flush=True)
             continue
@@ -271,9 +278,12 @@ def _in_turn(
         for corpus in corpora:
             for mechanism in mechanisms:
                 for row in mechanism.rows:
+                    if row == "load" and corpus != corpora[0]:
+                        continue
                     turn = ["", mechanism.name][:: 1 if number % 2 else -1]
                     taken = {name: workers[name].time(row, corpus.path) for name in turn}
-                    key = (mechanism.name, encoding, row, corpus.name)
+                    name = "the file" if row == "load" else corpus.name
+                    key = (mechanism.name, encoding, row, name)
                     ratios.setdefault(key, []).append(taken[mechanism.name] / taken[""])
     return {key: statistics.median(values) for key, values in ratios.items()}
 

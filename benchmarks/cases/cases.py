@@ -107,12 +107,14 @@ def _decoding() -> list[Case]:
 _PIECES = {
     "a": ("'a' * 1e6", 10**6), "spaces": ("' ' * 1e6", 10**6),
     "spaces, then x": ("' ' * 1e6 + 'x'", 10**6), "newlines": ("'\\n' * 1e6", 10**6),
+    "marks": ("U+2581 * 1e6", 10**6), "random digits": ("1e6 random digits", 10**6),
     "的": ("'的' * 1e6", 10**6), "ab": ("'ab' * 5e5", 10**6), "dashes": ("'-' * 1e6", 10**6),
     "a bracket and dashes": ("'(' + '-' * 1e6", 10**6),
     "stars among dashes": ("('-' * 499 + '*') * 2e3", 10**6),
     "random letters": ("1e6 random letters", 10**6),
     "random letters, 1e5": ("1e5 random letters", 10**5),
     "random Han, 1e5": ("1e5 random Han characters", 10**5),
+    "random Han": ("1e6 random Han characters", 10**6),
 }  # fmt: skip
 _QUICK_PIECES = ("a", "spaces", "random letters, 1e5", "random Han, 1e5")
 

@@ -19,6 +19,12 @@ def _letters(length: int) -> str:
     return "".join(random.Random(1).choices(_LETTERS, k=length))
 
 
+def _digits(length: int) -> str:
+    import random
+
+    return "".join(random.Random(3).choices("0123456789", k=length))
+
+
 def _han(length: int) -> str:
     import random
 
@@ -32,11 +38,13 @@ LONG_PIECES: dict[str, Callable[[int], str]] = {
     "spaces": lambda length: " " * length,
     "spaces, then x": lambda length: " " * length + "x",
     "newlines": lambda length: "\n" * length,
+    "marks": lambda length: "\u2581" * length,
     "的": lambda length: "的" * length,
     "ab": lambda length: "ab" * (length // 2),
     "dashes": lambda length: "-" * length,
     "a bracket and dashes": lambda length: "(" + "-" * (length - 1),
     "stars among dashes": lambda length: ("-" * 499 + "*") * (length // 500),
+    "random digits": _digits,
     "random letters": _letters,
     "random Han": _han,
 }

@@ -44,6 +44,9 @@ pub enum Mechanism {
     Beginnings,
     /// Without: pieces over characters are cut only at characters that are not tokens.
     Cuts,
+    /// Without: the splits of the tokens of a `tokenizer.json` are searched for, not taken from its
+    /// merges.
+    ListedSplits,
 }
 
 impl Mechanism {
@@ -67,6 +70,7 @@ impl Mechanism {
         ("vectors", Mechanism::Vectors),
         ("beginnings", Mechanism::Beginnings),
         ("cuts", Mechanism::Cuts),
+        ("listed-splits", Mechanism::ListedSplits),
     ];
 
     /// Returns true if the mechanism is enabled.

@@ -155,7 +155,9 @@ impl Encoding {
             let special = self.special_tokens.find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
             let stretch = &text[position..end];
-            if self.encode_stretch(stretch, position, batch, &mut merger, sink)?.is_break() {
+            let mut pieces = self.splitter.pieces(stretch);
+            let cut = |batch: &mut Batch| pieces.fill(batch);
+            if encode_stretch(stretch, position, cut, batch, &mut merger, sink)?.is_break() {
                 return Ok(());
             }
             let Some((found, id)) = special else { return Ok(()) };
@@ -180,44 +182,10 @@ impl Encoding {
     ) -> Result<()> {
         let mut lease = self.workspaces.borrow();
         let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
-        work(&mut |text, ids| self.encode_stretch(text, 0, batch, &mut merger, ids).map(|_| ()))
-    }
-
-    /// Walks text without special tokens. Its first byte is byte `base` of the whole text.
-    fn encode_stretch<S: Sink>(
-        &self,
-        text: &str,
-        base: usize,
-        batch: &mut Batch,
-        merger: &mut PieceEncoder<'_>,
-        sink: &mut S,
-    ) -> Result<ControlFlow<()>> {
-        let mut pieces = self.splitter.pieces(text);
-        let mut padded = [0; 2 * PADDED];
-        let bytes = pad(text.as_bytes(), &mut padded);
-        loop {
-            let count = pieces.fill(batch)?;
-            if count == 0 {
-                return Ok(ControlFlow::Continue(()));
-            }
-            // A piece has at most as many ids as bytes.
-            let size = batch[count - 1].end - batch[0].start;
-            poll(size)?;
-            sink.reserve(count, size)?;
-            if S::PLACES == Places::Unwanted {
-                merger.append(bytes, &batch[..count], sink.ids())?;
-            } else {
-                let are_joined =
-                    |a: &Piece, b: &Piece| S::PLACES == Places::Joined && a.end == b.start;
-                for pieces in batch[..count].chunk_by(are_joined) {
-                    sink.piece(base + pieces[0].start..base + pieces[pieces.len() - 1].end);
-                    merger.append(bytes, pieces, sink.ids())?;
-                }
-            }
-            if sink.batch_done().is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
+        work(&mut |text, ids| {
+            let mut pieces = self.splitter.pieces(text);
+            encode_stretch(text, 0, |batch| pieces.fill(batch), batch, &mut merger, ids).map(drop)
+        })
     }
 
     /// Appends the ids of one piece, given as bytes, without splitting it or searching it for
@@ -240,6 +208,19 @@ impl Encoding {
         let mut lease = self.workspaces.borrow();
         let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
         merger.append(text.as_bytes(), pieces, ids)
+    }
+
+    /// Appends the ids of pieces of `text`, in the order of the text and none of them empty. `cut`
+    /// writes the next ones, and returns their number; 0 ends the call.
+    pub fn encode_cut(
+        &self,
+        text: &str,
+        cut: impl FnMut(&mut Batch) -> Result<usize>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut lease = self.workspaces.borrow();
+        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
+        encode_stretch(text, 0, cut, batch, &mut merger, ids).map(drop)
     }
 
     /// Returns the workspaces that calls borrow, with their caches: to clear or disable them.
@@ -302,6 +283,43 @@ impl Encoding {
             reserve(bytes, special.len())?;
             bytes.extend_from_slice(special.as_bytes());
             rest = after;
+        }
+    }
+}
+
+/// Walks text without special tokens into `sink`, in the pieces of each batch that `cut` fills; 0
+/// pieces end it. The first byte of the text is byte `base` of the whole.
+#[inline(always)]
+fn encode_stretch<S: Sink>(
+    text: &str,
+    base: usize,
+    mut cut: impl FnMut(&mut Batch) -> Result<usize>,
+    batch: &mut Batch,
+    merger: &mut PieceEncoder<'_>,
+    sink: &mut S,
+) -> Result<ControlFlow<()>> {
+    let mut padded = [0; 2 * PADDED];
+    let bytes = pad(text.as_bytes(), &mut padded);
+    loop {
+        let count = cut(batch)?;
+        if count == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        // A piece has at most as many ids as bytes.
+        let size = batch[count - 1].end - batch[0].start;
+        poll(size)?;
+        sink.reserve(count, size)?;
+        if S::PLACES == Places::Unwanted {
+            merger.append(bytes, &batch[..count], sink.ids())?;
+        } else {
+            let are_joined = |a: &Piece, b: &Piece| S::PLACES == Places::Joined && a.end == b.start;
+            for pieces in batch[..count].chunk_by(are_joined) {
+                sink.piece(base + pieces[0].start..base + pieces[pieces.len() - 1].end);
+                merger.append(bytes, pieces, sink.ids())?;
+            }
+        }
+        if sink.batch_done().is_break() {
+            return Ok(ControlFlow::Break(()));
         }
     }
 }

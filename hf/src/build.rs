@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bpe_core::Vocabulary;
+use bpe_core::ablation::Mechanism;
 use bpe_core::audit::merge_alone;
 use bpe_core::vocabulary::RankList;
 
@@ -41,9 +42,14 @@ impl Header {
     /// The token for each byte of text that is not a token, by its name in the vocabulary; none
     /// without byte fallback.
     pub(crate) fn fallback(&self, id: impl Fn(&str) -> Option<u32>) -> Vec<Option<u32>> {
-        let id = |byte| id(&format!("<0x{byte:02X}>")).filter(|_| self.byte_fallback);
+        let id = |byte| id(&byte_name(byte)).filter(|_| self.byte_fallback);
         (0..=255u8).map(id).collect()
     }
+}
+
+/// The name of the token for a byte of text that is not a token.
+pub(crate) fn byte_name(byte: u8) -> String {
+    format!("<0x{byte:02X}>")
 }
 
 /// A vocabulary built from the lists of a file.
@@ -64,7 +70,7 @@ pub(crate) struct Built {
 #[derive(Debug)]
 pub(crate) struct Ids {
     pub(crate) id_of: Vec<u32>,
-    pub(crate) core_of: HashMap<u32, u32>,
+    pub(crate) core_of: FastMap<u32, u32>,
 }
 
 /// Tokens that merging never makes: they represent no bytes, or no merges lead to them.
@@ -75,9 +81,10 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    fn insert(&mut self, text: String, id: u32) {
+    /// Adds a token. Returns false if it was there, with another id.
+    pub(crate) fn insert(&mut self, text: String, id: u32) -> bool {
         self.by_id.insert(id, text.clone());
-        self.by_text.insert(text, id);
+        self.by_text.insert(text, id).is_none()
     }
 }
 
@@ -90,11 +97,11 @@ pub(crate) enum Merges {
     Pairs(Vec<Pair>),
 }
 
-pub(crate) fn build(tokens: TokenList, merges: MergeList, header: &Header) -> Result<Built> {
-    match by_cuts(&tokens, &merges, header.ignore_merges)? {
+pub(crate) fn build(tokens: &TokenList, merges: &MergeList, header: &Header) -> Result<Built> {
+    match by_cuts(tokens, merges, header.ignore_merges)? {
         Some(built) => Ok(built),
-        None => in_general(&tokens, header, Spelling::Represented, 0, |by_bytes, by_text| {
-            pairs(by_bytes, by_text, &merges)
+        None => in_general(tokens, header, Spelling::Represented, 0, |by_bytes, by_text| {
+            pairs(by_bytes, by_text, merges)
         }),
     }
 }
@@ -116,7 +123,8 @@ pub(crate) fn build_in_bytes(
 /// The fast path: merges in the order of ids, which the core can verify. `None` falls back to
 /// [`in_general`].
 fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Result<Option<Built>> {
-    if !merges.others.is_empty() || merges.malformed.is_some() {
+    if !merges.others.is_empty() || merges.malformed.is_some() || !Mechanism::ListedSplits.is_used()
+    {
         return Ok(None);
     }
     let Some(sorted) = sorted(tokens) else { return Ok(None) };
@@ -258,7 +266,9 @@ fn in_general(
         General { by_bytes, tokens: bytes_of_id, merges: &pairs, ignore, spelling, assembling };
     let Parts { vocabulary, ids, listed, is_core } = general.build(unknown, fallback.into())?;
     let mut others = Others::default();
-    by_text.iter().for_each(|(&text, &id)| others.insert(text.to_owned(), id));
+    for (&text, &id) in &by_text {
+        others.insert(text.to_owned(), id);
+    }
     // Tokens that merging must not use are looked up like the others.
     for (&id, bytes) in &general.tokens {
         let core = ids.as_ref().map_or(Some(id), |ids: &Ids| ids.core_of.get(&id).copied());

@@ -166,6 +166,10 @@ pub(crate) fn spaced(text: &str, is_prefixed: bool) -> Result<Cow<'_, str>> {
     if is_prefixed {
         new.push(' ');
     }
+    if !has_marks {
+        new.push_str(text);
+        return Ok(Cow::Owned(new));
+    }
     for (index, part) in text.split(MARK).enumerate() {
         if index > 0 {
             new.push(' ');

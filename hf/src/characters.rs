@@ -13,15 +13,18 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use bpe_core::Vocabulary;
 use bpe_core::ablation::Mechanism;
-use bpe_core::memory::{filled, push, push_text, reserve_text};
+use bpe_core::memory::{filled, push, push_text, reserve_text, with_capacity};
+use bpe_core::split::Piece;
+use bpe_core::vocabulary::RankList;
 use foldhash::fast::FixedState;
 
-use crate::build::Header;
-use crate::bytes::{is_in_utf8, swap, swapped};
+use crate::build::{Built, Header, Ids as BuiltIds, Merges, Others, byte_name};
+use crate::bytes::{MARK, Spelling, is_in_utf8, swap, swapped};
 use crate::error::{Error, Result};
 use crate::merge_list::{Pair, Unknown};
-use crate::token_lists::{MergeList, TokenList};
+use crate::token_lists::{MergeTexts, TokenList, TokenTexts};
 
 /// The lists of a file, in bytes.
 pub(crate) struct InBytes {
@@ -36,70 +39,103 @@ pub(crate) struct InBytes {
     pub(crate) characters: Characters,
 }
 
-type Ids = HashMap<String, u32, FixedState>;
+type Ids<'a> = HashMap<&'a str, u32, FixedState>;
+
+/// A byte, a beginning of a character, or a character, as a token.
+struct Unit {
+    utf8: [u8; 4],
+    length: usize,
+    id: u32,
+}
+
+impl Unit {
+    fn bytes(&self) -> &[u8] {
+        &self.utf8[..self.length]
+    }
+}
+
+/// All bytes, and the characters with these ids, [swapped](swap), each after its beginnings. Those
+/// that the file does not have as tokens get ids from `first_hidden` on.
+fn units(characters: &[(char, u32)], first_hidden: u32) -> Result<Vec<Unit>> {
+    let mut hidden = first_hidden..u32::MAX;
+    let mut hide = || {
+        let error = || Error::unsupported("model.vocab", "ids near the largest possible");
+        hidden.next().ok_or_else(error)
+    };
+    let mut units = Vec::new();
+    let mut ids = [None; 128];
+    for &(character, id) in characters.iter().filter(|(character, _)| character.is_ascii()) {
+        ids[character as usize] = Some(id);
+    }
+    for byte in 0..=255u8 {
+        let id = match ids.get(usize::from(byte)).copied().flatten() {
+            Some(id) => id,
+            None => hide()?,
+        };
+        push(&mut units, Unit { utf8: [byte, 0, 0, 0], length: 1, id })?;
+    }
+    let mut beginnings: HashSet<[u8; 4], FixedState> = HashSet::default();
+    for &(character, id) in characters.iter().filter(|(character, _)| !character.is_ascii()) {
+        let mut whole = [0; 4];
+        let length = character.encode_utf8(&mut whole).len();
+        for end in 2..length {
+            let mut utf8 = [0; 4];
+            utf8[..end].copy_from_slice(&whole[..end]);
+            if beginnings.insert(utf8) {
+                push(&mut units, Unit { utf8, length: end, id: hide()? })?;
+            }
+        }
+        push(&mut units, Unit { utf8: whole, length, id })?;
+    }
+    Ok(units)
+}
 
 /// Rewrites the lists of a file, whose tokens are texts, in bytes.
-pub(crate) fn in_bytes(tokens: &TokenList, merges: &MergeList, header: &Header) -> Result<InBytes> {
+pub(crate) fn in_bytes(
+    tokens: &TokenTexts,
+    merges: &MergeTexts,
+    header: &Header,
+) -> Result<InBytes> {
     // If a token occurs twice, the last id counts.
-    let ids: Ids = tokens.texts().collect();
+    let ids: Ids<'_> = tokens.iter().collect();
     merges.check_lines()?;
-    let mut characters = Characters::new(&ids, header)?;
+    let mut single: Vec<(char, u32)> = Vec::new();
+    for (text, &id) in &ids {
+        if let Some(character) = only_character(text) {
+            push(&mut single, (swap(character), id))?;
+        }
+    }
+    let mut characters = Characters::new(&single, header, |name| ids.get(name).copied())?;
     let mut list = TokenList::default();
     let mut pairs: Vec<Pair> = Vec::new();
     let largest = ids.values().copied().max().unwrap_or(0);
     let first_hidden = largest.saturating_add(1);
-    let mut hidden = first_hidden..u32::MAX;
-    let mut hide = |list: &mut TokenList, bytes: &[u8]| match hidden.next() {
-        Some(id) => {
-            list.bytes.push(bytes, id)?;
-            Ok(id)
+    let mut id_of: HashMap<[u8; 4], u32, FixedState> = HashMap::default();
+    for unit in units(&single, first_hidden)? {
+        id_of.insert(unit.utf8, unit.id);
+        if unit.id >= first_hidden {
+            list.bytes.push(unit.bytes(), unit.id)?;
         }
-        None => Err(Error::unsupported("model.vocab", "ids near the largest possible")),
-    };
-    let mut id_of_byte = [0; 256];
-    for byte in 0..=255u8 {
-        let name = byte.is_ascii().then(|| swap(byte.into()).to_string());
-        id_of_byte[usize::from(byte)] = match name.and_then(|name| ids.get(&name)) {
-            Some(&id) => id,
-            None => hide(&mut list, &[byte])?,
-        };
-    }
-    let mut beginnings: HashMap<[u8; 4], u32, FixedState> = HashMap::default();
-    for text in ids.keys().filter(|text| is_one_character(text)) {
-        let Some(character) = text.chars().next().map(swap) else { continue };
-        let mut utf8 = [0; 4];
-        let length = character.encode_utf8(&mut utf8).len();
-        let mut left = id_of_byte[usize::from(utf8[0])];
-        for end in 2..=length {
-            let pair = (left, id_of_byte[usize::from(utf8[end - 1])]);
-            if end == length {
-                push(&mut pairs, pair)?;
-                break;
-            }
-            let mut beginning = [0; 4];
-            beginning[..end].copy_from_slice(&utf8[..end]);
-            left = match beginnings.get(&beginning) {
-                Some(&id) => id,
-                None => {
-                    push(&mut pairs, pair)?;
-                    let id = hide(&mut list, &utf8[..end])?;
-                    beginnings.insert(beginning, id);
-                    id
-                }
-            };
+        if let [.., last] = *unit.bytes()
+            && unit.length > 1
+        {
+            let mut left = unit.utf8;
+            left[unit.length - 1] = 0;
+            push(&mut pairs, (id_of[&left], id_of[&[last, 0, 0, 0]]))?;
         }
     }
     let hidden = list.bytes.len();
     for (text, &id) in &ids {
-        match text.as_str() {
+        match *text {
             "" => push(&mut list.others, (String::new(), id))?,
             _ => list.bytes.push(swapped(text)?.as_bytes(), id)?,
         }
     }
     let assembling = pairs.len();
+    let mut joined: Vec<[char; 2]> = Vec::new();
     // Text is cut around unknown characters.
     let made: HashSet<u32, FixedState> = characters.made().collect();
-    merges.each_text(|place, parts| {
+    for (place, parts) in merges.iter().enumerate() {
         let mut pair = [0; 2];
         for (id, part) in pair.iter_mut().zip(parts) {
             *id = *ids.get(part).ok_or_else(|| {
@@ -113,21 +149,153 @@ pub(crate) fn in_bytes(tokens: &TokenList, merges: &MergeList, header: &Header) 
                 ));
             }
         }
-        let (Some(last), Some(first)) = (parts[0].chars().next_back(), parts[1].chars().next())
-        else {
+        let Some(border) = border(parts) else {
             return Err(Error::unsupported(
                 format!("model.merges[{place}]"),
                 "a merge of an empty token",
             ));
         };
-        characters.join(swap(last), swap(first));
-        Ok(push(&mut pairs, (pair[0], pair[1]))?)
-    })?;
+        if border.iter().all(|&character| characters.is_known(character)) {
+            push(&mut joined, border)?;
+        }
+        push(&mut pairs, (pair[0], pair[1]))?;
+    }
+    characters.joined = Joined::new(joined)?;
     Ok(InBytes { tokens: list, merges: pairs, assembling, first_hidden, hidden, characters })
 }
 
-fn is_one_character(text: &str) -> bool {
-    text.chars().nth(1).is_none() && !text.is_empty()
+/// [`in_bytes`], and what is built of it, if the list has the merges of each token together and the
+/// core verifies them: without a look-up for each. Returns also the first id of the tokens that the
+/// file does not have. `None` if another way must decide.
+pub(crate) fn by_cuts(
+    tokens: &TokenTexts,
+    merges: &MergeTexts,
+    header: &Header,
+) -> Result<Option<(Built, Characters, u32)>> {
+    let are_sorted = tokens.ids().is_sorted_by(|a, b| a < b);
+    if !are_sorted || merges.is_malformed() || !Mechanism::ListedSplits.is_used() {
+        return Ok(None);
+    }
+    let Some(products) = products(tokens, merges)? else { return Ok(None) };
+    let mut single: Vec<(char, u32)> = Vec::new();
+    for (text, id) in tokens.iter() {
+        if let Some(character) = only_character(text) {
+            push(&mut single, (swap(character), id))?;
+        }
+    }
+    let first_hidden = tokens.ids().last().map_or(0, |largest| largest.saturating_add(1));
+    let units = units(&single, first_hidden)?;
+    let most = units.len() + tokens.ids().len();
+    let mut list = RankList::with_capacity(most, 4 * units.len() + tokens.byte_len())?;
+    let mut id_of: Vec<u32> = with_capacity(most)?;
+    let mut cuts: Vec<(u32, u32)> = with_capacity(units.len() + merges.len())?;
+    for unit in &units {
+        let rank = list.len() as u32;
+        list.push(unit.bytes(), rank)?;
+        push(&mut id_of, unit.id)?;
+        if unit.length > 1 {
+            cuts.push((rank, unit.length as u32 - 1));
+        }
+    }
+    let assembling = cuts.len();
+    let mut joined: Vec<[char; 2]> = with_capacity(merges.len())?;
+    let mut is_made = filled(false, tokens.ids().len())?;
+    let mut bytes = String::new();
+    let mut first = assembling;
+    for (&product, parts) in products.iter().zip(merges.iter()) {
+        if !is_made[product] {
+            is_made[product] = true;
+            bytes.clear();
+            bytes.extend(tokens.get(product).chars().map(swap));
+            first = cuts.len();
+            list.push(bytes.as_bytes(), list.len() as u32)?;
+            push(&mut id_of, tokens.ids()[product])?;
+        }
+        let cut: usize = parts[0].chars().map(|character| swap(character).len_utf8()).sum();
+        let cut = (list.len() as u32 - 1, cut as u32);
+        let Some(border) = border(parts).filter(|_| !cuts[first..].contains(&cut)) else {
+            return Ok(None);
+        };
+        cuts.push(cut);
+        joined.push(border);
+    }
+    let Some(vocabulary) = Vocabulary::from_cuts(list, &cuts)? else { return Ok(None) };
+    let rank = |text: &str| vocabulary.rank(&Spelling::Spaced.bytes_of(text)?);
+    let mut others = Others::default();
+    for ((text, id), is_made) in tokens.iter().zip(is_made) {
+        if !is_made && only_character(text).is_none() {
+            // The last of two equal tokens counts.
+            if rank(text).is_some() || !others.insert(text.to_owned(), id) {
+                return Ok(None);
+            }
+        }
+    }
+    let mut characters =
+        Characters::new(&single, header, |name| others.by_text.get(name).copied())?;
+    let distinct = characters.known.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+    let mut made = header.unk_token.iter().cloned().chain((0..=255).map(byte_name));
+    if distinct != single.len() || made.any(|name| rank(&name).is_some()) {
+        return Ok(None);
+    }
+    characters.joined = Joined::new(joined)?;
+    cuts.drain(..assembling);
+    let built = Built {
+        vocabulary,
+        ids: Some(BuiltIds { core_of: id_of.iter().copied().zip(0..).collect(), id_of }),
+        others,
+        size: tokens.ids().len(),
+        listed: None,
+        is_core: true,
+        merges: Merges::Cuts(cuts),
+    };
+    Ok(Some((built, characters, first_hidden)))
+}
+
+/// The place of the token that each merge makes. `None` if the merges of a token are not together,
+/// or the tokens in an order that takes too long.
+fn products(tokens: &TokenTexts, merges: &MergeTexts) -> Result<Option<Vec<usize>>> {
+    let count = tokens.ids().len();
+    let mut products = with_capacity(merges.len())?;
+    let mut is_made = filled(false, count)?;
+    let mut steps = 4 * count;
+    let mut place = 0;
+    for [left, right] in merges.iter() {
+        let is_product = |place: usize| {
+            let token = tokens.get(place);
+            token.len() == left.len() + right.len()
+                && token.starts_with(left)
+                && token.ends_with(right)
+        };
+        if products.is_empty() || !is_product(place) {
+            loop {
+                if steps == 0 {
+                    return Ok(None);
+                }
+                steps -= 1;
+                place = (place + 1) % count;
+                if is_product(place) {
+                    break;
+                }
+            }
+            if is_made[place] {
+                return Ok(None);
+            }
+            is_made[place] = true;
+        }
+        products.push(place);
+    }
+    Ok(Some(products))
+}
+
+/// The characters where two tokens meet, [swapped](swap); `None` if one is empty.
+fn border(parts: [&str; 2]) -> Option<[char; 2]> {
+    Some([swap(parts[0].chars().next_back()?), swap(parts[1].chars().next()?)])
+}
+
+/// The character of a text of one.
+fn only_character(text: &str) -> Option<char> {
+    let mut characters = text.chars();
+    characters.next().filter(|_| characters.next().is_none())
 }
 
 /// The characters of a vocabulary.
@@ -151,21 +319,26 @@ pub(crate) enum Cut {
 }
 
 impl Characters {
-    fn new(ids: &Ids, header: &Header) -> Result<Self> {
+    /// `single` has the tokens of one character, [swapped](swap); `id` looks up others by name.
+    fn new(
+        single: &[(char, u32)],
+        header: &Header,
+        id: impl Fn(&str) -> Option<u32>,
+    ) -> Result<Self> {
         let mut known = filled(0, (char::MAX as usize).div_ceil(64))?;
-        for text in ids.keys().filter(|text| is_one_character(text)) {
-            let code = text.chars().next().map_or(0, |first| u32::from(swap(first))) as usize;
+        for &(character, _) in single {
+            let code = character as usize;
             known[code / 64] |= 1 << (code % 64);
         }
-        let bytes = header.fallback(|name| ids.get(name).copied());
+        let bytes = header.fallback(&id);
         let unknown = match &header.unk_token {
             None => Unknown::Dropped,
-            Some(token) => match ids.get(token) {
-                Some(&id) => Unknown::Token { id, fused: header.fuse_unk },
+            Some(token) => match id(token) {
+                Some(id) => Unknown::Token { id, fused: header.fuse_unk },
                 None => Unknown::Fails(token.clone()),
             },
         };
-        Ok(Self { known, joined: Joined::default(), bytes, unknown })
+        Ok(Self { known, joined: Joined::new(Vec::new())?, bytes, unknown })
     }
 
     /// The tokens that characters that are not tokens may become.
@@ -184,17 +357,13 @@ impl Characters {
         self.made().any(|made| made == id)
     }
 
-    /// Notes that two characters are side by side in a token; text is cut around those that are
-    /// not tokens.
-    fn join(&mut self, before: char, after: char) {
-        if self.is_known(before) && self.is_known(after) {
-            self.joined.insert(before, after);
-        }
-    }
-
     fn is_known(&self, character: char) -> bool {
         let code = character as usize;
         self.known[code / 64] >> (code % 64) & 1 != 0
+    }
+
+    fn are_known(&self, ascii: &[u8]) -> bool {
+        ascii.iter().all(|&byte| self.is_known(byte.into()))
     }
 
     /// The tokens for the bytes of a character, if all of them are in the vocabulary.
@@ -235,8 +404,31 @@ impl Characters {
 
     /// Cuts a text, which must be [without dropped characters](Self::without_dropped), where merging
     /// cannot cross.
-    pub(crate) fn cuts<'a>(&'a self, text: &'a str) -> Cuts<'a> {
-        Cuts { characters: self, text, start: 0, read: 0, ends: [0; ENDS], next: 0, count: 0 }
+    ///
+    /// With `in_bytes`, each byte of a character that is not a token is a piece, except for spaces
+    /// and marks, which have changed places.
+    pub(crate) fn cuts<'a>(&'a self, text: &'a str, in_bytes: bool) -> Cuts<'a> {
+        Cuts { characters: self, text, in_bytes, start: 0, read: 0 }
+    }
+
+    /// Calls `found` with the parts of a text, like [`Characters::cuts`], until it fails.
+    pub(crate) fn each_part(
+        &self,
+        text: &str,
+        mut found: impl FnMut(Cut) -> Result<()>,
+    ) -> Result<()> {
+        let mut cuts = self.cuts(text, false);
+        let mut pieces = [Piece::default(); 2 * BLOCK];
+        loop {
+            let count = cuts.fill(&mut pieces);
+            pieces[..count]
+                .iter()
+                .try_for_each(|piece| found(Cut::Known(piece.start..piece.end)))?;
+            if count == 0 {
+                let Some(range) = cuts.unknown() else { return Ok(()) };
+                found(Cut::Unknown(range))?;
+            }
+        }
     }
 
     /// Calls `found` with the tokens of characters that are not tokens, and the length of the text
@@ -279,104 +471,94 @@ impl Characters {
 pub(crate) struct Cuts<'a> {
     characters: &'a Characters,
     text: &'a str,
-    /// The start of the next part.
+    in_bytes: bool,
+    /// The start of the next piece.
     start: usize,
-    /// The end of what was read. Places to cut before it are from `next` to `count` in `ends`.
+    /// The end of what was read: characters of the next piece.
     read: usize,
-    ends: [usize; ENDS],
-    next: usize,
-    count: usize,
 }
 
-/// Places to cut that are found before they are used: without a branch for each, which no processor
-/// would predict.
-const ENDS: usize = 128;
 /// The characters that are read at once.
 const BLOCK: usize = 32;
 
-impl Iterator for Cuts<'_> {
-    type Item = Cut;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Cut> {
-        let start = self.start;
-        let is_known = |at: usize| {
-            let rest = &self.text.as_bytes()[at..];
-            match rest.first() {
-                Some(&byte) if byte.is_ascii() => self.characters.is_known(byte.into()),
-                _ => self.text[at..].chars().next().is_some_and(|it| self.characters.is_known(it)),
-            }
-        };
-        if start == self.text.len() {
-            return None;
-        }
-        if is_known(start) {
-            self.start = self.end();
-            return Some(Cut::Known(start..self.start));
-        }
-        loop {
-            self.start = self.end();
-            let rest = &self.text[self.start..];
-            if rest.chars().next().is_none_or(|first| self.characters.is_known(first)) {
-                return Some(Cut::Unknown(start..self.start));
-            }
-        }
-    }
-}
-
 impl Cuts<'_> {
-    /// The end of the part after the last one.
-    #[inline(always)]
-    fn end(&mut self) -> usize {
-        while self.next == self.count {
-            if self.read == self.text.len() {
-                return self.read;
-            }
-            self.read();
-        }
-        self.next += 1;
-        self.ends[self.next - 1]
-    }
-
-    /// Reads as much text as there is room for places to cut.
+    /// Writes the next pieces, and returns their number: 0 at the end, and before characters that
+    /// are not tokens, which [`Cuts::unknown`] takes. There must be room for twice [`BLOCK`].
+    ///
+    /// Every place is written, and kept if the text is cut there: a branch for each would be one
+    /// that no processor predicts.
     #[inline(never)]
-    fn read(&mut self) {
-        let (characters, text) = (self.characters, self.text);
+    pub(crate) fn fill(&mut self, pieces: &mut [Piece]) -> usize {
+        let Self { characters, text, in_bytes, .. } = *self;
         let joined = &characters.joined;
-        (self.next, self.count) = (0, 0);
-        let Some(mut before) = text[..self.read].chars().next_back() else {
-            // Nothing is cut before the first character.
-            self.read = text.chars().next().map_or(0, char::len_utf8);
-            return;
-        };
-        while self.read < text.len() && self.count + BLOCK <= ENDS {
-            let start = self.read;
-            if let Some(block) = text.as_bytes()[start..].first_chunk::<BLOCK>()
+        // A byte of ASCII that is not a token is apart from others.
+        let any_byte = in_bytes && characters.is_known(' ');
+        let are_pieces = |block: &[u8]| any_byte || characters.are_known(block);
+        let (mut start, mut at, mut count) = (self.start, self.read, 0);
+        // Without a piece to end, any character will do.
+        let mut before = text[start..at].chars().next_back().unwrap_or('\0');
+        while at < text.len() && count + 2 * BLOCK <= pieces.len() {
+            if let Some(block) = text.as_bytes()[at..].first_chunk::<BLOCK>()
                 && before.is_ascii()
                 && block.is_ascii()
+                && are_pieces(block)
                 && Mechanism::Cuts.is_used()
             {
                 let mut before_byte = before as u8;
                 for (place, &byte) in block.iter().enumerate() {
-                    self.ends[self.count] = start + place;
-                    self.count += usize::from(joined.is_apart(before_byte, byte));
+                    let end = at + place;
+                    let is_apart = (start < end) & joined.is_apart(before_byte, byte);
+                    pieces[count] = Piece { start, end };
+                    count += usize::from(is_apart);
+                    start = if is_apart { end } else { start };
                     before_byte = byte;
                 }
                 before = before_byte.into();
-                self.read += BLOCK;
+                at += BLOCK;
                 continue;
             }
-            let mut is_before_known = characters.is_known(before);
-            for (at, character) in text[start..].char_indices().take(BLOCK) {
-                // A hash that two pairs share must not join characters that are not tokens.
-                let is_known = characters.is_known(character);
-                let is_joined = joined.contains(before, character) & is_before_known & is_known;
-                self.ends[self.count] = start + at;
-                self.count += usize::from(!is_joined);
-                (before, is_before_known) = (character, is_known);
-                self.read = start + at + character.len_utf8();
+            for character in text[at..].chars().take(BLOCK) {
+                if !characters.is_known(character) {
+                    pieces[count] = Piece { start, end: at };
+                    count += usize::from(start < at);
+                    start = at;
+                    if !in_bytes || matches!(character, ' ' | MARK) {
+                        (self.start, self.read) = (at, at);
+                        return count;
+                    }
+                    for _ in 0..character.len_utf8() {
+                        pieces[count] = Piece { start, end: start + 1 };
+                        count += 1;
+                        start += 1;
+                    }
+                    at = start;
+                    // There may be no room for more.
+                    break;
+                }
+                let is_apart = (start < at) & !joined.contains(before, character);
+                pieces[count] = Piece { start, end: at };
+                count += usize::from(is_apart);
+                start = if is_apart { at } else { start };
+                before = character;
+                at += character.len_utf8();
             }
         }
+        if at == text.len() && start < at {
+            pieces[count] = Piece { start, end: at };
+            count += 1;
+            start = at;
+        }
+        (self.start, self.read) = (start, at);
+        count
+    }
+
+    /// The characters at the place where [`Cuts::fill`] stopped that are not tokens.
+    pub(crate) fn unknown(&mut self) -> Option<Range<usize>> {
+        let (start, rest) = (self.start, &self.text[self.start..]);
+        let is_known = |character| self.characters.is_known(character);
+        self.start += rest.find(is_known).unwrap_or(rest.len());
+        self.read = self.start;
+        (start < self.start).then_some(start..self.start)
     }
 }
 
@@ -388,33 +570,40 @@ struct Joined {
     apart: Box<[[u8; 128]; 128]>,
     /// A bit for each hash of another pair.
     others: Vec<u64>,
+    /// 64 minus the bits of a hash.
+    shift: u32,
 }
 
-/// Bits of the hash of a pair.
-const BITS: u32 = 22;
-
-impl Default for Joined {
-    fn default() -> Self {
-        Self { apart: Box::new([[1; 128]; 128]), others: vec![0; 1 << (BITS - 6)] }
-    }
-}
+/// Bits of the table for each pair: what remains of text that is cut nowhere else.
+const SPARSE: usize = 64;
 
 impl Joined {
-    /// The word of a pair that is not ASCII, and the bit in it.
-    #[inline(always)]
-    fn place(before: char, after: char) -> (usize, u32) {
-        let pair = u64::from(before as u32) << 32 | u64::from(after as u32);
-        let hash = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS);
-        ((hash >> 6) as usize, hash as u32 & 63)
+    /// Makes the table of pairs that may repeat.
+    fn new(mut pairs: Vec<[char; 2]>) -> Result<Self> {
+        let mut apart = Box::new([[1; 128]; 128]);
+        let is_ascii = |pair: &[char; 2]| pair.iter().all(char::is_ascii);
+        pairs.iter().filter(|pair| is_ascii(pair)).for_each(|pair| {
+            apart[pair[0] as usize][pair[1] as usize] = 0;
+        });
+        pairs.retain(|pair| !is_ascii(pair));
+        pairs.sort_unstable();
+        pairs.dedup();
+        let bits = (pairs.len() * SPARSE).next_power_of_two().ilog2().clamp(6, 32);
+        let mut joined =
+            Self { apart, others: filled(0, 1 << (bits - 6))?, shift: u64::BITS - bits };
+        for [before, after] in pairs {
+            let (word, bit) = joined.place(before, after);
+            joined.others[word] |= 1 << bit;
+        }
+        Ok(joined)
     }
 
-    fn insert(&mut self, before: char, after: char) {
-        if before.is_ascii() && after.is_ascii() {
-            self.apart[before as usize][after as usize] = 0;
-        } else {
-            let (word, bit) = Self::place(before, after);
-            self.others[word] |= 1 << bit;
-        }
+    /// The word of a pair that is not ASCII, and the bit in it.
+    #[inline(always)]
+    fn place(&self, before: char, after: char) -> (usize, u32) {
+        let pair = u64::from(before as u32) << 32 | u64::from(after as u32);
+        let hash = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift;
+        ((hash >> 6) as usize, hash as u32 & 63)
     }
 
     #[inline(always)]
@@ -425,7 +614,7 @@ impl Joined {
         if before.is_ascii() && after.is_ascii() {
             return !self.is_apart(before as u8, after as u8);
         }
-        let (word, bit) = Self::place(before, after);
+        let (word, bit) = self.place(before, after);
         self.others[word] >> bit & 1 != 0
     }
 

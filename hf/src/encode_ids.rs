@@ -121,6 +121,9 @@ impl Tokenizer {
             Plan::Metaspace(metaspace) => {
                 let is_marked = stretch.starts_with(' ');
                 let text = spaced(stretch, !is_marked && metaspace.prepends(stretch, is_first))?;
+                if !metaspace.split && !text.is_empty() {
+                    return append(&text);
+                }
                 metaspace.parts(&text, ' ')?.into_iter().try_for_each(|part| append(&text[part]))
             }
             Plan::Steps(steps) => {

@@ -1,20 +1,23 @@
 //! Reads and writes whole files.
 
+use bpe_core::Splitter;
+use memchr::memmem;
 use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
 use serde_json::Value;
 
-use crate::added::AddedTokenWithId;
+use crate::added::{AddedTokenWithId, AddedTokens};
 use crate::build::Header;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::spec::{
     Component, Decoder, Normalizer, Padding, PostProcessor, PreTokenizer, Truncation,
 };
-use crate::token_lists::{MergeList, TokenList, Vocab};
-use crate::tokenizer::Tokenizer;
+use crate::token_lists::{Listed, Merges, Tokens, Vocab};
+use crate::tokenizer::{Split, Tokenizer};
 
 #[derive(Debug, serde::Deserialize)]
-struct ModelFile {
+#[serde(bound = "T: Tokens, M: Merges")]
+struct ModelFile<T, M> {
     r#type: Option<String>,
     dropout: Option<f32>,
     unk_token: Option<String>,
@@ -24,13 +27,13 @@ struct ModelFile {
     byte_fallback: Option<bool>,
     ignore_merges: Option<bool>,
     #[serde(default)]
-    vocab: Vocab,
-    merges: Option<MergeList>,
+    vocab: Vocab<T>,
+    merges: Option<Listed<M>>,
 }
 
 #[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
+#[serde(deny_unknown_fields, bound = "T: Tokens, M: Merges")]
+struct File<T, M> {
     version: Option<String>,
     #[serde(default)]
     truncation: Option<Truncation>,
@@ -46,10 +49,10 @@ struct File {
     post_processor: Option<Value>,
     #[serde(default)]
     decoder: Option<Value>,
-    model: ModelFile,
+    model: ModelFile<T, M>,
 }
 
-impl ModelFile {
+impl<T: Tokens, M: Merges> ModelFile<T, M> {
     fn check(&self) -> Result<()> {
         let unsupported = |field: &str, feature: String| {
             Err(Error::unsupported(format!("model.{field}"), feature))
@@ -79,8 +82,8 @@ impl ModelFile {
         Ok(())
     }
 
-    /// The arguments of [`Model::new`]. The file must have passed [`ModelFile::check`].
-    fn into_parts(self) -> (Header, TokenList, MergeList) {
+    /// The header and both lists. The file must have passed [`ModelFile::check`].
+    fn into_parts(self) -> (Header, T, M) {
         let header = Header {
             ignore_merges: self.ignore_merges.unwrap_or(false),
             unk_token: self.unk_token,
@@ -90,7 +93,8 @@ impl ModelFile {
             fuse_unk: self.fuse_unk.unwrap_or(false),
             byte_fallback: self.byte_fallback.unwrap_or(false),
         };
-        (header, self.vocab.0.unwrap_or_default(), self.merges.unwrap_or_default())
+        let merges = self.merges.map_or_else(M::default, |merges| merges.0);
+        (header, self.vocab.0.unwrap_or_default(), merges)
     }
 }
 
@@ -103,25 +107,15 @@ impl Tokenizer {
     ///
     /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be exact.
     pub fn from_json(json: &str) -> Result<Self> {
-        let file: File = serde_json::from_str(json)
-            .map_err(|error| Error::Invalid(format!("not a tokenizer file: {error}")))?;
-        if let Some(version) = file.version.as_deref().filter(|&version| version != "1.0") {
-            return Err(Error::Invalid(format!("version: Unknown tokenizer version '{version}'")));
-        }
-        file.model.check()?;
-        let normalizer = read::<Normalizer>(file.normalizer.as_ref(), "normalizer")?;
-        let pre_tokenizer = read::<PreTokenizer>(file.pre_tokenizer.as_ref(), "pre_tokenizer")?;
-        let processor = read::<PostProcessor>(file.post_processor.as_ref(), "post_processor")?;
-        let decoder = read::<Decoder>(file.decoder.as_ref(), "decoder")?;
-        let (header, tokens, merges) = file.model.into_parts();
-        let mut tokenizer = Self::new(header, tokens, merges, pre_tokenizer)?;
-        tokenizer.set_normalizer(normalizer)?;
-        tokenizer.set_post_processor(processor)?;
-        tokenizer.set_decoder(decoder)?;
-        tokenizer.restore_truncation(file.truncation);
-        tokenizer.set_padding(file.padding);
-        tokenizer.add_tokens(file.added_tokens.into_iter().map(|added| added.token).collect())?;
-        Ok(tokenizer)
+        let byte_level = || read_file(json, true, Model::new);
+        let over_characters = || read_file(json, false, Model::over_characters);
+        // Nearly always right. Where it is not, the file is read again.
+        let read = if memmem::find(json.as_bytes(), b"\"ByteLevel\"").is_some() {
+            byte_level()?.map_or_else(over_characters, |read| Ok(Some(read)))?
+        } else {
+            over_characters()?.map_or_else(byte_level, |read| Ok(Some(read)))?
+        };
+        read.ok_or_else(|| Error::Invalid("not a tokenizer file: of two kinds".into()))
     }
 
     /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
@@ -130,6 +124,38 @@ impl Tokenizer {
             if pretty { serde_json::to_string_pretty(self) } else { serde_json::to_string(self) };
         written.map_err(|error| Error::Invalid(error.to_string()))
     }
+}
+
+/// Reads a file whose pre-tokenizer is byte-level, or not; `None` if it is the other.
+fn read_file<T: Tokens, M: Merges>(
+    json: &str,
+    is_byte_level: bool,
+    make: impl FnOnce(Header, &T, &M, Splitter) -> Result<Model>,
+) -> Result<Option<Tokenizer>> {
+    let file: File<T, M> = serde_json::from_str(json)
+        .map_err(|error| Error::Invalid(format!("not a tokenizer file: {error}")))?;
+    if let Some(version) = file.version.as_deref().filter(|&version| version != "1.0") {
+        return Err(Error::Invalid(format!("version: Unknown tokenizer version '{version}'")));
+    }
+    file.model.check()?;
+    let normalizer = read::<Normalizer>(file.normalizer.as_ref(), "normalizer")?;
+    let pre_tokenizer = read::<PreTokenizer>(file.pre_tokenizer.as_ref(), "pre_tokenizer")?;
+    let processor = read::<PostProcessor>(file.post_processor.as_ref(), "post_processor")?;
+    let decoder = read::<Decoder>(file.decoder.as_ref(), "decoder")?;
+    let (split, splitter) = Split::new(pre_tokenizer)?;
+    if split.steps.is_byte_level() != is_byte_level {
+        return Ok(None);
+    }
+    let (header, tokens, merges) = file.model.into_parts();
+    let model = make(header, &tokens, &merges, splitter)?;
+    let mut tokenizer = Tokenizer::with(model, AddedTokens::default(), split, false);
+    tokenizer.set_normalizer(normalizer)?;
+    tokenizer.set_post_processor(processor)?;
+    tokenizer.set_decoder(decoder)?;
+    tokenizer.restore_truncation(file.truncation);
+    tokenizer.set_padding(file.padding);
+    tokenizer.add_tokens(file.added_tokens.into_iter().map(|added| added.token).collect())?;
+    Ok(Some(tokenizer))
 }
 
 impl Serialize for Tokenizer {

@@ -1,23 +1,22 @@
 //! The vocabulary of a file and its merges, ready to run.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::fingerprint::Digest;
-use bpe_core::memory::{push, reserve};
+use bpe_core::memory::push;
 use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
-use bpe_core::split::{BATCH, Piece};
+use bpe_core::split::Piece;
 use bpe_core::{Request, Sink, SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
 use crate::build::{Built, Header, Ids, Merges, Others, build, build_in_bytes};
-use crate::bytes::{MARK, Spelling, swapped, text_length, text_of};
-use crate::characters::{Characters, Cut, in_bytes};
+use crate::bytes::{Spelling, swapped, text_length, text_of};
+use crate::characters::{Characters, Cut, by_cuts, in_bytes};
 use crate::error::{Error, Result};
 use crate::merge_list::{Listed, Pair};
-use crate::token_lists::{MergeList, TokenList};
+use crate::token_lists::{MergeList, MergeTexts, TokenList, TokenTexts};
 
 /// A model that is ready to run.
 #[derive(Debug)]
@@ -54,8 +53,8 @@ struct Shared {
 impl Model {
     pub(crate) fn new(
         header: Header,
-        tokens: TokenList,
-        merges: MergeList,
+        tokens: &TokenList,
+        merges: &MergeList,
         splitter: Splitter,
     ) -> Result<Self> {
         let built = build(tokens, merges, &header)?;
@@ -65,10 +64,13 @@ impl Model {
     /// A model whose merging starts from characters.
     pub(crate) fn over_characters(
         header: Header,
-        tokens: &TokenList,
-        merges: &MergeList,
+        tokens: &TokenTexts,
+        merges: &MergeTexts,
         splitter: Splitter,
     ) -> Result<Self> {
+        if let Some((built, characters, first_hidden)) = by_cuts(tokens, merges, &header)? {
+            return Self::of_parts(header, built, splitter, first_hidden, Some(characters));
+        }
         let lists = in_bytes(tokens, merges, &header)?;
         let (assembling, hidden) = (lists.assembling, lists.hidden);
         let built = build_in_bytes(&lists.tokens, lists.merges, &header, assembling, hidden)?;
@@ -99,6 +101,9 @@ impl Model {
             }),
             _ => None,
         };
+        // Text is cut at more places before.
+        let vocabulary =
+            if characters.is_some() { vocabulary.without_boundaries() } else { vocabulary };
         let shared = Shared {
             header,
             ids,
@@ -260,7 +265,8 @@ impl Model {
             Merges::Cuts(cuts) => {
                 return cuts.iter().try_for_each(|&(rank, cut)| {
                     let (left, right) = self.core.vocabulary().token(rank).split_at(cut as usize);
-                    found(&text_of(left), &text_of(right))
+                    let spelling = self.shared.spelling;
+                    found(&spelling.text_of(left), &spelling.text_of(right))
                 });
             }
             Merges::Pairs(pairs) => pairs,
@@ -390,52 +396,39 @@ impl Model {
         let Some(characters) = self.characters() else { return Ok(()) };
         let kept = characters.without_dropped(piece)?;
         let text = kept.as_deref().unwrap_or(piece);
-        let mut pieces = Vec::new();
-        for cut in characters.cuts(text) {
-            if pieces.len() >= BATCH {
-                self.append_known(text, &mut pieces, ids)?;
-            }
-            match cut {
-                Cut::Known(Range { start, end }) => push(&mut pieces, Piece { start, end })?,
-                // Spaces and marks have changed places, so their bytes are others.
-                Cut::Unknown(range)
-                    if self.shared.with_bytes.is_some()
-                        && range.len() <= BATCH
-                        && !text[range.clone()].contains([' ', MARK]) =>
-                {
-                    reserve(&mut pieces, range.len())?;
-                    pieces.extend(range.map(|at| Piece { start: at, end: at + 1 }));
-                }
+        if !self.shared.is_core {
+            return characters.each_part(text, |part| match part {
+                Cut::Known(range) => self.append_known(&text[range], ids),
                 Cut::Unknown(range) => {
-                    self.append_known(text, &mut pieces, ids)?;
-                    poll(range.len())?;
-                    characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?))?;
+                    characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?))
                 }
-            }
+            });
         }
-        self.append_known(text, &mut pieces, ids)
+        let mut cuts = characters.cuts(text, self.shared.with_bytes.is_some());
+        loop {
+            let from = ids.len();
+            self.core.encode_cut(text, |batch| Ok(cuts.fill(batch)), ids)?;
+            self.finish(&mut ids[from..]);
+            let Some(range) = cuts.unknown() else { return Ok(()) };
+            poll(range.len())?;
+            characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?))?;
+        }
     }
 
-    /// Appends the ids of pieces of characters that are tokens, and of bytes of others, and clears
-    /// the list.
-    fn append_known(&self, text: &str, pieces: &mut Vec<Piece>, ids: &mut Vec<u32>) -> Result<()> {
-        let Some((first, last)) = pieces.first().zip(pieces.last()) else { return Ok(()) };
+    /// Appends the ids of a piece of characters that are tokens, which is not empty.
+    fn append_known(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         let from = ids.len();
         match &self.shared.listed {
             Some(listed) if !self.shared.is_core => {
-                for piece in pieces.iter() {
-                    let bytes = &text.as_bytes()[piece.start..piece.end];
-                    listed.merge(bytes, |id, _| Ok(push(ids, id)?))?;
-                }
+                listed.merge(piece.as_bytes(), |id, _| Ok(push(ids, id)?))
             }
             _ => {
-                poll(last.end - first.start)?;
-                self.encode_pieces(text, pieces, ids)?;
+                poll(piece.len())?;
+                self.core.encode_piece(piece.as_bytes(), ids)?;
                 self.finish(&mut ids[from..]);
+                Ok(())
             }
         }
-        pieces.clear();
-        Ok(())
     }
 
     /// [`Model::encode_text`] of a piece that is [swapped] and no token.
@@ -447,12 +440,11 @@ impl Model {
         let Some(characters) = self.characters() else { return Ok(()) };
         let kept = characters.without_dropped(piece)?;
         let text = kept.as_deref().unwrap_or(piece);
-        let (mut ids, mut pieces) = (Vec::new(), Vec::new());
-        characters.cuts(text).try_for_each(|cut| match cut {
-            Cut::Known(Range { start, end }) => {
+        let mut ids = Vec::new();
+        characters.each_part(text, |part| match part {
+            Cut::Known(range) => {
                 ids.clear();
-                push(&mut pieces, Piece { start, end })?;
-                self.append_known(text, &mut pieces, &mut ids)?;
+                self.append_known(&text[range], &mut ids)?;
                 let length = |id| self.id_to_token(id).map_or(0, |text| text.len());
                 ids.iter().try_for_each(|&id| found(id, length(id)))
             }

@@ -1,19 +1,118 @@
 //! Parses the tokens and merges of a `tokenizer.json`, its two long lists, into flat arrays.
 //!
-//! The arrays hold the bytes that the characters represent. The few texts that do not represent
-//! bytes are kept as text.
+//! For a byte-level model the arrays hold the bytes that the characters represent
+//! ([`TokenList`], [`MergeList`]). The few texts that do not represent bytes are kept as text.
 
 use std::fmt;
+use std::marker::PhantomData;
 
-use bpe_core::memory::push;
+use bpe_core::memory::{push, push_text};
 use bpe_core::vocabulary::RankList;
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
     Visitor,
 };
 
-use crate::bytes::{append_bytes, append_text, text_of};
+use crate::bytes::append_bytes;
 use crate::error::Error;
+
+/// Texts, one after the other.
+#[derive(Debug, Default)]
+struct Texts {
+    text: String,
+    /// The end of each in `text`.
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &str) -> Result<(), Error> {
+        push_text(&mut self.text, text)?;
+        Ok(push(&mut self.ends, self.text.len())?)
+    }
+
+    /// The text at this index. Panics past the end.
+    fn get(&self, index: usize) -> &str {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.text[start..self.ends[index]]
+    }
+}
+
+/// The texts of tokens and their ids, in the order of the file.
+#[derive(Debug, Default)]
+pub(crate) struct TokenTexts {
+    texts: Texts,
+    ids: Vec<u32>,
+}
+
+impl TokenTexts {
+    pub(crate) fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// The number of bytes of all texts together.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.texts.text.len()
+    }
+
+    /// The token at this index. Panics past the end.
+    pub(crate) fn get(&self, index: usize) -> &str {
+        self.texts.get(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
+        self.ids.iter().enumerate().map(|(index, &id)| (self.get(index), id))
+    }
+}
+
+impl Tokens for TokenTexts {
+    fn push(&mut self, text: &str, id: u32) -> Result<(), Error> {
+        self.texts.push(text)?;
+        Ok(push(&mut self.ids, id)?)
+    }
+}
+
+/// The texts of merges, as pairs of tokens, in the order of the file.
+#[derive(Debug, Default)]
+pub(crate) struct MergeTexts {
+    /// Both parts of each pair.
+    texts: Texts,
+    /// The first entry that is not two tokens, with its index.
+    malformed: Option<(usize, String)>,
+}
+
+impl MergeTexts {
+    pub(crate) fn len(&self) -> usize {
+        self.texts.ends.len() / 2
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = [&str; 2]> {
+        (0..self.len()).map(|index| [2 * index, 2 * index + 1].map(|part| self.texts.get(part)))
+    }
+
+    pub(crate) fn is_malformed(&self) -> bool {
+        self.malformed.is_some()
+    }
+
+    /// Fails if an entry is not two tokens.
+    pub(crate) fn check_lines(&self) -> Result<(), Error> {
+        match &self.malformed {
+            None => Ok(()),
+            Some((place, line)) => Err(not_two_tokens(*place, line)),
+        }
+    }
+}
+
+impl Merges for MergeTexts {
+    fn push(&mut self, left: &str, right: &str) -> Result<(), Error> {
+        self.texts.push(left)?;
+        self.texts.push(right)
+    }
+
+    fn push_malformed(&mut self, line: &str) {
+        let place = self.len();
+        self.malformed.get_or_insert_with(|| (place, line.to_owned()));
+    }
+}
 
 /// Tokens and their ids, in the order of the file.
 #[derive(Debug, Clone, Default)]
@@ -22,13 +121,18 @@ pub(crate) struct TokenList {
     pub(crate) bytes: RankList,
     /// Other tokens, including an empty one.
     pub(crate) others: Vec<(String, u32)>,
+    /// The bytes of the last one.
+    buffer: Vec<u8>,
 }
 
-impl TokenList {
-    /// All tokens as texts, with their ids.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = (String, u32)> {
-        let others = self.others.iter().cloned();
-        self.bytes.iter().map(|(bytes, id)| (text_of(bytes), id)).chain(others)
+impl Tokens for TokenList {
+    fn push(&mut self, text: &str, id: u32) -> Result<(), Error> {
+        self.buffer.clear();
+        if append_part(text, &mut self.buffer)? {
+            Ok(self.bytes.push(&self.buffer, id)?)
+        } else {
+            Ok(push(&mut self.others, (text.to_owned(), id))?)
+        }
     }
 }
 
@@ -41,7 +145,7 @@ pub(crate) struct MergeList {
     ends: Vec<[usize; 2]>,
     /// Pairs with a part that does not represent bytes, by index; they are empty in `bytes`.
     pub(crate) others: Vec<(usize, [String; 2])>,
-    /// The first entry that is not two tokens, with its index.
+    /// [`MergeTexts::malformed`].
     pub(crate) malformed: Option<(usize, String)>,
 }
 
@@ -59,38 +163,10 @@ impl MergeList {
             parts
         })
     }
+}
 
-    /// Calls `found` with the place of each pair and both parts as texts, until it fails.
-    pub(crate) fn each_text(
-        &self,
-        mut found: impl FnMut(usize, [&str; 2]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut others = self.others.iter().peekable();
-        let mut buffers = [String::new(), String::new()];
-        for (place, parts) in self.iter().enumerate() {
-            if let Some((_, [left, right])) = others.next_if(|other| other.0 == place) {
-                found(place, [left, right])?;
-                continue;
-            }
-            for (buffer, part) in buffers.iter_mut().zip(parts) {
-                buffer.clear();
-                append_text(part, buffer);
-            }
-            found(place, [&buffers[0], &buffers[1]])?;
-        }
-        Ok(())
-    }
-
-    /// Fails if an entry is not two tokens.
-    pub(crate) fn check_lines(&self) -> Result<(), Error> {
-        match &self.malformed {
-            None => Ok(()),
-            Some((place, line)) => Err(not_two_tokens(*place, line)),
-        }
-    }
-
-    /// Appends a pair.
-    pub(crate) fn push(&mut self, left: &str, right: &str) -> Result<(), Error> {
+impl Merges for MergeList {
+    fn push(&mut self, left: &str, right: &str) -> Result<(), Error> {
         let start = self.bytes.len();
         if append_part(left, &mut self.bytes)? {
             let middle = self.bytes.len();
@@ -103,16 +179,35 @@ impl MergeList {
         Ok(push(&mut self.ends, [start; 2])?)
     }
 
+    fn push_malformed(&mut self, line: &str) {
+        let place = self.ends.len();
+        self.malformed.get_or_insert_with(|| (place, line.to_owned()));
+    }
+}
+
+/// Tokens that a file lists one by one.
+pub(crate) trait Tokens: Default {
+    /// Appends a token.
+    fn push(&mut self, text: &str, id: u32) -> Result<(), Error>;
+}
+
+/// Merges that a file lists one by one.
+pub(crate) trait Merges: Default {
+    /// Appends a pair.
+    fn push(&mut self, left: &str, right: &str) -> Result<(), Error>;
+
+    /// Notes an entry that is not two tokens.
+    fn push_malformed(&mut self, line: &str);
+
     /// Appends a pair written as one line, as in `merges.txt`.
-    pub(crate) fn push_line(&mut self, line: &str) -> Result<(), Error> {
+    fn push_line(&mut self, line: &str) -> Result<(), Error> {
         if line.starts_with("#version") {
             return Ok(());
         }
         match line.split_once(' ') {
             Some((left, right)) if !right.contains(' ') => self.push(left, right),
             _ => {
-                let place = self.ends.len();
-                self.malformed.get_or_insert_with(|| (place, line.to_owned()));
+                self.push_malformed(line);
                 Ok(())
             }
         }
@@ -131,96 +226,76 @@ fn append_part(text: &str, bytes: &mut Vec<u8>) -> Result<bool, Error> {
 }
 
 /// The vocabulary of a file; `None` if it is a list, as in models other than BPE.
-#[derive(Debug, Default)]
-pub(crate) struct Vocab(pub(crate) Option<TokenList>);
+#[derive(Debug)]
+pub(crate) struct Vocab<T>(pub(crate) Option<T>);
 
-impl<'de> Deserialize<'de> for Vocab {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(VocabVisitor)
+impl<T> Default for Vocab<T> {
+    fn default() -> Self {
+        Self(None)
     }
 }
 
-struct VocabVisitor;
+impl<'de, T: Tokens> Deserialize<'de> for Vocab<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(VocabVisitor(PhantomData))
+    }
+}
 
-impl<'de> Visitor<'de> for VocabVisitor {
-    type Value = Vocab;
+struct VocabVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Tokens> Visitor<'de> for VocabVisitor<T> {
+    type Value = Vocab<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map of tokens and ids")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vocab, A::Error> {
-        let mut list = TokenList::default();
-        let mut bytes = Vec::new();
-        while let Some(other) = map.next_key_seed(TokenText(&mut bytes))? {
-            let id = map.next_value()?;
-            match other {
-                Some(text) => list.others.push((text, id)),
-                None => list.bytes.push(&bytes, id).map_err(A::Error::custom)?,
-            }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vocab<T>, A::Error> {
+        let mut list = T::default();
+        let mut text = String::new();
+        while map.next_key_seed(Part(&mut text))?.is_some() {
+            list.push(&text, map.next_value()?).map_err(A::Error::custom)?;
         }
         Ok(Vocab(Some(list)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vocab, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vocab<T>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Vocab(None))
     }
 }
 
-/// Reads the bytes of a token into a buffer. Returns the text if it does not represent bytes.
-struct TokenText<'a>(&'a mut Vec<u8>);
+/// The merges of a file.
+#[derive(Debug)]
+pub(crate) struct Listed<M>(pub(crate) M);
 
-impl<'de> DeserializeSeed<'de> for TokenText<'_> {
-    type Value = Option<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for TokenText<'_> {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a token")
-    }
-
-    #[inline]
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        self.0.clear();
-        let is_bytes = append_part(text, self.0).map_err(E::custom)?;
-        Ok((!is_bytes).then(|| text.to_owned()))
-    }
-}
-
-impl<'de> Deserialize<'de> for MergeList {
+impl<'de, M: Merges> Deserialize<'de> for Listed<M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(MergesVisitor)
+        deserializer.deserialize_seq(MergesVisitor(PhantomData))
     }
 }
 
-struct MergesVisitor;
+struct MergesVisitor<M>(PhantomData<M>);
 
-impl<'de> Visitor<'de> for MergesVisitor {
-    type Value = MergeList;
+impl<'de, M: Merges> Visitor<'de> for MergesVisitor<M> {
+    type Value = Listed<M>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of merges")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MergeList, A::Error> {
-        let mut list = MergeList::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Listed<M>, A::Error> {
+        let mut list = M::default();
         let mut parts = [String::new(), String::new()];
         while seq.next_element_seed(Merge(&mut list, &mut parts))?.is_some() {}
-        Ok(list)
+        Ok(Listed(list))
     }
 }
 
 /// Reads one merge, written as one string or as two. The buffers hold two.
-struct Merge<'a>(&'a mut MergeList, &'a mut [String; 2]);
+struct Merge<'a, M>(&'a mut M, &'a mut [String; 2]);
 
-impl<'de> DeserializeSeed<'de> for Merge<'_> {
+impl<'de, M: Merges> DeserializeSeed<'de> for Merge<'_, M> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -228,7 +303,7 @@ impl<'de> DeserializeSeed<'de> for Merge<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Merge<'_> {
+impl<'de, M: Merges> Visitor<'de> for Merge<'_, M> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,6 @@ use bpe_core::token_table::TokenTable;
 use bpe_core::{Request, Splitter};
 
 use crate::added::{AddedToken, AddedTokens};
-use crate::build::Header;
 use crate::control::Control;
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
@@ -18,7 +17,6 @@ use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
 use crate::split::{GPT2, Plan, PreTokenizer};
-use crate::token_lists::{MergeList, TokenList};
 
 /// A component as in the file, and ready to run.
 type Ready<S, R> = Option<Arc<(S, R)>>;
@@ -80,21 +78,6 @@ impl Input<'_> {
 }
 
 impl Tokenizer {
-    pub(crate) fn new(
-        header: Header,
-        tokens: TokenList,
-        merges: MergeList,
-        pre_tokenizer: Option<spec::PreTokenizer>,
-    ) -> Result<Self> {
-        let (split, splitter) = Split::new(pre_tokenizer)?;
-        let model = if split.steps.is_byte_level() {
-            Model::new(header, tokens, merges, splitter)?
-        } else {
-            Model::over_characters(header, &tokens, &merges, splitter)?
-        };
-        Ok(Self::with(model, AddedTokens::default(), split, false))
-    }
-
     /// A tokenizer with only these components.
     pub(crate) fn with(model: Model, added: AddedTokens, split: Split, is_plain: bool) -> Self {
         Self {
@@ -403,13 +386,13 @@ impl Tokenizer {
 pub(crate) struct Split {
     /// The pre-tokenizer as in the file.
     spec: Option<spec::PreTokenizer>,
-    steps: PreTokenizer,
+    pub(crate) steps: PreTokenizer,
     plan: Plan,
 }
 
 impl Split {
     /// The split, and the splitter for the core.
-    fn new(spec: Option<spec::PreTokenizer>) -> Result<(Self, Splitter)> {
+    pub(crate) fn new(spec: Option<spec::PreTokenizer>) -> Result<(Self, Splitter)> {
         let steps = PreTokenizer::new(spec.as_ref())?;
         let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
         let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from functools import cache
 from typing import Any
 
@@ -59,6 +60,10 @@ def trained() -> dict[str, Any]:
 def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
     """A pair of one of `KINDS`; options are those of the model."""
     model = {**trained(), "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, **options}
+    if model.pop("shuffled", False):
+        names = list(model["vocab"])
+        ids = seeded("shuffled").sample(range(len(names)), len(names))
+        model["vocab"] = dict(zip(names, ids, strict=True))
     normalizer, pre_tokenizer, decoder, has_added_runs = KINDS[kind]
     theirs = tokenizers.Tokenizer(models.BPE())
     contents = {**json.loads(theirs.to_str()), "model": model}
@@ -123,6 +128,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unknown": {"byte_fallback": False, "fuse_unk": False},
     "fused": {"byte_fallback": False},
     "whole": {"ignore_merges": True},
+    "ids in another order": {"shuffled": True},
 }
 
 
@@ -132,6 +138,71 @@ def test_fields_of_random_texts(kind, options):
     ours, theirs = made(kind, **OPTIONS[options])
     assert ours.to_str() == theirs.to_str()
     compare_fields(ours, theirs, random_texts(kind + options, theirs, 150))
+
+
+def random_vocabulary(rng: random.Random) -> dict[str, Any]:
+    """A vocabulary over few characters and its merges: most as files have them, some as none has."""
+    letters = rng.sample("▁ ab1é日☃\n", rng.randrange(2, 8))
+    names = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    names = names if rng.random() < 0.8 else ["<unk>"]
+    tokens = list(letters)
+    for _ in range(rng.randrange(12)):
+        token = rng.choice(tokens) + rng.choice(tokens)
+        if token not in tokens and len(token) < 9:
+            tokens.append(token)
+    merges = []
+    for token in tokens:
+        cuts = [(token[:at], token[at:]) for at in range(1, len(token))]
+        cuts = [list(cut) for cut in cuts if {*cut} <= {*tokens}]
+        rng.shuffle(cuts)
+        merges += cuts[: None if rng.random() < 0.8 else 1]
+    if rng.random() < 0.3:
+        rng.shuffle(merges)
+    if rng.random() < 0.3:
+        merges += rng.sample(merges, min(len(merges), 2))
+    if rng.random() < 0.3:
+        rng.shuffle(tokens)
+    elif rng.random() < 0.7:
+        tokens = tokens[len(letters) :] + letters
+    names += tokens
+    ids = range(len(names)) if rng.random() < 0.7 else rng.sample(range(9999), len(names))
+    return {"vocab": dict(zip(names, ids)), "merges": merges}
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(20_000, marks=pytest.mark.thorough)])
+def test_random_vocabularies(count):
+    rng, same = seeded("vocabularies", count), 0
+    for _ in range(count):
+        flags = {name: rng.random() < 0.6 for name in ("byte_fallback", "fuse_unk")}
+        kind, model = rng.choice([*KINDS]), random_vocabulary(rng)
+        ours, theirs = made(kind, **model, **flags, ignore_merges=rng.random() < 0.2)
+        texts = ["".join(rng.choices("▁  ab1é日☃\n\u0301", k=rng.randrange(20))) for _ in range(9)]
+        for text in texts:
+            assert ours.encode(text).ids == theirs.encode(text).ids, (kind, model, flags, text)
+        assert ours.to_str() == theirs.to_str(), (kind, model, flags)
+        assert ours.get_vocab() == theirs.get_vocab()
+        same += len(texts)
+    assert same == 9 * count
+
+
+#: Texts that are hard for BPE, of a million characters.
+HARD = {
+    "a": lambda rng: "a" * 10**6,
+    "spaces": lambda rng: " " * 10**6,
+    "marks": lambda rng: "▁" * 10**6,
+    "digits": lambda rng: "".join(rng.choices("0123456789", k=10**6)),
+    "Han": lambda rng: "".join(map(chr, rng.choices(range(0x4E00, 0xA000), k=10**6))),
+}
+
+
+@pytest.mark.parametrize("name", ["gemma", "llama", "first", *CHARACTER_FILES])
+@pytest.mark.parametrize("kind", HARD)
+def test_work_is_linear(name, kind):
+    text = HARD[kind](seeded(kind))
+    ours = made(name)[0] if name in KINDS else hf.Tokenizer.from_file(tokenizer_path(name))
+    short, long = (work(lambda: ours.encode(part)) for part in (text[: len(text) // 8], text))
+    assert long <= 9 * short + 10_000
+    assert len(text) <= long <= 20 * len(text.encode())
 
 
 @pytest.mark.parametrize("kind", KINDS)

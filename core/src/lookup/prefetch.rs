@@ -66,9 +66,10 @@ impl ProbeBatch {
         if stream.rest.is_some() {
             self.push_segments(vocabulary, cache, text, stream);
         }
+        let are_segmented = vocabulary.boundaries().are_any();
         while self.count < BATCH_SIZE && !stream.pieces.is_empty() {
             let probes = &mut self.probes[self.count..BATCH_SIZE];
-            let count = prefetch_short(probes, stream.pieces, cache.short(), text);
+            let count = prefetch_short(probes, stream.pieces, cache.short(), text, are_segmented);
             self.count += count;
             stream.pieces = &stream.pieces[count..];
             if self.count < BATCH_SIZE
@@ -93,7 +94,7 @@ impl ProbeBatch {
         stream: &mut PieceStream<'_>,
     ) {
         let bytes = &text[piece.start..piece.end];
-        let is_segmented = bytes.len() > 3 && {
+        let is_segmented = vocabulary.boundaries().are_any() && bytes.len() > 3 && {
             // A character of another kind may come first.
             let second = (1..4).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(4);
             [0, second].iter().any(|&at| three_byte_char(&bytes[at..]).is_some())
@@ -220,19 +221,20 @@ impl ProbeBatch {
     }
 }
 
-/// Takes pieces up to the first that is long or Chinese, and prefetches their cache sets. Returns
-/// the number of pieces.
+/// Takes pieces up to the first that is long, or Chinese if such pieces are segmented, and
+/// prefetches their cache sets. Returns the number of pieces.
 #[inline(never)]
 fn prefetch_short(
     probes: &mut [Probe],
     pieces: &[Piece],
     cache: ShortPieces<'_>,
     text: &[u8],
+    are_segmented: bool,
 ) -> usize {
     let mut count = 0;
     for (probe, &Piece { start, end }) in probes.iter_mut().zip(pieces) {
         let key = key(text, start, end);
-        if (end - start > SHORT) | is_han(key[0] as u8) {
+        if (end - start > SHORT) | (are_segmented & is_han(key[0] as u8)) {
             break;
         }
         *probe = Probe { key, start, set: cache.prefetch(key) };

@@ -148,6 +148,17 @@ impl Boundaries {
         Ok(Self { pairs: pairs.into(), open: open.into() })
     }
 
+    /// No boundaries.
+    pub(super) fn none() -> Self {
+        Self { pairs: Section::default(), open: Section::default() }
+    }
+
+    /// Returns false if pieces have no boundaries.
+    #[inline(always)]
+    pub(crate) fn are_any(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Returns the three-byte character with this code point.
     #[inline(always)]
     fn character(&self, code_point: u32) -> Character {
@@ -171,7 +182,7 @@ impl Boundaries {
         end: usize,
         mut found: impl FnMut(usize) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        if !Mechanism::Boundaries.is_used() {
+        if !Mechanism::Boundaries.is_used() || !self.are_any() {
             return ControlFlow::Continue(());
         }
         // Not branched on, since it cannot be predicted: the position of every character is

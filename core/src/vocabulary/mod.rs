@@ -117,6 +117,11 @@ impl Vocabulary {
         Ok(Self { tokens, pairs, boundaries, ordered, all_reachable })
     }
 
+    /// Returns the vocabulary for pieces that are cut at the boundaries of characters already.
+    pub fn without_boundaries(self) -> Self {
+        Self { boundaries: Boundaries::none(), ..self }
+    }
+
     /// Returns the number of tokens.
     #[inline]
     pub fn len(&self) -> usize {
