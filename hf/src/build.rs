@@ -302,7 +302,12 @@ fn pairs(
                 Some(bytes) if !bytes.is_empty() => by_bytes.get(&bytes[..]).copied(),
                 _ => by_text.get(text.as_str()).copied(),
             };
-            texts.each_ref().map(|text| id(text).ok_or_else(|| unknown(place, text)))
+            let ids = texts.each_ref().map(|text| id(text).ok_or_else(|| unknown(place, text)));
+            let product = texts.concat();
+            if ids.iter().all(Result::is_ok) && id(&product).is_none() {
+                return Err(no_product(place, &product));
+            }
+            ids
         } else {
             parts.map(|part| {
                 by_bytes.get(part).copied().ok_or_else(|| unknown(place, &text_of(part)))
@@ -314,6 +319,11 @@ fn pairs(
         Some((place, line)) => Err(not_two_tokens(place, line)),
         None => Ok(pairs),
     }
+}
+
+fn no_product(place: usize, token: &str) -> Error {
+    let reason = format!("makes {token:?}, which is not a token of the vocabulary");
+    Error::Invalid(format!("model.merges[{place}] {reason}"))
 }
 
 /// Refuses two tokens with one id.
@@ -387,11 +397,8 @@ impl General<'_> {
             buffer.extend_from_slice(a);
             buffer.extend_from_slice(b);
             let Some(&product) = self.by_bytes.get(&buffer[..]) else {
-                return Err(Error::Invalid(format!(
-                    "model.merges[{}] makes {:?}, which is not a token of the vocabulary",
-                    place as usize - self.assembling,
-                    self.spelling.text_of(&buffer)
-                )));
+                let text = self.spelling.text_of(&buffer);
+                return Err(no_product(place as usize - self.assembling, &text));
             };
             pairs.insert((left, right), (place, product));
             products.push(product);

@@ -234,7 +234,9 @@ pub(crate) fn by_cuts(
         Characters::new(&single, header, |name| others.by_text.get(name).copied())?;
     let distinct = characters.known.iter().map(|word| word.count_ones() as usize).sum::<usize>();
     let mut made = header.unk_token.iter().cloned().chain((0..=255).map(byte_name));
-    if distinct != single.len() || made.any(|name| rank(&name).is_some()) {
+    // The core has bytes that are not tokens of the file.
+    let are_tokens = joined.iter().flatten().all(|&character| characters.is_known(character));
+    if distinct != single.len() || !are_tokens || made.any(|name| rank(&name).is_some()) {
         return Ok(None);
     }
     characters.joined = Joined::new(joined)?;

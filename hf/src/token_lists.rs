@@ -285,17 +285,32 @@ impl<'de, M: Merges> Visitor<'de> for MergesVisitor<M> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Listed<M>, A::Error> {
-        let mut list = M::default();
-        let mut parts = [String::new(), String::new()];
-        while seq.next_element_seed(Merge(&mut list, &mut parts))?.is_some() {}
-        Ok(Listed(list))
+        let mut reader = MergeReader::<M>::default();
+        while seq.next_element_seed(&mut reader)?.is_some() {}
+        Ok(Listed(reader.list))
     }
 }
 
-/// Reads one merge, written as one string or as two. The buffers hold two.
-struct Merge<'a, M>(&'a mut M, &'a mut [String; 2]);
+/// Reads merges one by one, all written as one string or all as two.
+#[derive(Default)]
+struct MergeReader<M> {
+    list: M,
+    /// Buffers.
+    parts: [String; 2],
+    /// Whether they are written as one string; `None` before the first.
+    are_lines: Option<bool>,
+}
 
-impl<'de, M: Merges> DeserializeSeed<'de> for Merge<'_, M> {
+impl<M> MergeReader<M> {
+    fn check_form<E: de::Error>(&mut self, is_line: bool) -> Result<(), E> {
+        if *self.are_lines.get_or_insert(is_line) == is_line {
+            return Ok(());
+        }
+        Err(E::custom("some merges are strings and some are lists: write all in one form"))
+    }
+}
+
+impl<'de, M: Merges> DeserializeSeed<'de> for &mut MergeReader<M> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -303,7 +318,7 @@ impl<'de, M: Merges> DeserializeSeed<'de> for Merge<'_, M> {
     }
 }
 
-impl<'de, M: Merges> Visitor<'de> for Merge<'_, M> {
+impl<'de, M: Merges> Visitor<'de> for &mut MergeReader<M> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -312,11 +327,13 @@ impl<'de, M: Merges> Visitor<'de> for Merge<'_, M> {
 
     #[inline]
     fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
-        self.0.push_line(text).map_err(E::custom)
+        self.check_form(true)?;
+        self.list.push_line(text).map_err(E::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Self(list, [left, right]) = self;
+        self.check_form(false)?;
+        let MergeReader { list, parts: [left, right], .. } = self;
         if seq.next_element_seed(Part(left))?.is_some()
             && seq.next_element_seed(Part(right))?.is_some()
             && seq.next_element::<IgnoredAny>()?.is_none()

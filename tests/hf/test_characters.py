@@ -185,6 +185,30 @@ def test_random_vocabularies(count):
     assert same == 9 * count
 
 
+BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+REFUSED: dict[str, tuple[dict[str, int], list[Any], Any]] = {
+    "a part that is no token": ({"é": 0, "é\n": 1}, [["é", "\n"]], None),
+    "a result that is no token": ({"日": 0, "1": 1, "a long one": 2}, [["日", "1"]], None),
+    "a result of no bytes that is no token": ({"日": 0, "☃": 1, "a long one": 2}, [["日", "☃"]], BYTE_LEVEL),
+    "strings and lists": ({"a": 0, "b": 1, "ab": 2, "aba": 3}, ["a b", ["ab", "a"]], None),
+    "lists and strings": ({"a": 0, "b": 1, "ab": 2, "aba": 3}, [["a", "b"], "ab a"], None),
+    "three tokens in a string": ({"a": 0, "aa": 1}, ["a a a"], None),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses_merges_that_tokenizers_refuses(name):
+    vocab, merges, pre_tokenizer = REFUSED[name]
+    empty = tokenizers.Tokenizer(models.BPE())
+    if pre_tokenizer is not None:
+        empty.pre_tokenizer = pre_tokenizer
+    file = json.loads(empty.to_str())
+    file["model"].update(vocab=vocab, merges=merges)
+    for kind, error in ((tokenizers.Tokenizer, Exception), (hf.Tokenizer, ValueError)):
+        with pytest.raises(error, match=r"merges|vocabulary|MergeType|Merges"):
+            kind.from_str(json.dumps(file))
+
+
 #: Texts that are hard for BPE, of a million characters.
 HARD = {
     "a": lambda rng: "a" * 10**6,
