@@ -348,8 +348,8 @@ fn next_block<E: Engine>(
     let is_closed = loop {
         let next = fixed.get(index);
         let end = next.map_or(text.len(), |fixed| fixed.start);
-        if end > near
-            && let Some(cut) = engine.safe_cut(&text[position..end], near - position)
+        if end > near.max(position)
+            && let Some(cut) = engine.safe_cut(&text[position..end], near.saturating_sub(position))
         {
             position += cut;
             break true;
@@ -361,7 +361,9 @@ fn next_block<E: Engine>(
         position = next.end;
         index += 1;
         given += size_of_val(next.ids.as_slice());
-        if position - start + given >= LEAST {
+        // A special token that takes the spaces around it may cover the next one.
+        let covers = fixed.get(index).is_some_and(|after| after.start < position);
+        if !covers && position - start + given >= LEAST {
             break true;
         }
     };

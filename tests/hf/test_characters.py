@@ -272,6 +272,20 @@ def test_caches_and_prefixes_of_long_texts(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_caches_where_added_tokens_overlap(kind):
+    """A token takes the spaces after it, and some of these are a token as well."""
+    ours, theirs = made(kind)
+    for each in (ours, theirs):
+        added = hf.AddedToken if each is ours else AddedToken
+        each.add_tokens([added("<t>", rstrip=True, normalized=False), added("  ", normalized=False)])
+    cache = ConversationCache(ours)
+    for count in range(7):
+        text = "a" * 300 + "<t>" + " " * count + "b" * 2000 + "<t>" * 300 + " " * count + "c"
+        for part in (text, text[:1900], text):
+            assert cache.encode(part) == theirs.encode(part, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_streams_across_fallback(kind):
     ours, theirs = made(kind)
     rng = seeded(kind, 1)
