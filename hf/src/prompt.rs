@@ -376,6 +376,8 @@ impl Engine for Tokenizer {
     fn find_settled(&self, text: &str, _: &Selection, fixed: &mut Vec<Fixed>) -> Result<usize> {
         let mut open = self.control()?.tokens.all().open_from(text);
         *fixed = self.locate_in_text(text)?;
+        // A token that follows may take the whitespace before it.
+        let kept = if self.added().take_space() { text[..open].trim_end().len() } else { open };
         let settled = fixed.iter().take_while(|fixed| {
             let FixedIds::Special(id) = fixed.ids else { return true };
             let Some(token) = self.added().token(id) else { return false };
@@ -383,7 +385,7 @@ impl Engine for Tokenizer {
             // searched for last give way to others.
             fixed.start < open
                 && (fixed.end < text.len() || !(token.single_word || token.rstrip))
-                && (fixed.end <= open || !token.normalized)
+                && (fixed.end <= kept || !token.normalized)
         });
         let settled = settled.count();
         if let Some(first) = fixed.get(settled) {
