@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use bpe_core::memory::{collected, reserve};
+use bpe_core::polling::poll;
 use foldhash::fast::FixedState;
 
 use crate::bytes::{CHAR_OF, is_in_utf8, text_length};
@@ -14,6 +15,9 @@ pub(crate) type FastMap<K, V> = HashMap<K, V, FixedState>;
 
 /// Two tokens, by id.
 pub(crate) type Pair = (u32, u32);
+
+/// The work of a merge, in bytes of text: see [`poll`].
+const WORK: usize = 32;
 
 /// The treatment of bytes that are not tokens.
 #[derive(Debug)]
@@ -122,6 +126,7 @@ impl Listed {
             (0..end).filter_map(|left| Some(Reverse((merge(&parts, &next, left)?.0, left))));
         let mut queue: BinaryHeap<Reverse<(u32, usize)>> = collected(first)?.into();
         while let Some(Reverse((place, left))) = queue.pop() {
+            poll(WORK)?;
             let Some((now, product)) = merge(&parts, &next, left).filter(|_| next[left] != 0)
             else {
                 continue;

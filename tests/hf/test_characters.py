@@ -187,9 +187,13 @@ def test_random_vocabularies(count):
 
 BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 REFUSED: dict[str, tuple[dict[str, int], list[Any], Any]] = {
-    "a part that is no token": ({"é": 0, "é\n": 1}, [["é", "\n"]], None),
-    "a result that is no token": ({"日": 0, "1": 1, "a long one": 2}, [["日", "1"]], None),
-    "a result of no bytes that is no token": ({"日": 0, "☃": 1, "a long one": 2}, [["日", "☃"]], BYTE_LEVEL),
+    "a part out of the vocabulary": ({"é": 0, "é\n": 1}, [["é", "\n"]], None),
+    "a result out of the vocabulary": ({"日": 0, "1": 1, "a long one": 2}, [["日", "1"]], None),
+    "a text out of the vocabulary, not of bytes": (
+        {"日": 0, "☃": 1, "a long one": 2},
+        [["日", "☃"]],
+        BYTE_LEVEL,
+    ),
     "strings and lists": ({"a": 0, "b": 1, "ab": 2, "aba": 3}, ["a b", ["ab", "a"]], None),
     "lists and strings": ({"a": 0, "b": 1, "ab": 2, "aba": 3}, [["a", "b"], "ab a"], None),
     "three tokens in a string": ({"a": 0, "aa": 1}, ["a a a"], None),
@@ -227,6 +231,13 @@ def test_work_is_linear(name, kind):
     short, long = (work(lambda: ours.encode(part)) for part in (text[: len(text) // 8], text))
     assert long <= 9 * short + 10_000
     assert len(text) <= long <= 20 * len(text.encode())
+
+
+def test_merging_by_the_list_can_be_stopped():
+    ours, theirs = made("gemma", merges=trained()["merges"][::-1])
+    text = "the " * 20_000
+    assert ours.encode(text).ids == theirs.encode(text).ids
+    assert work(lambda: ours.encode_segments([untrusted(text)])) > 10 * len(text)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -277,7 +288,9 @@ def test_caches_where_added_tokens_overlap(kind):
     ours, theirs = made(kind)
     for each in (ours, theirs):
         added = hf.AddedToken if each is ours else AddedToken
-        each.add_tokens([added("<t>", rstrip=True, normalized=False), added("  ", normalized=False)])
+        each.add_tokens(
+            [added("<t>", rstrip=True, normalized=False), added("  ", normalized=False)]
+        )
     cache = ConversationCache(ours)
     for count in range(7):
         text = "a" * 300 + "<t>" + " " * count + "b" * 2000 + "<t>" * 300 + " " * count + "c"
