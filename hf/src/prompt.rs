@@ -382,8 +382,9 @@ impl Engine for Tokenizer {
             let FixedIds::Special(id) = fixed.ids else { return true };
             let Some(token) = self.added().token(id) else { return false };
             // Whitespace or a letter that follows may change such a token, and tokens that are
-            // searched for last give way to others.
+            // searched for last give way to others. So does a name after its own whitespace.
             fixed.start < open
+                && (fixed.end <= open || !token.lstrip)
                 && (fixed.end < text.len() || !(token.single_word || token.rstrip))
                 && (fixed.end <= kept || !token.normalized)
         });

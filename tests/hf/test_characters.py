@@ -303,7 +303,8 @@ def test_stable_prefix_before_a_token_that_takes_spaces():
     for each in (ours, theirs):
         added = hf.AddedToken if each is ours else AddedToken
         each.add_tokens([added(" ", normalized=True), added("<t>", lstrip=True, normalized=False)])
-    text = "the spring. <t> x <t>"
+        each.add_tokens([added(name, lstrip=True, normalized=False) for name in ("\n", "\n\n")])
+    text = "the spring. <t> x <t>\t\n\n y"
     ids = theirs.encode(text).ids
     for end in range(len(text) + 1):
         stable = ours.stable_prefix(text[:end])[0]
