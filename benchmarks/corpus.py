@@ -237,7 +237,9 @@ def measured(
 
 def main() -> None:
     """Prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--texts", type=Path, required=True)
     parser.add_argument("--mb", type=int, default=256)
     parser.add_argument("--encoding", default="o200k_base")

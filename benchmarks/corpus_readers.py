@@ -245,7 +245,9 @@ READERS: list[tuple[str, Callable[[Corpus, Path], None], bool]] = [
 
 def main() -> int:
     """Prints a line for each reader."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--texts", type=Path, required=True)
     parser.add_argument("--tokenizer", required=True, help="gpt2 as a tokenizer.json")
     parser.add_argument("--checkouts", type=Path, required=True)

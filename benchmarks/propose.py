@@ -71,7 +71,9 @@ def measured(name: str, text: str, base: str, new_ids: int, folder: Path) -> lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--text", action="append", default=[], metavar="NAME=FILE")
     parser.add_argument("--corpora", type=Path, metavar="DIR", help="the *.txt of a folder")
     parser.add_argument("--base", nargs="*", default=["qwen", "cl100k_base"])

@@ -13,7 +13,16 @@ from typing import Any
 
 from .errors import CorpusError
 
-__all__ = ["expanded", "file_size", "file_state", "opened", "published", "sha256", "synced_write"]
+__all__ = [
+    "expanded",
+    "file_size",
+    "file_state",
+    "opened",
+    "published",
+    "sha256",
+    "sync",
+    "synced_write",
+]
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -180,13 +189,19 @@ def sha256(path: str) -> str:
     return digest.hexdigest()
 
 
+def sync(*paths: str) -> None:
+    """Waits until files, or folders, are on the disk."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def published(source: str, target: str) -> None:
     """Moves a complete file to its place: on the disk first, then under its name."""
-    descriptor = os.open(source, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(source)
     os.replace(source, target)
 
 
@@ -203,8 +218,4 @@ def synced_write(path: str, contents: str, scratch: str) -> None:
         file.write(contents)
     published(temporary, path)
     with contextlib.suppress(OSError):  # Not every system can sync a folder.
-        descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(os.path.dirname(path))

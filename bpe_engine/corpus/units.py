@@ -7,12 +7,13 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from .chat import empty_row, encode_objects, joined
 from .coder import Coder
 from .errors import CorpusError
-from .files import sha256
+from .files import sha256, sync
 from .formats import FORMATS
 from .formats.base import Documents
 from .manifest import Manifest, read_manifest, write_manifest
@@ -68,14 +69,19 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
                 clock.lap("write")
         paths = writer.close()
         clock.lap("write")
-        reader = form.reader(files, stem, plan.layout)
-        if (reader.documents, reader.tokens) != (manifest.written, manifest.tokens):
-            raise CorpusError(
-                f"unit {unit}: the files have {reader.documents:,} documents and {reader.tokens:,} "
-                f"ids, not {manifest.written:,} and {manifest.tokens:,}; the disk may be damaged"
-            )
-        for path in sorted(paths):
-            manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
+        with ThreadPoolExecutor(1) as disk:
+            # The disk works while the files are read again.
+            synced = disk.submit(sync, *paths)
+            reader = form.reader(files, stem, plan.layout)
+            if (reader.documents, reader.tokens) != (manifest.written, manifest.tokens):
+                raise CorpusError(
+                    f"unit {unit}: the files have {reader.documents:,} documents and "
+                    f"{reader.tokens:,} ids, not {manifest.written:,} and {manifest.tokens:,}; "
+                    "the disk may be damaged"
+                )
+            for path in sorted(paths):
+                manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
+            synced.result()
         for source, state in zip(sources.values(), states):
             if plan.check_input(source) != state:
                 raise CorpusError(
