@@ -21,7 +21,7 @@ _lock = threading.RLock()
 
 _ENCODER = "_bpe_engine_prompts"
 
-#: Attributes of transformers' classes with a vocabulary and merges.
+#: Attributes in which some classes of transformers keep their vocabulary and merges.
 _MADE_FROM = frozenset(("_vocab", "_merges"))
 
 
@@ -139,7 +139,7 @@ def _served_class(base: Any) -> Any:
         def __deepcopy__(self, memo: dict[int, Any]) -> Any:
             other: Any = object.__new__(type(self))
             memo[id(self)] = other
-            # What Qwen2Tokenizer and its like were made from, which nobody changes.
+            # Copies share these: they are large, and never change.
             made_from = {name: vars(self)[name] for name in _MADE_FROM & vars(self).keys()}
             memo.update((id(value), value) for value in made_from.values())
             vars(other).update(copy.deepcopy(vars(self), memo))

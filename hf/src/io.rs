@@ -109,13 +109,13 @@ impl Tokenizer {
     pub fn from_json(json: &str) -> Result<Self> {
         let byte_level = || read_file(json, true, Model::new);
         let over_characters = || read_file(json, false, Model::over_characters);
-        // Nearly always right. Where it is not, the file is read again.
+        // A guess, nearly always right. If it is wrong, the file is read again.
         let read = if memmem::find(json.as_bytes(), b"\"ByteLevel\"").is_some() {
             byte_level()?.map_or_else(over_characters, |read| Ok(Some(read)))?
         } else {
             over_characters()?.map_or_else(byte_level, |read| Ok(Some(read)))?
         };
-        read.ok_or_else(|| Error::Invalid("not a tokenizer file: of two kinds".into()))
+        read.ok_or_else(|| Error::Invalid("pre_tokenizer: neither kind".into()))
     }
 
     /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
