@@ -82,7 +82,6 @@ class Coder:
         if isinstance(engine, Encoding):
             self.name = engine.name
             self.largest_id = engine.max_token_value
-            self._core: Any = engine._core_bpe
             self._allowed: Any = set(allow_special)
         else:
             self.name = "tokenizer.json"
@@ -135,7 +134,8 @@ class Coder:
         """
         import numpy as np
 
-        buffer, splits = self._core.encode_ragged(parts_of(texts), num_threads, self._allowed, ())
+        native: Any = self.text_engine._native_engine
+        buffer, splits = native.encode_ragged(parts_of(texts), num_threads, self._allowed, ())
         return np.frombuffer(buffer, np.uint32), np.frombuffer(splits, np.int64)
 
     def count_controls(self, column: Any) -> list[tuple[str, int, int]]:
