@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..reading import STANDARD, has_rows, read_rows
+from ..texts import STANDARD, has_rows, read_rows
 from . import options, streams
 from .group import Command
 

@@ -12,7 +12,7 @@ from ..columns import parts_of
 from ..core import Encoding
 from ..hf.tokenizer import Tokenizer
 from ..suggest import did_you_mean
-from .errors import CorpusError
+from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
