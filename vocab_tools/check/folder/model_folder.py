@@ -137,8 +137,12 @@ class ModelFolder:
 
     @functools.cached_property
     def main(self) -> Source | None:
-        """The source that the others are compared with."""
-        return self.files[0] if self.files else self.transformers
+        """The source that the others are compared with; None if none has ordinary tokens."""
+        if self.files:
+            return self.files[0]
+        # For a folder without a vocabulary, transformers may make a tokenizer without one.
+        made = self.transformers
+        return made if made is not None and made.tokens else None
 
     @functools.cached_property
     def transformers(self) -> Source | None:

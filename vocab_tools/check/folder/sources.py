@@ -58,6 +58,10 @@ class Source:
         (ids,) = self.encode([name])
         return ids[0] if len(ids) == 1 else None
 
+    def has(self, name: str) -> bool:
+        """True if a token is spelled so, whether text becomes it or not."""
+        return self.find(name) is not None or name.encode() in self.tokens
+
 
 class Skipped(Exception):
     """A source that is not compared. Its text says why."""
@@ -188,7 +192,8 @@ def of_transformers(folder: Path) -> Source:
         (plain,), (whole,) = encode([_PLAIN]), encode([_PLAIN], around=True)
     kind = f"{type(tokenizer).__name__} of transformers {transformers.__version__}"
     size = max(vocab.values(), default=-1) + 1
-    return Source(AUTO, kind, added, [], size, encode, True, _around(plain, whole))
+    ordinary = [_bytes(token) for token in vocab if token not in added]
+    return Source(AUTO, kind, added, ordinary, size, encode, True, _around(plain, whole))
 
 
 _LARGE = ("vocab", "merges")
