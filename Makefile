@@ -66,8 +66,9 @@ lint:  ## check formatting, lints, types and the language of comments
 	$(PYTHON) tests/support/check_language.py
 	$(MAKE) --no-print-directory types
 
-types:  ## check types (the stub of the native module is checked by a test)
+types:  ## check the types of the packages, and of the manual's examples
 	$(PYTHON) -m mypy
+	$(PYTHON) tests/support/check_manual_types.py
 
 verify-types:  ## check that every public name of the installed package has a type (pyright)
 	$(PYTHON) -m pyright --verifytypes bpe_engine --ignoreexternal

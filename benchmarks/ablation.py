@@ -63,7 +63,6 @@ MECHANISMS = (
     Mechanism("relocation"),
     Mechanism("pool", ("threads", "threads-again")),
     Mechanism("miss-batches", ("fresh", "first", "documents")),
-    Mechanism("few-misses", ("prompts",)),
     Mechanism("prefetch", ("fresh", "first", "again", "documents")),
     Mechanism("huge-pages", ("fresh", "first", "again")),
     Mechanism("int-cache", ("first", "again"), lists=True),
