@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
-from .. import get_encoding, list_encoding_names, load_encoding
 from .._core import NameCounter
 from ..columns import parts_of
 from ..core import Encoding
 from ..hf.tokenizer import Tokenizer
+from ..opening import open_source
+from ..sources import recognize
 from ..suggest import did_you_mean
 from ..texts.errors import CorpusError
 
@@ -29,30 +29,13 @@ def load_engine(name: str) -> Engine:
     """Loads a tokenizer by the name of an encoding, or from a folder or a file.
 
     Raises:
-        CorpusError: The encoding, folder or file does not exist.
+        OSError: The encoding, folder or file does not exist, or cannot be read.
         ValueError: The file is malformed, or asks for what cannot be done exactly.
 
     >>> load_engine("gpt2").name
     'gpt2'
     """
-    if name in list_encoding_names():
-        return get_encoding(name)
-    if os.path.isdir(name):
-        if os.path.exists(os.path.join(name, "tokenizer.json")):
-            return Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
-        from ..tokenizer import Tokenizer as FolderTokenizer
-
-        backend = FolderTokenizer.from_pretrained(name).backend
-        if not isinstance(backend, (Encoding, Tokenizer)):
-            raise CorpusError(f"{name}: a corpus needs an encoding or a tokenizer.json")
-        return backend
-    if not os.path.exists(name):
-        raise CorpusError(
-            f"the tokenizer {name!r} is neither an encoding nor a file or folder."
-            f"{did_you_mean(name, list_encoding_names())}"
-        )
-    is_file = name.endswith(".json") and os.path.basename(name) != "tekken.json"
-    return Tokenizer.from_file(name) if is_file else load_encoding(name)
+    return open_source(recognize(name))
 
 
 class Coder:

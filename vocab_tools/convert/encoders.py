@@ -13,14 +13,14 @@ from bpe_engine import byte_level, vocabulary
 
 from . import gpt2_files
 from .definition import Definition
-from .formats import Location
+from .formats import Source
 from .tokenizer_json import dump
 
 #: Encodes texts; names of special tokens in them become these tokens.
 Encoder = Callable[[list[str]], list[list[int]]]
 
 
-def encoder_of(definition: Definition, location: Location, *, is_read: bool = True) -> Encoder:
+def encoder_of(definition: Definition, location: Source, *, is_read: bool = True) -> Encoder:
     """Returns the encoder of a definition.
 
     Args:
