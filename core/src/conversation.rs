@@ -294,11 +294,7 @@ pub fn stable_prefix<E: Engine + ?Sized>(
 
 /// Returns the number of bytes at the start of a text whose tokens, when they are encoded on their
 /// own, are the first tokens of the text, whatever follows it.
-fn stable_length<E: Engine + ?Sized>(
-    engine: &E,
-    text: &str,
-    allowed: &Selection,
-) -> Result<usize> {
+fn stable_length<E: Engine + ?Sized>(engine: &E, text: &str, allowed: &Selection) -> Result<usize> {
     Ok(Stable::of(engine, text, allowed)?.original)
 }
 
@@ -377,7 +373,12 @@ fn original(alignment: &Alignment, position: usize) -> Option<usize> {
 
 /// Returns the last position after `start` at which `text` can be cut, whatever comes after byte
 /// `open`.
-fn last_cut<E: Engine + ?Sized>(engine: &E, text: &str, start: usize, open: usize) -> Option<usize> {
+fn last_cut<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    start: usize,
+    open: usize,
+) -> Option<usize> {
     let stretch = &text[start..open.max(start)];
     let mut back = 64;
     loop {

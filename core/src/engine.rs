@@ -118,8 +118,7 @@ pub trait Engine: Send + Sync {
     // ---- Segments ----
 
     /// Finds the special tokens of one segment that do not depend on its neighbors.
-    fn find_in_segment(&self, text: &str, allowed: &Selection)
-    -> Result<Vec<(Range<usize>, u32)>>;
+    fn find_in_segment(&self, text: &str, allowed: &Selection) -> Result<Vec<(Range<usize>, u32)>>;
 
     /// Finds the other special tokens of a prompt once all of its segments are known.
     fn find_in_prompt(&self, prompt: &mut Prompt) -> Result<()>;

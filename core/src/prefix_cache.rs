@@ -19,12 +19,12 @@ use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
 use crate::conversation::normalize_runs;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::hash::{fold, hash_bytes, random_seeds};
 use crate::memory::{append, collected, push, push_text, reserve};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::request::{Disallowed, Request};
-use crate::engine::Engine;
 use crate::segments::{Fixed, Prompt};
 use crate::special_tokens::Names;
 
@@ -153,7 +153,11 @@ impl<'a> Plan<'a> {
 
     /// Plans a prompt. The ids of its text must depend on its text alone
     /// ([`Engine::ignores_segments`]).
-    pub fn of_prompt<E: Engine + ?Sized>(engine: &E, prompt: Prompt, seeds: [u64; 2]) -> Result<Self> {
+    pub fn of_prompt<E: Engine + ?Sized>(
+        engine: &E,
+        prompt: Prompt,
+        seeds: [u64; 2],
+    ) -> Result<Self> {
         let (text, fixed) = prompt.into_parts();
         let (text, fixed) = match engine.normalization() {
             Normalization::None => (text, fixed),

@@ -42,8 +42,9 @@ fn ids(engine: &dyn Engine, text: &str, request: &Request) -> Vec<u32> {
 
 fn texts() -> impl Strategy<Value = String> {
     let parts = ["a", "ab", "abcabc", "bca ", " ", "  ", "_", "é", "e\u{301}", "的。", "<s>", "<s"];
-    prop::collection::vec((select(parts.to_vec()), 1..40_usize), 0..40)
-        .prop_map(|parts| parts.iter().map(|(part, times)| part.repeat(times % 9 * times)).collect())
+    prop::collection::vec((select(parts.to_vec()), 1..40_usize), 0..40).prop_map(|parts| {
+        parts.iter().map(|(part, times)| part.repeat(times % 9 * times)).collect()
+    })
 }
 
 proptest! {

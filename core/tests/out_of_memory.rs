@@ -25,7 +25,8 @@ use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
 use bpe_core::{
-    Encoding, Engine, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary, rank_file,
+    Encoding, Engine, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
+    rank_file,
 };
 use failing::LEFT;
 use patterns::PATTERNS;

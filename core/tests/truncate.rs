@@ -11,7 +11,9 @@ use std::ops::Range;
 
 use bpe_core::char_boundary;
 use bpe_core::polling::with_check;
-use bpe_core::{Encoding, Engine, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{
+    Encoding, Engine, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary,
+};
 use patterns::PATTERNS;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
