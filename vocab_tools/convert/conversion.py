@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.reading import naming, read_texts
+from bpe_engine.sources import Source
 
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource
@@ -18,7 +19,7 @@ from .battery import battery
 from .definition import Definition, without_second_names
 from .encoders import Encoder, encoder_of
 from .extended import extended, plan
-from .formats import Source, dump, load, locate_source, locate_target
+from .formats import dump, load, locate_source, locate_target
 
 #: Differences that are listed one by one.
 MOST_EXAMPLES = 20
