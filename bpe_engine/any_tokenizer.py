@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from ._core import UnsupportedTokenizer
 from .core import Encoding
-from .hf.tokenizer import Tokenizer
+from .hf.tokenizers import Tokenizer
 from .suggest import did_you_mean
 
 __all__ = [

@@ -9,7 +9,7 @@ from .._core import NameCounter
 from ..any_tokenizer import AnyTokenizer, name_of, special_ids, unknown_special
 from ..columns import parts_of
 from ..core import Encoding
-from ..hf.tokenizer import Tokenizer
+from ..hf.tokenizers import Tokenizer
 from ..opening import open_source
 from ..sources import recognize
 from .errors import CorpusError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Mapping
 from unicodedata import is_normalized
 
 from .._core import UnsupportedTokenizer
-from .tokenizer import Tokenizer
+from .tokenizers import Tokenizer
 
 if TYPE_CHECKING:
     from ..core import Encoding

@@ -60,6 +60,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any
 def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) -> None:
     ours, theirs = opened[name]
     assert type(ours) is FILES[name][1]
+    # Programs ask this.
+    assert ("tokenizers" in str(type(ours))) is isinstance(ours, hf.Tokenizer)
 
     @given(texts)
     def check(text: str) -> None:
