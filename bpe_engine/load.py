@@ -27,6 +27,7 @@ from .published import may_be_published, published_name
 from .sidecar import beside, read_sidecar
 from .sources import NOT_OPENED, recognize
 from .suggest import did_you_mean
+from .written import write_at_once
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -168,7 +169,7 @@ def read_file_cached(
     _require_hash(contents, expected_hash, blobpath)
     try:
         os.makedirs(directory, exist_ok=True)
-        _write_at_once(copy, contents)
+        write_at_once(copy, contents)
     except OSError:
         if asked_for:
             raise
@@ -181,19 +182,6 @@ def _cache_directory() -> tuple[str, bool]:
         if variable in os.environ:
             return os.environ[variable], True
     return os.path.join(tempfile.gettempdir(), "data-gym-cache"), False
-
-
-def _write_at_once(path: str, contents: bytes) -> None:
-    """Writes a file atomically."""
-    unfinished = f"{path}.{os.urandom(8).hex()}.tmp"
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(contents)
-        os.replace(unfinished, path)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
-        raise
 
 
 def _unpack(contents: bytes, path: str, max_bytes: int) -> bytes:
@@ -293,7 +281,7 @@ def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) ->
     lines = sorted(bpe_ranks.items(), key=lambda item: item[1])
     contents = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in lines)
     if _is_local(tiktoken_bpe_file):
-        _write_at_once(os.fspath(tiktoken_bpe_file), contents)
+        write_at_once(os.fspath(tiktoken_bpe_file), contents)
     else:
         with _blobfile(tiktoken_bpe_file).BlobFile(tiktoken_bpe_file, "wb") as file:
             file.write(contents)

@@ -11,7 +11,7 @@ import click
 
 from ..any_tokenizer import count as count_ids
 from ..any_tokenizer import name_of
-from ..reading import STANDARD, has_rows, read_rows
+from ..texts import STANDARD, has_rows, read_rows
 from . import options, streams
 from .group import Command
 

@@ -12,7 +12,7 @@ from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
 from ..opening import open_source
 from ..sources import recognize
-from .errors import CorpusError
+from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -7,7 +7,7 @@ import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from .errors import CorpusError
+from ..texts.errors import CorpusError
 from .formats import FORMATS
 from .formats.base import Reader
 from .manifest import MERGED, missing_units, read_manifest

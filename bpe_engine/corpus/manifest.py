@@ -7,8 +7,8 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .errors import CorpusError
-from .files import synced_write
+from ..texts.errors import CorpusError
+from ..written import write_at_once
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -103,7 +103,7 @@ def write_manifest(plan: Plan, manifest: Manifest, scratch: str) -> None:
     path = manifest_path(plan, manifest.unit)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     contents = json.dumps(asdict(manifest), ensure_ascii=False, indent=1) + "\n"
-    synced_write(path, contents, scratch)
+    write_at_once(path, contents.encode(), scratch)
 
 
 def read_manifest(plan: Plan, unit: int | str) -> Manifest | None:

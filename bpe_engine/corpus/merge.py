@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..texts.errors import CorpusError
+from ..written import sha256
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
-from .files import sha256
 from .formats import FORMATS
 from .formats.base import Documents
 from .manifest import MERGED, Manifest, missing_units, read_manifest, write_manifest

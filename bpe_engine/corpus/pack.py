@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..packing import best_fit
+from ..texts.errors import CorpusError
+from ..written import published
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
-from .files import published
 from .plan import Plan
 from .scratch import scratch_folder
 from .shuffle import Permutation

@@ -7,8 +7,8 @@ import operator
 import os
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from ..texts.errors import CorpusError
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
 from .formats.base import Array, damaged
 from .pack import HEADER, METHODS, index_name
 from .shuffle import Permutation

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from ..texts.errors import CorpusError
+from ..texts.fields import Fields
+from ..texts.inputs import Input, Part, found, parts_of_input
+from ..texts.kinds import KINDS
+from ..texts.listed import corpus_files
+from ..texts.opening import file_state, is_uri
+from ..written import write_at_once
 from .coder import Coder, load_engine
-from .errors import CorpusError
-from .files import expanded, file_state, synced_write
 from .formats import FORMATS
 from .formats.base import Layout
-from .read import KINDS, Fields, Input, Part, found, parts_of_input
 from .scratch import scratch_folder
 
 __all__ = ["Options", "Plan", "make_plan", "read_plan"]
@@ -24,6 +28,9 @@ __all__ = ["Options", "Plan", "make_plan", "read_plan"]
 UNIT_BYTES = 1 << 27
 
 _VERSION = 1
+
+#: Plans are UTF-8, and olmo's index has lines.
+_UNFIT = re.compile("[\r\n\ud800-\udfff]")
 
 #: Names of special tokens that may end a document.
 _ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)
@@ -167,6 +174,7 @@ def make_plan(
 
     Raises:
         CorpusError: An argument or an input does not fit, or the folder has another plan.
+        FileNotFoundError: An input does not exist.
 
     >>> plan = make_plan(["docs/"], "gpt2", "corpus", format="nanogpt")  # doctest: +SKIP
     """
@@ -193,9 +201,7 @@ def make_plan(
         eod=eod, **{**options, "allow_special": tuple(options.get("allow_special", ()))}
     )
     layout = _checked(chosen, coder)
-    sources = tuple(found(uri, input_kind) for uri in expanded(inputs, os.fspath(out)))
-    if not sources:
-        raise CorpusError("there are no inputs; name files or folders")
+    sources = tuple(found(uri, input_kind) for uri in _files(inputs, os.fspath(out)))
     name = (
         tokenizer
         if "://" in tokenizer or not os.path.exists(tokenizer)
@@ -206,6 +212,24 @@ def make_plan(
     )
     _write(plan)
     return plan
+
+
+def _files(inputs: Iterable[str | os.PathLike[str]], out: str) -> list[str]:
+    """Returns the files of the inputs, those of a folder in order, with absolute paths."""
+    files = [
+        path if is_uri(path) else os.path.abspath(path)
+        for path in corpus_files(inputs, without=out)
+    ]
+    if not files:
+        raise CorpusError("there are no inputs; name files or folders")
+    seen: set[str] = set()
+    for path in files:
+        if path in seen:
+            raise CorpusError(f"{path} is given twice; its documents would be written twice")
+        if _UNFIT.search(path):
+            raise CorpusError(f"{path!r}: the name has a line end or is not UTF-8; rename the file")
+        seen.add(path)
+    return files
 
 
 def _checked(options: Options, coder: Coder) -> Layout:
@@ -279,7 +303,7 @@ def _write(plan: Plan) -> None:
     if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
     with scratch_folder(plan.out, "plan") as folder:
-        synced_write(path, contents + "\n", folder)
+        write_at_once(path, f"{contents}\n".encode(), folder)
 
 
 def _difference(one: Plan, other: Plan) -> str:

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from ..texts.block import Block
+from ..texts.errors import CorpusError
+from ..texts.inputs import Input, Part, blocks, first_line, row_name
+from ..written import sha256, sync
 from .chat import empty_row, encode_objects, joined
 from .coder import Coder
-from .errors import CorpusError
-from .files import sha256, sync
 from .formats import FORMATS
 from .formats.base import Documents
 from .manifest import Manifest, read_manifest, write_manifest
-from .read import Block, Input, Part, blocks, first_line, row_name
 from .scratch import move, scratch_folder
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import Encoding
+from ..texts.errors import CorpusError
+from ..written import sha256
 from .coder import Coder
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
-from .files import sha256
 from .formats import FORMATS
 from .manifest import MERGED, Manifest, missing_units, read_manifest
 from .plan import Plan, read_plan

@@ -216,7 +216,8 @@ def test_an_input_that_changes_under_way(
 
 @pytest.mark.parametrize("place", ["write", "fsync", "rename", "read"])
 def test_faults(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bpe_engine.corpus import files, units
+    from bpe_engine import written as writing
+    from bpe_engine.corpus import units
     from bpe_engine.corpus.formats import megatron
 
     plan = planned(tmp_path)
@@ -240,7 +241,7 @@ def test_faults(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(units, "part_blocks", failing(units.part_blocks))
     else:
         name = "replace" if place == "rename" else place
-        monkeypatch.setattr(files.os, name, failing(getattr(os, name)))
+        monkeypatch.setattr(writing.os, name, failing(getattr(os, name)))
     with pytest.raises(CorpusError, match="somewhere cannot be written|Input/output"):
         run_plan(plan, processes=1)
     assert os.listdir(tmp_path / "out" / "unfinished") == []

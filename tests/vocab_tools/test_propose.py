@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import itertools
 import json
@@ -17,8 +18,8 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import COMMAND, run
 
 import bpe_engine
-from bpe_engine import reading
-from bpe_engine.reading import BLOCK_CHARACTERS
+from bpe_engine.texts import stretches
+from bpe_engine.texts.stretches import BLOCK_CHARACTERS
 from vocab_tools import (
     check_vocabulary,
     dump_ranks,
@@ -119,14 +120,24 @@ def test_every_kind_of_file_has_the_same_pieces(tmp_path: Path) -> None:
     packed_rows.write_bytes(gzip.compress(rows.read_bytes()))
     table = tmp_path / "a.parquet"
     parquet.write_table(arrow.table({"content": texts}), table)
-    for paths in ([plain, packed], [rows, packed_rows, table]):
+    batches, comma = tmp_path / "a.arrow", tmp_path / "a.csv.gz"
+    with arrow.ipc.new_file(batches, arrow.schema({"content": arrow.string()})) as file:
+        file.write_table(arrow.table({"content": texts}))
+    with gzip.open(comma, "wt", newline="") as file:
+        csv.writer(file).writerows([["n", "content"], *enumerate(texts)])
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    remote = []
+    for path in (packed_rows, table, comma):
+        memory.pipe(f"/kinds-test/{path.name}", path.read_bytes())
+        remote.append(f"memory://kinds-test/{path.name}")
+    for paths in ([plain, packed], [rows, packed_rows, table, batches, comma, *remote]):
         found = [counted(path, "qwen", "content") for path in paths]
         assert all(counts == found[0] for counts in found) and found[0][" number"] == 200
-    with pytest.raises(ValueError, match="no field 'text'.*'content'.*--field"):
+    with pytest.raises(ValueError, match="the field 'text' is missing.*'content'.*--field"):
         list(read_texts(rows))
-    with pytest.raises(ValueError, match="no column 'text'"):
+    with pytest.raises(ValueError, match="no field 'text', only 'content'; name it with --field"):
         list(read_texts(table))
-    with pytest.raises(ValueError, match="not a Parquet file"):
+    with pytest.raises(ValueError, match=r"broken.parquet: .*Parquet"):
         broken = tmp_path / "broken.parquet"
         broken.write_bytes(b"PAR1")
         list(read_texts(broken))
@@ -163,7 +174,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
     pattern: str, parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By every command, where the pattern is a published one."""
-    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
     longest = []

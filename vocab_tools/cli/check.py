@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.text import Text
 
 from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import printable, write
-from bpe_engine.reading import read_texts
+from bpe_engine.texts import read_texts
 
 from ..bases import NoRanksError, opened
 from ..check import CheckResult, Finding, check_vocabulary
 from ..check.folder import FolderResult, check_folder
-from ..files import OutputFiles
 from ..ranks import RankSource
 from ..report import render
 from ..report.plain import check_json

@@ -8,13 +8,13 @@ from dataclasses import asdict
 import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
-from bpe_engine.reading import STANDARD, readable_again
+from bpe_engine.cli.outputs import OutputFiles
+from bpe_engine.texts import STANDARD, readable_again
 
 from ..bases import opened
 from ..check import check_vocabulary
 from ..extend import learn_merges
 from ..extend.learn_result import to_plain
-from ..files import OutputFiles
 from ..report import render
 from .check import print_findings
 from .console import console, print_json, print_notes, progress_bar, say

@@ -10,13 +10,13 @@ import click
 from rich.console import Console
 
 from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
-from bpe_engine.reading import STANDARD
+from bpe_engine.texts import STANDARD
 
 from ..bases import opened
 from ..corpus.effect import CorpusEffect, corpus_effect
 from ..extend import LearnResult, learn_merges
-from ..files import OutputFiles
 from ..notes import Note
 from ..report import render
 from ..report.plain import learn_json

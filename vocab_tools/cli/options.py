@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bpe_engine.cli.group import Existing, ParamType, complete_encoding
-from bpe_engine.reading import ERRORS, STANDARD
+from bpe_engine.texts import ERRORS, STANDARD
 
 from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens

@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from bpe_engine.cli.group import VOCABULARY, Command
-from bpe_engine.reading import STANDARD
+from bpe_engine.cli.outputs import OutputFiles
+from bpe_engine.texts import STANDARD
 
 from ..bases import opened
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
-from ..files import OutputFiles
 from ..ranks import RankSource
 from ..report import render
 from ..text import plural, quoted, shorten

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.reading import naming, read_texts
 from bpe_engine.sources import Source
+from bpe_engine.texts import naming, read_texts
 
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource

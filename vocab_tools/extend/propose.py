@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.reading import Paths
+from bpe_engine.texts import Paths
 
 from ..bases import Recognized, identify, opened
 from ..corpus.cutting import cutting

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import CorpusError
+from ...texts.errors import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
