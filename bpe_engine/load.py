@@ -409,7 +409,7 @@ def _load_json(
 ) -> Encoding:
     """`load_encoding` for a ``tokenizer.json`` or ``tekken.json``."""
     from .hf.as_encoding import encoding_of_tekken, encoding_of_tokenizer
-    from .hf.tokenizer import Tokenizer
+    from .hf.tokenizers import Tokenizer
 
     contents = _read_utf8(path, expected_hash, max_bytes)
     is_tekken = '"token_bytes"' in contents

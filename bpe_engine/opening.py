@@ -8,7 +8,7 @@ import os
 from . import gpt2_files
 from .core import Encoding
 from .hf.as_encoding import same_encoding
-from .hf.tokenizer import Tokenizer
+from .hf.tokenizers import Tokenizer
 from .load import load_encoding, read_file_cached
 from .registry import get_encoding
 from .sidecar import beside, read_sidecar

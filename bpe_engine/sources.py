@@ -58,6 +58,9 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
 #: The names of files that do not tell them from those of other tokenizers.
 _PLAIN_NAMES = {name for _, _, names in KINDS for name in names}
 
+#: Those that tell the format.
+_SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
+
 #: Why the package does not open a format, and the way out.
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
@@ -127,12 +130,15 @@ def recognize(path: str | os.PathLike[str], format: Format | None = None) -> Sou
         if path in list_encoding_names():
             return Source(path, "encoding")
         raise not_found(path)
-    if os.path.isdir(path):
-        return _only_one(path)
+    return _only_one(path) if os.path.isdir(path) else _of_file(path, format)
+
+
+def _of_file(path: str, format: Format | None = None, folder: str | None = None) -> Source:
     found = format or format_of_name(path)
-    if format is None and found in ("tokenizer.json", "tekken", "sentencepiece", None):
+    is_sure = found not in ("tokenizer.json", "tekken", "sentencepiece", None)
+    if format is None and not (is_sure or os.path.basename(path) in _SURE_NAMES):
         found = _format_of_contents(path, found)
-    source = Source(path, found or "tiktoken")
+    source = Source(path, found or "tiktoken", folder)
     for file in source.files[:2] if source.format == "gpt2" else ():
         if not os.path.exists(file):
             reason = f"{os.strerror(errno.ENOENT)}; it belongs to {path}"
@@ -162,11 +168,8 @@ def _groups(folder: str) -> Iterator[list[Source]]:
                 files = [
                     file for file in files if all(map(os.path.isfile, gpt2_files.pair(file) or ()))
                 ]
-            kinds = {
-                file: _format_of_contents(file, format) for file in files if name.endswith(".model")
-            }
             if files:
-                yield [Source(file, kinds.get(file, format), folder) for file in files]
+                yield [_of_file(file, folder=folder) for file in files]
 
 
 def _only_one(folder: str) -> Source:
@@ -217,7 +220,7 @@ def _other_json(contents: bytes) -> str:
     try:
         found = json.loads(contents)
     except (ValueError, RecursionError) as error:
-        return f"is broken JSON: {error}"
+        return f"is not a tokenizer file: the JSON is broken: {error}"
     if found and all(type(number) is int for number in found.values()):
         return "holds tokens and ids; name it vocab.json, beside its merges.txt"
     return "is JSON, but no tokenizer.json, tekken.json or vocab.json"

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .._core import NameCounter
+from ..any_tokenizer import AnyTokenizer, name_of, special_ids, unknown_special
 from ..columns import parts_of
 from ..core import Encoding
-from ..hf.tokenizer import Tokenizer
+from ..hf.tokenizers import Tokenizer
 from ..opening import open_source
 from ..sources import recognize
-from ..suggest import did_you_mean
 from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Coder", "Engine", "load_engine"]
 
-Engine = Encoding | Tokenizer
+Engine = AnyTokenizer
 
 
 def load_engine(name: str) -> Engine:
@@ -59,16 +59,14 @@ class Coder:
 
     def __init__(self, engine: Engine, allow_special: Collection[str] = ()):
         self.engine = engine
-        self._ids = _special_ids(engine)
-        self.name: str
+        self._ids = special_ids(engine)
+        self.name: str = name_of(engine)
         self.largest_id: int
         if isinstance(engine, Encoding):
-            self.name = engine.name
             self.largest_id = engine.max_token_value
             self._core: Any = engine._core_bpe
             self._allowed: Any = set(allow_special)
         else:
-            self.name = "tokenizer.json"
             self.largest_id = max(engine.get_vocab(True).values(), default=0)
             self._core = _with_text_tokens(engine, allow_special)
             self._allowed = set()
@@ -93,12 +91,7 @@ class Coder:
     def id_of(self, name: str) -> int:
         """Returns the id of a special token. Raises CorpusError if the tokenizer lacks it."""
         if name not in self._ids:
-            known = sorted(self._ids, key=self._ids.__getitem__)
-            has = ", ".join(map(repr, known[:6])) + (", ..." if len(known) > 6 else "")
-            raise CorpusError(
-                f"{name!r} is not a special token of {self.name};{did_you_mean(name, known)} "
-                f"it has {has or 'none'}"
-            )
+            raise CorpusError(unknown_special(self.engine, name))
         return self._ids[name]
 
     def end_of_document(self) -> str | None:
@@ -130,12 +123,6 @@ class Coder:
         if isinstance(self.engine, Encoding):
             return self.engine.decode(ids)
         return self.engine.decode(ids, skip_special_tokens=False)
-
-
-def _special_ids(engine: Engine) -> dict[str, int]:
-    if isinstance(engine, Encoding):
-        return dict(engine.special_tokens)
-    return {token.content: id for id, token in engine.get_added_tokens_decoder().items()}
 
 
 def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Mapping
 from unicodedata import is_normalized
 
 from .._core import UnsupportedTokenizer
-from .tokenizer import Tokenizer
+from .tokenizers import Tokenizer
 
 if TYPE_CHECKING:
     from ..core import Encoding
@@ -40,8 +40,8 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
     Args:
         tokenizer: The file.
         name: The name of the encoding.
-        any_flags: Take added tokens for special tokens whatever their flags, for programs that need
-            the ranks, the pattern and the ids only.
+        any_flags: Take added tokens for special tokens whatever their flags, and leave out those
+            that merging makes: for programs that need the ranks, the pattern and the ids only.
 
     Raises:
         UnsupportedTokenizer: The file has what an encoding cannot express; the message says where.
@@ -56,8 +56,11 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
     normalization = _normalization(tokenizer)
     special: dict[str, int] = {}
     for place, (id, token) in enumerate(tokenizer._added_tokens()):
+        is_made = token[0].encode() in ranks
+        if is_made and any_flags:
+            continue
         reason = None if any_flags else _inexpressible(*token, normalization)
-        if token[0].encode() in ranks:
+        if is_made:
             reason = f": in an Encoding a special token that merging makes, as {token[0]!r},"
         if reason:
             raise UnsupportedTokenizer(f"added_tokens[{place}]{reason} is not supported")
@@ -78,7 +81,7 @@ def _inexpressible(
     rstrip: bool,
     normalized: bool,
     special: bool,
-    normalization: str | None,
+    normalization: Literal["NFC"] | None,
 ) -> str | None:
     """Returns what a special token of an encoding cannot be."""
     for flag, value in (("single_word", single_word), ("lstrip", lstrip), ("rstrip", rstrip)):
@@ -90,7 +93,7 @@ def _inexpressible(
     return None
 
 
-def _normalization(tokenizer: Tokenizer) -> str | None:
+def _normalization(tokenizer: Tokenizer) -> Literal["NFC"] | None:
     """Returns the form that the normalizer is; None if it does nothing."""
     step = tokenizer.normalizer
     parts = [] if step is None else [json.loads(step.__getstate__())]

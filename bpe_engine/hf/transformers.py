@@ -16,7 +16,7 @@ from .components import component_of_tokenizers
 from .deferred import Deferred, StandIns
 from .masks import with_masks
 from .stream import DecodeStream
-from .tokenizer import Tokenizer
+from .tokenizers import Tokenizer
 
 try:
     import tokenizers

@@ -127,7 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             secret, slash, path = urlsplit(self.path).path.lstrip("/").partition("/")
         except ValueError:
-            return self._error(400, "the request line has no valid address")
+            self._error(400, "the request line has no valid address")
+            return None
         known = hmac.compare_digest(secret.encode("utf-8", "replace"), self.server.secret.encode())
         if len(host) != 1 or host[0] not in self.server.hosts:
             self._error(403, "the request is for another host")

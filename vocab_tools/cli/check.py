@@ -15,8 +15,10 @@ from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import printable, write
 from bpe_engine.texts import read_texts
 
+from ..bases import NoRanksError, opened
 from ..check import CheckResult, Finding, check_vocabulary
 from ..check.folder import FolderResult, check_folder
+from ..ranks import RankSource
 from ..report import render
 from ..report.plain import check_json
 from ..text import plural
@@ -87,7 +89,8 @@ def check(
       vocab-tools check qwen extra.tiktoken --words words.txt --json
       vocab-tools check models/qwen3
     """
-    if os.path.isdir(base):
+    ranks = _ranks(base)
+    if ranks is None:
         given = {
             "EXTRA": extra,
             "--pattern": pattern,
@@ -97,8 +100,9 @@ def check(
         }
         unused = [name for name, value in given.items() if value]
         if unused:
+            kind = "a folder" if os.path.isdir(base) else "a tokenizer without ranks"
             raise click.UsageError(
-                f"{base} is a folder, which is checked by its own files; leave out "
+                f"{base} is {kind}, which is checked by its own files; leave out "
                 f"{', '.join(unused)}, or give a rank file"
             )
         context.exit(_check_folder(base, corpus, field, errors, as_json, reports, force))
@@ -123,7 +127,7 @@ def check(
         refuse_repeated(inputs)
         files = OutputFiles(reports, inputs, force=force)
         result = check_vocabulary(
-            base,
+            ranks,
             extra,
             pattern=chosen,
             special_tokens=read_special_option(specials),
@@ -140,6 +144,15 @@ def check(
         print_findings(result, console())
     if not result.ok:
         context.exit(1)
+
+
+def _ranks(base: str) -> RankSource | None:
+    """Returns the base; None for a folder, which is checked as a whole, and for a tokenizer without
+    ranks."""
+    try:
+        return None if os.path.isdir(base) else opened(base)
+    except NoRanksError:
+        return None
 
 
 def print_findings(result: CheckResult, to: Console) -> None:
@@ -188,7 +201,7 @@ def _check_folder(
 
 def print_folder(result: FolderResult, to: Console) -> None:
     """Prints the tokenizers of a folder, and the findings with a few examples."""
-    say(to, f"folder: {result.path}")
+    say(to, f"{'folder' if os.path.isdir(result.path) else 'file'}: {result.path}")
     for source in result.sources:
         added = plural(source.added_tokens, "added token")
         line = f"{source.name}: {source.kind}, ids up to {source.size - 1}, {added}"

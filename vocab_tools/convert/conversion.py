@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bpe_engine.sources import Source
 from bpe_engine.texts import naming, read_texts
 
 from ..embedding.plan import EmbeddingPlan
@@ -18,7 +19,7 @@ from .battery import battery
 from .definition import Definition, without_second_names
 from .encoders import Encoder, encoder_of
 from .extended import extended, plan
-from .formats import Source, dump, load, locate_source, locate_target
+from .formats import dump, load, locate_source, locate_target
 
 #: Differences that are listed one by one.
 MOST_EXAMPLES = 20

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bpe_engine.sources import CONFIG, in_folder
+from bpe_engine.sources import CONFIG, in_folder, recognize
 from bpe_engine.sources import Source as File
 from bpe_engine.tokenizer.files import read_json
 
@@ -61,7 +61,7 @@ class ModelFolder:
     """A folder that is going to be served. Expensive parts are computed on first use.
 
     Args:
-        path: the folder.
+        path: the folder; or a tokenizer file, which is checked alone.
         texts: more texts that are compared.
     """
 
@@ -89,7 +89,7 @@ class ModelFolder:
     def json(self, name: str) -> dict[str, Any]:
         """Returns the contents of a file; empty if it is missing or broken."""
         try:
-            return read_json(self.path / name)
+            return read_json(self.path / name) if self.path.is_dir() else {}
         except (ValueError, OSError) as error:
             self.broken.append(str(error))
             return {}
@@ -101,7 +101,8 @@ class ModelFolder:
         """The tokenizers of the files. The first one is what the others are compared with."""
         added = {token.content: token.id for token in self.declared(CONFIG)}
         shell = self._settings, added
-        found = [self._read(file, shell) for file in in_folder(self.path)]
+        files = in_folder(self.path) if self.path.is_dir() else [recognize(self.path)]
+        found = [self._read(file, shell) for file in files]
         return [source for source in found if source is not None]
 
     def _read(self, file: File, shell: Shell) -> Source | None:
@@ -133,6 +134,8 @@ class ModelFolder:
     @functools.cached_property
     def transformers(self) -> Source | None:
         """The tokenizer that AutoTokenizer loads; None if it fails."""
+        if not self.path.is_dir():
+            return None
         try:
             return sources.of_transformers(self.path)
         except Skipped as skipped:

@@ -107,12 +107,12 @@ def of_ranks(path: Path, shell: Shell) -> Source:
     if settings is not None:
         if (settings["model"].get("type") or "BPE") != "BPE" or _is_sentencepiece(settings):
             raise Skipped("tokenizer.json is not byte-level BPE, and a rank file has no pattern")
-        shell = {key: value for key, value in settings["model"].items() if key not in _LARGE}
+        model = {key: value for key, value in settings["model"].items() if key not in _LARGE}
         added = {str(token["content"]): int(token["id"]) for token in settings["added_tokens"]}
         ranks = load_ranks(path)
         ordinary = {token: rank for token, rank in ranks.items() if rank not in added.values()}
         definition = Definition(
-            ordinary, added, None, settings={**settings, "model": shell}, whole_pieces=True
+            ordinary, added, None, settings={**settings, "model": model}, whole_pieces=True
         )
         return _of_json(path.name, tokenizer_json.dump(definition).decode())
     try:
