@@ -3,7 +3,8 @@
 use bpe_core::fingerprint::{Canonical, Digest};
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ask_for};
+use crate::io::TOKEN;
 use crate::model::Model;
 use crate::tokenizer::Tokenizer;
 
@@ -104,6 +105,7 @@ impl Model {
     /// and text of each, by id; the texts of the pairs of each merge, in order.
     fn canonical_form(&self) -> Result<Canonical> {
         let header = self.header();
+        ask_for(self.size().saturating_mul(TOKEN))?;
         let tokens = self.vocab();
         let size = tokens.iter().map(|(text, _)| text.len() + 48).sum::<usize>();
         let mut form = Canonical::new("bpe_engine model 1", size)?;
