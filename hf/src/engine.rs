@@ -105,11 +105,20 @@ impl Engine for Tokenizer {
     }
 
     fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
+        let tokenizer = self.under(&Selection::All)?;
         let mut found = Vec::new();
-        for (piece, id) in self.under(&Selection::All)?.pieces(text)? {
-            if let Some(token) = id.and_then(|id| self.added().token(id)) {
+        let mut note = |id, span| match self.added().token(id) {
+            Some(token) => push(&mut found, (token.content.as_str(), span)),
+            None => Ok(()),
+        };
+        if self.normalizer().is_some() && self.added().has_normalized() {
+            for (piece, id) in tokenizer.pieces(text)? {
                 let (start, end) = piece.origin(0..piece.text.len());
-                push(&mut found, (token.content.as_str(), start..end))?;
+                id.map_or(Ok(()), |id| note(id, start..end))?;
+            }
+        } else {
+            for fixed in tokenizer.locate_in_text(text)? {
+                fixed.ids.as_slice().iter().try_for_each(|&id| note(id, fixed.start..fixed.end))?;
             }
         }
         Ok(found)
