@@ -66,8 +66,9 @@ lint:  ## check formatting, lints, types and the language of comments
 	$(PYTHON) tests/support/check_language.py
 	$(MAKE) --no-print-directory types
 
-types:  ## check types (the stub of the native module is checked by a test)
+types:  ## check the types of the packages, and of the manual's examples
 	$(PYTHON) -m mypy
+	$(PYTHON) tests/support/check_manual_types.py
 
 verify-types:  ## check that every public name of the installed package has a type (pyright)
 	$(PYTHON) -m pyright --verifytypes bpe_engine --ignoreexternal
@@ -113,8 +114,7 @@ bench:  ## measure against the tokenizers that are installed, and write the tabl
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
 	$(PYTHON) docs/pictures.py speed
 
-goldens:  ## record the ids of tiktoken and tokenizers again (tests/engine/goldens, hf/tests/goldens)
-	$(PYTHON) tests/engine/goldens/record.py
+goldens:  ## record the ids of tokenizers again (hf/tests/goldens)
 	$(PYTHON) hf/tests/goldens/record.py
 
 pictures:  ## draw the pictures of the README and the manual again (needs Chromium)

@@ -133,6 +133,7 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         self.name = name
         self._pat_str = pat_str
         self._special_tokens = special_tokens
+        self._special_tokens_set = set(special_tokens)
         self._special_token_values = set(special_tokens.values())
         self._normalization = normalization
         self._core_bpe = core_bpe
@@ -711,7 +712,7 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
 
     def decode_batch(
         self,
-        batch: Sequence[Sequence[int]] | TokenBatch,
+        batch: Sequence[Sequence[int]] | npt.NDArray[np.integer[Any]] | TokenBatch,
         *,
         errors: str = "replace",
         num_threads: int = 8,
@@ -732,7 +733,10 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         return self._core_bpe.decode_batch(batch, errors, num_threads)
 
     def decode_bytes_batch(
-        self, batch: Sequence[Sequence[int]] | TokenBatch, *, num_threads: int = 8
+        self,
+        batch: Sequence[Sequence[int]] | npt.NDArray[np.integer[Any]] | TokenBatch,
+        *,
+        num_threads: int = 8,
     ) -> list[bytes]:
         """Returns `decode_bytes` of each row of ids, as `decode_batch` does.
 
@@ -877,10 +881,10 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         """The id of ``<|endoftext|>``; raises KeyError if the encoding lacks it."""
         return self._special_tokens["<|endoftext|>"]
 
-    @functools.cached_property
+    @property
     def special_tokens_set(self) -> set[str]:
         """The names of the special tokens."""
-        return set(self._special_tokens)
+        return self._special_tokens_set
 
     def is_special_token(self, token: int) -> bool:
         """True if `token` is the id of a special token.
@@ -925,13 +929,14 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         # Encodings from the registry are pickled as their names.
         if self is _named.get(self.name):
             return self.name
-        return {
+        state = {
             "name": self.name,
             "pat_str": self._pat_str,
             "mergeable_ranks": self._mergeable_ranks,
             "special_tokens": self._special_tokens,
-            "normalization": self._normalization,
         }
+        # tiktoken passes every item to its class.
+        return state | ({"normalization": self._normalization} if self._normalization else {})
 
     def __setstate__(self, value: Any) -> None:
         if isinstance(value, str):

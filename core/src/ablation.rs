@@ -18,8 +18,6 @@ pub enum Mechanism {
     Relocation,
     /// Without: misses are resolved one by one.
     MissBatches,
-    /// Without: a miss waits for others even among few pieces.
-    FewMisses,
     /// Without: memory is not prefetched.
     Prefetch,
     /// Without: memory is on pages of the usual size.
@@ -57,7 +55,6 @@ impl Mechanism {
         ("packed-ids", Mechanism::PackedIds),
         ("relocation", Mechanism::Relocation),
         ("miss-batches", Mechanism::MissBatches),
-        ("few-misses", Mechanism::FewMisses),
         ("prefetch", Mechanism::Prefetch),
         ("huge-pages", Mechanism::HugePages),
         ("pool", Mechanism::Pool),

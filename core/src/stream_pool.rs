@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory::{append, push_text};
-use crate::stops::{START, Stops};
+use crate::stops::{StateID, Stops};
 use crate::token_table::{Kind, TokenTable};
 
 /// The most bytes of a character that is incomplete.
@@ -65,7 +65,7 @@ struct Stream {
     /// The bytes of `text` that were counted, and their characters.
     counted: (usize, usize),
     /// The state of the stop strings after `text`.
-    state: u32,
+    state: StateID,
     /// The number of ids so far.
     ids: usize,
     found: Option<Found>,
@@ -130,12 +130,12 @@ impl StreamPool {
         let slot = self.next;
         self.next = slot.wrapping_add(1);
         let stream = Stream {
+            state: options.stops.as_ref().map_or(StateID::ZERO, |stops| stops.start()),
             options,
             is_from_prompt: !pending.is_empty(),
             pending,
             text: String::new(),
             counted: (0, 0),
-            state: START,
             ids: 0,
             found: None,
         };

@@ -59,7 +59,10 @@
 //! | `control` | the tokens that untrusted text must not produce |
 //! | `plain` | a tokenizer made from an `Encoding` of the core |
 //! | [`face`] | the calls that a server needs, in plain types |
+//! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
 //! | `prompt` | segments and conversations: where added tokens may come from |
+
+#![allow(clippy::needless_question_mark)] // Errors were of two types.
 
 mod added;
 mod added_search;
@@ -74,6 +77,7 @@ mod encode;
 pub mod encode_detailed;
 mod encode_ids;
 pub mod encoding;
+mod engine;
 mod error;
 pub mod face;
 mod fingerprint;

@@ -66,5 +66,11 @@ def manual() -> list[Page]:
 
 def every_page() -> list[Page]:
     """Returns the manual, the changelog, and the notes of data/ and benchmarks/."""
-    others = ["CHANGELOG.md", "benchmarks/README.md", "data/README.md"]
+    others = [
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "benchmarks/README.md",
+        "data/README.md",
+    ]
     return [*manual(), *(Page(ROOT / name) for name in others)]

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use super::misses::Misses;
 use super::probe::Probe;
 use super::single::SingleEncoder;
-use crate::ablation::Mechanism;
 use crate::cache::{
     Cache, LONG, LongKey, MEDIUM, MOST_IDS, MediumKey, SetIndex, ShortPieces, run_key,
 };
@@ -21,9 +20,6 @@ use crate::vocabulary::{
 const BATCH_SIZE: usize = 512;
 /// The number of misses that are worth a batch of their own.
 const MISS_BATCH: usize = 128;
-/// Among up to this many pieces a miss is resolved at once: there is seldom another to resolve with
-/// it.
-const FEW_PIECES: usize = 8;
 
 /// Pieces still to look up.
 pub(super) struct PieceStream<'a> {
@@ -177,24 +173,17 @@ impl ProbeBatch {
         mut next: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let is_few = self.count <= FEW_PIECES && Mechanism::FewMisses.is_used();
-        let is_batched = !is_few || self.misses.len() > 0;
         while next < self.count {
             let Some(cache) = &single.cache else { break };
             let probe = &self.probes[next];
             reserve(ids, MOST_IDS)?;
             if !append_from_home(cache, text, probe, ids) {
-                if is_batched {
-                    if length_of(probe.key) <= SHORT {
-                        cache.prefetch_alternatives(probe.key, probe.set);
-                    }
-                    self.misses.push(*probe, ids.len());
-                } else {
-                    single.append(text, probe.piece(), ids)?;
+                if length_of(probe.key) <= SHORT {
+                    cache.prefetch_alternatives(probe.key, probe.set);
                 }
+                self.misses.push(*probe, ids.len());
             }
             next += 1;
-            let Some(cache) = &single.cache else { break };
             next +=
                 cache.short().append_known(&self.probes[next..self.count], Probe::place, ids)?;
         }
