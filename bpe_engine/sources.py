@@ -214,7 +214,7 @@ def _format_of_contents(path: str, named: Format | None) -> Format:
 
 
 def _other_json(contents: bytes) -> str:
-    """Returns what a JSON file is that is no tokenizer."""
+    """Says why a JSON file is not a tokenizer."""
     try:
         found = json.loads(contents)
     except (ValueError, RecursionError) as error:
