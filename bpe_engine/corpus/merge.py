@@ -94,8 +94,7 @@ def _check_files(plan: Plan, part: Manifest) -> None:
         path = os.path.join(plan.parts_folder, name)
         if not os.path.exists(path) or os.path.getsize(path) != size:
             raise CorpusError(
-                f"{path} is missing or not {size:,} bytes; delete the manifest of unit {part.unit} "
-                "and run again"
+                f"{path} is missing or not {size:,} bytes; `bpe-engine corpus verify` says what to do"
             )
 
 

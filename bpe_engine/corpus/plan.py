@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -21,13 +19,14 @@ from .coder import Coder, load_engine
 from .formats import FORMATS
 from .formats.base import Layout
 from .scratch import scratch_folder
+from .sealed import read_sealed, sealed, sum_of
 
 __all__ = ["Options", "Plan", "make_plan", "read_plan"]
 
 #: Bytes of input of a unit of work.
 UNIT_BYTES = 1 << 27
 
-_VERSION = 1
+_VERSION = 2
 
 #: Plans are UTF-8, and olmo's index has lines.
 _UNFIT = re.compile("[\r\n\ud800-\udfff]")
@@ -104,7 +103,7 @@ class Plan:
     @property
     def sha256(self) -> str:
         """The SHA-256 of the plan, which every manifest names."""
-        return _sha256(self.plain)
+        return sum_of(self.plain)
 
     def everywhere(self) -> Plan:
         """Returns the plan with an absolute path, for processes that start in other folders."""
@@ -143,11 +142,6 @@ class Plan:
                 "made; restore it, or plan a new folder"
             )
         return state
-
-
-def _sha256(plain: dict[str, Any]) -> str:
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def make_plan(
@@ -286,7 +280,6 @@ def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...],
 
 def _write(plan: Plan) -> None:
     path = plan.path("plan.json")
-    contents = json.dumps({**plan.plain, "sha256": plan.sha256}, ensure_ascii=False, indent=1)
     try:
         os.makedirs(plan.out, exist_ok=True)
         names = set(os.listdir(plan.out))
@@ -303,7 +296,7 @@ def _write(plan: Plan) -> None:
     if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
     with scratch_folder(plan.out, "plan") as folder:
-        write_at_once(path, f"{contents}\n".encode(), folder)
+        write_at_once(path, sealed(plan.plain), folder)
 
 
 def _difference(one: Plan, other: Plan) -> str:
@@ -332,23 +325,15 @@ def read_plan(out: str | os.PathLike[str]) -> Plan:
     """
     path = os.path.join(os.fspath(out), "plan.json")
     try:
-        with open(path, encoding="utf-8") as file:
-            plain = json.load(file)
+        plain = read_sealed(path, "restore it, or plan a new folder")
     except FileNotFoundError as error:
         raise CorpusError(
             f"{path}: the plan is missing; make one with bpe-engine corpus plan"
         ) from error
-    except (ValueError, OSError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}") from error
-    try:
-        sha256 = plain.pop("sha256")
-        version = plain["version"]
-    except (AttributeError, KeyError) as error:
-        raise CorpusError(f"{path} is not a plan: {error} is missing") from error
-    if version != _VERSION:
-        raise CorpusError(f"{path} has version {version}; this program reads version {_VERSION}")
-    if _sha256(plain) != sha256:
-        raise CorpusError(f"{path} was changed after it was made; restore it, or plan a new folder")
+    if plain.get("version") != _VERSION:
+        raise CorpusError(
+            f"{path} has version {plain.get('version')}; this program reads version {_VERSION}"
+        )
     options = plain["options"]
     options["allow_special"] = tuple(options["allow_special"])
     return Plan(

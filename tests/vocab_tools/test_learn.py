@@ -345,7 +345,7 @@ def test_the_spaced_form_is_hinted_at() -> None:
         return [
             note
             for note in vocab_tools.learn_merges(BYTES, words, start_id=300).notes
-            if "--keep-space" in note
+            if note.kind == "spaced form"
         ]
 
     assert "' lower'" in hints({"lower": 2})[0]

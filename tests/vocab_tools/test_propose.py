@@ -218,12 +218,12 @@ def test_the_output_goes_into_learn(tmp_path: Path) -> None:
     words, extra = tmp_path / "words.txt", tmp_path / "extra.tiktoken"
     done = run("propose", QWEN, corpus, "-n", 8, "-o", words)
     assert done.returncode == 0, done.stderr
-    assert "new ids save" in done.stdout and "--keep-space" in done.stdout
+    assert "new ids save" in done.stdout and "Learn them with: vocab-tools learn" in done.stdout
     assert " pericarditis\t20\n" in words.read_text(encoding="utf-8")
-    learned = run("learn", QWEN, words, "--keep-space", "-o", extra)
+    learned = run("learn", QWEN, words, "-o", extra)
     assert learned.returncode == 0, learned.stderr
     assert "not become" not in learned.stderr and "pre-tokenized" not in learned.stderr
-    listed = read_words(words, keep_space=True)
+    listed = read_words(words)
     assert check_vocabulary(QWEN, extra, words=listed).finding("WORD_NOT_ONE_TOKEN") is None
     assert 0 < len(load_ranks(extra)) <= 8
 
@@ -232,7 +232,7 @@ def test_extend_does_all_in_one_step(tmp_path: Path, corpus: Path) -> None:
     extra, words, report = (tmp_path / name for name in ("e.tiktoken", "w.txt", "r.html"))
     done = run("extend", QWEN, corpus, "-n", 8, "-o", extra, "-w", words, "--report", report)
     assert done.returncode == 0, done.stderr
-    learned = run("learn", QWEN, words, "--keep-space", "-o", "-", "-q")
+    learned = run("learn", QWEN, words, "-o", "-", "-q")
     assert learned.stdout.encode() == extra.read_bytes()
     assert min(load_ranks(extra).values()) == 151851
     assert "no errors" in done.stdout and "fewer" in done.stdout
@@ -351,4 +351,4 @@ def test_extend_gives_no_hints_about_a_list(tmp_path: Path, base: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("myocarditis\n" * 20)
     done = run("extend", base, corpus, "-n", 20, "-o", tmp_path / "e")
-    assert done.returncode == 0 and "--keep-space" not in done.stdout + done.stderr
+    assert done.returncode == 0 and "running text" not in done.stdout + done.stderr

@@ -60,7 +60,6 @@ _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @pattern_options()
 @special_tokens_option
 @click.option("--words", type=FILE_OR_STDIN, help="The words that should have become tokens.")
-@click.option("--keep-space", is_flag=True, help="Keep the space at the start of a word.")
 @corpus_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every id that is not OK.")
 @output_options
@@ -73,7 +72,6 @@ def check(
     pattern_regex: str | None,
     specials: str | None,
     words: str | None,
-    keep_space: bool,
     corpus: tuple[str, ...],
     field: str,
     errors: str,
@@ -99,7 +97,6 @@ def check(
             "--pattern-regex": pattern_regex,
             "--special-tokens": specials,
             "--words": words,
-            "--keep-space": keep_space,
         }
         unused = [name for name, value in given.items() if value]
         if unused:
@@ -135,7 +132,6 @@ def check(
             pattern=chosen,
             special_tokens=read_special_option(specials),
             words=None if words is None else word_source(words),
-            keep_space=keep_space,
             corpus=corpus or None,
             field=field,
             errors=errors,

@@ -34,7 +34,7 @@ from .options import (
 from .propose import check_corpus, no_words, print_proposal, propose_options, proposed
 
 #: Kinds of notes about the spelling of a word list, which do not apply to proposed words.
-OF_LISTS = ("spaced form", "stripped space", "repeated word")
+OF_LISTS = ("spaced form", "repeated word")
 
 
 @click.command(cls=Command)

@@ -78,7 +78,7 @@ class Proposal(Brief):
         Path(path).write_bytes(self.dump())
 
     def dump(self) -> bytes:
-        """Returns a word list: what ``vocab-tools learn --keep-space`` reads."""
+        """Returns a word list: what ``vocab-tools learn`` reads."""
         return "".join(f"{word.word}\t{word.frequency}\n" for word in self.words).encode()
 
 

@@ -54,7 +54,7 @@ class Documents(NamedTuple):
 
 def damaged(path: str, why: str) -> CorpusError:
     """Returns the error of a file that is not as its format says."""
-    return CorpusError(f"{path} is damaged: {why}; delete its manifest and run again")
+    return CorpusError(f"{path} is damaged: {why}; `bpe-engine corpus verify` says what to do")
 
 
 class Array:
