@@ -81,6 +81,11 @@ pub(crate) fn try_bytes_of(text: &str) -> Result<Option<Vec<u8>>> {
     Ok(append_bytes(text, &mut bytes)?.then_some(bytes))
 }
 
+/// Whether a character represents a byte.
+pub(crate) fn represents_byte(character: char) -> bool {
+    BYTE_OF.get(character as usize).is_some_and(|&byte| byte != NONE)
+}
+
 /// Appends the characters that represent `bytes`.
 pub(crate) fn append_text(bytes: &[u8], text: &mut String) {
     text.extend(bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)]));

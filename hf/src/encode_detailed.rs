@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bpe_core::memory::{push, reserve, with_capacity};
 use bpe_core::polling::poll;
 
-use crate::bytes::{bytes_of, try_bytes_of};
+use crate::bytes::{bytes_of, represents_byte, try_bytes_of};
 use crate::encoding::{Details, Encoding};
 use crate::error::Result;
 use crate::offsets::{Aligned, WORK};
@@ -51,7 +51,7 @@ impl Tokenizer {
     }
 
     /// Cuts a text into pieces that are not empty.
-    fn pieces(&self, text: &str) -> Result<Vec<Piece>> {
+    pub(crate) fn pieces(&self, text: &str) -> Result<Vec<Piece>> {
         let original = Aligned::original(text)?;
         let mut pieces = Vec::new();
         self.added().each_raw(text, |range, id| {
@@ -151,14 +151,12 @@ impl Tokenizer {
             {
                 return Ok(vec![(id, text.to_string(), (0, text.len()))]);
             }
-            let represents_byte =
-                |character: &char| bytes_of(character.encode_utf8(&mut [0; 4])).is_some();
             let is_token =
                 |character: char| model.token_to_id(character.encode_utf8(&mut [0; 4])).is_some();
-            let mut others = text.chars().filter(|character| !represents_byte(character));
+            let mut others = text.chars().filter(|&character| !represents_byte(character));
             let is_dropped = header.unk_token.is_none() && !header.byte_fallback;
             if is_dropped && !others.any(is_token) {
-                text = text.chars().filter(represents_byte).collect();
+                text = text.chars().filter(|&character| represents_byte(character)).collect();
             }
         }
         self.placed_tokens(&text)

@@ -8,7 +8,7 @@ use bpe_core::polling::poll;
 use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
-use crate::bytes::{CHAR_OF, MARK};
+use crate::bytes::{CHAR_OF, MARK, represents_byte};
 use crate::error::Result;
 use crate::normalize::compile;
 use crate::offsets::Aligned;
@@ -85,7 +85,11 @@ impl PreTokenizer {
 
     /// Whether its pieces consist of characters that represent bytes.
     pub(crate) fn is_byte_level(&self) -> bool {
-        self.0.iter().any(|step| matches!(step, Step::Bytes))
+        self.0.iter().fold(false, |is_byte_level, step| match step {
+            Step::Bytes => true,
+            Step::Metaspace(metaspace) => is_byte_level && represents_byte(metaspace.replacement),
+            Step::PrefixSpace | Step::Split { .. } => is_byte_level,
+        })
     }
 
     /// True if no step cuts a text without spaces.
@@ -228,6 +232,13 @@ fn mark_spaces(
     Ok(())
 }
 
+impl spec::PreTokenizer {
+    /// Whether pieces of it may be other than parts of the text.
+    fn rewrites(&self) -> bool {
+        matches!(self, Self::ByteLevel { .. } | Self::Metaspace(_))
+    }
+}
+
 impl spec::Metaspace {
     /// Whether the replacement is prepended to this text.
     pub(crate) fn prepends(&self, text: &str, is_first: bool) -> bool {
@@ -361,34 +372,23 @@ impl Plan {
         if let Some(spec) = spec {
             flatten(spec, &mut flat);
         }
-        if !flat.iter().any(|part| matches!(part, spec::PreTokenizer::ByteLevel { .. })) {
-            return Ok(match &flat[..] {
-                [spec::PreTokenizer::Metaspace(metaspace)] if metaspace.replacement == MARK => {
-                    Self::Metaspace(metaspace.clone())
-                }
-                parts
-                    if parts
-                        .iter()
-                        .any(|part| matches!(part, spec::PreTokenizer::Metaspace(_))) =>
-                {
-                    Self::Rewritten
-                }
-                _ => Self::Steps(PreTokenizer::new(spec)?),
-            });
-        }
-        let Some((spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. }, before)) =
-            flat.split_last()
-        else {
-            return Ok(Self::Rewritten);
+        let (add_prefix_space, use_regex, before) = match &flat[..] {
+            [spec::PreTokenizer::Metaspace(metaspace)] if metaspace.replacement == MARK => {
+                return Ok(Self::Metaspace(metaspace.clone()));
+            }
+            [before @ .., spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. }] => {
+                (*add_prefix_space, *use_regex, before)
+            }
+            parts => (false, false, parts),
         };
-        let is_byte_level =
-            |part: &&spec::PreTokenizer| matches!(part, spec::PreTokenizer::ByteLevel { .. });
-        let (add_prefix_space, use_regex) = (*add_prefix_space, *use_regex);
-        if before.is_empty() && use_regex {
+        if before.len() < flat.len() && before.is_empty() && use_regex {
             return Ok(Self::Pattern { pattern: GPT2.to_owned(), prefix_space: add_prefix_space });
         }
-        if add_prefix_space || before.iter().any(is_byte_level) {
+        if add_prefix_space || before.iter().any(|part| part.rewrites()) {
             return Ok(Self::Rewritten);
+        }
+        if before.len() == flat.len() {
+            return Ok(Self::Steps(PreTokenizer::new(spec)?));
         }
         let patterns: Option<Vec<&str>> =
             before.iter().map(|part| isolated_pattern(part)).collect();

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hf_components import (
     added_tokens,
-    character_chains,
     decoder_chains,
     examples,
     extra_texts,
@@ -52,8 +51,7 @@ everything = given(
     unk_token=st.sampled_from([None, "<in the vocabulary>", "<u>", "a", "he"]),
     fuse_unk=flags,
     normalizer=normalizer_chains,
-    byte_chain=pre_tokenizer_chains,
-    character_chain=character_chains,
+    pre_tokenizer=pre_tokenizer_chains,
     processor=processor_chains,
     decoder=decoder_chains,
     added=added_tokens,
@@ -72,14 +70,12 @@ def check(
     byte_tokens,
     over_characters,
     normalizer,
-    byte_chain,
-    character_chain,
+    pre_tokenizer,
     processor,
     decoder,
     added,
     texts,
 ):
-    pre_tokenizer = character_chain if over_characters else byte_chain
     made = model(
         seed,
         ignore_merges,
@@ -112,7 +108,7 @@ def check(
     except hf.UnsupportedTokenizer as error:
         # A token that is empty, two that are the same, and a merge of the unknown token.
         assert re.match(
-            r"added_tokens\[\d\]: .* once normalized|model.merges\[\d+\]: a merge of a token for unknown",
+            r"added_tokens\[\d\]: .* once normalized|model.merges\[\d+\]: a merge of (a|the) token for unknown",
             str(error),
         ), error
         return
@@ -159,6 +155,18 @@ def small(merges, vocab=(), **options) -> tuple[hf.Tokenizer, tokenizers.Tokeniz
     )
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return both(made.to_str())
+
+
+@pytest.mark.parametrize("scheme", ["first", "never", "always"])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_metaspace_beside_byte_level(scheme, is_last):
+    contents = json.loads(small([("a", "b"), ("Ġ", "ab")], vocab=["▁", "▁ab"])[0].to_str())
+    parts = [pre_tokenizers.Metaspace("▁", scheme), pre_tokenizers.ByteLevel(False)]
+    chain = pre_tokenizers.Sequence(parts[::-1] if is_last else parts)
+    contents["pre_tokenizer"] = json.loads(chain.__getstate__())
+    ours, theirs = both(json.dumps(contents))
+    for text in ("hello ab", " ab ab", "", "▁ab"):
+        assert_same(ours.encode(text), theirs.encode(text), text)
 
 
 def test_a_token_that_no_merge_makes_is_not_found():

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from seeds import seeded
@@ -15,6 +20,8 @@ from tokenizers import (
     processors,
 )
 
+from bpe_engine.hf.components import component_of_tokenizers
+
 CL100K = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -24,7 +31,6 @@ SPACED = ["the", "▁the", "▁he", "ing", "▁hello", "▁▁▁", "▁", "é",
 WORDS = ["the", "he", "ing", "hello", "world", "  ", "\n", "é", "日", "本", "12", "'s", "x", "Ab"]
 
 flags = st.booleans()
-behaviors = st.sampled_from(BEHAVIORS)
 
 
 def model(
@@ -87,109 +93,109 @@ def model(
     )
 
 
-normalizer_parts = st.one_of(
-    st.sampled_from([normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD()]),
-    st.just(normalizers.Lowercase()),
-    st.sampled_from(
+PATTERNS: list[Any] = [
+    *map(Regex, (CL100K, r"\p{N}{1,3}", "[0-9][0-9][0-9]", r"\s+", "(?=h)", r"[^\n]+|\n")),
+    *("l", " ", "日"),
+]
+REPLACEMENTS: list[tuple[Any, str]] = [
+    *(("l", "LL"), ("日", ""), (" ", "▁")),
+    *((Regex(r"\s+"), " "), (Regex("[aeiou]"), "é")),
+]
+SCHEMES = ["first", "never", "always"]
+CLS, SEP = ("[CLS]", 4), ("[SEP]", 5)
+
+#: For each component, the field of a sequence that holds its parts, and functions that make a part
+#: from a generator of random numbers.
+PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
+    "normalizer": (
+        "normalizers",
         [
-            normalizers.Replace("l", "LL"),
-            normalizers.Replace(Regex(r"\s+"), " "),
-            normalizers.Replace("日", ""),
-            normalizers.Replace(Regex("[aeiou]"), "é"),
-            normalizers.Replace(" ", "▁"),
-        ]
+            lambda rng: getattr(normalizers, rng.choice(["NFC", "NFD", "NFKC", "NFKD"]))(),
+            lambda rng: normalizers.Lowercase(),
+            lambda rng: normalizers.Replace(*rng.choice(REPLACEMENTS)),
+            lambda rng: normalizers.Prepend(rng.choice(["▁", "x y", " "])),
+            lambda rng: normalizers.Strip(left=flip(rng), right=flip(rng)),
+        ],
     ),
-    st.sampled_from([normalizers.Prepend("▁"), normalizers.Prepend("x y")]),
-    st.builds(normalizers.Strip, left=flags, right=flags),
-)
-normalizer_chains = st.one_of(
-    st.none(),
-    normalizer_parts,
-    st.lists(normalizer_parts, max_size=3).map(normalizers.Sequence),
-)
-patterns = st.sampled_from(
-    [
-        Regex(CL100K),
-        Regex(r"\p{N}{1,3}"),
-        Regex("[0-9][0-9][0-9]"),
-        Regex(r"\s+"),
-        Regex("(?=h)"),
-        Regex(r"[^\n]+|\n"),
-        "l",
-        " ",
-        "日",
-    ]
-)
-pre_tokenizer_parts = st.one_of(
-    st.builds(pre_tokenizers.Split, patterns, behaviors, flags),
-    st.builds(pre_tokenizers.Digits, flags),
-    st.builds(pre_tokenizers.Punctuation, behaviors),
-    st.sampled_from([pre_tokenizers.Whitespace(), pre_tokenizers.WhitespaceSplit()]),
-)
-metaspaces = st.builds(
-    pre_tokenizers.Metaspace,
-    st.sampled_from(["▁", "_", "h"]),
-    st.sampled_from(["first", "never", "always"]),
-    flags,
-)
-character_chains = st.one_of(
-    st.none(),
-    metaspaces,
-    pre_tokenizer_parts,
-    st.lists(st.one_of(pre_tokenizer_parts, metaspaces), max_size=3).map(pre_tokenizers.Sequence),
-)
-byte_levels = st.builds(
-    pre_tokenizers.ByteLevel, add_prefix_space=flags, trim_offsets=flags, use_regex=flags
-)
-pre_tokenizer_chains = st.one_of(
-    byte_levels,
-    st.tuples(
-        st.lists(pre_tokenizer_parts, max_size=3),
-        byte_levels,
-        st.lists(pre_tokenizer_parts, max_size=1),
-    ).map(lambda parts: pre_tokenizers.Sequence([*parts[0], parts[1], *parts[2]])),
-)
-processor_parts = st.one_of(
-    st.builds(processors.ByteLevel, add_prefix_space=flags, trim_offsets=flags, use_regex=flags),
-    st.builds(
-        processors.RobertaProcessing,
-        st.just(("</s>", 2)),
-        st.just(("<s>", 1)),
-        trim_offsets=flags,
-        add_prefix_space=flags,
+    "pre_tokenizer": (
+        "pretokenizers",
+        [
+            lambda rng: pre_tokenizers.Split(
+                rng.choice(PATTERNS), rng.choice(BEHAVIORS), flip(rng)
+            ),
+            lambda rng: pre_tokenizers.Digits(flip(rng)),
+            lambda rng: pre_tokenizers.Punctuation(rng.choice(BEHAVIORS)),
+            lambda rng: pre_tokenizers.Whitespace(),
+            lambda rng: pre_tokenizers.WhitespaceSplit(),
+            *2
+            * [
+                lambda rng: pre_tokenizers.Metaspace(
+                    rng.choice("▁▁_hĠé "), rng.choice(SCHEMES), flip(rng)
+                ),
+                lambda rng: pre_tokenizers.ByteLevel(flip(rng), flip(rng), flip(rng)),
+            ],
+        ],
     ),
-    st.just(processors.BertProcessing(("[SEP]", 5), ("[CLS]", 4))),
-    st.just(
-        processors.TemplateProcessing(
-            single="[CLS] $A:3 [SEP]:2",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1 $A:0",
-            special_tokens=[("[CLS]", 4), ("[SEP]", 5)],
-        )
+    "post_processor": (
+        "processors",
+        [
+            lambda rng: processors.ByteLevel(flip(rng), flip(rng), flip(rng)),
+            lambda rng: processors.RobertaProcessing(
+                ("</s>", 2), ("<s>", 1), trim_offsets=flip(rng), add_prefix_space=flip(rng)
+            ),
+            lambda rng: processors.BertProcessing(SEP, CLS),
+            lambda rng: processors.TemplateProcessing(
+                single="[CLS] $A:3 [SEP]:2",
+                pair="[CLS] $A [SEP] $B:1 [SEP]:1 $A:0",
+                special_tokens=[CLS, SEP],
+            ),
+        ],
     ),
-)
-processor_chains = st.one_of(
-    st.none(),
-    processor_parts,
-    st.tuples(
-        st.builds(processors.ByteLevel, trim_offsets=flags, add_prefix_space=flags),
-        processor_parts,
-    ).map(lambda parts: processors.Sequence(list(parts))),
-)
-decoder_parts = st.one_of(
-    st.just(decoders.ByteLevel()),
-    st.sampled_from([decoders.Replace("Ġ", " "), decoders.Replace(Regex("[a-f]"), "<>")]),
-    st.builds(decoders.Strip, st.sampled_from("hĠl"), st.integers(0, 2), st.integers(0, 0)),
-    st.just(decoders.Fuse()),
-    st.just(decoders.ByteFallback()),
-    st.builds(
-        decoders.Metaspace, st.just("▁"), st.sampled_from(["first", "never", "always"]), flags
+    "decoder": (
+        "decoders",
+        [
+            lambda rng: decoders.ByteLevel(),
+            lambda rng: decoders.Replace(*rng.choice([("Ġ", " "), (Regex("[a-f]"), "<>")])),
+            # More than none at the end can panic there.
+            lambda rng: decoders.Strip(rng.choice("hĠl"), rng.randrange(3), 0),
+            lambda rng: decoders.Fuse(),
+            lambda rng: decoders.ByteFallback(),
+            lambda rng: decoders.Metaspace(rng.choice("▁_h"), rng.choice(SCHEMES), flip(rng)),
+        ],
     ),
-)
-decoder_chains = st.one_of(
-    st.none(),
-    decoder_parts,
-    st.lists(decoder_parts, min_size=1, max_size=3).map(decoders.Sequence),
-)
+}
+
+
+def flip(rng: random.Random) -> bool:
+    """Returns True or False."""
+    return rng.random() < 0.5
+
+
+def chain(kind: str, rng: random.Random, depth: int = 0) -> dict[str, Any]:
+    """Makes the JSON of a part, or of a sequence of parts and of sequences, in any order."""
+    field, parts = PARTS[kind]
+    if rng.random() < (0.3, 0.8, 1)[depth]:
+        part: dict[str, Any] = json.loads(rng.choice(parts)(rng).__getstate__())
+        return part
+    inner = [chain(kind, rng, depth + 1) for _ in range(rng.randrange(5))]
+    return {"type": "Sequence", field: inner}
+
+
+def chains(kind: str) -> Any:
+    """The strategy of a component, which may be missing. Hypothesis chooses a seed only: its own
+    lists are nearly all short, and alike."""
+
+    def made(seed: int) -> Any:
+        rng = seeded(kind, seed)
+        return component_of_tokenizers(kind, json.dumps(chain(kind, rng))) if seed % 8 else None
+
+    return st.integers(0, 10**9).map(made)
+
+
+normalizer_chains = chains("normalizer")
+pre_tokenizer_chains = chains("pre_tokenizer")
+processor_chains = chains("post_processor")
+decoder_chains = chains("decoder")
 contents = st.sampled_from(
     [
         "<a>",

@@ -19,7 +19,6 @@ sys.path.insert(0, str(HERE.parents[2] / "tests" / "support"))
 
 from hf_components import (  # noqa: E402
     added_tokens,
-    character_chains,
     decoder_chains,
     extra_texts,
     flags,
@@ -143,7 +142,7 @@ def record() -> list[dict[str, Any]]:
         )
         for name, chain in {
             "normalizer": normalizer_chains,
-            "pre_tokenizer": character_chains if characters else pre_tokenizer_chains,
+            "pre_tokenizer": pre_tokenizer_chains,
             "post_processor": processor_chains,
             "decoder": decoder_chains,
         }.items():
