@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._core import CoreBPE, HfTokenizer, StreamPool, TokenTable
+from ._core import Engine, StreamPool, TokenTable
 
 __all__ = ["TableMethods"]
 
@@ -18,7 +18,7 @@ class TableMethods:
     if TYPE_CHECKING:
 
         @property
-        def _native_engine(self) -> CoreBPE | HfTokenizer: ...
+        def _native_engine(self) -> Engine: ...
 
     def stream_pool(self) -> StreamPool:
         """Returns a `StreamPool`, which decodes the ids of many requests in one call for each step

@@ -201,14 +201,9 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         150001
         """
         np = numpy_for("encode_to_numpy", "encode")
-        if num_threads == 1:
-            buffer = self._core_bpe.encode_to_tiktoken_buffer(
-                text, allowed_special, disallowed_special
-            )
-        else:
-            buffer = self._core_bpe.encode_to_buffer_on_threads(
-                text, num_threads, allowed_special, disallowed_special
-            )
+        buffer = self._core_bpe.encode_to_buffer(
+            text, num_threads, allowed_special, disallowed_special
+        )
         return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[no-any-return]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:

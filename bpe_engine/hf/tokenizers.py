@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, Collection, Iterable, Literal, Sequence
 
-from .._core import CoreBPE, HfEncoding, HfTokenizer, UnsupportedTokenizer
+from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._tables import TableMethods
 from ..gpt2_files import read_merges, read_vocab
 from ..prompt.conversation import Conversation, stable
@@ -176,10 +176,6 @@ class Tokenizer(PromptMethods, TableMethods, HfTokenizer):
     # ---- Prompts of trusted and untrusted parts ----
 
     @property
-    def _native_engine(self) -> HfTokenizer:
-        return self
-
-    @property
     def special_tokens_set(self) -> set[str]:
         """The added tokens: what text from outside must not become."""
         return {token.content for token in self.get_added_tokens_decoder().values()}
@@ -283,7 +279,7 @@ def is_ours(tokenizer: object) -> bool:
     """
     engine = getattr(tokenizer, "_native_engine", None)
     inner = getattr(tokenizer, "_tokenizer", None)
-    return issubclass(type(engine), (CoreBPE, HfTokenizer)) or issubclass(type(inner), HfTokenizer)
+    return issubclass(type(engine), Engine) or issubclass(type(inner), HfTokenizer)
 
 
 def _restore(cls: type[Tokenizer], json: str, encode_special_tokens: bool) -> Tokenizer:

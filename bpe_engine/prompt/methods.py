@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, AbstractSet, Any
 
-from .._core import CoreBPE, HfTokenizer
+from .._core import Engine
 from . import encode
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class PromptMethods:
     if TYPE_CHECKING:
 
         @property
-        def _native_engine(self) -> CoreBPE | HfTokenizer: ...
+        def _native_engine(self) -> Engine: ...
 
         @property
         def special_tokens_set(self) -> AbstractSet[str]: ...

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .. import byte_level
 from .._core import EncodedRows, encode_rows
+from .._core import Engine as NativeEngine
 from .._tables import TableMethods
 from ..core import Encoding
 from ..hf.components import AddedToken, Component
@@ -927,8 +928,8 @@ class Tokenizer(PromptMethods, TableMethods):
         )
 
     @property
-    def _native_engine(self) -> FileTokenizer:
-        return self._engine
+    def _native_engine(self) -> NativeEngine:
+        return self._engine._native_engine
 
     @property
     def special_tokens_set(self) -> set[str]:

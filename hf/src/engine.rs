@@ -304,10 +304,10 @@ impl Engine for Tokenizer {
         }
     }
 
-    fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
+    fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         match self.decoder() {
-            Some(Decoder::ByteLevel) => self.decode_bytes(ids, false),
-            _ => Ok(self.decode_with_starts(ids)?.0),
+            Some(Decoder::ByteLevel) => append(bytes, &self.decode_bytes(ids, false)?),
+            _ => append(bytes, &self.decode_with_starts(ids)?.0),
         }
     }
 }
