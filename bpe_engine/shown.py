@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from html import escape
 from itertools import accumulate
 from typing import NamedTuple
@@ -100,7 +100,7 @@ def shown_tokens(
     ids: list[int],
     tokens: list[bytes],
     spans: list[tuple[int, int]],
-    special: set[int],
+    special: Collection[int],
 ) -> list[ShownToken]:
     """Returns tokens with the characters that begin in each."""
     made = []
