@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import unicodedata
 from pathlib import Path
 
@@ -88,24 +86,6 @@ def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
         ]:
             found = train_vocabulary(other, 350, ties=ties, **options)  # type: ignore[arg-type]
             assert (found.ranks, found.merges) == (expected.ranks, expected.merges)
-
-
-def test_every_kind_of_file(corpus: Path, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    plain = corpus / "a.txt"
-    expected = train_vocabulary(plain, 300).ranks
-    text = plain.read_text(encoding="utf-8")
-    packed = tmp_path / "a.gz"
-    packed.write_bytes(gzip.compress(text.encode()))
-    rows = tmp_path / "a.jsonl"
-    rows.write_text(json.dumps({"content": text}) + "\n", encoding="utf-8")
-    table = tmp_path / "a.parquet"
-    parquet.write_table(arrow.table({"content": [text, None]}), table)
-    for path in (packed, rows, table):
-        assert train_vocabulary(path, 300, field="content").ranks == expected
-    with pytest.raises(ValueError, match="the field 'text' is missing; there is 'content'"):
-        train_vocabulary(rows, 300)
 
 
 def test_zstandard(corpus: Path, tmp_path: Path) -> None:
