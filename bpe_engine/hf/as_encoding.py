@@ -32,28 +32,25 @@ def encoding_of_tokenizer(contents: str, name: str) -> Encoding:
     tokenizer = Tokenizer.from_str(contents)
     ranks, pattern = tokenizer._ranks()
     if pattern is None:
-        raise UnsupportedTokenizer(
-            "pre_tokenizer: in an Encoding a chain that is not one published pattern is not supported"
-        )
+        raise _refused("pre_tokenizer", "a chain that is not one published pattern")
     normalizer = tokenizer.normalizer
     if normalizer is not None and json.loads(normalizer.__getstate__()) != _NO_NORMALIZER:
-        raise UnsupportedTokenizer("normalizer: in an Encoding a normalizer is not supported")
+        raise _refused("normalizer", "a normalizer")
     special: dict[str, int] = {}
     for place, (id, flags) in enumerate(tokenizer._added_tokens()):
         content, single_word, lstrip, rstrip, _, _ = flags
         for flag, value in (("single_word", single_word), ("lstrip", lstrip), ("rstrip", rstrip)):
             if value:
-                raise UnsupportedTokenizer(
-                    f"added_tokens[{place}].{flag}: in an Encoding true, as for {content!r}, is not "
-                    "supported"
-                )
+                raise _refused(f"added_tokens[{place}]", f"{flag} of the token {content!r}")
         if content.encode() in ranks:
-            raise UnsupportedTokenizer(
-                f"added_tokens[{place}]: in an Encoding a special token that merging makes, as "
-                f"{content!r}, is not supported"
-            )
+            raise _refused(f"added_tokens[{place}]", f"{content!r}, which merging makes as well,")
         special[content] = id
     return Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+
+
+def _refused(path: str, what: str) -> UnsupportedTokenizer:
+    reason = "cannot be part of an Encoding; bpe_engine.hf.Tokenizer reads this file"
+    return UnsupportedTokenizer(f"{path}: {what} {reason}")
 
 
 _NO_NORMALIZER = {"type": "Sequence", "normalizers": []}

@@ -11,8 +11,8 @@ pub enum Error {
     Unsupported {
         /// The place in the file, such as `pre_tokenizer.pretokenizers[0].type`.
         path: String,
-        /// The unsupported feature.
-        feature: String,
+        /// The unsupported feature, and the way out.
+        reason: String,
     },
     /// The file, or an argument, is malformed.
     Invalid(String),
@@ -30,7 +30,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn unsupported(path: impl Into<String>, feature: impl Into<String>) -> Self {
-        Self::Unsupported { path: path.into(), feature: feature.into() }
+        Self::refused(path, format!("{} is not supported", feature.into()))
+    }
+
+    /// [`Error::Unsupported`] with a whole sentence.
+    pub(crate) fn refused(path: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Unsupported { path: path.into(), reason: reason.into() }
     }
 }
 
@@ -43,7 +48,7 @@ pub(crate) fn ask_for(bytes: usize) -> Result<()> {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsupported { path, feature } => write!(f, "{path}: {feature} is not supported"),
+            Self::Unsupported { path, reason } => write!(f, "{path}: {reason}"),
             Self::Invalid(message) => f.write_str(message),
             &Self::OutOfMemory { bytes } => bpe_core::Error::OutOfMemory { bytes }.fmt(f),
             Self::Core(error) => error.fmt(f),

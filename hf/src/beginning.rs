@@ -40,10 +40,8 @@ impl Tokenizer {
     /// The truncation, if it keeps the beginnings of texts and nothing else is asked of the rest.
     pub(crate) fn early_end(&self, input: Input<'_>, add_special_tokens: bool) -> Option<EarlyEnd> {
         let truncation = self.truncation()?;
-        let model = self.model();
-        let unknown = model.header().unk_token.as_deref().filter(|_| !model.has_all_bytes());
-        // The rest of a text may hold a character for which encoding fails.
-        if unknown.is_some_and(|token| model.token_to_id(token).is_none()) {
+        // Encoding may fail for the rest of a text.
+        if self.model().may_fail() {
             return None;
         }
         if truncation.direction != Direction::Right
@@ -71,10 +69,9 @@ impl Tokenizer {
         let mut size = (most / 2).max(LEAST);
         while size <= text.len() / 2 {
             let window = &text[..floor(text, size)];
-            let length = if self.is_plain() {
-                stable_length(&**self.model().core(), window, &self.request().allowed)?
-            } else {
-                stable_length(self, window, &self.request().allowed)?
+            let length = match self.encoding() {
+                Some(encoding) => stable_length(&**encoding, window, &self.request().allowed)?,
+                None => stable_length(self, window, &self.request().allowed)?,
             };
             // Without a place to cut, a larger window does not help.
             if length < window.len() / 2 {
