@@ -114,8 +114,7 @@ bench:  ## measure against the tokenizers that are installed, and write the tabl
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
 	$(PYTHON) docs/pictures.py speed
 
-goldens:  ## record the ids of tiktoken and tokenizers again (tests/engine/goldens, hf/tests/goldens)
-	$(PYTHON) tests/engine/goldens/record.py
+goldens:  ## record the ids of tokenizers again (hf/tests/goldens)
 	$(PYTHON) hf/tests/goldens/record.py
 
 pictures:  ## draw the pictures of the README and the manual again (needs Chromium)

@@ -29,14 +29,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .cases.corpora import Corpus, documents, find_corpora, halves
 from .cases.encodings import spec_of, tokenizer_file
 from .harness.render import into_page
+from .harness.sides import seconds
 
 #: Bytes of a prompt, as in core/examples/ablation.rs.
 PROMPT = 11
@@ -159,7 +160,6 @@ class Builds:
 def serve_lists(encoding: str) -> None:
     """Runs the worker for lists, which answers ``ROW FILE`` like core/examples/ablation.rs."""
     import bpe_engine
-    from bpe_engine.hf import Tokenizer
 
     if Path(bpe_engine.__file__).parents[1] != Path.cwd():
         raise RuntimeError(f"{bpe_engine.__file__} is not the build in {Path.cwd()}")
@@ -169,43 +169,36 @@ def serve_lists(encoding: str) -> None:
         if path not in texts:
             texts[path] = halves(Path(path).read_text(encoding="utf-8"))
         even, odd = texts[path]
-        if row == "load":
-            start = time.process_time_ns()
-            Tokenizer.from_file(encoding)
-            print((time.process_time_ns() - start) / 1e3, flush=True)
-            continue
-        if row.startswith("added"):
-            print(_time_with_added_tokens(encoding, odd, often=row == "added-often"), flush=True)
-            continue
-        if encoding.endswith(".json"):
-            encode = Tokenizer.from_file(encoding).encode
-        else:
-            enc = bpe_engine.get_encoding(encoding)
-            enc.clear_cache()
-            encode = enc.encode_ordinary
-        if row == "prompts":
-            print(_time_prompts(enc, even, odd), flush=True)
-            continue
-        for text in {"fresh": [], "first": [even], "again": [even, odd]}[row]:
-            encode(text)
-        start = time.process_time_ns()
-        encode(odd)
-        print((time.process_time_ns() - start) / 1e3, flush=True)
+        print(seconds(_prepared(encoding, row, even, odd)) * 1e6, flush=True)
 
 
-def _time_prompts(enc: Any, before: str, text: str) -> float:
-    """Returns the microseconds of short prompts, one call each, after others."""
-    for prompt in documents(before, PROMPT):
-        enc.encode_ordinary(prompt)
-    prompts = documents(text, PROMPT)
-    start = time.process_time_ns()
-    for prompt in prompts:
-        enc.encode_ordinary(prompt)
-    return (time.process_time_ns() - start) / 1e3
+def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], object]:
+    """Does what a row does before its call, and returns the call."""
+    import bpe_engine
+    from bpe_engine.hf import Tokenizer
+
+    if row == "load":
+        return lambda: Tokenizer.from_file(encoding)
+    if row.startswith("added"):
+        return _with_added_tokens(encoding, odd, often=row == "added-often")
+    if encoding.endswith(".json"):
+        encode: Callable[[str], object] = Tokenizer.from_file(encoding).encode
+    else:
+        enc = bpe_engine.get_encoding(encoding)
+        enc.clear_cache()
+        encode = enc.encode_ordinary
+    if row == "prompts":
+        # Short ones, a call each, after others.
+        before, prompts = documents(even, PROMPT), documents(odd, PROMPT)
+        deque(map(encode, before), maxlen=0)
+        return lambda: deque(map(encode, prompts), maxlen=0)
+    for text in {"fresh": [], "first": [even], "again": [even, odd]}[row]:
+        encode(text)
+    return lambda: encode(odd)
 
 
-def _time_with_added_tokens(encoding: str, text: str, often: bool) -> float:
-    """Returns the microseconds of a repeated text in a tokenizer with many added tokens."""
+def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], object]:
+    """Returns the repeated encoding of a text in a tokenizer with many added tokens."""
     from bpe_engine.hf import Tokenizer
 
     file = Path(f"{encoding}.json")
@@ -218,9 +211,7 @@ def _time_with_added_tokens(encoding: str, text: str, often: bool) -> float:
         lines = text.splitlines(keepends=True)
         text = "".join(f"<|reserved_{place % 1000}|>{line}" for place, line in enumerate(lines))
     tokenizer.encode(text)
-    start = time.process_time_ns()
-    tokenizer.encode(text)
-    return (time.process_time_ns() - start) / 1e3
+    return lambda: tokenizer.encode(text)
 
 
 #: (mechanism, encoding, row, corpus) -> time without it / time with it.

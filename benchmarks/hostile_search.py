@@ -18,12 +18,13 @@ import argparse
 import math
 import random
 import string
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import bpe_engine
+
+from .harness.sides import seconds
 
 ORDINARY = (
     "The house stood on a slight rise just on the edge of the village. It stood on its own and "
@@ -97,9 +98,7 @@ class Tokens:
 def nanoseconds(encoding: bpe_engine.Encoding, text: str) -> float:
     """Measures the CPU time per byte of counting ``text``, with empty caches."""
     encoding.clear_cache()
-    start = time.process_time()
-    encoding.count(text)
-    return (time.process_time() - start) * 1e9 / len(text.encode())
+    return seconds(lambda: encoding.count(text)) * 1e9 / len(text.encode())
 
 
 def slowest_of(
@@ -136,14 +135,9 @@ LIMITS = (1000, 10_000)
 CHUNKS = ((20, 0), (20, 19), (1000, 0))
 
 
-def seconds(work: Callable[[], object]) -> float:
+def least(work: Callable[[], object]) -> float:
     """Measures the CPU time of ``work``: the least of a few runs."""
-    times = []
-    for _ in range(TIMES // 3):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
+    return min(seconds(work) for _ in range(TIMES // 3))
 
 
 def measure_parts(encoding: bpe_engine.Encoding, length: int) -> None:
@@ -151,8 +145,8 @@ def measure_parts(encoding: bpe_engine.Encoding, length: int) -> None:
 
     def row(text: str, cut: Callable[[str], list[str]]) -> str:
         parts = cut(text)
-        encoded = seconds(lambda: [encoding.encode_ordinary(part) for part in parts])
-        return f"{seconds(lambda: cut(text)) / encoded:.1f}"
+        encoded = least(lambda: [encoding.encode_ordinary(part) for part in parts])
+        return f"{least(lambda: cut(text)) / encoded:.1f}"
 
     def truncating(limit: int, side: Literal["right", "left"]) -> Callable[[str], list[str]]:
         return lambda text: [encoding.truncate(text, limit, side=side)]

@@ -9,18 +9,17 @@ without it, ChatML's alone is rendered.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import bpe_engine
 from bpe_engine.prompt import ChatTemplate, render_chat, special
+
+from .harness.sides import Row, arguments, begin_table, print_row, print_rows, ratio
 
 WORDS = (
     "The committee met again in the spring, and this time nobody was surprised that it's the "
@@ -32,9 +31,6 @@ CHATML = (
     "+ '\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-
-#: Text and the two sides of a row: the first is divided by the second.
-Row = tuple[str, Callable[[], Any], Callable[[], Any]]
 
 
 def messages(count: int, length: int, last: int = 0) -> list[dict[str, str]]:
@@ -50,24 +46,6 @@ def messages(count: int, length: int, last: int = 0) -> list[dict[str, str]]:
     return [{"role": "system", "content": "You are helpful."}, *chat]
 
 
-def ratio(rounds: int, side: Callable[[], Any], other: Callable[[], Any]) -> float:
-    """Returns the CPU time of a side over that of the other: the median of the rounds."""
-    side()
-    start = time.perf_counter()
-    other()
-    repeat = max(1, int(0.002 / max(1e-7, time.perf_counter() - start)))
-    ratios = []
-    for _ in range(rounds):
-        times = []
-        for call in (side, other):
-            start = time.process_time()
-            for _ in range(repeat):
-                call()
-            times.append(time.process_time() - start)
-        ratios.append(times[0] / times[1])
-    return statistics.median(ratios)
-
-
 def segments(enc: bpe_engine.Encoding) -> Row:
     """20 messages as segments, beside ``encode`` of the text that they are."""
     chat = render_chat(messages(20, 60), "chatml")
@@ -80,34 +58,33 @@ def segments(enc: bpe_engine.Encoding) -> Row:
     )
 
 
-def templates(folder: Path | None, rounds: int) -> str:
+def templates(folder: Path | None, rounds: int) -> None:
     """Compares templates as segments with plain Jinja as transformers compiles it."""
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
     paths = sorted(folder.glob("*.jinja")) if folder else []
     sources = {"chatml": CHATML, **{path.stem: path.read_text("utf-8") for path in paths}}
     chat = messages(20, 60)
-    values = {"add_generation_prompt": True, "tools": None, "documents": None, "eos_token": "</s>"}
+    values = {"add_generation_prompt": True, "tools": None, "documents": None}
+    texts = {**values, "bos_token": "<s>", "eos_token": "</s>"}
     found = {}
     for name, source in sources.items():
         plain, ours = _compile_jinja_template(source), ChatTemplate(source)
         try:
-            text = plain.render(messages=chat, bos_token="<s>", **values)
+            text = plain.render(messages=chat, **texts)
         except Exception:  # the template refuses this conversation
             continue
-        own = {**values, "bos_token": special("<s>")}
+        own = {**values, "bos_token": special("<s>"), "eos_token": special("</s>")}
         assert "".join(segment.text for segment in ours.render(chat, **own)) == text, name
         found[name] = ratio(
             max(5, rounds // 4),
             lambda: ours.render(chat, **own),
-            lambda: plain.render(messages=chat, bos_token="<s>", **values),
+            lambda: plain.render(messages=chat, **texts),
         )
     worst = max(found, key=found.__getitem__)
     mean = statistics.geometric_mean(found.values())
-    return (
-        f"| render_template / plain Jinja, mean of {len(found)} | {mean:.2f} |\n"
-        f"| render_template / plain Jinja, the largest ({worst}) | {found[worst]:.2f} |"
-    )
+    print_row(f"render_template / plain Jinja, mean of {len(found)}", mean)
+    print_row(f"render_template / plain Jinja, the largest ({worst})", found[worst])
 
 
 def conversation(enc: bpe_engine.Encoding) -> list[Row]:
@@ -144,20 +121,16 @@ def conversation(enc: bpe_engine.Encoding) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = arguments(__doc__, rounds=21)
     parser.add_argument("--encoding", default="qwen3", help="one with the tokens of ChatML")
     parser.add_argument("--templates", type=Path, metavar="FOLDER", help="*.jinja to render")
-    parser.add_argument("--rounds", type=int, default=21)
-    arguments = parser.parse_args()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    enc = bpe_engine.get_encoding(arguments.encoding)
+    options = parser.parse_args()
+    enc = bpe_engine.get_encoding(options.encoding)
     if "<|im_start|>" not in enc.special_tokens_set:
         sys.exit(f"{enc.name} has no <|im_start|>; take qwen, qwen2.5 or qwen3")
-    print("| CPU time | ratio |\n|---|---:|")
-    for title, side, other in (segments(enc), *conversation(enc)):
-        print(f"| {title} | {ratio(arguments.rounds, side, other):.2f} |", flush=True)
-    print(templates(arguments.templates, arguments.rounds))
+    begin_table()
+    print_rows(options.rounds, [segments(enc), *conversation(enc)])
+    templates(options.templates, options.rounds)
 
 
 if __name__ == "__main__":

@@ -9,23 +9,19 @@ alone is measured. The rows of transformers need its package.
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import bpe_engine
 from bpe_engine.prompt import ChatTemplate, Rollout, special
 
-from .prompts import CHATML, messages, ratio
+from .harness.sides import Call, Row, arguments, begin_table, print_row, print_rows, ratio
+from .prompts import CHATML, messages
 
 
-def masks(
-    enc: bpe_engine.Encoding, template: ChatTemplate, length: int
-) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def masks(enc: bpe_engine.Encoding, template: ChatTemplate, length: int) -> tuple[Call, Call]:
     """20 messages with a mask, and without."""
     chat = messages(20, length)
     values = {"bos_token": special("<|endoftext|>"), "eos_token": special("<|endoftext|>")}
@@ -64,7 +60,7 @@ def transformers_tokenizer(enc: bpe_engine.Encoding) -> Any:
         return transformers.PreTrainedTokenizerFast(tokenizer_file=str(path))
 
 
-def turn(enc: bpe_engine.Encoding, turns: int, length: int) -> list[tuple[str, Any, Any]]:
+def turn(enc: bpe_engine.Encoding, turns: int, length: int) -> list[Row]:
     """The last turn of a rollout, beside rendering and encoding the whole."""
     rollout, more = rollout_at(enc, turns, length)
     whole = [*rollout.messages, *more]
@@ -81,7 +77,7 @@ def turn(enc: bpe_engine.Encoding, turns: int, length: int) -> list[tuple[str, A
 
     ids = append().ids
     assert ids == ours()
-    rows = [(f"ours, the whole of {len(ids):,} ids / turn {turns}", ours, append)]
+    rows: list[Row] = [(f"ours, the whole of {len(ids):,} ids / turn {turns}", ours, append)]
     try:
         theirs = transformers_tokenizer(enc)
     except ImportError:
@@ -100,32 +96,26 @@ def turn(enc: bpe_engine.Encoding, turns: int, length: int) -> list[tuple[str, A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = arguments(__doc__, rounds=11)
     parser.add_argument("--encoding", default="qwen", help="one with the tokens of ChatML")
     parser.add_argument("--templates", type=Path, metavar="FOLDER", help="*.jinja to measure")
-    parser.add_argument("--rounds", type=int, default=11)
-    arguments = parser.parse_args()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    enc = bpe_engine.get_encoding(arguments.encoding)
-    print("| CPU time | ratio |\n|---|---:|")
+    options = parser.parse_args()
+    enc, rounds = bpe_engine.get_encoding(options.encoding), options.rounds
+    begin_table()
     for length in (60, 600):
-        found = ratio(arguments.rounds, *masks(enc, ChatTemplate(CHATML), length))
-        print(f"| 20 messages of {length} words, with a mask / without | {found:.2f} |", flush=True)
+        title = f"20 messages of {length} words, with a mask / without"
+        print_rows(rounds, [(title, *masks(enc, ChatTemplate(CHATML), length))])
     ratios = []
-    for path in sorted(arguments.templates.glob("*.jinja")) if arguments.templates else []:
+    for path in sorted(options.templates.glob("*.jinja")) if options.templates else []:
         try:
             sides = masks(enc, ChatTemplate(path.read_text("utf-8")), 300)
         except Exception:  # the template refuses this conversation
             continue
-        ratios.append(ratio(max(3, arguments.rounds // 3), *sides))
+        ratios.append(ratio(max(3, rounds // 3), *sides))
     if ratios:
         mean = statistics.geometric_mean(ratios)
-        print(
-            f"| the same of 300 words, mean of {len(ratios)} templates | {mean:.2f} |", flush=True
-        )
-    for title, side, other in turn(enc, 20, 600):
-        print(f"| {title} | {ratio(arguments.rounds, side, other):.1f} |", flush=True)
+        print_row(f"the same of 300 words, mean of {len(ratios)} templates", mean)
+    print_rows(rounds, turn(enc, 20, 600))
 
 
 if __name__ == "__main__":

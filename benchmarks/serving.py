@@ -8,18 +8,14 @@ ratios of CPU time, after the results of both sides were compared.
 
 from __future__ import annotations
 
-import argparse
-import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tokenizers
 
 from bpe_engine import hf
 
-from .prompts import Row, ratio
+from .harness.sides import Row, arguments, begin_table, print_rows
 
 #: The requests of a batch, and the ids that each of them gets, one a step.
 REQUESTS, STEPS = 256, 256
@@ -72,36 +68,32 @@ def early_end(path: str, text: str, tokens: int) -> list[Row]:
     assert ours.encode(short).ids == made.ids
     kind = " of ASCII" if whole.isascii() else ""
     title = f"{len(whole.encode()) / 1e6:.0f} MB{kind}, {tokens:,} tokens kept"
-    calls: list[tuple[str, Callable[[], Any]]] = [
-        (f"{title} / encode of these tokens", lambda: ours.encode(short).ids),
-        (f"{title}: tokenizers / ours", lambda: theirs.encode(other).ids),
-    ]
+
+    def early() -> list[int]:
+        return ours.encode(whole).ids
+
     return [
-        (calls[0][0], lambda: ours.encode(whole).ids, calls[0][1]),
-        (calls[1][0], calls[1][1], lambda: ours.encode(whole).ids),
+        (f"{title} / encode of these tokens", early, lambda: ours.encode(short).ids),
+        (f"{title}: tokenizers / ours", lambda: theirs.encode(other).ids, early),
     ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = arguments(__doc__, rounds=11)
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="a tokenizer.json")
     parser.add_argument("--text", type=Path, required=True, metavar="FILE", help="UTF-8, some MB")
     parser.add_argument("--tokens", type=int, default=8192, help="the tokens that are kept")
-    parser.add_argument("--rounds", type=int, default=11)
-    arguments = parser.parse_args()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    text = arguments.text.read_text("utf-8")
-    path = arguments.tokenizer
-    print("| CPU time | ratio |\n|---|---:|")
-    for title, side, other in (
+    options = parser.parse_args()
+    text = options.text.read_text("utf-8")
+    path = options.tokenizer
+    begin_table()
+    for row in (
         streams(path, text, []),
         streams(path, text, STOPS),
-        *early_end(path, text.encode("ascii", "ignore").decode(), arguments.tokens),
-        *early_end(path, text, arguments.tokens),
+        *early_end(path, text.encode("ascii", "ignore").decode(), options.tokens),
+        *early_end(path, text, options.tokens),
     ):
-        rounds = arguments.rounds if "tokenizers" not in title else 3
-        print(f"| {title} | {ratio(rounds, side, other):.2f} |", flush=True)
+        print_rows(options.rounds if "tokenizers" not in row[0] else 3, [row])
 
 
 if __name__ == "__main__":

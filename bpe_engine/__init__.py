@@ -34,6 +34,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import hf, load, prompt
     from .load import load_encoding
+    from .opening import open_tokenizer
     from .tokenizer import Tokenizer
 
 # Most programs need only the published encodings: the rest is imported when it is asked for.
@@ -42,6 +43,7 @@ _MODULES = {
     "hf": "hf",
     "load": "load",
     "load_encoding": "load",
+    "open_tokenizer": "opening",
     "prompt": "prompt",
 }
 
@@ -62,6 +64,7 @@ __all__ = [
     "load",
     "load_encoding",
     "model",
+    "open_tokenizer",
     "prompt",
     "registry",
 ]

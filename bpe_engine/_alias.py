@@ -138,6 +138,10 @@ def install() -> None:
     ``importlib.metadata.version("tiktoken")`` work too: the version is the one that this package
     is compatible with.
 
+    `Encoding` then answers as tiktoken's class: its module is ``tiktoken.core``, by which programs
+    tell tokenizers apart. Pickles that are written from then on have this name, too: tiktoken reads
+    them, unless text is normalized, and so does a process that calls `install`.
+
     >>> import bpe_engine
     >>> bpe_engine.install()
     >>> import tiktoken
@@ -152,6 +156,7 @@ def install() -> None:
     sys.modules[_ALIAS] = sys.modules[_PACKAGE]
     for name in ("core", "load", "model", "registry", "_tiktoken"):
         importlib.import_module(f"{_ALIAS}.{name}")
+    sys.modules[f"{_ALIAS}.core"].Encoding.__module__ = f"{_ALIAS}.core"
 
 
 watch()

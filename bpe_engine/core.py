@@ -929,13 +929,14 @@ class Encoding(PromptMethods, TableMethods, NativeEncoding):
         # Encodings from the registry are pickled as their names.
         if self is _named.get(self.name):
             return self.name
-        return {
+        state = {
             "name": self.name,
             "pat_str": self._pat_str,
             "mergeable_ranks": self._mergeable_ranks,
             "special_tokens": self._special_tokens,
-            "normalization": self._normalization,
         }
+        # tiktoken passes every item to its class.
+        return state | ({"normalization": self._normalization} if self._normalization else {})
 
     def __setstate__(self, value: Any) -> None:
         if isinstance(value, str):

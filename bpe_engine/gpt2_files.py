@@ -4,9 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["read_merges", "read_vocab"]
+__all__ = ["looks_special", "pair", "read_merges", "read_vocab"]
+
+#: The names of the two files, or how they end: ``gpt2-vocab.json`` goes with ``gpt2-merges.txt``.
+NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+
+
+def pair(path: str | os.PathLike[str]) -> tuple[Path, Path] | None:
+    """Returns the paths of both files, from the path of either; None for another name.
+
+    >>> [file.name for file in pair("a/gpt2-merges.txt")]
+    ['gpt2-vocab.json', 'gpt2-merges.txt']
+    """
+    path = Path(path)
+    for names in NAMES:
+        for ending in names:
+            if path.name.lower().endswith(ending):
+                start = path.name[: -len(ending)]
+                vocab, merges = (path.with_name(start + name) for name in names)
+                return vocab, merges
+    return None
 
 
 def read_vocab(path: str | os.PathLike[str]) -> dict[str, int]:
@@ -43,6 +63,20 @@ def read_merges(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
             raise ValueError(f"{os.fspath(path)}, line {number}: {line!r} is not two tokens")
         merges.append((parts[0], parts[1]))
     return merges
+
+
+def looks_special(vocab: Mapping[str, int], merges: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Returns the tokens in brackets that no merge makes, and their ids.
+
+    >>> looks_special({"<": 0, ">": 1, "<>": 2, "<end>": 3}, [("<", ">")])
+    {'<end>': 3}
+    """
+    made = {left + right for left, right in merges}
+    return {
+        token: id
+        for token, id in vocab.items()
+        if len(token) > 2 and token[0] + token[-1] in ("<>", "[]") and token not in made
+    }
 
 
 def _read(path: str | os.PathLike[str]) -> str:

@@ -23,11 +23,11 @@ from . import _core, byte_level
 from ._arguments import check_pattern, copied_special_tokens
 from .builtin import BUILTIN
 from .core import Encoding
-from .model import unknown_encoding
 from .published import may_be_published, published_name
-from .registry import get_encoding, list_encoding_names
 from .sidecar import beside, read_sidecar
+from .sources import NOT_OPENED, recognize
 from .suggest import did_you_mean
+from .written import write_at_once
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -37,7 +37,6 @@ __all__ = [
     "dump_tiktoken_bpe",
     "load_encoding",
     "load_tiktoken_bpe",
-    "open_encoding",
     "read_file",
     "read_file_cached",
 ]
@@ -170,7 +169,7 @@ def read_file_cached(
     _require_hash(contents, expected_hash, blobpath)
     try:
         os.makedirs(directory, exist_ok=True)
-        _write_at_once(copy, contents)
+        write_at_once(copy, contents)
     except OSError:
         if asked_for:
             raise
@@ -183,19 +182,6 @@ def _cache_directory() -> tuple[str, bool]:
         if variable in os.environ:
             return os.environ[variable], True
     return os.path.join(tempfile.gettempdir(), "data-gym-cache"), False
-
-
-def _write_at_once(path: str, contents: bytes) -> None:
-    """Writes a file atomically."""
-    unfinished = f"{path}.{os.urandom(8).hex()}.tmp"
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(contents)
-        os.replace(unfinished, path)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
-        raise
 
 
 def _unpack(contents: bytes, path: str, max_bytes: int) -> bytes:
@@ -232,10 +218,12 @@ def _read_ranks(
 def _refuse_other_formats(contents: bytes, path: str) -> None:
     """Raises ValueError for files that are often mistaken for a rank file."""
     _refuse_byte_order_mark(contents, path)
+    if re.match(rb"\[\w+\]\s", contents):
+        raise ValueError(f"{path} {NOT_OPENED['wordpiece']}")
     if contents[:100].lstrip().startswith((b"{", b"[")):
         raise ValueError(
             f"{path} is JSON, not a rank file with lines of base64(token), a space and the rank; "
-            "a tokenizer.json is read by bpe_engine.hf, the pair vocab.bpe and encoder.json (also "
+            "a tokenizer.json is read by bpe_engine.open_tokenizer, the pair vocab.bpe and encoder.json (also "
             "called merges.txt and vocab.json) by data_gym_to_mergeable_bpe_ranks"
         )
 
@@ -293,7 +281,7 @@ def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) ->
     lines = sorted(bpe_ranks.items(), key=lambda item: item[1])
     contents = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in lines)
     if _is_local(tiktoken_bpe_file):
-        _write_at_once(os.fspath(tiktoken_bpe_file), contents)
+        write_at_once(os.fspath(tiktoken_bpe_file), contents)
     else:
         with _blobfile(tiktoken_bpe_file).BlobFile(tiktoken_bpe_file, "wb") as file:
             file.write(contents)
@@ -379,7 +367,7 @@ def _read_vocabulary(path: str, expected_hash: str | None, max_bytes: int) -> di
     if not isinstance(ids, dict) or not all(type(id) is int for id in ids.values()):
         raise ValueError(
             f"{path} is not a JSON object of tokens and ids, such as {{'a': 64}}; a tokenizer.json "
-            "is read by bpe_engine.hf"
+            "is read by bpe_engine.open_tokenizer"
         )
     return ids
 
@@ -421,16 +409,22 @@ def _load_json(
 ) -> Encoding:
     """`load_encoding` for a ``tokenizer.json`` or ``tekken.json``."""
     from .hf.as_encoding import encoding_of_tekken, encoding_of_tokenizer
+    from .hf.tokenizers import Tokenizer
 
     contents = _read_utf8(path, expected_hash, max_bytes)
-    if special and '"token_bytes"' not in contents:
+    is_tekken = '"token_bytes"' in contents
+    if special and not is_tekken:
         raise ValueError(f"{path} brings its own special tokens; leave special_tokens out")
     try:
-        if '"token_bytes"' in contents:
+        if is_tekken:
             return encoding_of_tekken(contents, name, special)
-        return encoding_of_tokenizer(contents, name)
+        tokenizer = Tokenizer.from_str(contents)
     except ValueError as error:
         raise type(error)(f"{path}: {error}") from None
+    try:
+        return encoding_of_tokenizer(tokenizer, name)
+    except ValueError as error:
+        raise type(error)(f"{path}: {error}; bpe_engine.open_tokenizer reads this file") from None
 
 
 def load_encoding(
@@ -452,7 +446,7 @@ def load_encoding(
     its tokens, are known. The arguments replace them.
 
     Args:
-        path: The file, or a folder.
+        path: The file, or a folder; `bpe_engine.open_tokenizer` takes more kinds of both.
         pattern: The regular expression that cuts text into pieces, or the name of an encoding in
             this package, whose pattern is used; by default that of the file, else of cl100k_base.
         special_tokens: Names and ids; by default those of the file. The ids must not be those of
@@ -488,14 +482,15 @@ def load_encoding(
     if not isinstance(more, Iterable):
         raise TypeError(f"extra must be a path or several, not {type(extra).__name__}: {extra!r}")
     names = [_file_name("extra", file) for file in more]
-    if os.path.isdir(path):
-        path = _in_folder(path)
-    elif path in BUILTIN and not os.path.exists(path):
-        reason = f"no such file; get_encoding({path!r}) returns the encoding of this name"
+    path, format, _ = recognize(path)
+    if format == "encoding":
+        reason = f"No such file; get_encoding({path!r}) returns the encoding of this name"
         raise FileNotFoundError(errno.ENOENT, reason, path)
     if name is None:
         name = os.path.basename(path).split(".")[0]
-    if path.endswith(".json") and not names:
+    if format in NOT_OPENED:
+        raise ValueError(f"{path} {NOT_OPENED[format]}")
+    if format != "tiktoken" and not names:
         for option, value in (("normalization", normalization), ("pattern", pattern)):
             if value is not None:
                 raise ValueError(f"{path} brings its own {option}; leave {option} out")
@@ -546,34 +541,3 @@ def _own(path: str, contents: bytes) -> _Own:
     known, used = BUILTIN[published], set(ranks.values())
     free = {name: id for name, id in known.special_tokens.items() if id not in used}
     return _Own(known.pattern, free, known.normalization)
-
-
-def _in_folder(folder: str) -> str:
-    """Returns the file in a folder that `load_encoding` reads."""
-    files = sorted(os.listdir(folder))
-    found = [name for name in files if name in ("tokenizer.json", "tekken.json")][::-1]
-    found = found[:1] or [name for name in files if name.endswith((".tiktoken", ".tiktoken.gz"))]
-    if not found:
-        reason = "a folder without tokenizer.json, tekken.json or .tiktoken file"
-        raise IsADirectoryError(errno.EISDIR, reason, folder)
-    if len(found) > 1:
-        raise ValueError(f"{folder} is a folder with {', '.join(found)}; pass the path of one file")
-    return os.path.join(folder, found[0])
-
-
-def open_encoding(source: str) -> Encoding:
-    """Returns the encoding of a name, or of a file or folder as `load_encoding` takes them.
-
-    Raises:
-        ValueError: Neither an encoding nor a file has this name, with similar names; or the file
-            is malformed.
-        OSError: The file cannot be read.
-
-    >>> open_encoding("gpt2").name
-    'gpt2'
-    """
-    if os.path.exists(source) or "://" in source:
-        return load_encoding(source)
-    if source in list_encoding_names():
-        return get_encoding(source)
-    raise ValueError(f"no such file, and {unknown_encoding(source)}")

@@ -98,8 +98,8 @@ def _qwen_encoding_name(model_name: str) -> str | None:
         if re.fullmatch(family, name):
             if encoding_name is None:
                 raise KeyError(
-                    f"the model {model_name!r} has no encoding in this package: {reason}; load its "
-                    "tokenizer.json instead"
+                    f"the model {model_name!r} has no encoding in this package: {reason}; open its "
+                    "tokenizer.json by bpe_engine.open_tokenizer"
                 )
             return encoding_name
     return None
@@ -137,9 +137,9 @@ def encoding_name_for_model(model_name: str) -> str:
         begun = [f"{prefix}*" for prefix in MODEL_PREFIX_TO_ENCODING]
         hint = did_you_mean(model_name, [*MODEL_TO_ENCODING, *begun])
     raise KeyError(
-        f"the encoding of the model {model_name!r} is unknown.{hint} Choose an encoding by name, "
-        "such as 'o200k_base', or the model's tokenizer.json: get_encoding(...) and "
-        "load_encoding(...) in Python, --encoding on the command line"
+        f"the encoding of the model {model_name!r} is unknown.{hint} Give the model's tokenizer.json "
+        "or folder, or the name of its encoding: bpe_engine.open_tokenizer(...) in Python, --encoding "
+        "on the command line"
     )
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 ROOT = Path(__file__).resolve().parent.parent
 if not [*ROOT.glob("bpe_engine/_core*.so"), *ROOT.glob("bpe_engine/_core*.pyd")]:
@@ -46,6 +47,9 @@ autodoc_preserve_defaults = True
 maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
 
+# Otherwise the words before a colon in the docstring of an attribute are its type.
+GoogleDocstring._parse_attribute_docstring = lambda self: self._consume_to_end()
+
 # Methods stand without their classes in the contents beside a page.
 toc_object_entries_show_parents = "hide"
 
@@ -75,24 +79,20 @@ for _name in re.findall(r"^\.\. automodule:: ([\w.]+)$", "".join(_reference), re
     vars(_module).update({name: getattr(_module, name) for name in _module.__all__})
 
 
-def keep_first_line(app, what, name, obj, options, lines) -> None:
-    """Napoleon takes the words before a colon in a property's first line for its type."""
-    if what in ("attribute", "property"):
-        lines.insert(0, "")
-
-
-def nothing_from_elsewhere(app, exception) -> None:
-    """The site must work offline: scripts, styles, fonts and pictures are its own."""
+def check_pages(app, exception) -> None:
+    """The site must work offline: scripts, styles, fonts and pictures are its own. No sentence of
+    an attribute is torn into a type and the rest."""
     loads = re.compile(
         r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"https?:[^>]*>|@import[^;]*https?:"
     )
     for path in Path(app.outdir).rglob("*"):
         if path.suffix in (".html", ".css") and not exception:
-            if found := loads.search(path.read_text(encoding="utf-8")):
+            page = path.read_text(encoding="utf-8")
+            if found := loads.search(page):
                 raise ExtensionError(f"{path.name} loads from another server: {found[0]}")
+            if 'Type<span class="colon">' in page:
+                raise ExtensionError(f"{path.name} has an attribute with a field for its type")
 
 
 def setup(app) -> None:
-    app.connect("build-finished", nothing_from_elsewhere)
-    # Before napoleon, whose priority is 500.
-    app.connect("autodoc-process-docstring", keep_first_line, priority=400)
+    app.connect("build-finished", check_pages)

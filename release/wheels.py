@@ -63,8 +63,8 @@ def build_sdist(folder: Path, out: Path) -> Path:
     subprocess.run(["tar", "x", "-C", clone], input=archive.stdout, check=True)
     readme = clone / "README.md"
     home = re.search(r'^Homepage = "(.*)"$', (clone / "pyproject.toml").read_text(), re.MULTILINE)
-    assert home, "pyproject.toml has no Homepage"
-    readme.write_text(with_home(readme.read_text(encoding="utf-8"), home[1]), encoding="utf-8")
+    if home:
+        readme.write_text(with_home(readme.read_text(encoding="utf-8"), home[1]), encoding="utf-8")
     before = set(out.iterdir())
     run("maturin", "sdist", "--out", out, "--manifest-path", clone / "bindings" / "Cargo.toml")
     made = set(out.glob("*.tar.gz"))

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import bpe_engine
-from bpe_engine import vocabulary
+from bpe_engine import sources, vocabulary
+from bpe_engine.hf import UnsupportedTokenizer
+from bpe_engine.hf.as_encoding import encoding_of_tokenizer
+from bpe_engine.opening import open_source
 from bpe_engine.published import published_name
 from bpe_engine.sidecar import read_sidecar
 
@@ -75,16 +78,14 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
     The name of an encoding, a ``tokenizer.json``, ``tekken.json`` or a folder becomes an encoding;
     a rank file stays one, for a linter.
 
-    >>> opened("gpt2"), opened("a.tiktoken")
-    (<Encoding 'gpt2' bc98d100a6f5>, 'a.tiktoken')
+    Raises:
+        NoRanksError: it is a tokenizer without ranks, such as one over characters.
+
+    >>> opened("gpt2")
+    <Encoding 'gpt2' bc98d100a6f5>
     """
     if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        is_file = os.path.exists(path)
-        if os.path.isdir(path) or (is_file and path.endswith(".json")):
-            source = bpe_engine.load_encoding(path)
-        elif not is_file and path in bpe_engine.list_encoding_names():
-            source = bpe_engine.get_encoding(path)
+        source = _opened(sources.recognize(source))
     if not extra:
         return source
     ranks, own = load_ranks(source, *extra), _own_pattern(source)
@@ -93,6 +94,25 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
     form = "NFC" if own.nfc else None
     name = own.name or "extended"
     return vocabulary.make_encoding(name, ranks, own.pat_str, own.special_tokens, form)
+
+
+def _opened(source: sources.Source) -> RankSource:
+    if source.format == "tiktoken":
+        return source.path
+    tokenizer = open_source(source)
+    if isinstance(tokenizer, bpe_engine.Encoding):
+        return tokenizer
+    try:
+        return encoding_of_tokenizer(tokenizer, source.name, any_flags=True)
+    except UnsupportedTokenizer as error:
+        raise NoRanksError(
+            f"{source.path} is not a base, since it has no ranks ({error}); give an encoding, a rank "
+            "file, or a byte-level tokenizer.json"
+        ) from None
+
+
+class NoRanksError(UnsupportedTokenizer):
+    """A tokenizer is not ranks and one pattern. Its text says why."""
 
 
 def _own_pattern(source: RankSource) -> Pattern | None:

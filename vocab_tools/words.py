@@ -33,24 +33,22 @@ class WordListError(ValueError):
 def read_words(
     source: WordSource,
     *,
-    keep_space: bool = False,
     lenient: bool = False,
     like_add_merges: bool = False,
     notes: list[Note] | None = None,
 ) -> dict[str, int]:
     """Reads words and their frequencies.
 
-    A line is stripped and cut at its tab; in a list without tabs every line is a word with the
-    frequency 1; words are NFC-normalized; repeated words add up; empty
-    lines are skipped.
+    A line is cut at its tab; in a list without tabs every line is a word with the frequency 1. Spaces
+    before a word belong to it: inside a text words are ``" word"``. Words are NFC-normalized;
+    repeated words add up; empty lines are skipped.
 
     Args:
         source: the path of a file, an open binary file, or lines.
-        keep_space: keep the spaces that a word begins with.
         lenient: take 1 as the frequency when it is missing or not a positive integer, or when a line
             has two tabs or more (the word is then the text before the first).
-        like_add_merges: as Qwen's add_merges.py: 1 for what is not an integer, and integers below 1
-            as they are.
+        like_add_merges: as Qwen's add_merges.py: lines are stripped, and 1 for what is not an integer,
+            and integers below 1 as they are.
         notes: a list that notes for the user are appended to.
 
     Returns:
@@ -64,7 +62,7 @@ def read_words(
 
     >>> read_words(["一只\\t200", "一只猫\\t100", "一只\\t7"])
     {'一只': 207, '一只猫': 100}
-    >>> read_words([" the\\t5"], keep_space=True)
+    >>> read_words([" the\\t5"])
     {' the': 5}
     """
     notes = [] if notes is None else notes
@@ -76,20 +74,16 @@ def read_words(
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        fields = (line.rstrip() if keep_space else line.strip()).split("\t")
+        fields = (line.strip() if like_add_merges else line.rstrip().lstrip("\t")).split("\t")
         word = unicodedata.normalize("NFC", fields[0])
         frequency, problem = _frequency(fields, lenient, like_add_merges)
         if not word or _lacks_word(line):
             problem = "the word before the tab is missing"
-        elif word.isspace() and keep_space:
+        elif word.isspace():
             problem = "the word is all spaces"
         if problem:
             bad.append(f"line {number}: {problem}: {quoted(shorten(line.strip()))}")
             continue
-        if line[:1] == " " and not keep_space:
-            text = f"line {number}: the space before {quoted(shorten(word))} is stripped; "
-            hint = "give --keep-space to learn the form with the space"
-            notes.append(Note("stripped space", text + hint))
         if word in words:
             text = f"line {number}: {quoted(shorten(word))} is repeated; the frequencies add up"
             notes.append(Note("repeated word", text))
@@ -174,17 +168,17 @@ def is_spaced(word: str) -> bool:
     return unicodedata.name(first, "").split(" ")[0].split("-")[0] not in SPACELESS_SCRIPTS
 
 
-def listed_words(source: WordSource, *, keep_space: bool = False) -> list[str]:
+def listed_words(source: WordSource) -> list[str]:
     """Returns the words of a list as they are written, not normalized; ignores frequencies.
 
     The keys of a mapping, as :func:`read_words` gives it, are taken as they are.
 
     >>> listed_words(["一只\\t200", "", " 猫"])
-    ['一只', '猫']
+    ['一只', ' 猫']
     >>> listed_words({" the": 5})
     [' the']
     """
     if isinstance(source, Mapping):
         return list(source)
     lines = [line for line in _lines(source, False, []) if line.strip()]
-    return [(line.rstrip() if keep_space else line.strip()).split("\t")[0] for line in lines]
+    return [line.rstrip().split("\t")[0] for line in lines]

@@ -29,15 +29,14 @@ _CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-# The regex engine of HF tokenizers reads `{1,3}+` as a repetition of the whole, so it gets the
-# spelling without possessive quantifiers. The two differ in where white space at the end of a
+# In a tokenizer.json: the regex engine of HF tokenizers reads `{1,3}+` as a repetition of the whole,
+# so it gets the spelling without possessive quantifiers. The two differ in where white space at the end of a
 # text is cut; the correctness flag of each row tells when that matters.
 _CL100K_PLAIN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 _R50K = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-_R50K_PLAIN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -51,15 +50,14 @@ _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 class EncodingSpec:
     """An encoding, for engines without a registry.
 
-    ``hf_pattern`` is the pattern as Oniguruma reads it; ``gigatoken`` and ``splintr`` are those
-    packages' names for the pre-tokenization and for the bundled vocabulary (None: not bundled).
+    ``gigatoken`` and ``splintr`` are those packages' names for the pre-tokenization and for the
+    bundled vocabulary (None: not bundled).
     ``file`` is a ``tokenizer.json`` that was asked for in place of a built-in encoding.
     """
 
     name: str
     rank_file: str
     pattern: str
-    hf_pattern: str
     special_tokens: dict[str, int]
     gigatoken: str
     splintr: str | None
@@ -75,22 +73,22 @@ ENCODINGS = {
     spec.name: spec
     for spec in (
         EncodingSpec(
-            "o200k_base", "o200k_base.tiktoken", _O200K, _O200K,
+            "o200k_base", "o200k_base.tiktoken", _O200K,
             {_END: 199999, "<|endofprompt|>": 200018}, "o200k", "o200k_base",
         ),
         EncodingSpec(
-            "cl100k_base", "cl100k_base.tiktoken", _CL100K, _CL100K_PLAIN,
+            "cl100k_base", "cl100k_base.tiktoken", _CL100K,
             {_END: 100257, **dict(zip(_FIM, range(100258, 100261))), "<|endofprompt|>": 100276},
             "cl100k", "cl100k_base",
         ),
         EncodingSpec(
-            "p50k_base", "p50k_base.tiktoken", _R50K, _R50K_PLAIN, {_END: 50256}, "r50k", None
+            "p50k_base", "p50k_base.tiktoken", _R50K, {_END: 50256}, "r50k", None
         ),
         EncodingSpec(
-            "r50k_base", "r50k_base.tiktoken", _R50K, _R50K_PLAIN, {_END: 50256}, "r50k", None
+            "r50k_base", "r50k_base.tiktoken", _R50K, {_END: 50256}, "r50k", None
         ),
         EncodingSpec(
-            "qwen", "qwen.tiktoken", _QWEN, _QWEN,
+            "qwen", "qwen.tiktoken", _QWEN,
             {
                 _END: 151643, "<|im_start|>": 151644, "<|im_end|>": 151645,
                 **{f"<|extra_{n}|>": 151646 + n for n in range(205)},
@@ -111,7 +109,7 @@ def spec_of(name: str) -> EncodingSpec:
         if not path.exists():
             raise ValueError(f"No file {name!r}.")
         title = path.parent.name if path.stem == "tokenizer" else path.stem
-        return EncodingSpec(title, "", "", "", {}, "", None, path)
+        return EncodingSpec(title, "", "", {}, "", None, path)
     try:
         return ENCODINGS[name]
     except KeyError:
@@ -128,77 +126,23 @@ def read_ranks(path: Path) -> dict[bytes, int]:
         return {base64.b64decode(token): int(rank) for token, rank in fields}
 
 
-def byte_characters() -> list[str]:
-    """Returns the printable character for each byte in a byte-level tokenizer.json."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    spare = iter(range(0x100, 0x200))
-    return [chr(byte if byte in printable else next(spare)) for byte in range(256)]
-
-
-def _last_merge(token: bytes, ranks: dict[bytes, int]) -> tuple[bytes, bytes] | None:
-    """Returns the two parts that merge into ``token``, or None if merging never reaches it."""
-    rank = ranks[token]
-    parts = [token[i : i + 1] for i in range(len(token))]
-    while len(parts) > 2:
-        best = min((ranks.get(parts[i] + parts[i + 1], rank), i) for i in range(len(parts) - 1))
-        if best[0] >= rank:
-            return None
-        parts[best[1] : best[1] + 2] = [parts[best[1]] + parts[best[1] + 1]]
-    return (parts[0], parts[1])
-
-
 def tokenizer_file(spec: EncodingSpec, folder: Path) -> Path:
     """Returns the path of a tokenizer.json for ``spec``; writes that of a built-in encoding once.
 
-    A rank file lists tokens, a tokenizer.json lists merges: each merge is found by merging the
-    token's own bytes with the ranks below its own.
+    The files have the settings of published ones, which peers know best.
     """
     if spec.file is not None:
         return spec.file
     path = folder / f"{spec.name}.tokenizer.json"
     if path.exists():
         return path
-    ranks = read_ranks(spec.ranks)
-    characters = byte_characters()
+    from vocab_tools import convert_tokenizer
 
-    def spell(token: bytes) -> str:
-        return "".join(characters[byte] for byte in token)
-
-    by_rank = sorted(ranks, key=ranks.__getitem__)
-    pairs = [pair for token in by_rank if len(token) > 1 and (pair := _last_merge(token, ranks))]
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": spec.hf_pattern},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    byte_level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": False,
-    }
-    document = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": id_, "content": name, "single_word": False, "lstrip": False, "rstrip": False,
-             "normalized": False, "special": True}
-            for name, id_ in spec.special_tokens.items()
-        ],
-        "normalizer": None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]},
-        "post_processor": None,
-        "decoder": byte_level,
-        "model": {
-            "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-            "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
-            "ignore_merges": True,
-            "vocab": {spell(token): ranks[token] for token in by_rank},
-            "merges": [[spell(left), spell(right)] for left, right in pairs],
-        },
-    }  # fmt: skip
+    converted = convert_tokenizer(spec.name, str(path))
+    document = json.loads(converted.contents[str(path)])
+    document["model"]["ignore_merges"] = True
+    if spec.name == "cl100k_base":
+        document["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = _CL100K_PLAIN
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_text(json.dumps(document), encoding="utf-8")

@@ -41,7 +41,7 @@ class Engine:
     """The operations of one loaded engine. Texts are str, ids are ints.
 
     ``encode`` is the library's own call with its defaults (tiktoken's refuses names of special
-    tokens in the text), ``encode_list`` ignores special tokens where the library can. The
+    tokens in the text), ``encode_list`` ignores special tokens; some have one call for both. The
     ``_short`` fields are for texts of prompt size, where another call of the same library wins.
     The batch functions take ``(texts, threads)``, ``numpy_threads`` takes ``(text, threads)``.
     ``others`` has the operations that few engines have.
@@ -61,6 +61,7 @@ class Engine:
     others: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.encode = self.encode or self.encode_list
         self.encode_list_short = self.encode_list_short or self.encode_list
         self.encode_short = self.encode_short or self.encode
 
@@ -119,22 +120,35 @@ def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]
     return batch
 
 
+def _flat_rows(ids: bytes, offsets: bytes) -> FlatRows:
+    """Reads what splintr and fastokens call flat: the bytes of both arrays."""
+    import numpy
+
+    return FlatRows(numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64))
+
+
+def _ids(encode: Callable[..., Any], **options: Any) -> Callable[[str], list[int]]:
+    """Makes a function for ids from a method that returns them in an object."""
+    return lambda text: encode(text, **options).ids
+
+
+def _rows(encode_batch: Callable[..., Any], **options: Any) -> Callable[..., list[list[int]]]:
+    """Makes a batch function from a method that chooses its threads by itself."""
+    return lambda texts, threads: [row.ids for row in encode_batch(texts, **options)]
+
+
 def _ours(spec: EncodingSpec, cache: Path) -> Engine:
     if spec.file is not None:
         from bpe_engine.hf import Tokenizer
 
         tok = Tokenizer.from_file(str(spec.file))
 
-        def encode(text: str) -> list[int]:
-            return tok.encode(text, add_special_tokens=False).ids
-
         def batch_list(texts: list[str], threads: int) -> list[list[int]]:
             made = tok.encode_batch(texts, add_special_tokens=False, num_threads=threads)
             return [row.ids for row in made]
 
         return Engine(
-            encode_list=encode,
-            encode=encode,
+            encode_list=_ids(tok.encode, add_special_tokens=False),
             batch_list=batch_list,
             decode_list=functools.partial(tok.decode, skip_special_tokens=False),
         )
@@ -142,11 +156,8 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
 
     enc = bpe_engine.get_encoding(spec.name)
 
-    # Builds of before 0.1.0, for `benchmarks.compare`, have another name for it.
-    encode_batch = getattr(enc, "encode_batch_ragged", enc.encode_batch_to_numpy)
-
     def batch_flat(texts: Any, threads: int) -> FlatRows:
-        batch = encode_batch(texts, num_threads=threads, disallowed_special=())
+        batch = enc.encode_batch_to_numpy(texts, num_threads=threads, disallowed_special=())
         return FlatRows(batch.values, batch.row_splits)
 
     def column(texts: Column, threads: int) -> FlatRows:
@@ -250,14 +261,8 @@ def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
 
     if spec.file is not None:
         loaded = gigatoken.Tokenizer(str(spec.file))
-
-        def encode(text: str) -> list[int]:
-            ids: list[int] = loaded.encode(text).tolist()
-            return ids
-
         return Engine(
-            encode_list=encode,
-            encode=encode,
+            encode_list=lambda text: loaded.encode(text).tolist(),
             batch_list=lambda texts, threads: loaded.encode_batch_list(texts, parallel=threads > 1),
         )
     try:
@@ -300,19 +305,13 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
         pattern = splintr.QWEN2_PATTERN if spec.name == "qwen" else splintr.GPT2_PATTERN
         tok = splintr.Tokenizer(str(spec.ranks), pattern, spec.special_tokens)
 
-    def batch_flat(texts: list[str], threads: int) -> FlatRows:
-        ids, offsets = tok.encode_batch_flat(texts)
-        return FlatRows(
-            numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64)
-        )
-
     return Engine(
         encode_list=tok.encode_ordinary,
         encode=tok.encode,
         encode_numpy=lambda text: numpy.frombuffer(tok.encode_flat(text), numpy.uint32),
         count=lambda text: len(tok.encode_flat(text)) // 4,
         batch_list=lambda texts, threads: tok.encode_batch(texts),
-        batch_numpy=batch_flat,
+        batch_numpy=lambda texts, threads: _flat_rows(*tok.encode_batch_flat(texts)),
         decode_list=tok.decode,
         decode_numpy=tok.decode,
     )
@@ -349,7 +348,6 @@ def _rs_bpe(spec: EncodingSpec, cache: Path) -> Engine:
 
     return Engine(
         encode_list=tok.encode,
-        encode=tok.encode,
         count=tok.count,
         batch_list=batch_list,
         decode_list=tok.decode,
@@ -360,20 +358,11 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     import tokenizers
 
     tok = tokenizers.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tok.encode(text, add_special_tokens=False).ids
-        return ids
-
-    def batch_list(texts: list[str], threads: int) -> list[list[int]]:
-        return [row.ids for row in tok.encode_batch_fast(texts, add_special_tokens=False)]
-
-    def without_offsets(text: str) -> list[int]:
-        return batch_list([text], 1)[0]
-
+    # Without offsets.
+    batch_list = _rows(tok.encode_batch_fast, add_special_tokens=False)
+    encode = _ids(tok.encode, add_special_tokens=False)
     return Engine(
-        encode_list=without_offsets,
-        encode=without_offsets,
+        encode_list=lambda text: batch_list([text], 1)[0],
         encode_list_short=encode,
         encode_short=encode,
         count=lambda text: len(tok.encode(text, add_special_tokens=False)),
@@ -384,25 +373,12 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
 
 def _fastokens(spec: EncodingSpec, cache: Path) -> Engine:
     import fastokens
-    import numpy
 
     tok = fastokens.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-
-    def column(texts: list[str], threads: int) -> FlatRows:
-        ids, offsets = tok.encode_batch_flat(texts)
-        return FlatRows(
-            numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64)
-        )
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tok.encode(text, add_special_tokens=False).ids
-        return ids
-
     return Engine(
-        encode_list=encode,
-        encode=encode,
-        batch_list=lambda texts, threads: [row.ids for row in tok.encode_batch(texts)],
-        others={"column": column},
+        encode_list=_ids(tok.encode, add_special_tokens=False),
+        batch_list=_rows(tok.encode_batch),
+        others={"column": lambda texts, threads: _flat_rows(*tok.encode_batch_flat(texts))},
     )
 
 
@@ -410,14 +386,8 @@ def _kitoken(spec: EncodingSpec, cache: Path) -> Engine:
     import kitoken
 
     tok = kitoken.Kitoken.from_tokenizers_file(str(tokenizer_file(spec, cache)))
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tok.encode(text, True)
-        return ids
-
     return Engine(
-        encode_list=encode,
-        encode=encode,
+        encode_list=lambda text: tok.encode(text, True),
         batch_list=lambda texts, threads: tok.encode_all(texts, True),
     )
 
@@ -426,26 +396,17 @@ def _tokie(spec: EncodingSpec, cache: Path) -> Engine:
     import tokie
 
     tok = tokie.Tokenizer.from_json(str(tokenizer_file(spec, cache)))
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tok.encode(text, add_special_tokens=False).ids
-        return ids
-
-    def batch_list(texts: list[str], threads: int) -> list[list[int]]:
-        return [row.ids for row in tok.encode_batch(texts, add_special_tokens=False)]
-
-    return Engine(encode_list=encode, encode=encode, batch_list=batch_list)
+    return Engine(
+        encode_list=_ids(tok.encode, add_special_tokens=False),
+        batch_list=_rows(tok.encode_batch, add_special_tokens=False),
+    )
 
 
 def _iree(spec: EncodingSpec, cache: Path) -> Engine:
     import iree.tokenizer
 
     tok = iree.tokenizer.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-    return Engine(
-        encode_list=tok.encode,
-        encode=tok.encode,
-        batch_list=lambda texts, threads: tok.encode_batch(texts),
-    )
+    return Engine(encode_list=tok.encode, batch_list=lambda texts, threads: tok.encode_batch(texts))
 
 
 def _pretrained_folder(spec: EncodingSpec, cache: Path) -> Path:
@@ -467,15 +428,13 @@ def _transformers(spec: EncodingSpec, cache: Path) -> Engine:
     tok = AutoTokenizer.from_pretrained(str(_pretrained_folder(spec, cache)))
     tok.pad_token = next(iter(spec.special_tokens), None) or tok.convert_ids_to_tokens(0)
 
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tok(text, add_special_tokens=False)["input_ids"]
-        return ids
-
     def padded(texts: list[str]) -> Any:
         return tok(texts, add_special_tokens=False, padding=True, return_tensors="np")
 
     return Engine(
-        encode_list=encode, encode=encode, decode_list=tok.decode, others={"padded": padded}
+        encode_list=lambda text: tok(text, add_special_tokens=False)["input_ids"],
+        decode_list=tok.decode,
+        others={"padded": padded},
     )
 
 

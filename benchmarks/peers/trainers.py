@@ -6,19 +6,17 @@ All cut text as GPT-2 does, and merge any pair that occurs at least once.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Callable
 from typing import Any
 
-from ..cases.encodings import byte_characters
+from ..cases.encodings import ENCODINGS
 from ..cases.training_texts import documents
 
 #: Threads of every trainer.
 THREADS = 2
 
-#: GPT-2's pattern, as tiktoken spells it.
-PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+PATTERN = ENCODINGS["r50k_base"].pattern
 
 Merges = list[tuple[bytes, bytes]] | list[bytes] | None
 
@@ -26,10 +24,9 @@ Merges = list[tuple[bytes, bytes]] | list[bytes] | None
 def _trained(path: str, size: int, **options: Any) -> Any:
     from vocab_tools import train_vocabulary
 
-    # Builds of before 0.1.0, for `benchmarks.compare`, have another name for it.
-    is_new = "num_threads" in inspect.signature(train_vocabulary).parameters
-    options["num_threads" if is_new else "threads"] = THREADS
-    return train_vocabulary(path, size, pattern=PATTERN, min_frequency=1, **options)
+    return train_vocabulary(
+        path, size, pattern=PATTERN, min_frequency=1, num_threads=THREADS, **options
+    )
 
 
 def _ours(path: str, size: int) -> Callable[[], Merges]:
@@ -98,10 +95,10 @@ def _gigatoken(path: str, size: int) -> Callable[[], Merges]:
 
 def merges_digest(merges: list[Any]) -> dict[str, Any]:
     """Returns the number of merges and their hash; reads bytes and GPT-2's characters."""
-    bytes_of = {character: byte for byte, character in enumerate(byte_characters())}
+    from bpe_engine import byte_level
 
     def read(part: bytes | str) -> bytes:
-        return part if isinstance(part, bytes) else bytes(map(bytes_of.__getitem__, part))
+        return part if isinstance(part, bytes) else byte_level.bytes_of(part)
 
     rows = [row if isinstance(row, bytes) else tuple(map(read, row)) for row in merges]
     digest = hashlib.blake2b(repr(rows).encode(), digest_size=8).hexdigest()

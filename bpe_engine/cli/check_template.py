@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 
 import click
 
 from . import streams
-from .group import Command
+from .group import VOCABULARY, Command
 from .options import JSON
 
 
@@ -17,13 +18,14 @@ from .options import JSON
 @click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
 @click.option(
     "--tokenizer",
-    "folder",
-    metavar="FOLDER",
-    type=click.Path(exists=True, file_okay=False),
-    help="Compare the template's control tokens with those of this pretrained tokenizer.",
+    "tokenizer_name",
+    metavar="NAME",
+    type=VOCABULARY,
+    help="Compare the template's control tokens with those of this tokenizer: the name of an "
+    "encoding, a file or a folder.",
 )
 @JSON
-def check_template(path: str, folder: str | None, as_json: bool) -> None:
+def check_template(path: str, tokenizer_name: str | None, as_json: bool) -> None:
     """Check whether a chat template is fit for training on several turns.
 
     Prints whether the earlier part of a conversation stays as it grows, and exits with status 1
@@ -39,10 +41,16 @@ def check_template(path: str, folder: str | None, as_json: bool) -> None:
 
     from jinja2 import TemplateError  # isort: skip
 
+    from ..opening import open_tokenizer
     from ..tokenizer import Tokenizer
 
     source = streams.read_text((), path, "strict")
-    tokenizer = None if folder is None else Tokenizer.from_pretrained(folder)
+    tokenizer = None
+    if tokenizer_name is not None:
+        # The configuration in a folder names the roles of tokens.
+        is_folder = os.path.isdir(tokenizer_name)
+        opened = Tokenizer.from_pretrained if is_folder else open_tokenizer
+        tokenizer = opened(tokenizer_name)
     try:
         report = stable_prefix_check(source, tokenizer)
     except TemplateError as error:

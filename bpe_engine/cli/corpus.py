@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 
 import click
 
+from ..texts import STANDARD
 from . import options, streams
 from .group import VOCABULARY, Command
+from .outputs import OutputFiles
 from .printing import printable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -361,28 +363,41 @@ def pack(out: str, **choices: Any) -> None:
     """Make an index of rows; the token files stay as they are. Read it with PackedRows."""
     from ..corpus import PackedRows, pack_rows
 
-    path = pack_rows(out, choices.pop("length"), **choices)
-    length, method = Path(path).stem.removeprefix("packed-").split("-", 1)
-    rows = PackedRows(out, int(length), method)
+    path = pack_rows(out, **choices)
+    rows = PackedRows(out, **choices)
     streams.print_line(f"{len(rows):,} rows of up to {rows.length:,} ids: {path}")
 
 
 @corpus.command(short_help="Tell what a corpus has.")
 @_OUT
 @click.option("--html", metavar="FILE", help="Write the report as a page.")
+@click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 @options.JSON
 @_errors
-def report(out: str, html: str | None, as_json: bool) -> None:
+def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
     """Tell tokens a byte by source, longest documents, control strings and time by stage."""
-    from ..corpus import corpus_report
+    from ..corpus import corpus_report, read_plan
 
+    if html is None:
+        files = None
+    else:
+        files = OutputFiles([html], [*_files_of(read_plan(out))], force=force)
     found = corpus_report(out)
-    if html is not None:
-        Path(html).write_text(found.to_html(), encoding="utf-8")
+    if files is not None and html is not None:
+        files.write({html: found.to_html().encode()})
     if as_json:
         streams.print_json(json.loads(found.to_json()))
     elif html is None:
         _show(found)
+    elif html != STANDARD:
+        streams.print_line(printable(f"written: {html}"))
+
+
+def _files_of(plan: Any) -> Iterator[str]:
+    """Yields the inputs of a corpus, and its own files."""
+    yield from (source.uri for source in plan.inputs)
+    for folder, _, names in os.walk(plan.out):
+        yield from (os.path.join(folder, name) for name in names)
 
 
 def _show(found: Any) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from ..reading import STANDARD, has_rows, read_rows
+from ..any_tokenizer import count as count_ids
+from ..any_tokenizer import name_of
+from ..texts import STANDARD, has_rows, read_rows
 from . import options, streams
 from .group import Command
 
@@ -64,13 +66,14 @@ def count(
     """
     if paths:
         paths, words = [*paths, *words], ()
-    elif files := [word for word in words if os.path.isfile(word)]:
-        streams.print_note(
-            f"{files[0]!r} is counted as text, but is the name of a file; to count files: "
-            f"bpe-engine count -f {shlex.join(files[:3])}{' ...' if len(files) > 3 else ''}"
+    elif words and all(map(os.path.isfile, words)):
+        named = f"{shlex.join(words[:3])}{' ...' if len(words) > 3 else ''}"
+        raise click.UsageError(
+            f"{words[0]!r} is the name of a file. To count the tokens of the file: bpe-engine count "
+            f"-f {named}. To count those of its name: echo -n {named} | bpe-engine count"
         )
-    encoding = options.choose_encoding(**choice)
-    allowed = options.choose_special(encoding, allow_special)
+    tokenizer = options.choose_tokenizer(**choice)
+    name, allowed = name_of(tokenizer), options.choose_special(tokenizer, allow_special)
     inputs: Sequence[str | None] = paths or [None]
     totals = []
     for path in inputs:
@@ -84,17 +87,17 @@ def count(
             raise click.UsageError("--field is for files and standard input, not for TEXT.")
         else:
             texts = read_rows(path or STANDARD, field, errors)
-        totals.append(sum(encoding.count(text, allowed_special=allowed) for text in texts))
+        totals.append(sum(count_ids(tokenizer, text, allowed) for text in texts))
     total = sum(totals)
     if as_json and len(paths) > 1:
         listed = [{"file": path, "tokens": tokens} for path, tokens in zip(paths, totals)]
-        streams.print_json({"encoding": encoding.name, "files": listed, "tokens": total})
+        streams.print_json({"encoding": name, "files": listed, "tokens": total})
     elif as_json:
-        streams.print_json({"encoding": encoding.name, "tokens": total})
+        streams.print_json({"encoding": name, "tokens": total})
     elif len(paths) > 1:
         width = len(str(total))
-        for tokens, name in zip([*totals, total], [*paths, "total"]):
-            streams.print_line(f"{tokens:{width}} {name}")
+        for tokens, path in zip([*totals, total], [*paths, "total"]):
+            streams.print_line(f"{tokens:{width}} {path}")
     else:
         streams.print_line(str(total))
     if limit is not None and total > limit:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..any_tokenizer import decode_bytes, name_of
 from . import options, streams
 from .group import Command
 
@@ -41,17 +42,17 @@ def decode(
     """
     if ids and path is not None:
         raise click.UsageError("Give ID or --file, not both.")
-    encoding = options.choose_encoding(**choice)
+    tokenizer = options.choose_tokenizer(**choice)
     # utf-8-sig skips a byte order mark.
     source = (
         " ".join(ids) if ids else streams.read_bytes(path).decode("utf-8-sig", "backslashreplace")
     )
     tokens = _parse_ids(source)
     try:
-        contents = encoding.decode_bytes(tokens)
+        contents = decode_bytes(tokenizer, tokens)
         text = "" if raw else contents.decode("utf-8", errors)
     except (KeyError, OverflowError) as error:
-        raise click.ClickException(f"{error.args[0]} ({encoding.name}).") from None
+        raise click.ClickException(f"{error.args[0]} ({name_of(tokenizer)})") from None
     except UnicodeDecodeError as error:
         raise click.ClickException(
             f"the ids are not UTF-8 at byte {error.start} (0x{contents[error.start]:02x}); "

@@ -15,7 +15,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from .. import Encoding, get_encoding
+from .. import get_encoding
+from ..any_tokenizer import AnyTokenizer, name_of
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..model import models_of
 from ..shown import CONTINUED
@@ -69,7 +70,7 @@ class _Size:
 
 
 def show_tokens(
-    encoding: Encoding,
+    tokenizer: AnyTokenizer,
     chunks: Iterable[str],
     allowed_special: AbstractSet[str],
     color: str,
@@ -78,7 +79,7 @@ def show_tokens(
     """Draws the tokens of a text in rows as wide as the console: the text above, the ids below.
 
     Args:
-        encoding: The encoding of the tokens.
+        tokenizer: The tokenizer.
         chunks: The text, as it is read.
         allowed_special: Special tokens to recognize; other names are text.
         color: ``"always"``, ``"never"`` or ``"auto"``.
@@ -86,7 +87,7 @@ def show_tokens(
     """
     console = _console(color, width)
     size = _Size()
-    tokens = size.of_tokens(tokens_of(encoding, size.of_text(chunks), allowed_special))
+    tokens = size.of_tokens(tokens_of(tokenizer, size.of_text(chunks), allowed_special))
     for row in _rows(tokens, console.width):
         above, below = Text(), Text()
         for cell in row:
@@ -98,7 +99,7 @@ def show_tokens(
         both = Text("\n").join((above, below))
         console.print(both, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
     legend = "; * marks special tokens" if size.has_special else ""
-    console.print(Text(f"{size}, {encoding.name}{legend}", _ID), soft_wrap=True)
+    console.print(Text(f"{size}, {name_of(tokenizer)}{legend}", _ID), soft_wrap=True)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .. import any_tokenizer
 from . import options, streams
 from .group import Command
 
@@ -32,10 +33,9 @@ def encode(
     bpe-engine encode --allow-special all "one<|endoftext|>two"
     echo -n "from a pipe" | bpe-engine encode
     """
-    encoding = options.choose_encoding(**choice)
-    allowed = options.choose_special(encoding, allow_special)
-    text = streams.read_text(words, path, errors)
-    ids = encoding.encode(text, allowed_special=allowed, disallowed_special=())
+    tokenizer = options.choose_tokenizer(**choice)
+    allowed = options.choose_special(tokenizer, allow_special)
+    ids = any_tokenizer.encode(tokenizer, streams.read_text(words, path, errors), allowed)
     if as_json:
         streams.print_json(ids)
     else:

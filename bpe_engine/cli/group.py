@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import importlib
 import os
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import list_encoding_names
-from ..model import unknown_encoding
+from ..sources import not_found
 from ..suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
 else:
     ParamType = click.ParamType  # Not generic in older versions.
 
-__all__ = ["VOCABULARY", "Command", "Group", "ParamType", "complete", "complete_vocabulary"]
+__all__ = [
+    "VOCABULARY",
+    "Command",
+    "Existing",
+    "Group",
+    "ParamType",
+    "complete",
+    "complete_vocabulary",
+]
 
 #: The options that commands share, by the heading that the help lists them under. Those of one
 #: command come first, under "Options".
@@ -142,7 +151,7 @@ class _Vocabulary(ParamType):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         is_file = os.path.exists(value) or "://" in value
         if not is_file and value not in list_encoding_names():
-            self.fail(f"no such file, and {unknown_encoding(value)}", param, ctx)
+            raise not_found(value)
         return value
 
     def shell_complete(
@@ -151,5 +160,18 @@ class _Vocabulary(ParamType):
         return complete_vocabulary(ctx, param, incomplete)
 
 
-#: The name of an encoding, a rank file, a tokenizer.json or tekken.json, or a folder of one.
+#: A tokenizer as `bpe_engine.open_tokenizer` takes it.
 VOCABULARY = _Vocabulary()
+
+
+class Existing(click.Path):
+    """The path of a file or folder. One that is missing is named as the system names it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(exists=True, **options)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        is_stream = self.allow_dash and value == "-"
+        if not is_stream and not os.path.exists(value):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), value)
+        return super().convert(value, param, ctx)

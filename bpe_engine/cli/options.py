@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import Encoding, encoding_for_model, load_encoding
-from ..load import open_encoding
+from .. import Encoding, encoding_for_model, load_encoding, open_tokenizer
+from ..any_tokenizer import AnyTokenizer, unknown_special
 from ..model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
-from ..suggest import did_you_mean
 from . import streams
-from .group import VOCABULARY, complete_encoding
+from .group import VOCABULARY, Existing, complete_encoding
 
 _DEFAULT = "o200k_base"
 
@@ -57,8 +56,8 @@ _ENCODING = [
         "encoding_name",
         metavar="NAME",
         type=VOCABULARY,
-        help=f"An encoding by its name (see `bpe-engine encodings`), or your own: a .tiktoken file, "
-        f"a tokenizer.json or tekken.json, or a folder of one. {_DEFAULT} by default.",
+        help=f"An encoding by its name (see `bpe-engine encodings`), or your own tokenizer: a "
+        f"tokenizer.json, .tiktoken file or tekken.json, or a folder of one. {_DEFAULT} by default.",
     ),
     click.option(
         "-m",
@@ -71,7 +70,7 @@ _ENCODING = [
     click.option(
         "--ranks",
         metavar="FILE",
-        type=click.Path(exists=True),
+        type=Existing(),
         help="Your own encoding, as with -e; with --pattern and --special-token.",
     ),
     click.option(
@@ -98,7 +97,7 @@ _ALLOW_SPECIAL = click.option(
 
 
 def takes_encoding(command: _Command) -> _Command:
-    """Adds the options for `choose_encoding` to a command."""
+    """Adds the options for `choose_tokenizer` to a command."""
     return _with(_ENCODING, command)
 
 
@@ -118,14 +117,14 @@ def _with(options: list[_Option], command: _Command) -> _Command:
     return command
 
 
-def choose_encoding(
+def choose_tokenizer(
     encoding_name: str | None,
     model: str | None,
     ranks: str | None,
     pattern: str | None,
     special_tokens: Sequence[str],
-) -> Encoding:
-    """Returns the encoding that the options of `takes_encoding` choose."""
+) -> AnyTokenizer:
+    """Returns the tokenizer that the options of `takes_encoding` choose."""
     if sum(choice is not None for choice in (encoding_name, model, ranks)) > 1:
         raise click.UsageError("--encoding, --model and --ranks exclude each other; give one.")
     if ranks is None and (pattern is not None or special_tokens):
@@ -134,7 +133,7 @@ def choose_encoding(
         return load_encoding(ranks, pattern, dict(map(_special_token, special_tokens)) or None)
     if model is not None:
         return _of_model(model)
-    return open_encoding(encoding_name or _DEFAULT)
+    return open_tokenizer(encoding_name or _DEFAULT)
 
 
 def _of_model(model: str) -> Encoding:
@@ -157,16 +156,10 @@ def _special_token(option: str) -> tuple[str, int]:
     return name, int(id)
 
 
-def choose_special(encoding: Encoding, names: Sequence[str]) -> set[str]:
+def choose_special(tokenizer: AnyTokenizer, names: Sequence[str]) -> set[str]:
     """Returns the special tokens that --allow-special names."""
-    if "all" in names:
-        return set(encoding.special_tokens_set)
+    known = set(tokenizer.special_tokens_set)
     for name in names:
-        if name not in encoding.special_tokens_set:
-            known = sorted(encoding.special_tokens_set, key=encoding.encode_single_token)
-            shown = ", ".join(known[:6]) + (", ..." if len(known) > 6 else "")
-            raise click.UsageError(
-                f"--allow-special {name!r} is not a special token of {encoding.name};"
-                f"{did_you_mean(name, known)} " + (f"it has {shown}." if known else "it has none.")
-            )
-    return set(names)
+        if name not in {*known, "all"}:
+            raise click.UsageError(f"--allow-special {unknown_special(tokenizer, name)}.")
+    return known if "all" in names else set(names)

@@ -57,15 +57,15 @@ def show(
     bpe-engine show --color always -f poem.txt | less -R
     bpe-engine show --json "a b" | jq '.[].id'
     """
-    encoding = options.choose_encoding(**choice)
-    allowed = options.choose_special(encoding, allow_special)
+    tokenizer = options.choose_tokenizer(**choice)
+    allowed = options.choose_special(tokenizer, allow_special)
     chunks = streams.read_text_chunks(words, path, errors)
     if as_json:
-        _print_json(tokens_of(encoding, chunks, allowed))
+        _print_json(tokens_of(tokenizer, chunks, allowed))
     else:
         from .display import show_tokens
 
-        show_tokens(encoding, chunks, allowed, color, width)
+        show_tokens(tokenizer, chunks, allowed, color, width)
 
 
 def _print_json(tokens: Iterator[Token]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .. import any_tokenizer
 from . import options, streams
 from .group import Command
 from .visible import visible
@@ -36,9 +37,9 @@ def split(
     bpe-engine split "It's 10 o'clock."
     bpe-engine split -e gpt2 --json -f code.py
     """
-    encoding = options.choose_encoding(**choice)
-    allowed = options.choose_special(encoding, allow_special)
-    pieces = encoding.split(streams.read_text(words, path, errors), allowed_special=allowed)
+    tokenizer = options.choose_tokenizer(**choice)
+    allowed = options.choose_special(tokenizer, allow_special)
+    pieces = any_tokenizer.split(tokenizer, streams.read_text(words, path, errors), allowed)
     if as_json:
         streams.print_json(pieces)
     else:

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from .. import Encoding
+from ..any_tokenizer import AnyTokenizer, encode_with_offsets
 from ..builtin import BUILTIN
 
 # Places where every built-in pattern ends a piece, whatever is before and after them, so that the
@@ -47,28 +48,25 @@ class Token:
 
 
 def tokens_of(
-    encoding: Encoding, chunks: Iterable[str], allowed_special: AbstractSet[str]
+    tokenizer: AnyTokenizer, chunks: Iterable[str], allowed_special: AbstractSet[str]
 ) -> Iterator[Token]:
     """Yields the tokens of the joined `chunks`, as soon as they are certain.
 
     Names of special tokens that are not allowed are ordinary text.
     """
-    position = 0
-    for text in _parts(encoding, chunks, allowed_special):
-        ids, spans = encoding.encode_with_offsets(
-            text, allowed_special=allowed_special, disallowed_special=()
-        )
-        for id, token, (start, end) in zip(ids, encoding.decode_tokens_bytes(ids), spans):
-            special = encoding.is_special_token(id)
-            yield Token(id, token, special, position + start, position + end)
+    position, table = 0, tokenizer.token_table()
+    for text in _parts(tokenizer, chunks, allowed_special):
+        for id, (start, end) in zip(*encode_with_offsets(tokenizer, text, allowed_special)):
+            special = table.kind(id) == "special"
+            yield Token(id, table[id], special, position + start, position + end)
         position += len(text)
 
 
 def _parts(
-    encoding: Encoding, chunks: Iterable[str], allowed_special: AbstractSet[str]
+    tokenizer: AnyTokenizer, chunks: Iterable[str], allowed_special: AbstractSet[str]
 ) -> Iterator[str]:
     """Yields the text in parts that can be encoded separately."""
-    if not _can_be_cut(encoding, allowed_special):
+    if not _can_be_cut(tokenizer, allowed_special):
         yield "".join(chunks)
         return
     text, needed = "", _AT_ONCE
@@ -86,8 +84,9 @@ def _parts(
         yield text
 
 
-def _can_be_cut(encoding: Encoding, allowed_special: AbstractSet[str]) -> bool:
-    known = any(encoding.pattern == builtin.pattern for builtin in BUILTIN.values())
+def _can_be_cut(tokenizer: AnyTokenizer, allowed_special: AbstractSet[str]) -> bool:
+    pattern = tokenizer.pattern if isinstance(tokenizer, Encoding) else None
+    known = any(pattern == builtin.pattern for builtin in BUILTIN.values())
     return known and not any(re.search(r"\s", name) for name in allowed_special)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .errors import CorpusError
+from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
     from .batch import tokenize_batch

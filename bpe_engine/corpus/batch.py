@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from ..texts.block import block_of
+from ..texts.errors import CorpusError
+from ..texts.fields import Fields
 from .coder import Coder, Engine, load_engine
-from .errors import CorpusError
 from .formats.arrow import batch_of, schema_of
 from .formats.base import Documents, Layout
-from .read.block import Fields, block_of
 from .units import with_ends
 
 __all__ = ["tokenize_batch"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..prompt import Segment, render_template, special, untrusted
-from .errors import CorpusError
-from .read import Block
+from ..texts.block import Block
+from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np

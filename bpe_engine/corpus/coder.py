@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
-from .. import get_encoding, list_encoding_names, load_encoding
 from .._core import NameCounter
+from ..any_tokenizer import AnyTokenizer, name_of, special_ids, unknown_special
 from ..columns import parts_of
 from ..core import Encoding
-from ..hf.tokenizer import Tokenizer
-from ..suggest import did_you_mean
-from .errors import CorpusError
+from ..hf.tokenizers import Tokenizer
+from ..opening import open_source
+from ..sources import recognize
+from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -22,37 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Coder", "Engine", "load_engine"]
 
-Engine = Encoding | Tokenizer
+Engine = AnyTokenizer
 
 
 def load_engine(name: str) -> Engine:
     """Loads a tokenizer by the name of an encoding, or from a folder or a file.
 
     Raises:
-        CorpusError: The encoding, folder or file does not exist.
+        OSError: The encoding, folder or file does not exist, or cannot be read.
         ValueError: The file is malformed, or asks for what cannot be done exactly.
 
     >>> load_engine("gpt2").name
     'gpt2'
     """
-    if name in list_encoding_names():
-        return get_encoding(name)
-    if os.path.isdir(name):
-        if os.path.exists(os.path.join(name, "tokenizer.json")):
-            return Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
-        from ..tokenizer import Tokenizer as FolderTokenizer
-
-        backend = FolderTokenizer.from_pretrained(name).backend
-        if not isinstance(backend, (Encoding, Tokenizer)):
-            raise CorpusError(f"{name}: a corpus needs an encoding or a tokenizer.json")
-        return backend
-    if not os.path.exists(name):
-        raise CorpusError(
-            f"the tokenizer {name!r} is neither an encoding nor a file or folder."
-            f"{did_you_mean(name, list_encoding_names())}"
-        )
-    is_file = name.endswith(".json") and os.path.basename(name) != "tekken.json"
-    return Tokenizer.from_file(name) if is_file else load_encoding(name)
+    return open_source(recognize(name))
 
 
 class Coder:
@@ -76,16 +59,14 @@ class Coder:
 
     def __init__(self, engine: Engine, allow_special: Collection[str] = ()):
         self.engine = engine
-        self._ids = _special_ids(engine)
-        self.name: str
+        self._ids = special_ids(engine)
+        self.name: str = name_of(engine)
         self.largest_id: int
         if isinstance(engine, Encoding):
-            self.name = engine.name
             self.largest_id = engine.max_token_value
             self._core: Any = engine._core_bpe
             self._allowed: Any = set(allow_special)
         else:
-            self.name = "tokenizer.json"
             self.largest_id = max(engine.get_vocab(True).values(), default=0)
             self._core = _with_text_tokens(engine, allow_special)
             self._allowed = set()
@@ -110,12 +91,7 @@ class Coder:
     def id_of(self, name: str) -> int:
         """Returns the id of a special token. Raises CorpusError if the tokenizer lacks it."""
         if name not in self._ids:
-            known = sorted(self._ids, key=self._ids.__getitem__)
-            has = ", ".join(map(repr, known[:6])) + (", ..." if len(known) > 6 else "")
-            raise CorpusError(
-                f"{name!r} is not a special token of {self.name};{did_you_mean(name, known)} "
-                f"it has {has or 'none'}"
-            )
+            raise CorpusError(unknown_special(self.engine, name))
         return self._ids[name]
 
     def end_of_document(self) -> str | None:
@@ -147,12 +123,6 @@ class Coder:
         if isinstance(self.engine, Encoding):
             return self.engine.decode(ids)
         return self.engine.decode(ids, skip_special_tokens=False)
-
-
-def _special_ids(engine: Engine) -> dict[str, int]:
-    if isinstance(engine, Encoding):
-        return dict(engine.special_tokens)
-    return {token.content: id for id, token in engine.get_added_tokens_decoder().items()}
 
 
 def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:

@@ -7,7 +7,7 @@ import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from .errors import CorpusError
+from ..texts.errors import CorpusError
 from .formats import FORMATS
 from .formats.base import Reader
 from .manifest import MERGED, missing_units, read_manifest
@@ -70,28 +70,37 @@ class CorpusReader(Reader):
     def part(self, number: int) -> Reader:
         """Returns the reader of a part."""
         reader = self._open.get(number)
-        if reader is None:
-            plan, layout = self.plan, self.plan.layout
-            if self.is_merged:
-                form = FORMATS[plan.options.format]
-                reader = form.reader(plan.out, form.stem(None), layout)
-            else:
-                form = FORMATS[plan.options.part_format]
-                reader = form.reader(plan.parts_folder, form.stem(number), layout)
-            expected = (
-                self._documents[number + 1] - self._documents[number],
-                self._tokens[number + 1] - self._tokens[number],
-            )
-            if (reader.documents, reader.tokens) != expected:
-                raise CorpusError(
-                    f"{plan.out}: part {number} has {reader.documents:,} documents and "
-                    f"{reader.tokens:,} ids, and its manifest {expected[0]:,} and {expected[1]:,}"
-                )
-            if len(self._open) >= _MOST_OPEN:
-                self._open.popitem(last=False)
-            self._open[number] = reader
-        else:
+        if reader is not None:
             self._open.move_to_end(number)
+            return reader
+        try:
+            reader = self._opened(number)
+        except FileNotFoundError as error:
+            raise CorpusError(
+                f"{error.filename} is missing; if the corpus was merged meanwhile, open it again"
+            ) from error
+        if len(self._open) >= _MOST_OPEN:
+            self._open.popitem(last=False)
+        self._open[number] = reader
+        return reader
+
+    def _opened(self, number: int) -> Reader:
+        plan, layout = self.plan, self.plan.layout
+        if self.is_merged:
+            form = FORMATS[plan.options.format]
+            reader = form.reader(plan.out, form.stem(None), layout)
+        else:
+            form = FORMATS[plan.options.part_format]
+            reader = form.reader(plan.parts_folder, form.stem(number), layout)
+        expected = (
+            self._documents[number + 1] - self._documents[number],
+            self._tokens[number + 1] - self._tokens[number],
+        )
+        if (reader.documents, reader.tokens) != expected:
+            raise CorpusError(
+                f"{plan.out}: part {number} has {reader.documents:,} documents and "
+                f"{reader.tokens:,} ids, and its manifest {expected[0]:,} and {expected[1]:,}"
+            )
         return reader
 
     def _joined(self, starts: list[int], first: int, last: int, read: Any) -> list[Any]:

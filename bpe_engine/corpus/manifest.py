@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .errors import CorpusError
-from .files import synced_write
+from ..texts.errors import CorpusError
+from ..written import write_at_once
+from .sealed import read_sealed, sealed
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -58,8 +58,9 @@ class Manifest:
     longest: list[tuple[int, str, int]] = field(default_factory=list)
     #: Documents, bytes of text and ids of each input.
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    #: Size and SHA-256 of each file.
+    #: Size and SHA-256 of each file, and of the list of all refused rows, if there are any.
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
+    refused_file: tuple[int, str] | None = None
 
     def add(self, other: Manifest) -> None:
         """Adds the counts of the unit that follows. Files stay as they are."""
@@ -102,8 +103,7 @@ def write_manifest(plan: Plan, manifest: Manifest, scratch: str) -> None:
     """Writes a manifest in one step."""
     path = manifest_path(plan, manifest.unit)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    contents = json.dumps(asdict(manifest), ensure_ascii=False, indent=1) + "\n"
-    synced_write(path, contents, scratch)
+    write_at_once(path, sealed(asdict(manifest)), scratch)
 
 
 def read_manifest(plan: Plan, unit: int | str) -> Manifest | None:
@@ -113,18 +113,21 @@ def read_manifest(plan: Plan, unit: int | str) -> Manifest | None:
         CorpusError: The manifest is damaged, or of another plan.
     """
     path = manifest_path(plan, unit)
+    way_out = f"delete it and {'merge' if unit == MERGED else 'run'} again"
+    if unit == MERGED and not os.path.isdir(plan.parts_folder):
+        way_out = "the parts are gone, so write the corpus again in a new folder"
     try:
-        with open(path, encoding="utf-8") as file:
-            plain: dict[str, Any] = json.load(file)
-        manifest = Manifest(**plain)
+        manifest = Manifest(**read_sealed(path, way_out))
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, OSError) as error:
-        raise CorpusError(f"{path} is damaged: {error}; delete it and run again") from error
-    if manifest.plan != plan.sha256:
-        raise CorpusError(f"{path} belongs to another plan; delete it and run again")
+    except TypeError as error:
+        raise CorpusError(f"{path} has other fields: {error}; {way_out}") from error
+    if (manifest.plan, manifest.unit) != (plan.sha256, unit):
+        raise CorpusError(f"{path} belongs to another plan or unit; {way_out}")
     manifest.refused = [(*row,) for row in manifest.refused]
     manifest.longest = [(*row,) for row in manifest.longest]
+    if manifest.refused_file is not None:
+        manifest.refused_file = (*manifest.refused_file,)
     tables: list[dict[str, Any]] = [manifest.controls, manifest.sources, manifest.files]
     for table in tables:
         table.update({name: tuple(row) for name, row in table.items()})

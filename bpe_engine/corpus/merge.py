@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..texts.errors import CorpusError
+from ..written import sha256
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
-from .files import sha256
 from .formats import FORMATS
 from .formats.base import Documents
 from .manifest import MERGED, Manifest, missing_units, read_manifest, write_manifest
@@ -94,8 +94,7 @@ def _check_files(plan: Plan, part: Manifest) -> None:
         path = os.path.join(plan.parts_folder, name)
         if not os.path.exists(path) or os.path.getsize(path) != size:
             raise CorpusError(
-                f"{path} is missing or not {size:,} bytes; delete the manifest of unit {part.unit} "
-                "and run again"
+                f"{path} is missing or not {size:,} bytes; `bpe-engine corpus verify` says what to do"
             )
 
 

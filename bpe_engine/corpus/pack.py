@@ -1,31 +1,37 @@
 """Packs documents into rows of a length: an index only, the ids stay where they are.
 
-The index is ``OUT/packed-LENGTH-METHOD.idx``: a header in JSON that is padded to 4,096 bytes, then
-the first piece of each row and the number of pieces (int64), then for each piece its document and
-its first id in the whole corpus (int64) and its number of ids (int64).
+The index is ``OUT/packed-LENGTH-METHOD.idx``, with a seed ``OUT/packed-LENGTH-METHOD-seedN.idx``: a
+header in JSON that is padded to 4,096 bytes, then the first piece of each row and the number of
+pieces (int64), then for each piece its document and its first id in the whole corpus (int64) and its
+number of ids (int64). The header has the SHA-256 of itself and of all that follows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from typing import Any
 
 from ..packing import best_fit
+from ..texts.errors import CorpusError
+from ..written import published
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
-from .files import published
+from .formats.base import damaged
 from .plan import Plan
-from .scratch import scratch_folder
+from .scratch import remove_leftovers, scratch_folder
+from .sealed import sum_of
 from .shuffle import Permutation
 
-__all__ = ["HEADER", "METHODS", "index_name", "pack_rows"]
+__all__ = ["HEADER", "METHODS", "index_name", "index_sum", "pack_rows", "read_header"]
 
 METHODS = ("best-fit", "wrap")
 
 #: The bytes of the header.
 HEADER = 4096
+
+_FIELDS = {"plan", "length", "method", "seed", "rows", "pieces", "tokens", "sha256"}
 
 #: Documents that are packed together. Memory stays bounded; hardly any row has room left.
 _WINDOW = 1 << 20
@@ -34,9 +40,35 @@ _WINDOW = 1 << 20
 _LONGEST = 2**31 - 1
 
 
-def index_name(length: int, method: str) -> str:
+def index_name(length: int, method: str, seed: int | None = None) -> str:
     """Returns the name of an index in the folder of its corpus."""
-    return f"packed-{length}-{method}.idx"
+    return f"packed-{length}-{method}{'' if seed is None else f'-seed{seed}'}.idx"
+
+
+def read_header(path: str) -> dict[str, Any]:
+    """Reads the header of an index. Raises CorpusError if it is damaged, or not as long as it says."""
+    try:
+        with open(path, "rb") as file:
+            header: dict[str, Any] = json.loads(file.read(HEADER))
+        if header.keys() != _FIELDS:
+            raise ValueError(f"fields {', '.join(header)}")
+        size = HEADER + 8 * (header["rows"] + 1 + 3 * header["pieces"])
+    except (ValueError, AttributeError, TypeError) as error:
+        raise damaged(path, f"it has no header ({error})") from error
+    if os.path.getsize(path) != size:
+        raise damaged(path, f"it has {os.path.getsize(path):,} bytes, not {size:,}")
+    return header
+
+
+def index_sum(header: dict[str, Any], path: str) -> str:
+    """Returns the SHA-256 of a header without its sum, and of what follows it in a file."""
+    header = {name: value for name, value in header.items() if name != "sha256"}
+    digest = hashlib.sha256(sum_of(header).encode())
+    with open(path, "rb") as file:
+        file.seek(HEADER)
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def pack_rows(
@@ -70,7 +102,8 @@ def pack_rows(
         raise CorpusError(f"the method is {method!r}; choose one of {', '.join(METHODS)}")
     reader = CorpusReader(out)
     plan = reader.plan
-    name = index_name(length, method)
+    name = index_name(length, method, seed)
+    remove_leftovers(plan.out)
     with scratch_folder(plan.out, "pack") as folder:
         columns = [open(os.path.join(folder, f"{at}"), "w+b") for at in range(4)]
         rows = pieces = 0
@@ -93,13 +126,16 @@ def pack_rows(
         }
         path = os.path.join(folder, name)
         with open(path, "wb") as file:
-            file.write(json.dumps(header).encode().ljust(HEADER))
+            file.seek(HEADER)
             file.write(np.zeros(1, "<i8").data)
             for column in columns:
                 column.seek(0)
                 while data := column.read(1 << 20):
                     file.write(data)
                 column.close()
+        header["sha256"] = index_sum(header, path)
+        with open(path, "r+b") as file:
+            file.write(json.dumps(header).encode().ljust(HEADER))
         published(path, plan.path(name))
     return plan.path(name)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import os
+import re
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from ..texts.errors import CorpusError
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
-from .formats.base import Array, damaged
-from .pack import HEADER, METHODS, index_name
+from .formats.base import Array
+from .pack import HEADER, METHODS, read_header
 from .shuffle import Permutation
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class PackedRows:
         out: The folder of the corpus.
         length: The length of rows; may be left out if the corpus was packed once.
         method: "best-fit" or "wrap"; may be left out if the corpus was packed once.
+        seed: The seed of the shuffle, None for none; may be left out if the corpus was packed once.
 
     Raises:
         CorpusError: The index is missing, more than one fits, or it belongs to another plan.
@@ -40,24 +42,21 @@ class PackedRows:
     """
 
     def __init__(
-        self, out: str | os.PathLike[str], length: int | None = None, method: str | None = None
+        self,
+        out: str | os.PathLike[str],
+        length: int | None = None,
+        method: str | None = None,
+        seed: int | None | EllipsisType = ...,
     ):
         self._reader = CorpusReader(out)
-        path = _found(self._reader.plan.out, length, method)
-        with open(path, "rb") as file:
-            try:
-                header: dict[str, Any] = json.loads(file.read(HEADER))
-            except ValueError as error:
-                raise damaged(path, "it has no header") from error
+        path = _found(self._reader.plan.out, length, method, seed)
+        header = read_header(path)
         if header["plan"] != self._reader.plan.sha256 or header["tokens"] != self._reader.tokens:
             raise CorpusError(f"{path} belongs to another corpus; pack this one again")
         #: The most ids of a row.
         self.length: int = int(header["length"])
         self.method: str = str(header["method"])
         rows, pieces = int(header["rows"]), int(header["pieces"])
-        size = HEADER + 8 * (rows + 1 + 3 * pieces)
-        if os.path.getsize(path) != size:
-            raise damaged(path, f"it has {os.path.getsize(path):,} bytes, not {size:,}")
         self._rows = Array(path, "<i8", HEADER, rows + 1)
         self._pieces = [
             Array(path, "<i8", HEADER + 8 * (rows + 1 + at * pieces), pieces) for at in range(3)
@@ -116,19 +115,24 @@ class PackedRows:
         return f"<PackedRows of {len(self)} rows, up to {self.length} ids, {self.method}>"
 
 
-def _found(out: str, length: int | None, method: str | None) -> str:
-    names = sorted(name for name in os.listdir(out) if name.startswith("packed-"))
+def _found(out: str, length: int | None, method: str | None, seed: Any) -> str:
+    names = {
+        name: index.groups()
+        for name in sorted(os.listdir(out))
+        if (index := re.fullmatch(r"packed-(\d+)-(best-fit|wrap)(?:-seed(-?\d+))?\.idx", name))
+    }
     wanted = [
         name
-        for name in names
-        if (length is None or name.split("-")[1] == str(length))
-        and (method is None or name in {index_name(int(name.split("-")[1]), method)})
+        for name, (its_length, its_method, its_seed) in names.items()
+        if length in (None, int(its_length))
+        and method in (None, its_method)
+        and seed in (..., None if its_seed is None else int(its_seed))
     ]
     if len(wanted) != 1:
         has = ", ".join(names) or "none"
         what = "no such index" if not wanted else "more than one index"
         raise CorpusError(
-            f"{out} has {what} (there are: {has}); pack it, or name length and method "
-            f"({', '.join(METHODS)})"
+            f"{out} has {what} (there are: {has}); pack it, or name length, method "
+            f"({', '.join(METHODS)}) and seed"
         )
     return os.path.join(out, wanted[0])

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from ..texts.errors import CorpusError
+from ..texts.fields import Fields
+from ..texts.inputs import Input, Part, found, parts_of_input
+from ..texts.kinds import KINDS
+from ..texts.listed import corpus_files
+from ..texts.opening import file_state, is_uri
+from ..written import write_at_once
 from .coder import Coder, load_engine
-from .errors import CorpusError
-from .files import expanded, file_state, synced_write
 from .formats import FORMATS
 from .formats.base import Layout
-from .read import KINDS, Fields, Input, Part, found, parts_of_input
 from .scratch import scratch_folder
+from .sealed import read_sealed, sealed, sum_of
 
 __all__ = ["Options", "Plan", "make_plan", "read_plan"]
 
 #: Bytes of input of a unit of work.
 UNIT_BYTES = 1 << 27
 
-_VERSION = 1
+_VERSION = 2
+
+#: Plans are UTF-8, and olmo's index has lines.
+_UNFIT = re.compile("[\r\n\ud800-\udfff]")
 
 #: Names of special tokens that may end a document.
 _ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)
@@ -97,7 +103,7 @@ class Plan:
     @property
     def sha256(self) -> str:
         """The SHA-256 of the plan, which every manifest names."""
-        return _sha256(self.plain)
+        return sum_of(self.plain)
 
     def everywhere(self) -> Plan:
         """Returns the plan with an absolute path, for processes that start in other folders."""
@@ -138,11 +144,6 @@ class Plan:
         return state
 
 
-def _sha256(plain: dict[str, Any]) -> str:
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def make_plan(
     inputs: Iterable[str | os.PathLike[str]],
     tokenizer: str | os.PathLike[str],
@@ -167,6 +168,7 @@ def make_plan(
 
     Raises:
         CorpusError: An argument or an input does not fit, or the folder has another plan.
+        FileNotFoundError: An input does not exist.
 
     >>> plan = make_plan(["docs/"], "gpt2", "corpus", format="nanogpt")  # doctest: +SKIP
     """
@@ -193,9 +195,7 @@ def make_plan(
         eod=eod, **{**options, "allow_special": tuple(options.get("allow_special", ()))}
     )
     layout = _checked(chosen, coder)
-    sources = tuple(found(uri, input_kind) for uri in expanded(inputs, os.fspath(out)))
-    if not sources:
-        raise CorpusError("there are no inputs; name files or folders")
+    sources = tuple(found(uri, input_kind) for uri in _files(inputs, os.fspath(out)))
     name = (
         tokenizer
         if "://" in tokenizer or not os.path.exists(tokenizer)
@@ -206,6 +206,24 @@ def make_plan(
     )
     _write(plan)
     return plan
+
+
+def _files(inputs: Iterable[str | os.PathLike[str]], out: str) -> list[str]:
+    """Returns the files of the inputs, those of a folder in order, with absolute paths."""
+    files = [
+        path if is_uri(path) else os.path.abspath(path)
+        for path in corpus_files(inputs, without=out)
+    ]
+    if not files:
+        raise CorpusError("there are no inputs; name files or folders")
+    seen: set[str] = set()
+    for path in files:
+        if path in seen:
+            raise CorpusError(f"{path} is given twice; its documents would be written twice")
+        if _UNFIT.search(path):
+            raise CorpusError(f"{path!r}: the name has a line end or is not UTF-8; rename the file")
+        seen.add(path)
+    return files
 
 
 def _checked(options: Options, coder: Coder) -> Layout:
@@ -262,7 +280,6 @@ def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...],
 
 def _write(plan: Plan) -> None:
     path = plan.path("plan.json")
-    contents = json.dumps({**plan.plain, "sha256": plan.sha256}, ensure_ascii=False, indent=1)
     try:
         os.makedirs(plan.out, exist_ok=True)
         names = set(os.listdir(plan.out))
@@ -279,7 +296,7 @@ def _write(plan: Plan) -> None:
     if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
     with scratch_folder(plan.out, "plan") as folder:
-        synced_write(path, contents + "\n", folder)
+        write_at_once(path, sealed(plan.plain), folder)
 
 
 def _difference(one: Plan, other: Plan) -> str:
@@ -308,23 +325,15 @@ def read_plan(out: str | os.PathLike[str]) -> Plan:
     """
     path = os.path.join(os.fspath(out), "plan.json")
     try:
-        with open(path, encoding="utf-8") as file:
-            plain = json.load(file)
+        plain = read_sealed(path, "restore it, or plan a new folder")
     except FileNotFoundError as error:
         raise CorpusError(
             f"{path}: the plan is missing; make one with bpe-engine corpus plan"
         ) from error
-    except (ValueError, OSError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}") from error
-    try:
-        sha256 = plain.pop("sha256")
-        version = plain["version"]
-    except (AttributeError, KeyError) as error:
-        raise CorpusError(f"{path} is not a plan: {error} is missing") from error
-    if version != _VERSION:
-        raise CorpusError(f"{path} has version {version}; this program reads version {_VERSION}")
-    if _sha256(plain) != sha256:
-        raise CorpusError(f"{path} was changed after it was made; restore it, or plan a new folder")
+    if plain.get("version") != _VERSION:
+        raise CorpusError(
+            f"{path} has version {plain.get('version')}; this program reads version {_VERSION}"
+        )
     options = plain["options"]
     options["allow_special"] = tuple(options["allow_special"])
     return Plan(

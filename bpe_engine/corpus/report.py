@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import Counter
@@ -11,6 +12,8 @@ from typing import Any
 
 from .manifest import MERGED, Manifest, read_manifest
 from .plan import Plan, read_plan
+from .sealed import read_sealed
+from .units import times_path
 
 __all__ = ["CorpusReport", "corpus_report"]
 
@@ -200,11 +203,9 @@ def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
             continue
         done += 1
         total.add(manifest)
-        try:
-            with open(plan.path("times", f"{unit:05d}.json"), encoding="utf-8") as file:
-                seconds.update(json.load(file))
-        except (OSError, ValueError):
-            pass  # A process was killed between the manifest and its times.
+        with contextlib.suppress(OSError, ValueError):
+            # A process may have been killed between the manifest and its times.
+            seconds.update(read_sealed(times_path(plan, unit), "delete it"))
     return CorpusReport(
         folder=plan.out,
         format=plan.options.format,

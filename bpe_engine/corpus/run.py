@@ -9,8 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from ..texts.errors import CorpusError
 from .coder import Coder
-from .errors import CorpusError
 from .manifest import Manifest, missing_units
 from .plan import Plan, read_plan
 from .scratch import remove_leftovers

@@ -9,8 +9,8 @@ import shutil
 import socket
 from collections.abc import Iterator
 
-from .errors import CorpusError
-from .files import published
+from ..texts.errors import CorpusError
+from ..written import published
 
 __all__ = ["move", "remove_leftovers", "scratch_folder"]
 
@@ -53,13 +53,13 @@ def move(paths: list[str], folder: str) -> None:
 
 
 def remove_leftovers(out: str, *, of_all: bool = False) -> None:
-    """Removes what processes of this machine left when they were killed; with `of_all`, that of
-    every machine."""
+    """Removes what processes of this machine left when they were killed; with `of_all`, also the
+    units of other machines. A process that is alive, and one that packs elsewhere, keep theirs."""
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(os.path.join(out, "unfinished")):
-            _, host, process, _ = [*name.rsplit("-", 3), "", "", ""][:4]
-            ours = host == _host() and process.isdigit() and not _is_alive(int(process))
-            if of_all or ours:
+            what, host, process, _ = [*name.rsplit("-", 3), "", "", ""][:4]
+            is_ours = host == _host() and process.isdigit()
+            if not _is_alive(int(process)) if is_ours else of_all and what != "pack":
                 shutil.rmtree(os.path.join(out, "unfinished", name), ignore_errors=True)
 
 

@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from ..texts.block import Block
+from ..texts.errors import CorpusError
+from ..texts.inputs import Input, Part, blocks, first_line, row_name
+from ..written import sha256, sync, write_at_once
 from .chat import empty_row, encode_objects, joined
 from .coder import Coder
-from .errors import CorpusError
-from .files import sha256, sync
 from .formats import FORMATS
 from .formats.base import Documents
 from .manifest import Manifest, read_manifest, write_manifest
-from .read import Block, Input, Part, blocks, first_line, row_name
 from .scratch import move, scratch_folder
+from .sealed import sealed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from .plan import Plan
 
-__all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
+__all__ = ["encoded", "part_blocks", "times_path", "with_ends", "write_unit"]
 
 #: Characters of a reason: that of a template may hold a document.
 _LONGEST_REASON = 400
@@ -90,7 +92,9 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
                 )
         clock.lap("check")
         if manifest.refused:
-            move([_refused_path(folder, unit)], plan.path("refused"))
+            refused = _refused_path(folder, unit)
+            manifest.refused_file = (os.path.getsize(refused), sha256(refused))
+            move([refused], plan.path("refused"))
         move(paths, plan.parts_folder)
         write_manifest(plan, manifest, folder)
         clock.lap("write")
@@ -119,8 +123,13 @@ class _Clock:
 
 def _write_times(plan: Plan, unit: int, clock: _Clock) -> None:
     os.makedirs(plan.path("times"), exist_ok=True)
-    with open(plan.path("times", f"{unit:05d}.json"), "w", encoding="utf-8") as file:
-        json.dump({stage: round(seconds, 3) for stage, seconds in clock.seconds.items()}, file)
+    seconds = {stage: round(spent, 3) for stage, spent in clock.seconds.items()}
+    write_at_once(times_path(plan, unit), sealed(seconds))
+
+
+def times_path(plan: Plan, unit: int) -> str:
+    """Returns the path of the seconds that a unit took, by stage."""
+    return plan.path("times", f"{unit:05d}.json")
 
 
 def part_blocks(plan: Plan, part: Part, coder: Coder) -> Iterator[Block]:

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import Encoding
+from ..texts.errors import CorpusError
+from ..written import sha256
 from .coder import Coder
 from .corpus_reader import CorpusReader
-from .errors import CorpusError
-from .files import sha256
 from .formats import FORMATS
-from .manifest import MERGED, Manifest, missing_units, read_manifest
+from .manifest import MERGED, Manifest, manifest_path, missing_units, read_manifest
+from .pack import index_sum, read_header
 from .plan import Plan, read_plan
+from .sealed import read_sealed
 from .shuffle import Permutation
-from .units import encoded, part_blocks, without_bad
+from .units import encoded, part_blocks, times_path, without_bad
 
 __all__ = ["Verification", "verify_corpus"]
 
@@ -66,9 +68,10 @@ def verify_corpus(
             "run again"
         )
         return result
-    is_merged = read_manifest(plan, MERGED) is not None
+    is_merged = os.path.exists(manifest_path(plan, MERGED))
     try:
         _check_sums(plan, is_merged, result)
+        _check_indexes(plan, result)
         if result.ok:
             as_parts = plan.options.shuffle is not None and not is_merged
             reader = CorpusReader(plan, as_parts=as_parts)
@@ -77,6 +80,9 @@ def verify_corpus(
                 _check_sample(plan, reader, plan.coder(tokenizer), sample, result)
     except CorpusError as error:
         result.problems.append(str(error))
+    if not result.ok and not is_merged and os.path.exists(manifest_path(plan, MERGED)):
+        # A merge has removed the parts meanwhile.
+        return verify_corpus(plan, sample=sample, tokenizer=tokenizer, progress=progress)
     return result
 
 
@@ -95,13 +101,20 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
             )
         total.add(manifest)
         if not is_merged:
-            count += _check_files(plan.parts_folder, manifest, result)
+            way_out = f"delete {manifest_path(plan, unit)} and run again"
+            count += _check_files(plan.parts_folder, manifest.files, way_out, result)
+        if manifest.refused_file is not None:
+            refused = {f"{unit:05d}.jsonl": manifest.refused_file}
+            way_out = "it lists what was refused, and no document depends on it; restore it"
+            count += _check_files(plan.path("refused"), refused, way_out, result)
+        _check_times(plan, unit, result)
     if is_merged:
         merged = read_manifest(plan, MERGED)
         if merged is not None:
             if (merged.written, merged.tokens) != (total.written, total.tokens):
                 result.problems.append("the merged files and the units have different counts")
-            count += _check_files(plan.out, merged, result)
+            way_out = "write the corpus again in a new folder"
+            count += _check_files(plan.out, merged.files, way_out, result)
     rows = [source.rows for source in plan.inputs]
     if None not in rows and sum(filter(None, rows)) != total.rows:
         result.problems.append(
@@ -114,16 +127,50 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
     result.checks.append(f"{total.rows:,} rows were read, {total.written:,} written, {refused}")
 
 
-def _check_files(folder: str, manifest: Manifest, result: Verification) -> int:
-    for name, (size, digest) in manifest.files.items():
+def _check_files(
+    folder: str, files: dict[str, tuple[int, str]], way_out: str, result: Verification
+) -> int:
+    for name, (size, digest) in files.items():
         path = os.path.join(folder, name)
         if not os.path.exists(path):
-            result.problems.append(f"{path} is missing")
+            result.problems.append(f"{path} is missing; {way_out}")
         elif os.path.getsize(path) != size:
-            result.problems.append(f"{path} has {os.path.getsize(path):,} bytes, not {size:,}")
+            result.problems.append(
+                f"{path} has {os.path.getsize(path):,} bytes, not {size:,}; {way_out}"
+            )
         elif sha256(path) != digest:
-            result.problems.append(f"{path} has other bytes than those that were written")
-    return len(manifest.files)
+            result.problems.append(
+                f"{path} has other bytes than those that were written; {way_out}"
+            )
+    return len(files)
+
+
+def _check_times(plan: Plan, unit: int, result: Verification) -> None:
+    try:
+        read_sealed(times_path(plan, unit), "only the report needs it, so delete it")
+    except FileNotFoundError:
+        pass  # A process was killed between the manifest and its times.
+    except CorpusError as error:
+        result.problems.append(str(error))
+
+
+def _check_indexes(plan: Plan, result: Verification) -> None:
+    """Checks the sums of the indexes of packed rows."""
+    names = [name for name in sorted(os.listdir(plan.out)) if name.startswith("packed-")]
+    whole = 0
+    for path in map(plan.path, names):
+        try:
+            header = read_header(path)
+            is_whole = header["sha256"] == index_sum(header, path)
+        except CorpusError:
+            is_whole = False
+        whole += is_whole
+        if not is_whole:
+            result.problems.append(
+                f"{path} has other bytes than those that were packed; pack again"
+            )
+    if whole:
+        result.checks.append(f"{whole:,} of {len(names):,} indexes of rows have their SHA-256")
 
 
 def _check_ids(

@@ -18,7 +18,7 @@ from .._core import UnsupportedTokenizer
 from .components import BPE, AddedToken, Component, Token
 from .import_hook import patch_transformers_on_import
 from .stream import DecodeStream
-from .tokenizer import Tokenizer, is_ours
+from .tokenizers import Tokenizer, is_ours
 
 if TYPE_CHECKING:
     from .transformers import as_transformers, patch_transformers, unpatch_transformers

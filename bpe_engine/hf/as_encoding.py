@@ -4,56 +4,111 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Mapping
+from unicodedata import is_normalized
 
 from .._core import UnsupportedTokenizer
-from .tokenizer import Tokenizer
+from .tokenizers import Tokenizer
 
 if TYPE_CHECKING:
     from ..core import Encoding
 
-__all__ = ["encoding_of_tekken", "encoding_of_tokenizer"]
+__all__ = ["encoding_of_tekken", "encoding_of_tokenizer", "same_encoding"]
 
 
-def encoding_of_tokenizer(contents: str, name: str) -> Encoding:
+def same_encoding(tokenizer: Tokenizer, name: str) -> Encoding | None:
+    """The encoding that gives the ids of a tokenizer, also for text in which no special token is
+    found; None if there is none.
+
+    Added tokens that are not special, or white space only, are found in such text, too: those of
+    an encoding are not.
+    """
+    tokens = tokenizer.get_added_tokens_decoder().values()
+    if not all(token.special and not token.content.isspace() for token in tokens):
+        return None
+    try:
+        return encoding_of_tokenizer(tokenizer, name)
+    except ValueError:
+        return None
+
+
+def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = False) -> Encoding:
     """The encoding that a ``tokenizer.json`` describes.
 
     Its added tokens are the special tokens. What a post-processor adds is not part of an encoding.
 
     Args:
-        contents: The file.
+        tokenizer: The file.
         name: The name of the encoding.
+        any_flags: Take added tokens for special tokens whatever their flags, and leave out those
+            that merging makes: for programs that need the ranks, the pattern and the ids only.
 
     Raises:
         UnsupportedTokenizer: The file has what an encoding cannot express; the message says where.
     """
     from ..core import Encoding
 
-    tokenizer = Tokenizer.from_str(contents)
     ranks, pattern = tokenizer._ranks()
     if pattern is None:
         raise _refused("pre_tokenizer", "a chain that is not one published pattern")
-    normalizer = tokenizer.normalizer
-    if normalizer is not None and json.loads(normalizer.__getstate__()) != _NO_NORMALIZER:
-        raise _refused("normalizer", "a normalizer")
+    normalization = _normalization(tokenizer)
     special: dict[str, int] = {}
-    for place, (id, flags) in enumerate(tokenizer._added_tokens()):
-        content, single_word, lstrip, rstrip, _, _ = flags
-        for flag, value in (("single_word", single_word), ("lstrip", lstrip), ("rstrip", rstrip)):
-            if value:
-                raise _refused(f"added_tokens[{place}]", f"{flag} of the token {content!r}")
-        if content.encode() in ranks:
-            raise _refused(f"added_tokens[{place}]", f"{content!r}, which merging makes as well,")
-        special[content] = id
-    return Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    for place, (id, token) in enumerate(tokenizer._added_tokens()):
+        is_made = token[0].encode() in ranks
+        if is_made and any_flags:
+            continue
+        flag = None if any_flags else _inexpressible(*token, normalization)
+        if flag:
+            raise _refused(f"added_tokens[{place}].{flag[0]}", f"{flag[1]}, as of {token[0]!r},")
+        if is_made:
+            what = f"the special token {token[0]!r}, which merging makes as well,"
+            raise _refused(f"added_tokens[{place}]", what)
+        special[token[0]] = id
+    return Encoding(
+        name,
+        pat_str=pattern,
+        mergeable_ranks=ranks,
+        special_tokens=special,
+        normalization=normalization,
+    )
+
+
+def _inexpressible(
+    content: str,
+    single_word: bool,
+    lstrip: bool,
+    rstrip: bool,
+    normalized: bool,
+    special: bool,
+    normalization: Literal["NFC"] | None,
+) -> tuple[str, str] | None:
+    """Returns a flag of a special token that encodings do not have, and its value."""
+    for flag, value in (("single_word", single_word), ("lstrip", lstrip), ("rstrip", rstrip)):
+        if value:
+            return flag, "true"
+    # An encoding normalizes the whole text, and then looks for special tokens.
+    if normalization and not (normalized and is_normalized(normalization, content)):
+        return "normalized", "false under a normalizer"
+    return None
+
+
+def _normalization(tokenizer: Tokenizer) -> Literal["NFC"] | None:
+    """Returns the form that the normalizer is; None if it does nothing."""
+    step = tokenizer.normalizer
+    parts = [] if step is None else [json.loads(step.__getstate__())]
+    while len(parts) == 1 and parts[0]["type"] == "Sequence":
+        parts = parts[0]["normalizers"]
+    if parts == [{"type": "NFC"}]:
+        return "NFC"
+    if parts:
+        kinds = ", ".join(part["type"] for part in parts)
+        raise _refused("normalizer", kinds)
+    return None
 
 
 def _refused(path: str, what: str) -> UnsupportedTokenizer:
     reason = "cannot be part of an Encoding; bpe_engine.hf.Tokenizer reads this file"
     return UnsupportedTokenizer(f"{path}: {what} {reason}")
-
-
-_NO_NORMALIZER = {"type": "Sequence", "normalizers": []}
 
 
 def encoding_of_tekken(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
+    from .tokenizers import Tokenizer
 
 __all__ = ["DecodeStream"]
 

@@ -16,7 +16,7 @@ from .components import component_of_tokenizers
 from .deferred import Deferred, StandIns
 from .masks import with_masks
 from .stream import DecodeStream
-from .tokenizer import Tokenizer
+from .tokenizers import Tokenizer
 
 try:
     import tokenizers
@@ -310,7 +310,7 @@ _stand_ins = StandIns(
 def _reason(error: ValueError) -> str:
     if isinstance(error, UnsupportedTokenizer):
         return str(error)
-    return f"its file is malformed ({error})"
+    return f"it is malformed ({error})"
 
 
 def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -340,8 +340,7 @@ def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return _swap(tokenizer)
             except ValueError as error:
-                # Ours reads the file: this is in none.
-                refused.append(f"set by the class {type(tokenizer).__name__}: {_reason(error)}")
+                refused.append(f"as {type(tokenizer).__name__} makes it: {_reason(error)}")
         _log_once(str(getattr(tokenizer, "name_or_path", "") or type(tokenizer)), refused[0])
         return tokenizer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..any_tokenizer import encode_with_offsets
 from ..prompt import Segment, render_chat, special, trusted, untrusted
 from .vocabularies import Vocabulary
 
@@ -23,7 +24,7 @@ def prompt(
     """Renders messages and encodes them twice.
 
     Args:
-        vocabulary: The encoding.
+        vocabulary: The tokenizer.
         messages: ``role``, ``content``, and ``trusted``, whether the program wrote the content.
         format: A format of `render_chat`; or None for `template`.
         template: The text of a chat template.
@@ -40,25 +41,25 @@ def prompt(
         segments = _chat(messages, format or "chatml", generation)
     else:
         segments = _template(vocabulary, messages, template, generation, variables)
-    encoding = vocabulary.encoding
-    audit = encoding.audit_segments(segments)
+    tokenizer = vocabulary.tokenizer
+    audit = tokenizer.audit_segments(segments)
     audit.assert_safe()
     safe = [
         "control" if is_special else _origin(segments[owner])
         for owner, is_special in zip(audit.segments, audit.special)
     ]
     text = "".join(segment.text for segment in segments)
-    ids, spans = encoding.encode_with_offsets(text, allowed_special="all", disallowed_special=())
+    ids, spans = encode_with_offsets(tokenizer, text, set(tokenizer.special_tokens_set))
     owners = [index for index, segment in enumerate(segments) for _ in segment.text]
     naive = []
     for id, (start, end) in zip(ids, spans):
         # Tokens without characters of their own belong to what is before them.
         touched = {_origin(segments[owner]) for owner in owners[start : max(end, start + 1)]}
-        if encoding.is_special_token(id):
+        if vocabulary.is_special(id):
             naive.append("forged" if "untrusted" in touched else "control")
         else:
             naive.append(next((o for o in ("untrusted", "trusted") if o in touched), "template"))
-    pieces = {id: encoding.decode_single_token_bytes(id).hex() for id in {*ids, *audit.ids}}
+    pieces = {id: vocabulary.bytes_of(id).hex() for id in {*ids, *audit.ids}}
     return {
         "safe": {"ids": audit.ids, "origins": safe, "mask": audit.mask("assistant")},
         "naive": {"ids": ids, "origins": naive},
@@ -106,7 +107,7 @@ def _template(
         content = make(message["content"], role=role, source=f"messages[{index}]")
         # The page's menu chose the role, not the text from outside.
         given.append({"role": trusted(role), "content": content})
-    known = vocabulary.encoding.special_tokens_set
+    known = vocabulary.tokenizer.special_tokens_set
     own: dict[str, Any] = {
         name: (special if v in known else trusted)(v) for name, v in variables.items()
     }

@@ -99,7 +99,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             return self._error(411, "the request needs its Content-Length")
-        if int(length) > MAX_BODY:
+        # Python refuses to read very long numbers.
+        if len(length.lstrip("0")) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
             return self._error(413, f"the request is larger than {MAX_BODY} bytes")
         body = self.rfile.read(int(length))
         self.close_connection = False
@@ -123,7 +124,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Returns the path after the secret; or refuses the request and returns None."""
         host, origin = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
         site = self.headers.get("Sec-Fetch-Site", "none")
-        secret, slash, path = urlsplit(self.path).path.lstrip("/").partition("/")
+        try:
+            secret, slash, path = urlsplit(self.path).path.lstrip("/").partition("/")
+        except ValueError:
+            self._error(400, "the request line has no valid address")
+            return None
         known = hmac.compare_digest(secret.encode("utf-8", "replace"), self.server.secret.encode())
         if len(host) != 1 or host[0] not in self.server.hosts:
             self._error(403, "the request is for another host")

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from .. import any_tokenizer
 from ..prompt import Conversation
 from .vocabularies import Vocabularies, Vocabulary
 
@@ -25,7 +26,7 @@ class _Column:
 
     def __init__(self, vocabulary: Vocabulary, special: bool):
         self.vocabulary = vocabulary
-        self.conversation: Conversation = vocabulary.encoding.conversation(
+        self.conversation: Conversation = vocabulary.tokenizer.conversation(
             allowed_special="all" if special else set(), disallowed_special=()
         )
         self.version = 0
@@ -45,7 +46,7 @@ class _Column:
         # A copy of its own: the conversation keeps none.
         self.ids = [*before[:kept], *after]
         self.version = version
-        encoding = self.vocabulary.encoding
+        vocabulary = self.vocabulary
         unknown = set(new) - self._known
         self._known |= unknown
         return {
@@ -53,11 +54,10 @@ class _Column:
             "ids": new,
             "tail": tail,
             "pieces": {
-                id: [encoding.decode_single_token_bytes(id).hex(), encoding.is_special_token(id)]
-                for id in unknown
+                id: [vocabulary.bytes_of(id).hex(), vocabulary.is_special(id)] for id in unknown
             },
-            # False where the encoding normalizes the text or drops some of it: places differ then.
-            "exact": encoding.decode_bytes(self.ids) == text.encode(),
+            # False where the tokenizer normalizes the text or drops some of it: places differ then.
+            "exact": vocabulary.joined(self.ids) == text.encode(),
         }
 
 
@@ -165,9 +165,9 @@ class Texts:
 
 def piece_at(vocabulary: Vocabulary, text: str, place: int, special: bool) -> str:
     """Returns the piece with the byte `place` of all tokens' bytes, or "" after the last."""
-    allowed = set(vocabulary.encoding.special_tokens_set) if special else set()
+    allowed = set(vocabulary.tokenizer.special_tokens_set) if special else set()
     position = 0
-    for piece in vocabulary.encoding.split(text, allowed_special=allowed):
+    for piece in any_tokenizer.split(vocabulary.tokenizer, text, allowed):
         position += len(piece.encode())
         if position > place:
             return piece

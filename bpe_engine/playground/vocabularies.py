@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
-from typing import Any
+from collections.abc import Sequence
 
-from .. import Encoding, encoding_for_model, get_encoding, list_encoding_names, load_encoding
+from .. import any_tokenizer, encoding_for_model, get_encoding, list_encoding_names
+from ..any_tokenizer import AnyTokenizer
+from ..core import Encoding
+from ..hf import UnsupportedTokenizer
+from ..hf.as_encoding import encoding_of_tokenizer
+from ..opening import open_tokenizer
+from ..sources import format_of_name, not_found
 from ..suggest import did_you_mean
 from ..vocabulary import audit_tokens
 
@@ -15,35 +20,74 @@ __all__ = ["Vocabularies", "Vocabulary"]
 
 
 class Vocabulary:
-    """An encoding with the facts about its tokens, each computed on first use."""
+    """A tokenizer with the facts about its tokens, each computed on first use."""
 
-    def __init__(self, name: str, encoding: Encoding):
+    def __init__(self, name: str, tokenizer: AnyTokenizer, path: str | None = None):
         self.name = name
-        self.encoding = encoding
+        self.tokenizer = tokenizer
+        self.path = path
+        self._table = tokenizer.token_table()
 
-    @functools.cached_property
-    def ranks(self) -> dict[bytes, int]:
-        """The rank of each token, special tokens left out."""
-        return dict(self.encoding.mergeable_ranks)
+    def bytes_of(self, id: int) -> bytes:
+        """Returns the bytes of an id."""
+        return self._table[id]
+
+    def is_special(self, id: int) -> bool:
+        """True for a special token."""
+        return self._table.kind(id) == "special"
+
+    def joined(self, ids: Sequence[int]) -> bytes:
+        """Returns the bytes of ids, one after the other."""
+        if isinstance(self.tokenizer, Encoding):
+            return self.tokenizer.decode_bytes(ids)
+        return b"".join(map(self._table.__getitem__, ids))
 
     @functools.cached_property
     def tokens(self) -> dict[int, bytes]:
         """The bytes of each id, special tokens included, in the order of ids."""
-        tokens = {id: token for token, id in self.ranks.items()}
-        for id in set(self.encoding.special_tokens.values()):
-            tokens[id] = self.encoding.decode_single_token_bytes(id)
-        return dict(sorted(tokens.items()))
+        ids = [*self._table.ids("ordinary"), *self._table.ids("special")]
+        return {id: self._table[id] for id in sorted(ids)}
 
     @functools.cached_property
-    def audit(self) -> dict[int, tuple[str, str]]:
-        """The round-trip class of each id, and "reached" or the reason why merging misses it: those
-        of `vocab-tools check`."""
-        specials = {id: name for name, id in reversed([*self.encoding.special_tokens.items()])}
+    def _encoding(self) -> Encoding | str:
+        """The ranks as an encoding, or why there are none."""
+        if isinstance(self.tokenizer, Encoding):
+            return self.tokenizer
+        try:
+            return encoding_of_tokenizer(self.tokenizer, self.name, any_flags=True)
+        except UnsupportedTokenizer as error:
+            return f"merges are shown for tokenizers with ranks, and {self.name} has none ({error})"
+
+    @functools.cached_property
+    def ranks(self) -> dict[bytes, int] | str:
+        """The rank of each token, special tokens left out; or why there are none."""
+        found = self._encoding
+        return found if isinstance(found, str) else dict(found.mergeable_ranks)
+
+    def audit(self, id: int) -> tuple[str, str]:
+        """Returns the round-trip class of an id, and "reached" or the reason why merging misses it:
+        those of `vocab-tools check`. Without ranks, the reason is ""."""
+        if isinstance(self._encoding, Encoding):
+            return self._audits[id]
+        if self.is_special(id):
+            return "OK_SPECIAL", ""
+        try:
+            ids = any_tokenizer.encode(self.tokenizer, self.bytes_of(id).decode(), frozenset())
+        except UnicodeDecodeError:
+            return "UNDECODEABLE", ""
+        number = "SINGLE" if len(ids) == 1 else "MULTI"
+        return "OK" if ids == [id] else f"UNREACHABLE_{number}_TOKEN", ""
+
+    @functools.cached_property
+    def _audits(self) -> dict[int, tuple[str, str]]:
+        encoding = self._encoding
+        assert isinstance(encoding, Encoding) and isinstance(self.ranks, dict)
+        specials = {id: name for name, id in reversed([*encoding.special_tokens.items()])}
         columns = audit_tokens(
             self.ranks,
-            self.encoding.pattern,
+            encoding.pattern,
             [(name, id) for id, name in specials.items()],
-            nfc=self.encoding.normalization == "NFC",
+            nfc=encoding.normalization == "NFC",
         )
         found = zip(columns["ids"], zip(columns["round_trip"], columns["merging"]))
         return dict.fromkeys(specials, ("OK_SPECIAL", "")) | dict(found)
@@ -81,8 +125,7 @@ class Vocabularies:
         """Opens the name of an encoding or model, a file or a folder.
 
         Args:
-            source: A name; a ``.tiktoken`` file, ``tokenizer.json`` or ``tekken.json`` as
-                `load_encoding` reads it; or a folder with such a JSON file.
+            source: A name, or what `bpe_engine.open_tokenizer` takes.
 
         Raises:
             LookupError: It is unknown.
@@ -94,10 +137,12 @@ class Vocabularies:
         if "://" in source:
             raise ValueError(f"{source!r} is an address; download it, and open the file")
         path = os.path.abspath(os.path.expanduser(source))
+        if os.path.isfile(path) or os.path.isdir(path):
+            return self._add(path, open_tokenizer(path))
         if os.path.exists(path):
-            return self._add(path, load_encoding(path))
-        if os.sep in source or source.endswith((".json", ".tiktoken")):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+            raise ValueError(f"{source!r} is a pipe or a device; open a file")
+        if os.sep in source or format_of_name(source):
+            raise not_found(source)
         try:
             return self.get(encoding_for_model(source).name)
         except KeyError:
@@ -107,14 +152,12 @@ class Vocabularies:
                 f"{', '.join(list_encoding_names())}"
             ) from None
 
-    def _add(self, path: str, encoding: Encoding) -> Vocabulary:
+    def _add(self, path: str, tokenizer: AnyTokenizer) -> Vocabulary:
         """Adds an opened file, under the shortest end of its path that is free."""
         parts = path.split(os.sep)
         for count in range(1, len(parts) + 1):
             name = "/".join(parts[-count:])
-            if name not in self.names or getattr(self._opened.get(name), "path", None) == path:
+            if name not in self.names or (name in self._opened and self._opened[name].path == path):
                 break
-        vocabulary: Any = Vocabulary(name, encoding)
-        vocabulary.path = path
-        self._opened[name] = vocabulary
+        self._opened[name] = Vocabulary(name, tokenizer, path)
         return self._opened[name]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import any_tokenizer
 from ..vocabulary import make_encoding
 from .vocabularies import Vocabulary
 
@@ -42,7 +43,7 @@ def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[dict[str, Any
 
 def steps(vocabulary: Vocabulary, text: str, index: int = 0) -> dict[str, Any]:
     """Returns the pieces of a short text, and the merges of one of them step by step."""
-    pieces = vocabulary.encoding.split(text[:10_000])
+    pieces = any_tokenizer.split(vocabulary.tokenizer, text[:10_000], frozenset())
     if not pieces:
         return {"pieces": [], "more": 0}
     index = min(max(index, 0), len(pieces) - 1, _MOST_PIECES - 1)
@@ -51,7 +52,6 @@ def steps(vocabulary: Vocabulary, text: str, index: int = 0) -> dict[str, Any]:
         "pieces": [each.encode().hex() for each in pieces[:_MOST_PIECES]],
         "more": max(0, len(pieces) - _MOST_PIECES) + (len(text) > 10_000),
         "index": index,
-        "normalized": vocabulary.encoding.normalization,
     }
     return shown | _path(vocabulary, piece)
 
@@ -64,6 +64,8 @@ def _path(vocabulary: Vocabulary, piece: bytes) -> dict[str, Any]:
             f"{_LONGEST_PIECE}"
         }
     ranks = vocabulary.ranks
+    if isinstance(ranks, str):
+        return {"refused": ranks}
     path = list(merge_steps(piece, ranks))
     # The engine looks a piece up before it merges.
     whole = ranks.get(piece)
@@ -149,8 +151,8 @@ def _matcher(
 
 
 def _row(vocabulary: Vocabulary, id: int) -> dict[str, Any]:
-    special = vocabulary.encoding.is_special_token(id)
-    return {"id": id, "bytes": vocabulary.tokens[id].hex(), "special": special}
+    special = vocabulary.is_special(id)
+    return {"id": id, "bytes": vocabulary.bytes_of(id).hex(), "special": special}
 
 
 def token_page(vocabulary: Vocabulary, id: int) -> dict[str, Any]:
@@ -160,13 +162,15 @@ def token_page(vocabulary: Vocabulary, id: int) -> dict[str, Any]:
     if id not in tokens:
         raise ValueError(f"{vocabulary.name} has no token {id}; its largest id is {max(tokens)}")
     token = tokens[id]
-    special = vocabulary.encoding.is_special_token(id)
-    round_trip, merging = vocabulary.audit[id]
+    special = vocabulary.is_special(id)
+    round_trip, merging = vocabulary.audit(id)
     ranks = vocabulary.ranks
     containing = [other for other, its in tokens.items() if token in its and other != id]
     containing.sort(key=lambda other: (len(tokens[other]), other))
     parts = []
-    for other in [] if special else containing[:_MOST_FOUND]:
+    for other in () if special else containing[:_MOST_FOUND]:
+        if isinstance(ranks, str):
+            break
         path = list(merge_steps(tokens[other], ranks))
         used = any(token in step["parts"] for step in path)
         parts.append(_row(vocabulary, other) | {"used": used and path[-1]["taken"] is None})

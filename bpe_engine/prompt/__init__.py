@@ -12,7 +12,7 @@ from .segments import Origin, Segment, special, tokens, trusted, untrusted
 if TYPE_CHECKING:
     from .formats import FORMATS, ChatFormat, Turn, render_chat
     from .lint import TemplateReport, stable_prefix_check
-    from .openai_count import count_chat_tokens
+    from .openai_count import ChatTokens, count_chat_tokens
     from .rollout import Drift, Rollout, TemplateNotStable
     from .template import ChatTemplate, TemplateLimitError, render_template
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 _MODULES = {
     **dict.fromkeys(("FORMATS", "ChatFormat", "Turn", "render_chat"), "formats"),
     **dict.fromkeys(("TemplateReport", "stable_prefix_check"), "lint"),
+    "ChatTokens": "openai_count",
     "count_chat_tokens": "openai_count",
     **dict.fromkeys(("Drift", "Rollout", "TemplateNotStable"), "rollout"),
     **dict.fromkeys(("ChatTemplate", "TemplateLimitError", "render_template"), "template"),
 }
 
 __all__ = [
+    "ChatTokens",
     "FORMATS",
     "Audit",
     "Change",

@@ -1,104 +1,194 @@
-"""Counts the tokens of a request to OpenAI's chat API, by the rule that OpenAI has published.
+"""Counts the tokens of a request to OpenAI's chat API: exactly where OpenAI has published a rule.
 
 The rule is in "How to count tokens with tiktoken" of OpenAI's cookbook. It is written for gpt-3.5-turbo,
-gpt-4 and gpt-4o, whose templates are not published; OpenAI calls its results estimates.
+gpt-4 and gpt-4o, for strings and for functions with flat parameters. Everything else is counted as
+its text with the same surroundings, and named as an estimate.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core import Encoding
 from ..model import encoding_for_model
 
-__all__ = ["count_chat_tokens"]
+__all__ = ["ChatTokens", "count_chat_tokens"]
 
 #: Tokens around each message, with a name, and before the reply.
 _MESSAGE, _NAME, _REPLY = 3, 1, 3
 
 #: Tokens around each function, by encoding; after all; around properties; around their values.
-_FUNCTION = {"cl100k_base": 10, "o200k_base": 7}
+_FUNCTION = {"cl100k_base": 10, "o200k_base": 7, "o200k_harmony": 7}
 _FUNCTIONS, _PROPERTIES, _PROPERTY, _ENUM, _VALUE = 12, 3, 3, -3, 3
 
 #: Beginnings of the models that the rule is for, and of those among them that it is not for.
 _MODELS = ("gpt-3.5-turbo", "gpt-4", "chatgpt-4o-", "ft:gpt-3.5-turbo", "ft:gpt-4")
 _OTHERS = ("gpt-3.5-turbo-0301", "gpt-4.", "ft:gpt-4.")
 
+#: Parts of a content whose tokens depend on more than a text.
+_NOT_TEXT = ("image", "audio", "file")
+
+
+class ChatTokens(int):
+    """A number of tokens, and what of it is an estimate.
+
+    >>> from bpe_engine.prompt import count_chat_tokens
+    >>> count = count_chat_tokens([{"role": "user", "content": "1 + 1?"}], "gpt-5")
+    >>> count + 1, count.exact, count.estimates
+    (12, False, ['the model: OpenAI has published no rule for gpt-5'])
+    """
+
+    #: The parts that the published rule does not cover, each with the reason.
+    estimates: list[str]
+
+    def __new__(cls, count: int, estimates: Iterable[str] = ()) -> ChatTokens:
+        made = super().__new__(cls, count)
+        made.estimates = list(estimates)
+        return made
+
+    @property
+    def exact(self) -> bool:
+        """True if the published rule covers the whole request."""
+        return not self.estimates
+
 
 def count_chat_tokens(
-    messages: Iterable[Mapping[str, Any]],
+    messages: str | Iterable[Mapping[str, Any]],
     model: str,
     tools: Sequence[Mapping[str, Any]] = (),
-) -> int:
-    """Counts the tokens of messages and tools as OpenAI's chat API does, by its published rule.
+) -> ChatTokens:
+    """Counts the tokens of messages and tools as OpenAI's chat API does.
 
     Args:
-        messages: As in a request. All fields must be strings, such as ``role``, ``content`` and
-            ``name``.
-        model: The name of a model of the families gpt-3.5-turbo, gpt-4 and gpt-4o.
-        tools: Functions, as in a request. Properties have a ``type``, a ``description`` and perhaps
-            an ``enum`` of strings.
+        messages: The messages of a request, or the input items of a response, with contents in
+            parts, calls of tools and their results; or the text of one message.
+        model: The name of a chat model of OpenAI; dated and fine-tuned variants are found by the
+            beginnings of their names.
+        tools: The tools of the request. Parameters may be any JSON schema.
 
     Returns:
-        The number of tokens of the prompt, the beginning of the reply included.
+        The number of tokens of the prompt, the beginning of the reply included. It is ``exact`` for
+        gpt-3.5-turbo, gpt-4 and gpt-4o, messages of strings and functions with flat, described
+        parameters: OpenAI has published a rule for these. Its ``estimates`` name everything else.
+        Images, sounds and files count 0.
 
     Raises:
-        ValueError: OpenAI has published no rule for the model, for a field of a message, or for a
-            part of a function; the error names it.
+        TypeError: A message is not a mapping.
+        ValueError: The model is not a chat model of OpenAI.
         KeyError: No encoding is known for the model.
 
     >>> from bpe_engine.prompt import count_chat_tokens
     >>> chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}]
-    >>> count_chat_tokens(chat, "gpt-4o")
-    19
+    >>> count = count_chat_tokens(chat, "gpt-4o")
+    >>> count, count.exact
+    (19, True)
     """
-    encoding = encoding_for_model(model)
-    if not model.startswith(_MODELS) or model.startswith(_OTHERS):
-        raise ValueError(
-            f"no rule is published for {model!r}, only for gpt-3.5-turbo, gpt-4 and gpt-4o; where the "
-            "model's template is public, count the segments of render_chat or render_template"
-        )
+    counter = _Counter(encoding_for_model(model), model)
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
     total = _REPLY
     for place, message in enumerate(messages):
-        total += _MESSAGE + (_NAME if "name" in message else 0)
-        for field, value in message.items():
-            if not isinstance(value, str):
-                kind = "None" if value is None else f"a {type(value).__name__}"
-                raise ValueError(
-                    f"messages[{place}][{field!r}] is {kind}, and the published rule counts strings "
-                    "only: neither calls of tools nor parts of a content have a published count"
-                )
-            total += encoding.count(value)
+        total += counter.message(message, f"messages[{place}]")
     for place, tool in enumerate(tools):
-        total += _count_function(tool, f"tools[{place}]", encoding)
-    return total + (_FUNCTIONS if tools else 0)
+        total += counter.function(tool, f"tools[{place}]")
+    return ChatTokens(total + (_FUNCTIONS if tools else 0), counter.estimates)
 
 
-def _count_function(tool: Mapping[str, Any], where: str, encoding: Encoding) -> int:
-    function = _part(tool, "function", where, Mapping)
-    where += "['function']"
-    name, description = (_part(function, key, where, str) for key in ("name", "description"))
-    total = _FUNCTION[encoding.name] + encoding.count(f"{name}:{_without_dot(description)}")
-    parameters = function.get("parameters") or {"properties": {}}
-    where += "['parameters']"
-    properties = _part(parameters, "properties", where, Mapping)
-    for name, schema in properties.items():
-        place = f"{where}['properties'][{name!r}]"
-        if unknown := sorted(set(schema) - {"type", "description", "enum"}):
-            raise ValueError(f"{place} has {unknown[0]!r}, which the published rule does not count")
-        kind, description = (_part(schema, key, place, str) for key in ("type", "description"))
-        total += _PROPERTY + encoding.count(f"{name}:{kind}:{_without_dot(description)}")
-        if "enum" in schema:
-            total += _ENUM + sum(_VALUE + encoding.count(value) for value in schema["enum"])
-    return total + (_PROPERTIES if properties else 0)
+class _Counter:
+    """Counts the parts of one request, and notes what is an estimate."""
 
+    def __init__(self, encoding: Encoding, model: str):
+        if encoding.name not in _FUNCTION:
+            raise ValueError(
+                f"{model!r} is not a chat model of OpenAI; count the segments of render_chat or "
+                "render_template for it"
+            )
+        self._encoding = encoding
+        self.estimates: list[str] = []
+        if not model.startswith(_MODELS) or model.startswith(_OTHERS):
+            self._guess("the model", f"OpenAI has published no rule for {model}")
 
-def _part(whole: Mapping[str, Any], key: str, where: str, kind: type) -> Any:
-    if not isinstance(whole.get(key), kind):
-        raise ValueError(f"{where} lacks {key!r}, which the published rule counts")
-    return whole[key]
+    def _guess(self, where: str, reason: str) -> None:
+        self.estimates.append(f"{where}: {reason}")
 
+    def message(self, message: Any, where: str) -> int:
+        """Returns the tokens of one message, or of one item of a response's input."""
+        if not isinstance(message, Mapping):
+            raise TypeError(
+                f"{where} must be a mapping such as {{'role': 'user', 'content': 'Hi'}}, not "
+                f"{type(message).__name__}"
+            )
+        total = _MESSAGE + (_NAME if "name" in message else 0)
+        for field, value in message.items():
+            if value is None:
+                continue
+            place = f"{where}[{field!r}]"
+            if not isinstance(value, str) or field not in ("role", "name", "content"):
+                self._guess(place, "counted by its text")
+            total += self._text(value, place)
+        return total
 
-def _without_dot(text: str) -> str:
-    return text[:-1] if text.endswith(".") else text
+    def _text(self, value: Any, where: str) -> int:
+        """Returns the tokens of the strings in a value: parts of a content, calls of tools."""
+        if isinstance(value, Mapping):
+            kind = str(value.get("type", ""))
+            if any(name in kind for name in _NOT_TEXT):
+                self._guess(where, f"{kind} counts 0")
+                return 0
+            own = [(key, part) for key, part in value.items() if key not in ("type", "id")]
+            return sum(self._text(part, f"{where}[{key!r}]") for key, part in own)
+        if isinstance(value, (list, tuple)):
+            return sum(self._text(part, f"{where}[{at}]") for at, part in enumerate(value))
+        return self._encoding.count(value if isinstance(value, str) else json.dumps(value))
+
+    def function(self, tool: Any, where: str) -> int:
+        """Returns the tokens of one tool."""
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else tool
+        if not isinstance(function, Mapping) or "name" not in function:
+            self._guess(where, "counted by its text")
+            return _FUNCTION[self._encoding.name] + self._text(tool, where)
+        where += "['function']" if "function" in tool else ""
+        total = _FUNCTION[self._encoding.name] + self._line(function, "name", where)
+        parameters = function.get("parameters") or {}
+        return total + self._properties(parameters.get("properties"), f"{where}['parameters']")
+
+    def _line(self, part: Mapping[str, Any], *keys: str) -> int:
+        """Returns the tokens of a line of names and a description, which the last of `keys` places."""
+        *names, where = keys
+        if not isinstance(part.get("description"), str):
+            self._guess(where, "has no description")
+        description = str(part.get("description") or "")
+        texts = [str(part.get(name, "")) for name in names]
+        return self._encoding.count(":".join([*texts, description.removesuffix(".")]))
+
+    def _properties(self, properties: Any, where: str) -> int:
+        if not isinstance(properties, Mapping) or not properties:
+            return 0
+        return _PROPERTIES + sum(
+            self._property(name, schema, f"{where}['properties'][{name!r}]")
+            for name, schema in properties.items()
+        )
+
+    def _property(self, name: str, schema: Any, where: str) -> int:
+        if not isinstance(schema, Mapping):
+            self._guess(where, "is not a schema")
+            return self._text(schema, where)
+        kind = schema.get("type", "")
+        if not isinstance(kind, str) or not kind:
+            self._guess(where, f"has the type {kind!r}")
+            kind = " | ".join(map(str, kind)) if isinstance(kind, (list, tuple)) else ""
+        line = {"name": name, "type": kind, "description": schema.get("description")}
+        total = _PROPERTY + self._line(line, "name", "type", where)
+        values = schema.get("enum")
+        if isinstance(values, (list, tuple)):
+            total += _ENUM + sum(_VALUE + self._encoding.count(str(value)) for value in values)
+        for key in sorted(set(schema) - {"type", "description", "enum"}):
+            self._guess(f"{where}[{key!r}]", "counted by its text")
+            total += (
+                self._properties(schema[key], where)
+                if key == "properties"
+                else self._text(schema[key], where)
+            )
+        return total

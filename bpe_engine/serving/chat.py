@@ -12,7 +12,7 @@ from ..tokenizer.chat import render
 from .conversation_cache import ConversationCache
 
 if TYPE_CHECKING:
-    from ..hf.tokenizer import Tokenizer
+    from ..hf.tokenizers import Tokenizer
 
 __all__ = ["MAX_BYTES", "ROLES", "PromptEncoder", "PromptIds", "render_request"]
 

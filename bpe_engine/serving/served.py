@@ -11,7 +11,7 @@ from typing import Any, Callable
 import tokenizers
 
 from ..hf.stream import DecodeStream
-from ..hf.tokenizer import Tokenizer
+from ..hf.tokenizers import Tokenizer
 from ..hf.transformers import as_transformers, patch_transformers, unpatch_transformers
 from .chat import PromptEncoder, PromptIds, render_request
 

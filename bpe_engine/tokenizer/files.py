@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..hf.components import AddedToken
+from ..sources import CONFIG
 
 __all__ = [
     "CONFIG",
@@ -24,7 +25,6 @@ __all__ = [
     "write_config",
 ]
 
-CONFIG = "tokenizer_config.json"
 TOKENIZER = "tokenizer.json"
 #: The flags of an added token in files.
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")

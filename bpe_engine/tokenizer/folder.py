@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from .._core import CoreBPE
 from ..core import Encoding
 from ..hf.components import AddedToken
-from ..hf.tokenizer import Tokenizer as FileTokenizer
-from ..load import dump_tiktoken_bpe, load_tiktoken_bpe
+from ..hf.tokenizers import Tokenizer as FileTokenizer
+from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
+from ..sources import NOT_OPENED, recognize
 from .files import (
     CONFIG,
     FLAGS,
@@ -58,31 +59,32 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
         arguments: The caller's, which come before those of the files.
 
     Raises:
-        FileNotFoundError: The folder holds no vocabulary.
+        IsADirectoryError: The folder holds no vocabulary.
         ValueError: A file is malformed.
     """
     added = _added_tokens(config)
     settings = {**settings_of(path, config), **arguments}
     pattern = settings.pop("pattern", None)
-    if (path / TOKENIZER).is_file():
+    if _OWN in config and not (path / TOKENIZER).is_file():
+        return Loaded(_own_encoding(path, config[_OWN]), settings, list(added.values()))
+    source = recognize(path)
+    if source.format == "tokenizer.json":
         # The post-processor of the file adds tokens around a text.
         for name in ("add_bos_token", "add_eos_token"):
             if name not in arguments:
                 settings.pop(name, None)
-        file = _tokenizer_file(path / TOKENIZER)
+        file = FileTokenizer.from_file(source.path)
         file.add_tokens(list(added.values()))
         return Loaded(file, settings, [])
-    if _OWN in config:
-        return Loaded(_own_encoding(path, config[_OWN]), settings, list(added.values()))
-    if ranks := _rank_file(path):
-        encoding = of_ranks(ranks, pattern, added, settings.get("extra_special_tokens"))
-        return Loaded(encoding, settings, list(added.values()))
-    if (path / "vocab.json").is_file() and (path / "merges.txt").is_file():
+    if source.format == "gpt2":
         return Loaded(of_merges(path, config, added, settings), settings, [])
-    raise FileNotFoundError(
-        f"{path} has no tokenizer.json, no *.tiktoken or tokenizer.model, and no vocab.json with "
-        f"merges.txt; it has {', '.join(sorted(entry.name for entry in path.iterdir())) or 'nothing'}"
-    )
+    if source.format == "tekken":
+        return Loaded(load_encoding(source.path), settings, list(added.values()))
+    if source.format in NOT_OPENED:
+        raise ValueError(f"{source.path} {NOT_OPENED[source.format]}")
+    extra = settings.get("extra_special_tokens")
+    encoding = of_ranks(Path(source.path), pattern, added, extra)
+    return Loaded(encoding, settings, list(added.values()))
 
 
 def _added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:
@@ -92,25 +94,6 @@ def _added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:
         flags = {name: bool(flag) for name, flag in value.items() if name in FLAGS}
         tokens[int(id)] = AddedToken(str(value["content"]), **flags)
     return dict(sorted(tokens.items()))
-
-
-def _tokenizer_file(path: Path) -> FileTokenizer:
-    try:
-        return FileTokenizer.from_file(path)
-    except ValueError as error:
-        raise type(error)(f"{path}: {error}") from None
-
-
-def _rank_file(path: Path) -> Path | None:
-    """Returns the only rank file of a folder, or None."""
-    files = sorted(path.glob("*.tiktoken"))
-    if len(files) > 1:
-        raise ValueError(
-            f"{path} has several rank files, {', '.join(file.name for file in files)}; read the "
-            "right one with bpe_engine.load_encoding, and pass it to Tokenizer"
-        )
-    model = path / "tokenizer.model"
-    return files[0] if files else model if model.is_file() else None
 
 
 # ---- Folders of this package ----

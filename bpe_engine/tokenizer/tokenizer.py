@@ -17,7 +17,7 @@ from .._core import EncodedRows, encode_rows
 from .._tables import TableMethods
 from ..core import Encoding
 from ..hf.components import AddedToken, Component
-from ..hf.tokenizer import Tokenizer as FileTokenizer
+from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..prompt.conversation import Conversation, stable
 from ..prompt.methods import PromptMethods
 from ..prompt.segments import trusted

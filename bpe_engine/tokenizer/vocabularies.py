@@ -14,7 +14,7 @@ from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..core import Encoding
 from ..gpt2_files import read_merges, read_vocab
 from ..hf.components import AddedToken
-from ..hf.tokenizer import Tokenizer as FileTokenizer
+from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import load_encoding
 from .special import ROLES, content_of, plain_token
 
@@ -38,13 +38,7 @@ def of_ranks(
     Raises:
         ValueError: The file is not a rank file, or its pattern is not known.
     """
-    contents = path.read_bytes()
-    if contents[:1] == b"\n" or b"\0" in contents[:100]:
-        raise ValueError(
-            f"{path} is a model of SentencePiece, which is not byte-level BPE; use a "
-            "tokenizer.json instead"
-        )
-    digest = hashlib.sha256(contents).hexdigest()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     published = {sha: name for name, sha in RANK_FILE_SHA256.items()}.get(digest)
     normalization = None
     if pattern is None and published is not None:

@@ -1,19 +1,11 @@
 //! Converts text as interpreters store it, in code points, to UTF-8.
 
-#[cfg(target_arch = "x86_64")]
-mod x86;
-
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use bytemuck::Pod;
+use encoding_rs::mem::{convert_latin1_to_utf8, convert_utf16_to_utf8};
 
-use crate::error::{Error, Result};
-use crate::memory::write_copy;
-use crate::once::OnceBox;
-#[cfg(target_arch = "x86_64")]
-use crate::tier::Kind;
-use crate::tier::Tier;
+use crate::error::Result;
+use crate::memory::{push_text, reserve_text};
 
 /// Text as code points of one, two or four bytes each, possibly with surrogates.
 #[derive(Debug, Clone, Copy)]
@@ -71,47 +63,91 @@ impl CodePoints<'_> {
     /// Appends them to `text` as UTF-8. Surrogates, which UTF-8 cannot represent, are repaired:
     /// valid pairs are joined, lone ones become U+FFFD. Returns true if there were any.
     pub fn append_to(self, text: &mut String) -> Result<bool> {
-        static TIER: OnceBox<Tier> = OnceBox::new();
-        let tier = TIER.get_or_init(|| Box::new(Tier::from_environment()));
-        self.append_on(*tier, text)
-    }
-
-    /// Like [`CodePoints::append_to`], on the given tier.
-    fn append_on(self, tier: Tier, text: &mut String) -> Result<bool> {
-        let from = text.len();
-        let is_sound = match self {
-            Self::Latin1(units) => append(tier, units, text)?,
-            Self::Ucs2(units) => append(tier, units, text)?,
-            Self::Ucs4(units) => append(tier, units, text)?,
-        };
-        if is_sound {
-            return Ok(false);
-        }
-        text.truncate(from);
         match self {
-            Self::Latin1(units) => append_repaired(units, text)?,
-            Self::Ucs2(units) => append_repaired(units, text)?,
-            Self::Ucs4(units) => append_repaired(units, text)?,
+            Self::Latin1(units) => {
+                for block in units.chunks(BLOCK) {
+                    // SAFETY: the function writes UTF-8, two bytes at most for a unit.
+                    unsafe {
+                        append(text, 2 * block.len(), |room| convert_latin1_to_utf8(block, room))?;
+                    }
+                }
+            }
+            Self::Ucs2(units) if has_surrogates(units) => {
+                append_repaired(units, text)?;
+                return Ok(true);
+            }
+            Self::Ucs2(units) => {
+                for block in units.chunks(BLOCK) {
+                    append_utf16(block, text)?;
+                }
+            }
+            Self::Ucs4(units) if has_surrogates(units) => {
+                append_repaired(units, text)?;
+                return Ok(true);
+            }
+            Self::Ucs4(units) => {
+                let mut narrow = [0; 2 * BLOCK];
+                for block in units.chunks(BLOCK) {
+                    append_utf16(narrowed(block, &mut narrow), text)?;
+                }
+            }
         }
-        Ok(true)
+        Ok(false)
     }
 }
 
-/// A code point in 1, 2 or 4 bytes.
-trait Unit: Pod + Into<u32> {}
-impl<T: Pod + Into<u32>> Unit for T {}
+/// The number of code points that are converted at once.
+const BLOCK: usize = 512;
 
-/// How many units are written at once, and how many that are all ASCII.
-const BLOCK: usize = 16;
-const STRETCH: usize = 64;
-/// The most bytes of a character.
-const WIDEST: usize = 4;
-/// Room for a block as UTF-8.
-type Room = [MaybeUninit<u8>; WIDEST * BLOCK];
+/// Appends what `fill` writes at the beginning of a room of `most` bytes: its length is returned.
+///
+/// # Safety
+/// `fill` writes UTF-8.
+unsafe fn append(
+    text: &mut String,
+    most: usize,
+    fill: impl FnOnce(&mut [u8]) -> usize,
+) -> Result<()> {
+    reserve_text(text, most)?;
+    // SAFETY: zeros are UTF-8, and so is what `fill` writes.
+    let bytes = unsafe { text.as_mut_vec() };
+    let from = bytes.len();
+    bytes.resize(from + most, 0);
+    let length = fill(&mut bytes[from..]);
+    bytes.truncate(from + length);
+    Ok(())
+}
+
+fn append_utf16(units: &[u16], text: &mut String) -> Result<()> {
+    // SAFETY: the function writes UTF-8, three bytes at most for a unit.
+    unsafe { append(text, 3 * units.len(), |room| convert_utf16_to_utf8(units, room)) }
+}
+
+/// Returns true if a unit is half of a pair of UTF-16.
+fn has_surrogates<U: Copy + Into<u32>>(units: &[U]) -> bool {
+    // Without an early end in a block, so that it takes vector instructions.
+    let is_surrogate = |&unit: &U| unit.into() & !0x7ff == 0xd800;
+    let has = |block: &[U]| block.iter().fold(false, |has, unit| has | is_surrogate(unit));
+    units.chunks(BLOCK).any(has)
+}
+
+/// Writes code points that are no surrogates as UTF-16.
+fn narrowed<'a>(units: &[u32], room: &'a mut [u16; 2 * BLOCK]) -> &'a [u16] {
+    if units.iter().fold(0, |all, &unit| all | unit) < 0x1_0000 {
+        room.iter_mut().zip(units).for_each(|(narrow, &unit)| *narrow = unit as u16);
+        return &room[..units.len()];
+    }
+    let mut length = 0;
+    for &unit in units {
+        let character = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);
+        length += character.encode_utf16(&mut room[length..]).len();
+    }
+    &room[..length]
+}
 
 /// Returns one byte for each unit, and one more for each of `steps` that it reaches: the maximum
 /// for short texts, slightly above an estimate from samples for long ones.
-fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
+fn likely_utf8_length<U: Copy + Into<u32>, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
     const SAMPLES: usize = 64;
     const SAMPLE: usize = 64;
     /// So few units that room for the widest characters is little.
@@ -130,116 +166,8 @@ fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> 
     likely + likely / 16
 }
 
-/// Appends units as UTF-8. Returns false at a unit that is not a character; those before it may
-/// have been appended.
-fn append<U: Unit>(tier: Tier, units: &[U], text: &mut String) -> Result<bool> {
-    match tier.kind() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the tier guarantees the instructions.
-        Kind::Avx512 => unsafe { x86::append(units, text) },
-        // SAFETY: `write` writes whole characters.
-        _ => unsafe { append_blocks(units, text, write) },
-    }
-}
-
-/// Appends units block by block.
-///
-/// # Safety
-/// `write` writes UTF-8 to the beginning of the room, and returns the number of bytes, or `None`.
-#[inline(always)]
-unsafe fn append_blocks<U: Unit>(
-    units: &[U],
-    text: &mut String,
-    write: impl Fn(&[U; BLOCK], &mut Room) -> Option<usize>,
-) -> Result<bool> {
-    let append = |text: &mut String, block: &[U; BLOCK], padding: usize| {
-        reserve(text, size_of::<Room>())?;
-        // SAFETY: `write` writes UTF-8. A unit of padding is the last of a block, and one byte.
-        unsafe {
-            let bytes = text.as_mut_vec();
-            let room = bytes.spare_capacity_mut().first_chunk_mut().expect("it was reserved");
-            let Some(length) = write(block, room) else { return Ok(false) };
-            bytes.set_len(bytes.len() + length - padding);
-        }
-        Ok(true)
-    };
-    let (stretches, rest) = units.as_chunks::<STRETCH>();
-    for stretch in stretches {
-        if append_ascii(stretch, text)? {
-            continue;
-        }
-        for block in stretch.as_chunks().0 {
-            if !append(text, block, 0)? {
-                return Ok(false);
-            }
-        }
-    }
-    let (blocks, rest) = rest.as_chunks();
-    for block in blocks {
-        if !append(text, block, 0)? {
-            return Ok(false);
-        }
-    }
-    let mut last = [U::zeroed(); BLOCK];
-    last[..rest.len()].copy_from_slice(rest);
-    Ok(rest.is_empty() || append(text, &last, BLOCK - rest.len())?)
-}
-
-/// Appends units that are all ASCII. Returns false if they are not.
-#[inline(always)]
-fn append_ascii<U: Unit>(units: &[U; STRETCH], text: &mut String) -> Result<bool> {
-    if units.iter().fold(0, |all, &unit| all | unit.into()) >= 0x80 {
-        return Ok(false);
-    }
-    reserve(text, STRETCH)?;
-    let bytes = units.map(|unit| unit.into() as u8);
-    // SAFETY: ASCII is UTF-8.
-    unsafe { text.as_mut_vec() }.extend_from_slice(&bytes);
-    Ok(true)
-}
-
-#[inline(always)]
-fn reserve(text: &mut String, bytes: usize) -> Result<()> {
-    text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
-}
-
-/// Writes units as UTF-8. Returns the number of bytes, or `None` if a unit is not a character.
-#[inline(always)]
-fn write<U: Unit>(units: &[U; BLOCK], room: &mut Room) -> Option<usize> {
-    if units.iter().fold(0, |all, &unit| all | unit.into()) < 0x80 {
-        for (byte, &unit) in room.iter_mut().zip(units) {
-            byte.write(unit.into() as u8);
-        }
-        return Some(BLOCK);
-    }
-    let mut length = 0;
-    for &unit in units {
-        let unit = unit.into();
-        char::from_u32(unit)?;
-        let (code, width) = utf8(unit);
-        write_copy(&mut room[length..length + WIDEST], &code.to_le_bytes());
-        length += width;
-    }
-    Some(length)
-}
-
-/// Returns the bytes of a character, the first one lowest, and their number. Without branches,
-/// which would be mispredicted in text that mixes widths.
-#[inline(always)]
-fn utf8(character: u32) -> (u32, usize) {
-    let group = |shift: u32| character >> shift & 0x3f | 0x80;
-    let four = character >> 18 | 0xf0 | group(12) << 8 | group(6) << 16 | group(0) << 24;
-    let width = 1
-        + usize::from(character >= 0x80)
-        + usize::from(character >= 0x800)
-        + usize::from(character >= 0x1_0000);
-    // The mark of the first byte, beside the 0x80 that every byte has.
-    let mark = [0, 0, 0x40, 0x60, 0][width];
-    let code = four >> (8 * (WIDEST - width)) | mark;
-    (if width == 1 { character } else { code }, width)
-}
-
-fn append_repaired<U: Unit>(units: &[U], text: &mut String) -> Result<()> {
+/// Appends code points that may be surrogates.
+fn append_repaired<U: Copy + Into<u32>>(units: &[U], text: &mut String) -> Result<()> {
     let utf16 = units.iter().flat_map(|&unit| {
         let unit: u32 = unit.into();
         match unit.checked_sub(0x1_0000) {
@@ -248,8 +176,8 @@ fn append_repaired<U: Unit>(units: &[U], text: &mut String) -> Result<()> {
         }
     });
     for character in char::decode_utf16(utf16.flatten()) {
-        reserve(text, WIDEST)?;
-        text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+        let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+        push_text(text, character.encode_utf8(&mut [0; 4]))?;
     }
     Ok(())
 }
@@ -261,16 +189,12 @@ mod tests {
     use proptest::sample::select;
 
     use super::CodePoints;
-    use crate::tier::Tier;
 
-    /// Checks the text, and whether it was repaired, on every tier.
+    /// Checks the text, and whether it was repaired.
     fn check(code_points: CodePoints<'_>, expected: &str, repaired: bool) {
-        for tier in ["portable", "avx2", "avx512"] {
-            let mut text = "before".to_owned();
-            let tier = Tier::named(tier).expect("a tier");
-            assert_eq!(code_points.append_on(tier, &mut text), Ok(repaired), "{tier:?}");
-            assert_eq!(text.strip_prefix("before"), Some(expected), "{tier:?}");
-        }
+        let mut text = "before".to_owned();
+        assert_eq!(code_points.append_to(&mut text), Ok(repaired));
+        assert_eq!(text.strip_prefix("before"), Some(expected));
         if !repaired {
             assert!(code_points.likely_utf8_length() >= expected.len());
         }

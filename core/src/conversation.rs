@@ -8,11 +8,12 @@
 use std::borrow::Cow;
 
 use crate::char_boundary::floor;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::request::Request;
-use crate::segments::{Engine, Fixed, Prompt};
+use crate::segments::{Fixed, Prompt};
 use crate::special_tokens::Selection;
 
 /// The minimum number of bytes between two checkpoints.
@@ -75,12 +76,12 @@ impl Conversation {
     /// Replaces the text by `text`, with the special tokens of `request`.
     ///
     /// Returns how many of the ids stayed. After an error nothing has changed.
-    pub fn update_text<E: Engine>(
+    pub fn update_text<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
         text: &str,
         request: &Request,
-    ) -> Result<usize, E::Error> {
+    ) -> Result<usize> {
         let known = if self.is_searched { common_prefix(&self.text, text) } else { 0 };
         let (normal, raw, known) = match engine.normalization() {
             Normalization::None => (Cow::Borrowed(text), None, known),
@@ -121,11 +122,11 @@ impl Conversation {
 
     /// Replaces the text by that of a prompt. Runs of text between the fixed positions are
     /// normalized.
-    pub fn update_prompt<E: Engine>(
+    pub fn update_prompt<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
         prompt: Prompt,
-    ) -> Result<usize, E::Error> {
+    ) -> Result<usize> {
         if !engine.ignores_segments() {
             let mut ids = Vec::new();
             prompt.encode(engine, true, &mut ids)?;
@@ -145,13 +146,13 @@ impl Conversation {
     }
 
     /// Encodes `text`, whose first `same` bytes are those of the text so far.
-    fn apply<E: Engine>(
+    fn apply<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
         text: &str,
         fixed: Vec<Fixed>,
         same: usize,
-    ) -> Result<usize, E::Error> {
+    ) -> Result<usize> {
         let alike = self.fixed.iter().zip(&fixed).take_while(|(old, new)| old == new).count();
         let differs = [self.fixed.get(alike), fixed.get(alike)];
         let same = differs.iter().flatten().map(|fixed| fixed.start).fold(same, usize::min);
@@ -181,14 +182,14 @@ impl Conversation {
 }
 
 /// Appends the ids after a checkpoint, and new checkpoints.
-fn encode_from<E: Engine>(
+fn encode_from<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     fixed: &[Fixed],
     from: Checkpoint,
     ids: &mut Vec<u32>,
     checkpoints: &mut Vec<Checkpoint>,
-) -> Result<(), E::Error> {
+) -> Result<()> {
     let mut position = from.at;
     for index in from.fixed..=fixed.len() {
         let next = fixed.get(index);
@@ -278,11 +279,11 @@ impl Raw {
 
 /// Returns the ids of a text that stay the same whatever follows it, and the number of bytes of
 /// text that they cover.
-pub fn stable_prefix<E: Engine>(
+pub fn stable_prefix<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     request: &Request,
-) -> Result<(Vec<u32>, usize), E::Error> {
+) -> Result<(Vec<u32>, usize)> {
     request.check(engine.special_tokens()?, &engine.normalization().apply(text)?)?;
     let Stable { normal, end, fixed, original } = Stable::of(engine, text, &request.allowed)?;
     let mut ids = Vec::new();
@@ -293,12 +294,40 @@ pub fn stable_prefix<E: Engine>(
 
 /// Returns the number of bytes at the start of a text whose tokens, when they are encoded on their
 /// own, are the first tokens of the text, whatever follows it.
-pub fn stable_length<E: Engine>(
-    engine: &E,
-    text: &str,
-    allowed: &Selection,
-) -> Result<usize, E::Error> {
+fn stable_length<E: Engine + ?Sized>(engine: &E, text: &str, allowed: &Selection) -> Result<usize> {
     Ok(Stable::of(engine, text, allowed)?.original)
+}
+
+/// The bytes of the first beginning that is tried, and of the room for a few tokens more.
+const LEAST: usize = 1024;
+
+/// Finds a beginning of a text that has at least `most` tokens, all of them the first of the text.
+/// Leaves their ids in `ids`. `None` if that would not save half of the text.
+pub fn beginning<'a, E: Engine + ?Sized>(
+    engine: &E,
+    text: &'a str,
+    most: usize,
+    request: &Request,
+    ids: &mut Vec<u32>,
+) -> Result<Option<&'a str>> {
+    // The first try shows how many bytes a token has.
+    let mut size = (most / 2).max(LEAST);
+    while size <= text.len() / 2 {
+        let window = &text[..floor(text, size)];
+        let length = stable_length(engine, window, &request.allowed)?;
+        // Without a place to cut, a larger window does not help.
+        if length < window.len() / 2 {
+            break;
+        }
+        ids.clear();
+        engine.encode_text(&text[..length], request, ids)?;
+        if ids.len() >= most {
+            return Ok(Some(&text[..length]));
+        }
+        let needed = length as f64 / ids.len().max(1) as f64 * most as f64 * 1.1;
+        size = (needed as usize).saturating_add(LEAST).max(size + size / 2);
+    }
+    Ok(None)
 }
 
 /// The beginning of a text that stays as it is whatever follows.
@@ -313,7 +342,7 @@ struct Stable<'a> {
 }
 
 impl<'a> Stable<'a> {
-    fn of<E: Engine>(engine: &E, text: &'a str, allowed: &Selection) -> Result<Self, E::Error> {
+    fn of<E: Engine + ?Sized>(engine: &E, text: &'a str, allowed: &Selection) -> Result<Self> {
         let normalization = engine.normalization();
         // Text that follows may combine with the last character that starts a stretch.
         let settled = match normalization {
@@ -344,7 +373,12 @@ fn original(alignment: &Alignment, position: usize) -> Option<usize> {
 
 /// Returns the last position after `start` at which `text` can be cut, whatever comes after byte
 /// `open`.
-fn last_cut<E: Engine>(engine: &E, text: &str, start: usize, open: usize) -> Option<usize> {
+fn last_cut<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    start: usize,
+    open: usize,
+) -> Option<usize> {
     let stretch = &text[start..open.max(start)];
     let mut back = 64;
     loop {

@@ -12,7 +12,7 @@ use crate::once::OnceBox;
 use crate::polling::poll;
 use crate::pool::Pool;
 use crate::request::Request;
-use crate::sink::{Count, Places, Sink};
+use crate::sink::{Places, Sink};
 use crate::sorted_tokens::SortedTokens;
 use crate::special_tokens::{Selection, SpecialTokens};
 use crate::split::{Batch, Piece, Splitter};
@@ -111,14 +111,6 @@ impl Encoding {
     pub fn encode<S: Sink>(&self, text: &str, request: &Request, sink: &mut S) -> Result<()> {
         let text = self.prepare(text, request)?;
         self.encode_normal(&text, &request.allowed, sink)
-    }
-
-    /// Returns the number of tokens of `text`, or some number above `limit` if there are more than
-    /// `limit`.
-    pub fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
-        let mut count = Count::till(limit);
-        self.encode(text, request, &mut count)?;
-        Ok(count.total)
     }
 
     /// Checks `text` and returns its normalization.

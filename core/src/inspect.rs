@@ -1,13 +1,12 @@
 //! Inspects text and ids: pieces, and whether ids are canonical.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
 use crate::encoding::Encoding;
+use crate::engine::Engine;
 use crate::error::Result;
-use crate::memory::{push, with_capacity};
+use crate::memory::with_capacity;
 use crate::polling::poll;
 use crate::request::Request;
+use crate::segments::Prompt;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece};
 
@@ -42,41 +41,40 @@ impl Encoding {
             position = found.end;
         }
     }
+}
 
-    /// Returns the special tokens in `text`, leftmost-longest: their names, and their bytes in the
-    /// given text.
-    pub fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
-        let (normal, alignment) = self.normalization().align(text)?;
-        let all = self.special_tokens().all();
-        let mut spans = Vec::new();
-        let mut from = 0;
-        while let Some(found) = all.find(&normal, from) {
-            let name = all.names()[found.name].as_str();
-            push(&mut spans, (name, alignment.original(found.start..found.end)))?;
-            from = found.end;
+/// See [`Engine::is_canonical`].
+pub(crate) fn is_canonical<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<bool> {
+    let special = engine.special_tokens()?;
+    let mut prompt = Prompt::default();
+    let mut is_first = true;
+    for run in ids.chunk_by(|&a, &b| special.name(a).is_none() && special.name(b).is_none()) {
+        if let Some(name) = special.name(run[0]) {
+            prompt.push_special(name, run[0])?;
+        } else {
+            let Some(text) = text_of(engine, run, is_first)? else { return Ok(false) };
+            prompt.push_text(engine, &text, &Selection::None)?;
         }
-        Ok(spans)
+        is_first = false;
     }
+    if !engine.normalization().keeps(prompt.text()) {
+        return Ok(false);
+    }
+    prompt.finish(engine)?;
+    let mut encoded = with_capacity(ids.len())?;
+    prompt.encode(engine, true, &mut encoded)?;
+    Ok(encoded == ids)
+}
 
-    /// Returns true if encoding the text of `ids` gives `ids`, with the ids of special tokens as
-    /// special tokens and the text between them as ordinary text.
-    pub fn is_canonical(&self, ids: &[u32]) -> Result<bool> {
-        let bytes = self.decode_bytes(ids)?;
-        let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(false) };
-        if matches!(self.normalization().apply(text)?, Cow::Owned(normal) if normal != text) {
-            return Ok(false);
-        }
-        let is_special = |id: &u32| self.vocabulary().rank_of_id(*id).is_none();
-        for stretch in ids.split(is_special) {
-            let Ok(text) = String::from_utf8(self.decode_bytes(stretch)?) else {
-                return Ok(false);
-            };
-            let mut encoded = with_capacity(stretch.len())?;
-            self.encode_normal(&text, &Selection::None, &mut encoded)?;
-            if encoded != stretch {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+/// Returns the text of a run of ids; `None` if it is not UTF-8.
+fn text_of<E: Engine + ?Sized>(engine: &E, ids: &[u32], is_first: bool) -> Result<Option<String>> {
+    let mut bytes = Vec::new();
+    for &id in ids {
+        poll(1)?;
+        engine.append_token(id, &mut bytes)?;
     }
+    if is_first || engine.prepends(false) {
+        bytes.drain(..engine.left_out(ids, &bytes)?);
+    }
+    Ok(String::from_utf8(bytes).ok())
 }

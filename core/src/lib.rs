@@ -31,6 +31,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`encoding`] | owns the components, and runs the stages |
+//! | [`engine`] | what every ability is written over: an encoding, or the tokenizer of a file |
 //! | [`request`] | the special tokens that a caller allows and disallows |
 //! | `char_boundary` | rounds positions to characters |
 //! | `code_points` | converts text as interpreters store it to UTF-8 |
@@ -104,6 +105,7 @@ pub mod code_points;
 #[doc(hidden)]
 pub mod conversation;
 pub mod encoding;
+pub mod engine;
 pub mod error;
 pub mod fingerprint;
 pub(crate) mod hash;
@@ -151,6 +153,7 @@ pub mod vocabulary;
 mod test_support;
 
 pub use encoding::Encoding;
+pub use engine::Engine;
 pub use error::{Error, Result};
 pub use normalize::Normalization;
 pub use request::Request;

@@ -148,14 +148,30 @@ impl Encoding {
 
 /// The end of a token in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TokenEnd {
+pub struct TokenEnd {
     /// The number of tokens up to here.
-    pub(crate) tokens: usize,
+    pub tokens: usize,
     /// The end in bytes of the text, rounded down if the token ends inside a character or inside a
     /// stretch that normalization rewrote.
-    pub(crate) low: usize,
+    pub low: usize,
     /// The end rounded up.
-    pub(crate) high: usize,
+    pub high: usize,
+}
+
+/// Returns the end of each token, from the bytes that each comes from.
+pub fn ends_of(spans: &[Range<usize>]) -> Result<Vec<TokenEnd>> {
+    let mut ends = with_capacity(spans.len())?;
+    let mut high = 0;
+    for (span, tokens) in spans.iter().zip(1..) {
+        high = high.max(span.end);
+        ends.push(TokenEnd { tokens, low: high, high });
+    }
+    let mut next = usize::MAX;
+    for (end, span) in ends.iter_mut().zip(spans).rev() {
+        end.low = end.high.min(next);
+        next = next.min(span.start);
+    }
+    Ok(ends)
 }
 
 impl Aligned<'_> {

@@ -19,12 +19,13 @@ use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
 use crate::conversation::normalize_runs;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::hash::{fold, hash_bytes, random_seeds};
 use crate::memory::{append, collected, push, push_text, reserve};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::request::{Disallowed, Request};
-use crate::segments::{Engine, Fixed, Prompt};
+use crate::segments::{Fixed, Prompt};
 use crate::special_tokens::Names;
 
 /// The least bytes of a block that ends inside text.
@@ -135,24 +136,28 @@ struct Node {
 impl<'a> Plan<'a> {
     /// Plans a text with the special tokens of `request`, as a
     /// [`Conversation`](crate::conversation::Conversation) reads it.
-    pub fn of_text<E: Engine>(
+    pub fn of_text<E: Engine + ?Sized>(
         engine: &E,
         text: &'a str,
         request: &Request,
         seeds: [u64; 2],
-    ) -> Result<Self, E::Error> {
+    ) -> Result<Self> {
         // The empty name, which every text contains, may be disallowed.
         request.check(engine.special_tokens()?, "")?;
         if let Some(blocks) = given_blocks(engine, text, request, seeds)? {
             return Ok(Self { text: text.into(), fixed: Vec::new(), blocks, root: GIVEN });
         }
         let (text, fixed) = searched(engine, text, request)?;
-        Ok(Self::new(engine, text, fixed, seeds)?)
+        Self::new(engine, text, fixed, seeds)
     }
 
     /// Plans a prompt. The ids of its text must depend on its text alone
     /// ([`Engine::ignores_segments`]).
-    pub fn of_prompt<E: Engine>(engine: &E, prompt: Prompt, seeds: [u64; 2]) -> Result<Self> {
+    pub fn of_prompt<E: Engine + ?Sized>(
+        engine: &E,
+        prompt: Prompt,
+        seeds: [u64; 2],
+    ) -> Result<Self> {
         let (text, fixed) = prompt.into_parts();
         let (text, fixed) = match engine.normalization() {
             Normalization::None => (text, fixed),
@@ -161,7 +166,7 @@ impl<'a> Plan<'a> {
         Self::new(engine, text.into(), fixed, seeds)
     }
 
-    fn new<E: Engine>(
+    fn new<E: Engine + ?Sized>(
         engine: &E,
         text: Cow<'a, str>,
         fixed: Vec<Fixed>,
@@ -183,12 +188,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Encodes what is not known, of a text with the special tokens of `request`.
-    pub fn encode<E: Engine>(
+    pub fn encode<E: Engine + ?Sized>(
         &self,
         engine: &E,
         request: &Request,
         mut known: Known,
-    ) -> Result<Encoded, E::Error> {
+    ) -> Result<Encoded> {
         let mut ids = std::mem::take(&mut known.ids);
         let known_ids = ids.len();
         let mut ends = Vec::new();
@@ -214,11 +219,11 @@ impl<'a> Plan<'a> {
 }
 
 /// Normalizes a text, checks it, and finds its special tokens.
-fn searched<'a, E: Engine>(
+fn searched<'a, E: Engine + ?Sized>(
     engine: &E,
     text: &'a str,
     request: &Request,
-) -> Result<(Cow<'a, str>, Vec<Fixed>), E::Error> {
+) -> Result<(Cow<'a, str>, Vec<Fixed>)> {
     let text = engine.normalization().apply(text)?;
     request.check(engine.special_tokens()?, &text)?;
     let mut fixed = Vec::new();
@@ -228,14 +233,14 @@ fn searched<'a, E: Engine>(
 
 /// Appends the ids of a part of a searched text, with the fixed places in it. `is_first` tells that
 /// nothing is before it.
-fn encode_part<E: Engine>(
+fn encode_part<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     fixed: &[Fixed],
     part: Range<usize>,
     mut is_first: bool,
     ids: &mut Vec<u32>,
-) -> Result<(), E::Error> {
+) -> Result<()> {
     let mut position = part.start;
     for fixed in fixed {
         if position < fixed.start {
@@ -251,12 +256,12 @@ fn encode_part<E: Engine>(
 }
 
 /// Cuts given text into blocks. `None` if a place to cut is missing.
-fn given_blocks<E: Engine>(
+fn given_blocks<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     request: &Request,
     seeds: [u64; 2],
-) -> Result<Option<Vec<Block>>, E::Error> {
+) -> Result<Option<Vec<Block>>> {
     let mut names: Vec<&Names> = vec![engine.special_tokens()?.all()];
     if let Disallowed::Names(more) = &request.disallowed {
         names.push(more);
@@ -290,7 +295,7 @@ fn given_blocks<E: Engine>(
 
 /// Returns a position in given text before and after which the text is one of its own: a safe cut
 /// that no name touches, amid characters that normalization keeps.
-fn given_cut<E: Engine>(engine: &E, text: &str, names: &[&Names]) -> Option<usize> {
+fn given_cut<E: Engine + ?Sized>(engine: &E, text: &str, names: &[&Names]) -> Option<usize> {
     /// Bytes in which a character that starts a stretch is looked for.
     const REACH: usize = 64;
     let longest = names.iter().map(|names| names.longest()).max().unwrap_or(0);
@@ -315,27 +320,15 @@ fn given_cut<E: Engine>(engine: &E, text: &str, names: &[&Names]) -> Option<usiz
             (low, high) = (start, end);
         }
         let around = &text[low..high];
-        if !names.iter().any(|names| touches(names, around, cut - low)) {
+        if !names.iter().any(|names| names.touches(around, cut - low)) {
             return Some(cut);
         }
     }
     None
 }
 
-/// Returns true if a name in `text` covers byte `place`, or begins or ends there.
-fn touches(names: &Names, text: &str, place: usize) -> bool {
-    let mut from = 0;
-    while let Some(found) = names.find(text, from).filter(|found| found.start <= place) {
-        if found.end >= place {
-            return true;
-        }
-        from = found.start + 1;
-    }
-    false
-}
-
 /// Returns the block that begins at byte `start`, before the fixed place `first`.
-fn next_block<E: Engine>(
+fn next_block<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     fixed: &[Fixed],

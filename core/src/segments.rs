@@ -3,102 +3,12 @@
 
 use std::ops::Range;
 
-use crate::encoding::Encoding;
-use crate::error::{Error, Result};
+use crate::char_boundary::{ceil, floor};
+use crate::engine::Engine;
+use crate::error::Result;
 use crate::memory::{append, push, push_text, reserve, reserve_text};
-use crate::normalize::{Normalization, starts_stretch};
 use crate::polling::poll;
-use crate::sink::Pieces;
-use crate::special_tokens::{Selection, SpecialTokens};
-
-/// Turns the parts of prompts and conversations into ids: an [`Encoding`], or the tokenizer of a
-/// `tokenizer.json`.
-///
-/// The text between two special tokens is a run. Each run is encoded on its own.
-pub trait Engine {
-    /// The error type of the methods.
-    type Error: From<Error>;
-
-    /// Returns the special tokens that segments may name.
-    fn special_tokens(&self) -> Result<&SpecialTokens, Self::Error>;
-
-    /// Returns the normalization that comes before the search for special tokens. One that comes
-    /// after it is part of encoding a run.
-    fn normalization(&self) -> Normalization;
-
-    /// Returns true if `id` is the id of a token.
-    fn has_token(&self, id: u32) -> bool;
-
-    /// Finds the special tokens of one segment that do not depend on its neighbors.
-    fn find_in_segment(
-        &self,
-        text: &str,
-        allowed: &Selection,
-    ) -> Result<Vec<(Range<usize>, u32)>, Self::Error>;
-
-    /// Finds the other special tokens of a prompt once all of its segments are known.
-    fn find_in_prompt(&self, prompt: &mut Prompt) -> Result<(), Self::Error>;
-
-    /// Appends the special tokens of a normalized text to `fixed`, which holds those of an earlier
-    /// text with the same first `known` bytes.
-    fn find_in_text(
-        &self,
-        text: &str,
-        allowed: &Selection,
-        known: usize,
-        fixed: &mut Vec<Fixed>,
-    ) -> Result<(), Self::Error>;
-
-    /// Appends the special tokens of a normalized text that stay the same whatever follows it.
-    /// Returns the first byte from which more text may form another special token.
-    fn find_settled(
-        &self,
-        text: &str,
-        allowed: &Selection,
-        fixed: &mut Vec<Fixed>,
-    ) -> Result<usize, Self::Error>;
-
-    /// Appends the ids of a run of normalized text, or of a part of one between safe cuts.
-    /// `is_first` is true if nothing comes before it.
-    fn encode_run(&self, run: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<(), Self::Error>;
-
-    /// Calls `work` with a function that appends the ids of a run of `prompt`, given by its bytes.
-    fn encode_runs(
-        &self,
-        prompt: &Prompt,
-        work: impl FnOnce(
-            &mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Result<(), Self::Error>,
-        ) -> Result<(), Self::Error>,
-    ) -> Result<(), Self::Error>;
-
-    /// Appends the ids of a run of `prompt`, and for each the bytes of the prompt it came from.
-    fn encode_run_with_spans(
-        &self,
-        prompt: &Prompt,
-        run: Range<usize>,
-        ids: &mut Vec<u32>,
-        spans: &mut Vec<Range<usize>>,
-    ) -> Result<(), Self::Error>;
-
-    /// Returns true if the texts of a run's ids are the run, one after the other.
-    fn keeps_text(&self, run: &str) -> Result<bool, Self::Error>;
-
-    /// Returns the length of the text of an id, which a run that keeps its text became.
-    fn text_size(&self, id: u32) -> usize;
-
-    /// Returns the first position in a run, from byte `near` on, where it can be cut without
-    /// changing an id. Whether a position is safe depends on the characters on both sides of it
-    /// only.
-    fn safe_cut(&self, run: &str, near: usize) -> Option<usize>;
-
-    /// [`Engine::safe_cut`] where the ids of the rest may be others when it is encoded on its own.
-    fn beginning_cut(&self, run: &str, near: usize) -> Option<usize> {
-        self.safe_cut(run, near)
-    }
-
-    /// Returns true if the ids of a run depend on its text alone, not on the segments it came from.
-    fn ignores_segments(&self) -> bool;
-}
+use crate::special_tokens::Selection;
 
 /// Ids that are not the result of encoding text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,13 +81,25 @@ impl Prompt {
         Ok(prompt)
     }
 
+    /// Creates a prompt of one text, in which the names in `allowed` are special tokens.
+    pub fn of_text<E: Engine + ?Sized>(
+        engine: &E,
+        text: &str,
+        allowed: &Selection,
+    ) -> Result<Self> {
+        let mut prompt = Self::default();
+        prompt.push_text(engine, text, allowed)?;
+        prompt.finish(engine)?;
+        Ok(prompt)
+    }
+
     /// Adds text in which the names in `allowed` are special tokens.
-    pub fn push_text<E: Engine>(
+    pub fn push_text<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
         text: &str,
         allowed: &Selection,
-    ) -> Result<(), E::Error> {
+    ) -> Result<()> {
         poll(text.len())?;
         reserve_text(&mut self.text, text.len())?;
         if *allowed != Selection::None {
@@ -188,7 +110,7 @@ impl Prompt {
             push(&mut self.trusted, (self.ends.len(), allowed.clone()))?;
         }
         self.text.push_str(text);
-        Ok(push(&mut self.ends, self.text.len())?)
+        push(&mut self.ends, self.text.len())
     }
 
     /// Replaces the U+FFFD at the end of the text, the first half of a surrogate pair, by
@@ -231,7 +153,7 @@ impl Prompt {
 
     /// Finds the special tokens that depend on more than one segment. Call it after the last
     /// segment.
-    pub fn finish<E: Engine>(&mut self, engine: &E) -> Result<(), E::Error> {
+    pub fn finish<E: Engine + ?Sized>(&mut self, engine: &E) -> Result<()> {
         engine.find_in_prompt(self)
     }
 
@@ -282,11 +204,11 @@ impl Prompt {
 
     /// Calls `work` for every run of text, and with an index for the ids between runs. With
     /// `is_joined`, a run continues across the borders of segments.
-    fn walk<E>(
+    fn walk(
         &self,
         is_joined: bool,
-        mut work: impl FnMut(Range<usize>, Option<usize>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut work: impl FnMut(Range<usize>, Option<usize>) -> Result<()>,
+    ) -> Result<()> {
         let mut position = 0;
         let mut ends = self.ends.iter();
         for index in 0..=self.fixed.len() {
@@ -318,28 +240,58 @@ impl Prompt {
     }
 
     /// Appends the ids.
-    pub fn encode<E: Engine>(
+    pub fn encode<E: Engine + ?Sized>(
         &self,
         engine: &E,
         is_joined: bool,
         ids: &mut Vec<u32>,
-    ) -> Result<(), E::Error> {
-        engine.encode_runs(self, |encode| {
+    ) -> Result<()> {
+        engine.encode_runs(self, &mut |encode| {
             self.walk(is_joined, |span, fixed| match fixed {
-                Some(index) => Ok(append(ids, self.fixed[index].ids.as_slice())?),
+                Some(index) => append(ids, self.fixed[index].ids.as_slice()),
                 None => encode(span, ids),
             })
         })
     }
 
+    /// Appends the ids, and for each the bytes of the text that it comes from, widened to whole
+    /// characters. Those of given ids are empty.
+    pub fn encode_with_spans<E: Engine + ?Sized>(
+        &self,
+        engine: &E,
+        ids: &mut Vec<u32>,
+        spans: &mut Vec<Range<usize>>,
+    ) -> Result<()> {
+        self.walk(true, |span, fixed| {
+            if let Some(index) = fixed {
+                append(ids, self.fixed[index].ids.as_slice())?;
+                reserve(spans, ids.len() - spans.len())?;
+                spans.resize(ids.len(), span);
+                return Ok(());
+            }
+            if !engine.keeps_text(&self.text[span.clone()])? {
+                return engine.encode_run_with_spans(self, span, ids, spans);
+            }
+            let (first, mut end) = (ids.len(), span.start);
+            engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+            reserve(spans, ids.len() - first)?;
+            for &id in &ids[first..] {
+                let start = end;
+                end += engine.text_size(id);
+                spans.push(floor(&self.text, start)..ceil(&self.text, end));
+            }
+            Ok(())
+        })
+    }
+
     /// Appends the ids and their origins to empty vectors.
-    pub fn encode_with_origins<E: Engine>(
+    pub fn encode_with_origins<E: Engine + ?Sized>(
         &self,
         engine: &E,
         is_joined: bool,
         ids: &mut Vec<u32>,
         origins: &mut Origins,
-    ) -> Result<(), E::Error> {
+    ) -> Result<()> {
         let special = engine.special_tokens()?;
         let mut spans = Vec::new();
         // Each run borrows its memory alone: a run that needs spans borrows some of its own.
@@ -360,12 +312,12 @@ impl Prompt {
             }
             let segments = self.segments_at(span.clone());
             if segments.0 == segments.1 {
-                engine.encode_runs(self, |encode| encode(span, ids))?;
-                return Ok(add_origin(origins, ids.len(), Origin::of_text(segments))?);
+                engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+                return add_origin(origins, ids.len(), Origin::of_text(segments));
             }
             if engine.keeps_text(&self.text[span.clone()])? {
-                engine.encode_runs(self, |encode| encode(span.clone(), ids))?;
-                return Ok(self.locate(|id| engine.text_size(id), span, ids, first, origins)?);
+                engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+                return self.locate(|id| engine.text_size(id), span, ids, first, origins);
             }
             spans.clear();
             engine.encode_run_with_spans(self, span, ids, &mut spans)?;
@@ -447,158 +399,4 @@ fn add_origin(origins: &mut Origins, end: usize, origin: Origin) -> Result<()> {
         _ => push(origins, (end, origin))?,
     }
     Ok(())
-}
-
-impl Engine for Encoding {
-    type Error = Error;
-
-    fn special_tokens(&self) -> Result<&SpecialTokens> {
-        Ok(self.special_tokens())
-    }
-
-    fn normalization(&self) -> Normalization {
-        self.normalization()
-    }
-
-    fn has_token(&self, id: u32) -> bool {
-        self.token_bytes(id).is_some()
-    }
-
-    /// Searches the text before it is normalized, so that normalization forms no name. Names that
-    /// normalization would change inside this text are ordinary text, as in [`Encoding::encode`].
-    fn find_in_segment(&self, text: &str, allowed: &Selection) -> Result<Vec<(Range<usize>, u32)>> {
-        let mut names = Vec::new();
-        let mut from = 0;
-        while let Some((found, id)) = self.special_tokens().find_allowed(text, from, allowed) {
-            let name = found.start..found.end;
-            from = found.end;
-            if self.normalization() != Normalization::None
-                && !survives(self.normalization(), text, &name)?
-            {
-                from = found.start + 1;
-                continue;
-            }
-            push(&mut names, (name, id))?;
-        }
-        Ok(names)
-    }
-
-    fn find_in_prompt(&self, _: &mut Prompt) -> Result<()> {
-        Ok(())
-    }
-
-    fn find_in_text(
-        &self,
-        text: &str,
-        allowed: &Selection,
-        known: usize,
-        fixed: &mut Vec<Fixed>,
-    ) -> Result<()> {
-        let special = self.special_tokens();
-        // A name that ends this early is not the beginning of a longer one.
-        let longest = special.all().longest();
-        fixed.truncate(fixed.partition_point(|fixed| fixed.end + longest <= known));
-        let mut from = fixed.last().map_or(0, |last| last.end);
-        while let Some((found, id)) = special.find_allowed(text, from, allowed) {
-            let ids = FixedIds::Special(id);
-            push(fixed, Fixed { start: found.start, end: found.end, ids })?;
-            from = found.end;
-        }
-        Ok(())
-    }
-
-    fn find_settled(
-        &self,
-        text: &str,
-        allowed: &Selection,
-        fixed: &mut Vec<Fixed>,
-    ) -> Result<usize> {
-        // Asks about all names, so that a caller may allow others before more text comes.
-        let open = self.special_tokens().all().open_from(text);
-        self.find_in_text(text, allowed, 0, fixed)?;
-        fixed.retain(|fixed| fixed.start < open);
-        Ok(open)
-    }
-
-    fn encode_run(&self, run: &str, _: bool, ids: &mut Vec<u32>) -> Result<()> {
-        self.encode_normal(run, &Selection::None, ids)
-    }
-
-    fn encode_runs(
-        &self,
-        prompt: &Prompt,
-        work: impl FnOnce(&mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Result<()>) -> Result<()>,
-    ) -> Result<()> {
-        let normalization = self.normalization();
-        self.encode_stretches(|encode| {
-            work(&mut |run, ids| encode(&normalization.apply(&prompt.text[run])?, ids))
-        })
-    }
-
-    fn encode_run_with_spans(
-        &self,
-        prompt: &Prompt,
-        run: Range<usize>,
-        ids: &mut Vec<u32>,
-        spans: &mut Vec<Range<usize>>,
-    ) -> Result<()> {
-        let (text, alignment) = self.normalization().align(&prompt.text[run.clone()])?;
-        let mut walk = Pieces::default();
-        self.encode_normal(&text, &Selection::None, &mut walk)?;
-        reserve(spans, walk.ids.len())?;
-        spans.extend(token_spans(self, &walk).map(|bytes| {
-            let original = alignment.original(bytes);
-            run.start + original.start..run.start + original.end
-        }));
-        append(ids, &walk.ids)
-    }
-
-    fn keeps_text(&self, run: &str) -> Result<bool> {
-        Ok(self.normalization().keeps(run))
-    }
-
-    fn text_size(&self, id: u32) -> usize {
-        self.token_bytes(id).map_or(0, <[u8]>::len)
-    }
-
-    fn safe_cut(&self, run: &str, near: usize) -> Option<usize> {
-        self.splitter().safe_cut(run, near)
-    }
-
-    fn ignores_segments(&self) -> bool {
-        true
-    }
-}
-
-/// Returns the bytes of each id in the text that was walked over.
-fn token_spans<'a>(
-    encoding: &'a Encoding,
-    walk: &'a Pieces,
-) -> impl Iterator<Item = Range<usize>> + 'a {
-    let ends = walk.starts.iter().skip(1).map(|&(_, index)| index).chain([walk.ids.len()]);
-    walk.starts.iter().zip(ends).flat_map(move |(&(start, first), end)| {
-        walk.ids[first..end].iter().scan(start, move |at, &id| {
-            let start = *at;
-            *at += encoding.token_bytes(id).map_or(0, <[u8]>::len);
-            Some(start..*at)
-        })
-    })
-}
-
-/// Returns true if normalizing `text` leaves the name at `name` unchanged.
-fn survives(normalization: Normalization, text: &str, name: &Range<usize>) -> Result<bool> {
-    // Characters below U+0300 do not combine with a neighbor.
-    let next = text[name.end..].chars().next();
-    if text[name.clone()].is_ascii() && next.is_none_or(|character| character < '\u{300}') {
-        return Ok(true);
-    }
-    let starts = |&(_, character): &(usize, char)| starts_stretch(character);
-    let before = text[..name.start].char_indices().rev().find(starts);
-    let before = before.map_or(0, |(offset, _)| offset);
-    let after = text[name.end..].char_indices().find(starts);
-    let after = after.map_or(text.len(), |(offset, _)| name.end + offset);
-    let mut apart = normalization.apply(&text[before..name.start])?.into_owned();
-    apart.push_str(&text[name.clone()]);
-    apart.push_str(&normalization.apply(&text[name.end..after])?);
-    Ok(normalization.apply(&text[before..after])? == apart)
 }

@@ -178,6 +178,18 @@ impl Names {
         let (name, Range { start, end }) = self.searcher.as_ref()?.find(text.as_bytes(), from)?;
         Some(Match { start, end, name })
     }
+
+    /// Returns true if a name in `text` covers byte `place`, or begins or ends there.
+    pub fn touches(&self, text: &str, place: usize) -> bool {
+        let mut from = 0;
+        while let Some(found) = self.find(text, from).filter(|found| found.start <= place) {
+            if found.end >= place {
+                return true;
+            }
+            from = found.start + 1;
+        }
+        false
+    }
 }
 
 impl SpecialTokens {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::encoding::Encoding;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::memory::{append, collected, push, with_capacity};
 use crate::polling;
@@ -193,100 +193,100 @@ impl<R: Default + Send> Drop for StopOnDrop<'_, R> {
     }
 }
 
-impl Encoding {
-    /// Appends the ids of `text`, as [`Encoding::encode`] does, on up to `threads` threads.
-    ///
-    /// The text is cut where that changes no id: at special tokens, and at the positions of
-    /// [`Splitter::safe_cut`](crate::Splitter::safe_cut). Short texts, texts without such a
-    /// position and texts split by unknown patterns are encoded on this thread alone.
-    pub fn encode_on_threads(
-        &self,
-        text: &str,
-        request: &Request,
-        threads: usize,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let text = &*self.prepare(text, request)?;
-        let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
-        if threads <= 1 {
-            return self.encode_normal(text, &request.allowed, ids);
-        }
-        let share = text.len() / (threads * SHARES_PER_THREAD);
-        self.encode_in_shares(text, &request.allowed, threads, share, ids)
+/// See [`Engine::encode_on_threads`].
+pub(crate) fn encode<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    request: &Request,
+    threads: usize,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
+    if threads <= 1 {
+        return engine.encode_text(text, request, ids);
     }
-
-    fn encode_in_shares(
-        &self,
-        text: &str,
-        allowed: &Selection,
-        threads: usize,
-        share: usize,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let (stretches, shares) = self.shares(text, allowed, share)?;
-        let work = |share: usize, part: &mut Part| {
-            part.ids.clear();
-            part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
-                let text = &text[stretch.text.clone()];
-                let mut encode = || {
-                    self.encode_normal(text, &Selection::None, &mut part.ids)?;
-                    stretch.special.map_or(Ok(()), |id| push(&mut part.ids, id))
-                };
-                encode().err()
-            });
-        };
-        in_order(
-            shares.len(),
-            threads,
-            work,
-            |job| {
-                job();
-                polling::poll(1)
-            },
-            |part: &Part| {
-                append(ids, &part.ids)?;
-                part.error.clone().map_or(Ok(()), Err)
-            },
-        )
-    }
-
-    /// Cuts the text into stretches that can each be encoded on their own. Returns them, and those
-    /// of each share, which has at least `share` bytes.
-    fn shares(
-        &self,
-        text: &str,
-        allowed: &Selection,
-        share: usize,
-    ) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
-        let (mut stretches, mut shares) = (Vec::new(), Vec::new());
-        // The first stretch and the first byte of the current share.
-        let (mut first, mut begin) = (0, 0);
-        let mut position = 0;
-        loop {
-            let special = self.special_tokens().find_allowed(text, position, allowed);
-            let end = special.map_or(text.len(), |(found, _)| found.start);
-            while begin + share < end {
-                let near = (begin + share).max(position) - position;
-                let Some(cut) = self.splitter().safe_cut(&text[position..end], near) else { break };
-                push(&mut stretches, Stretch { text: position..position + cut, special: None })?;
-                push(&mut shares, first..stretches.len())?;
-                (first, begin, position) = (stretches.len(), position + cut, position + cut);
-            }
-            let id = special.map(|(_, id)| id);
-            push(&mut stretches, Stretch { text: position..end, special: id })?;
-            let Some((found, _)) = special else { break };
-            position = found.end;
-            if position >= begin + share {
-                push(&mut shares, first..stretches.len())?;
-                (first, begin) = (stretches.len(), position);
-            }
-        }
-        push(&mut shares, first..stretches.len())?;
-        Ok((stretches, shares))
-    }
+    engine.check(text, request)?;
+    let text = &*engine.normalization().apply(text)?;
+    let share = text.len() / (threads * SHARES_PER_THREAD);
+    encode_in_shares(engine, text, &request.allowed, threads, share, ids)
 }
 
-/// Ordinary text that can be encoded on its own, and the special token after it.
+fn encode_in_shares<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    allowed: &Selection,
+    threads: usize,
+    share: usize,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let (stretches, shares) = shares(engine, text, allowed, share)?;
+    let work = |share: usize, part: &mut Part| {
+        part.ids.clear();
+        part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
+            let Range { start, end } = stretch.text;
+            let mut encode = || {
+                if start < end {
+                    let is_first = start == 0;
+                    engine.encode_run(&text[start..end], is_first, &mut part.ids)?;
+                }
+                stretch.special.map_or(Ok(()), |id| push(&mut part.ids, id))
+            };
+            encode().err()
+        });
+    };
+    in_order(
+        shares.len(),
+        threads,
+        work,
+        |job| {
+            job();
+            polling::poll(1)
+        },
+        |part: &Part| {
+            append(ids, &part.ids)?;
+            part.error.clone().map_or(Ok(()), Err)
+        },
+    )
+}
+
+/// Cuts a normalized text into stretches that can each be encoded on their own. Returns them, and
+/// those of each share, which has at least `share` bytes.
+fn shares<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    allowed: &Selection,
+    share: usize,
+) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
+    let mut found = Vec::new();
+    engine.find_in_text(text, allowed, 0, &mut found)?;
+    let (mut stretches, mut shares) = (Vec::new(), Vec::new());
+    // The first stretch and the first byte of the current share.
+    let (mut first, mut begin) = (0, 0);
+    let mut position = 0;
+    for index in 0..=found.len() {
+        let special = found.get(index);
+        let end = special.map_or(text.len(), |special| special.start);
+        while begin + share < end {
+            let near = (begin + share).max(position) - position;
+            let Some(cut) = engine.safe_cut(&text[position..end], near) else { break };
+            push(&mut stretches, Stretch { text: position..position + cut, special: None })?;
+            push(&mut shares, first..stretches.len())?;
+            (first, begin, position) = (stretches.len(), position + cut, position + cut);
+        }
+        let id = special.and_then(|special| special.ids.as_slice().first().copied());
+        push(&mut stretches, Stretch { text: position..end, special: id })?;
+        let Some(special) = special else { break };
+        position = special.end;
+        if position >= begin + share {
+            push(&mut shares, first..stretches.len())?;
+            (first, begin) = (stretches.len(), position);
+        }
+    }
+    push(&mut shares, first..stretches.len())?;
+    Ok((stretches, shares))
+}
+
+/// A run of text or a part of one, and the special token after it.
 #[derive(Debug)]
 struct Stretch {
     text: Range<usize>,
@@ -307,7 +307,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{SpecialTokens, Splitter, Vocabulary};
+    use crate::{Encoding, SpecialTokens, Splitter, Vocabulary};
 
     #[test]
     fn results_come_in_order_on_any_number_of_threads() {
@@ -388,7 +388,7 @@ mod tests {
     fn check(encoding: &Encoding, text: &str, allowed: &Selection, threads: usize, share: usize) {
         let (mut expected, mut ids) = (Vec::new(), vec![7]);
         encoding.encode_normal(text, allowed, &mut expected).unwrap();
-        encoding.encode_in_shares(text, allowed, threads, share, &mut ids).unwrap();
+        encode_in_shares(encoding, text, allowed, threads, share, &mut ids).unwrap();
         assert_eq!(ids[1..], expected, "{text:?} {allowed:?} in shares of {share}");
     }
 
@@ -420,7 +420,7 @@ mod tests {
     fn long_texts_are_cut() {
         let encoding = encoding(FAMILIES[1]);
         let text = "的的的。a word, <|a|>11 的".repeat(20_000);
-        let (_, shares) = encoding.shares(&text, &Selection::None, 50_000).unwrap();
+        let (_, shares) = shares(&encoding, &text, &Selection::None, 50_000).unwrap();
         assert!(shares.len() >= text.len() / 51_000, "{}", shares.len());
         for allowed in [Selection::None, Selection::All] {
             let (mut expected, mut ids) = (Vec::new(), Vec::new());
@@ -436,7 +436,7 @@ mod tests {
         let text = "的".repeat(100_000);
         for pattern in [FAMILIES[1], "(?s:.)"] {
             let encoding = encoding(pattern);
-            assert_eq!(encoding.shares(&text, &Selection::All, 1000).unwrap().1.len(), 1);
+            assert_eq!(shares(&encoding, &text, &Selection::All, 1000).unwrap().1.len(), 1);
             check(&encoding, &text, &Selection::All, 3, 1000);
         }
     }
@@ -451,7 +451,7 @@ mod tests {
             Encoding::new(vocabulary, splitter, SpecialTokens::new([]).unwrap()).unwrap();
         let text = "a word ".repeat(1000) + "? " + &"a word ".repeat(1000) + "! ";
         let one = encoding.encode(&text, &Request::ORDINARY, &mut Vec::new()).unwrap_err();
-        let run = encoding.encode_in_shares(&text, &Selection::None, 3, 500, &mut Vec::new());
+        let run = encode_in_shares(&encoding, &text, &Selection::None, 3, 500, &mut Vec::new());
         assert_eq!(run.unwrap_err().to_string(), one.to_string());
     }
 }

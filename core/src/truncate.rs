@@ -4,20 +4,19 @@
 //! in the whole text, since patterns look at what comes before and after. So each part is encoded on
 //! its own, and a shorter one is tried if it has too many tokens.
 //!
-//! Of a long text only the part near the cut is read, up to a place where pieces end whatever the
-//! rest of the text is. Stretches without such a place (a ruler, a very long word) are read a little
+//! Of a long text only the part near the cut is read, up to a place where the tokens before and after
+//! it do not depend on each other. Stretches without such a place (a ruler, a very long word) are read a little
 //! further than needed; characters that normalization may join are read whole.
 
 use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
-use crate::encoding::Encoding;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::memory::push;
 use crate::normalize::{Normalization, starts_stretch};
-use crate::offsets::{Aligned, TokenEnd};
-use crate::request::{Disallowed, Request};
-use crate::special_tokens::Selection;
+use crate::offsets::TokenEnd;
+use crate::request::Request;
 
 /// How many parts are tried before parts of half as many tokens are.
 const TRIES: usize = 4;
@@ -38,58 +37,6 @@ const WINDOW: usize = 1 << 16;
 /// How far normalization looks around a character, in bytes.
 const NORMALIZED: usize = 8;
 
-impl Encoding {
-    /// Returns the length in bytes of a prefix of `text` that ends where a token of `text` ends and
-    /// that encodes to at most `max_tokens` tokens.
-    pub fn truncate(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
-        Cutter::new(self, text, request)?.prefix(max_tokens)
-    }
-
-    /// Returns the start of a suffix of `text` that begins where a token of `text` ends and that
-    /// encodes to at most `max_tokens` tokens.
-    pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
-        Cutter::new(self, text, request)?.suffix(max_tokens)
-    }
-
-    /// Returns the range that [`Encoding::truncate`] (from the left, [`Encoding::truncate_left`])
-    /// keeps of a text that begins (ends) with `part`, which is not all of it. Returns `None` if
-    /// `part` is too short to know.
-    ///
-    /// The last (first) character of `part` may differ from that of the text. Disallowed names are
-    /// looked for in `part` only.
-    pub fn truncate_part(
-        &self,
-        part: &str,
-        max_tokens: usize,
-        from_left: bool,
-        request: &Request,
-    ) -> Result<Option<Range<usize>>> {
-        let cutter = Cutter { is_all: false, ..Cutter::new(self, part, request)? };
-        let kept = match from_left {
-            false => 0..cutter.prefix(max_tokens)?,
-            true => cutter.suffix(max_tokens)?..part.len(),
-        };
-        Ok((kept.len() < part.len()).then_some(kept))
-    }
-
-    /// Cuts `text` into chunks that end where tokens of `text` end and that encode to at most
-    /// `max_tokens` tokens each. Each begins with up to `overlap` tokens of the end of the one
-    /// before; `overlap` must be smaller than `max_tokens`.
-    ///
-    /// Only where the characters between two token ends do not fit into one chunk are they cut
-    /// apart. Fails with [`Error::ChunkTooSmall`] if one character does not fit.
-    pub fn chunk(
-        &self,
-        text: &str,
-        max_tokens: usize,
-        overlap: usize,
-        request: &Request,
-    ) -> Result<Vec<Range<usize>>> {
-        let cutter = Cutter::new(self, text, request)?;
-        Chunker { cutter, max_tokens, overlap, cuts: Vec::new(), read: Cut::default() }.chunks()
-    }
-}
-
 /// A place where a token ends, between two characters.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cut {
@@ -99,26 +46,41 @@ struct Cut {
 }
 
 /// Finds places to cut one text at.
-struct Cutter<'a> {
-    encoding: &'a Encoding,
+pub(crate) struct Cutter<'a, E: ?Sized> {
+    engine: &'a E,
     text: &'a str,
     /// Whether the text ends where `text` does.
     is_all: bool,
     /// Disallows nothing: that has been checked.
     request: Request,
+    /// The length in bytes of the longest name of a special token.
+    longest_name: usize,
 }
 
-impl<'a> Cutter<'a> {
-    fn new(encoding: &'a Encoding, text: &'a str, request: &Request) -> Result<Self> {
-        if !matches!(request.disallowed, Disallowed::None) {
-            encoding.prepare(text, request)?;
-        }
+impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
+    pub(crate) fn new(engine: &'a E, text: &'a str, request: &Request) -> Result<Self> {
+        engine.check(text, request)?;
         let request = Request::allowing(request.allowed.clone());
-        Ok(Self { encoding, text, is_all: true, request })
+        let longest_name = engine.special_tokens()?.all().longest();
+        Ok(Self { engine, text, is_all: true, request, longest_name })
+    }
+
+    /// A cutter for a text that is longer than `part`.
+    pub(crate) fn of_part(engine: &'a E, part: &'a str, request: &Request) -> Result<Self> {
+        Ok(Self { is_all: false, ..Self::new(engine, part, request)? })
+    }
+
+    /// Returns the range that is kept of a part, if the rest of the text cannot change it.
+    pub(crate) fn kept(&self, max_tokens: usize, from_left: bool) -> Result<Option<Range<usize>>> {
+        let kept = match from_left {
+            false => 0..self.prefix(max_tokens)?,
+            true => self.suffix(max_tokens)?..self.text.len(),
+        };
+        Ok((kept.len() < self.text.len()).then_some(kept))
     }
 
     /// Returns the end of a prefix of at most `max_tokens` tokens.
-    fn prefix(&self, max_tokens: usize) -> Result<usize> {
+    pub(crate) fn prefix(&self, max_tokens: usize) -> Result<usize> {
         let mut room = max_tokens;
         loop {
             let Some(cuts) = self.cuts_before(room)? else { return Ok(self.text.len()) };
@@ -134,7 +96,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Returns the start of a suffix of at most `max_tokens` tokens.
-    fn suffix(&self, max_tokens: usize) -> Result<usize> {
+    pub(crate) fn suffix(&self, max_tokens: usize) -> Result<usize> {
         let end = self.text.len();
         let mut room = max_tokens;
         loop {
@@ -180,14 +142,13 @@ impl<'a> Cutter<'a> {
             if is_all && !self.is_all {
                 return Ok(None);
             }
-            let tokens = self.tokens(0..end, room.saturating_sub(NEAR)..room)?;
-            if is_all && tokens.total() <= room {
+            let (ends, total) = self.tokens(0..end, room.saturating_sub(NEAR)..room)?;
+            if is_all && total <= room {
                 return Ok(None);
             }
             let mut cuts = Vec::new();
             let mut is_enough = is_all || room == 0;
-            for token in tokens.ends(self.encoding) {
-                let TokenEnd { tokens, low, high } = token?;
+            for TokenEnd { tokens, low, high } in ends {
                 if low == high && tokens <= room {
                     push(&mut cuts, Cut { position: low, tokens })?;
                 }
@@ -199,7 +160,7 @@ impl<'a> Cutter<'a> {
             if is_enough {
                 return Ok(Some(cuts));
             }
-            size = next_size(size, room, tokens.total());
+            size = next_size(size, room, total);
         }
     }
 
@@ -219,19 +180,18 @@ impl<'a> Cutter<'a> {
                 _ => None,
             };
             let total = match &small {
-                Some(tokens) => tokens.total(),
+                Some((_, total)) => *total,
                 None => self.count(part.clone())?,
             };
             if total > room {
                 let before = total - room;
-                let tokens = match small {
+                let (ends, _) = match small {
                     Some(tokens) => tokens,
                     None => self.tokens(part, before..before.saturating_add(NEAR))?,
                 };
                 let mut cuts = Vec::new();
                 let mut is_enough = start == 0;
-                for token in tokens.ends(self.encoding) {
-                    let TokenEnd { tokens, low, high } = token?;
+                for TokenEnd { tokens, low, high } in ends {
                     is_enough |= tokens == before && start + high >= certain;
                     if low == high && tokens >= before {
                         push(&mut cuts, Cut { position: start + low, tokens })?;
@@ -255,13 +215,15 @@ impl<'a> Cutter<'a> {
         let end = ceil(self.text, size.saturating_add(self.margin()));
         let mut rest = self.text[end..].char_indices();
         let end = rest.find(|&(_, c)| self.is_normal_before(c)).map_or(all, |(at, _)| end + at);
-        let looked_at = ceil(self.text, end.saturating_add(self.reach()));
-        if looked_at == all || !self.encoding.splitter().is_family() {
+        if ceil(self.text, end.saturating_add(self.reach())) == all {
             return (all, all);
         }
-        match self.independent_cut(size..end) {
+        let is_local = self.engine.is_local();
+        let last = if is_local { end } else { floor(self.text, all - self.reach() - 1) };
+        match self.independent_cut(size..last) {
             Some(cut) => (cut, cut),
-            None => (end, size),
+            None if is_local => (end, size),
+            None => (all, all),
         }
     }
 
@@ -270,43 +232,48 @@ impl<'a> Cutter<'a> {
     /// looked at.
     fn end(&self, size: usize) -> (usize, usize) {
         let near = floor(self.text, self.text.len().saturating_sub(size));
-        if !self.encoding.splitter().is_family() {
-            return (0, 0);
-        }
         for back in LOOK_BACK {
             if floor(self.text, near.saturating_sub(back + self.reach())) == 0 {
                 return (0, 0);
             }
             if let Some(cut) = self.independent_cut(near - back..ceil(self.text, near + 1)) {
-                return (cut, cut);
+                return (self.start_for(cut), cut);
             }
+        }
+        if !self.engine.is_local() {
+            return (0, 0);
         }
         let start = ceil(self.text, near.saturating_sub(self.margin()) + 1);
         let mut before = self.text[..start].char_indices().rev();
         (before.find(|&(_, c)| self.is_normal_before(c)).map_or(0, |(at, _)| at), near)
     }
 
+    /// Returns from where to encode for the tokens from an independent cut on: from an earlier one,
+    /// if text is put before the text that begins there.
+    fn start_for(&self, cut: usize) -> usize {
+        if cut == 0 || !self.engine.prepends(true) {
+            return cut;
+        }
+        let before = |back| {
+            let start = floor(self.text, cut.saturating_sub(back));
+            self.independent_cut(start.max(self.reach() + 1)..cut)
+        };
+        LOOK_BACK.into_iter().find_map(before).unwrap_or(0)
+    }
+
     /// Whether the text before `character` and the text from it on are normalized on their own.
     fn is_normal_before(&self, character: char) -> bool {
-        self.encoding.normalization() == Normalization::None || starts_stretch(character)
+        self.engine.normalization() == Normalization::None || starts_stretch(character)
     }
 
     /// How much more is read where no cut is certain to be independent.
     fn margin(&self) -> usize {
-        MARGIN + self.longest_name()
+        MARGIN + self.longest_name
     }
 
     /// How many bytes around a place are looked at to see whether it is independent.
     fn reach(&self) -> usize {
-        self.longest_name().max(NORMALIZED)
-    }
-
-    /// The length in bytes of the longest name that may be a special token.
-    fn longest_name(&self) -> usize {
-        match self.request.allowed {
-            Selection::None => 0,
-            _ => self.encoding.special_tokens().all().longest(),
-        }
+        self.longest_name.max(NORMALIZED)
     }
 
     /// Returns the first place in `range` where the tokens before and after it do not depend on each
@@ -314,7 +281,7 @@ impl<'a> Cutter<'a> {
     fn independent_cut(&self, range: Range<usize>) -> Option<usize> {
         let mut from = range.start;
         loop {
-            let cut = self.encoding.splitter().safe_cut(&self.text[..range.end], from)?;
+            let cut = self.engine.beginning_cut(&self.text[..range.end], from)?;
             if self.is_independent(cut) {
                 return Some(cut);
             }
@@ -322,38 +289,34 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Whether neither normalization nor the name of a special token crosses a place.
+    /// Whether neither normalization nor a special token crosses or touches a place.
     fn is_independent(&self, cut: usize) -> bool {
         let reach = self.reach();
         let start = floor(self.text, cut.saturating_sub(reach));
         let around = &self.text[start..ceil(self.text, cut.saturating_add(reach))];
-        let starts = self.text[cut..].chars().next().is_none_or(|c| self.is_normal_before(c));
-        if !starts || !self.encoding.normalization().keeps(around) {
+        let after = self.text[cut..].chars().next();
+        let starts = after.is_none_or(|character| self.is_normal_before(character));
+        if !starts || !self.engine.normalization().keeps(around) {
             return false;
         }
-        if self.request.allowed == Selection::None {
-            return true;
+        let ends_in_space = || self.text[..cut].ends_with(char::is_whitespace);
+        let is_space = after.is_some_and(char::is_whitespace) && ends_in_space();
+        if is_space && self.engine.takes_space() {
+            return false;
         }
-        let (names, mut from) = (self.encoding.special_tokens().all(), 0);
-        while let Some(name) = names.find(around, from)
-            && start + name.start < cut
-        {
-            if start + name.end > cut {
-                return false;
-            }
-            from = name.start + 1;
-        }
-        true
+        let special = self.engine.special_tokens();
+        special.is_ok_and(|special| !special.all().touches(around, cut - start))
     }
 
-    /// Encodes a part of the text; keeps the tokens with the `wanted` numbers.
-    fn tokens(&self, part: Range<usize>, wanted: Range<usize>) -> Result<Aligned<'a>> {
-        self.encoding.encode_aligned_around(&self.text[part], &self.request.allowed, wanted)
+    /// Encodes a part of the text. Returns the ends of the tokens with the `wanted` numbers, and how
+    /// many tokens there are.
+    fn tokens(&self, part: Range<usize>, wanted: Range<usize>) -> Result<(Vec<TokenEnd>, usize)> {
+        self.engine.token_ends(&self.text[part], &self.request.allowed, wanted)
     }
 
     /// Counts the tokens of a part of the text.
     fn count(&self, part: Range<usize>) -> Result<usize> {
-        self.encoding.count(&self.text[part], usize::MAX, &self.request)
+        self.engine.count(&self.text[part], usize::MAX, &self.request)
     }
 }
 
@@ -368,9 +331,18 @@ fn next_size(size: usize, wanted: usize, found: usize) -> usize {
     likely.clamp(size.saturating_mul(2), size.saturating_mul(4))
 }
 
+/// Cuts a text into chunks: see [`Engine::chunk`].
+pub(crate) fn chunk<E: Engine + ?Sized>(
+    cutter: Cutter<'_, E>,
+    max_tokens: usize,
+    overlap: usize,
+) -> Result<Vec<Range<usize>>> {
+    Chunker { cutter, max_tokens, overlap, cuts: Vec::new(), read: Cut::default() }.chunks()
+}
+
 /// Cuts a text into chunks, from its beginning to its end.
-struct Chunker<'a> {
-    cutter: Cutter<'a>,
+struct Chunker<'a, E: ?Sized> {
+    cutter: Cutter<'a, E>,
     max_tokens: usize,
     overlap: usize,
     /// The cuts from the start of the last chunk on, as far as the text was read.
@@ -378,7 +350,7 @@ struct Chunker<'a> {
     read: Cut,
 }
 
-impl Chunker<'_> {
+impl<E: Engine + ?Sized> Chunker<'_, E> {
     fn chunks(&mut self) -> Result<Vec<Range<usize>>> {
         let mut chunks: Vec<Range<usize>> = Vec::new();
         let mut done = Cut::default();
@@ -401,7 +373,7 @@ impl Chunker<'_> {
 
     /// Reads until the cuts for the chunk after `done` are known.
     fn read_after(&mut self, done: Cut) -> Result<()> {
-        let Cutter { encoding, text, .. } = self.cutter;
+        let text = self.cutter.text;
         let enough = done.tokens.saturating_add(self.max_tokens);
         let is_enough = |cut: &Cut| cut.tokens > enough && cut.position > done.position;
         while self.read.position < text.len() && !self.cuts.last().is_some_and(is_enough) {
@@ -409,15 +381,20 @@ impl Chunker<'_> {
             let near = start.position.saturating_add(WINDOW).saturating_add(self.cutter.margin());
             let cut = self.cutter.independent_cut(near..text.len());
             let end = cut.unwrap_or(text.len());
-            let tokens = self.cutter.tokens(start.position..end, 0..usize::MAX)?;
-            for token in tokens.ends(encoding) {
-                let TokenEnd { tokens, low, high } = token?;
+            let from = self.cutter.start_for(start.position);
+            let (ends, total) = self.cutter.tokens(from..end, 0..usize::MAX)?;
+            // The tokens that were read already.
+            let before = match start.position - from {
+                0 => 0,
+                size => ends.partition_point(|end| end.high <= size),
+            };
+            for TokenEnd { tokens, low, high } in ends.into_iter().skip(before) {
                 if low == high {
-                    let (position, tokens) = (start.position + low, start.tokens + tokens);
+                    let (position, tokens) = (from + low, start.tokens + tokens - before);
                     push(&mut self.cuts, Cut { position, tokens })?;
                 }
             }
-            self.read = Cut { position: end, tokens: start.tokens + tokens.total() };
+            self.read = Cut { position: end, tokens: start.tokens + total - before };
             // The pattern may skip the end of the text.
             if self.cuts.last().is_none_or(|last| last.position < end) {
                 push(&mut self.cuts, self.read)?;

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use base64::Engine;
+use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::offsets::lossy_characters;
@@ -25,7 +25,8 @@ use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
 use bpe_core::{
-    Encoding, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary, rank_file,
+    Encoding, Engine, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
+    rank_file,
 };
 use failing::LEFT;
 use patterns::PATTERNS;
@@ -92,10 +93,7 @@ const CALLS: &[(&str, Call)] = &[
     ("split", |with| with.encoding.split(&with.text, &with.all, |_, _| Ok(()))),
     ("find special", |with| with.encoding.find_special(&with.text).map(drop)),
     ("canonical", |with| with.encoding.is_canonical(&with.ids).map(drop)),
-    ("offsets", |with| {
-        let aligned = with.encoding.encode_aligned(&with.text, &with.all)?;
-        aligned.spans(&with.encoding).try_for_each(|span| span.map(drop))
-    }),
+    ("offsets", |with| with.encoding.encode_with_spans(&with.text, &with.all).map(drop)),
     ("decode", |with| with.encoding.decode_bytes(&with.ids).map(drop)),
     ("characters", |with| lossy_characters(with.text.as_bytes(), &with.starts).map(drop)),
     ("unstable", |with| with.encoding.encode_with_unstable(&with.text, &with.all).map(drop)),

@@ -11,7 +11,9 @@ use std::ops::Range;
 
 use bpe_core::char_boundary;
 use bpe_core::polling::with_check;
-use bpe_core::{Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{
+    Encoding, Engine, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary,
+};
 use patterns::PATTERNS;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -41,9 +43,8 @@ fn encoding(pattern: &str, normalization: Normalization, tokens: Vec<Vec<u8>>) -
 }
 
 /// The places where a token of `text` ends, and both ends of the text.
-fn token_ends(encoding: &Encoding, text: &str, request: &Request) -> BTreeSet<usize> {
-    let aligned = encoding.encode_aligned(text, request).unwrap();
-    let spans: Vec<Range<usize>> = aligned.spans(encoding).map(Result::unwrap).collect();
+fn token_ends(engine: &dyn Engine, text: &str, request: &Request) -> BTreeSet<usize> {
+    let (_, spans) = engine.encode_with_spans(text, request).unwrap();
     let between = spans.windows(2).filter(|pair| pair[0].end <= pair[1].start);
     let ends = between.map(|pair| pair[0].end).chain(spans.last().map(|last| last.end));
     ends.chain([0, text.len()]).collect()
@@ -51,15 +52,15 @@ fn token_ends(encoding: &Encoding, text: &str, request: &Request) -> BTreeSet<us
 
 /// Checks both sides of a truncated text.
 fn check_truncated(
-    encoding: &Encoding,
+    engine: &dyn Engine,
     text: &str,
     limit: usize,
     request: &Request,
 ) -> Result<(), TestCaseError> {
-    let count = |part: &str| encoding.count(part, usize::MAX, request).unwrap();
-    let ends = token_ends(encoding, text, request);
-    let end = encoding.truncate(text, limit, request).unwrap();
-    let start = encoding.truncate_left(text, limit, request).unwrap();
+    let count = |part: &str| engine.count(part, usize::MAX, request).unwrap();
+    let ends = token_ends(engine, text, request);
+    let end = engine.truncate(text, limit, request).unwrap();
+    let start = engine.truncate_left(text, limit, request).unwrap();
     prop_assert!(count(&text[..end]) <= limit && ends.contains(&end), "{text:?} {limit} {end}");
     prop_assert!(count(&text[start..]) <= limit && ends.contains(&start), "{text:?} {limit}");
     if count(text) <= limit {
@@ -70,15 +71,15 @@ fn check_truncated(
 
 /// Checks that a part of a text is truncated as all of it, whatever comes after (before) it.
 fn check_part(
-    encoding: &Encoding,
+    engine: &dyn Engine,
     text: &str,
     (limit, from_left): (usize, bool),
     cut: usize,
     request: &Request,
 ) -> Result<bool, TestCaseError> {
     let kept = match from_left {
-        true => text.len() - encoding.truncate_left(text, limit, request).unwrap(),
-        false => encoding.truncate(text, limit, request).unwrap(),
+        true => text.len() - engine.truncate_left(text, limit, request).unwrap(),
+        false => engine.truncate(text, limit, request).unwrap(),
     };
     // The character beside the cut may be half of a surrogate pair.
     let mut part = text.to_owned();
@@ -86,7 +87,7 @@ fn check_part(
         true => part.replace_range(..char_boundary::ceil(text, cut), "\u{fffd}"),
         false => part.replace_range(char_boundary::floor(text, cut).., "\u{fffd}"),
     }
-    let found = encoding.truncate_part(&part, limit, from_left, request).unwrap();
+    let found = engine.truncate_part(&part, limit, from_left, request).unwrap();
     if let Some(found) = &found {
         prop_assert!(found.len() == kept, "{text:?} {limit} {from_left} {cut}: {found:?} {kept}");
     }
@@ -95,13 +96,13 @@ fn check_part(
 
 /// Checks all chunks of a text.
 fn check_chunks(
-    encoding: &Encoding,
+    engine: &dyn Engine,
     text: &str,
     (limit, overlap): (usize, usize),
     request: &Request,
 ) -> Result<(), TestCaseError> {
-    let count = |part: &str| encoding.count(part, usize::MAX, request).unwrap();
-    let chunks = match encoding.chunk(text, limit, overlap, request) {
+    let count = |part: &str| engine.count(part, usize::MAX, request).unwrap();
+    let chunks = match engine.chunk(text, limit, overlap, request) {
         Ok(chunks) => chunks,
         Err(Error::ChunkTooSmall { character, max_tokens }) => {
             prop_assert!(text.contains(&character) && count(&character) > max_tokens);
@@ -109,7 +110,7 @@ fn check_chunks(
         }
         Err(error) => return Err(TestCaseError::fail(error.to_string())),
     };
-    let ends = token_ends(encoding, text, request);
+    let ends = token_ends(engine, text, request);
     let mut last = 0..0;
     for Range { start, end } in chunks {
         prop_assert!(last.start <= start && start <= last.end && last.end < end);

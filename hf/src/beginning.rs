@@ -1,16 +1,13 @@
 //! Early ends: truncation on the right reads as much of a text as it keeps.
 
-use bpe_core::char_boundary::floor;
-use bpe_core::conversation::stable_length;
+use bpe_core::Request;
+use bpe_core::conversation::beginning;
 use bpe_core::request::Disallowed;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::spec::{Direction, TruncationStrategy};
 use crate::tokenizer::{Input, Tokenizer};
-
-/// The bytes of the first beginning that is tried, and of the room for a few tokens more.
-const LEAST: usize = 1024;
 
 /// A truncation that can end the walk over a text.
 #[derive(Debug, Clone, Copy)]
@@ -65,26 +62,9 @@ impl Tokenizer {
         if !self.is_fast() {
             return Ok(None);
         }
-        // The first try shows how many bytes a token has.
-        let mut size = (most / 2).max(LEAST);
-        while size <= text.len() / 2 {
-            let window = &text[..floor(text, size)];
-            let length = match self.encoding() {
-                Some(encoding) => stable_length(&**encoding, window, &self.request().allowed)?,
-                None => stable_length(self, window, &self.request().allowed)?,
-            };
-            // Without a place to cut, a larger window does not help.
-            if length < window.len() / 2 {
-                break;
-            }
-            ids.clear();
-            self.append_ids(&text[..length], ids)?;
-            if ids.len() >= most {
-                return Ok(Some(&text[..length]));
-            }
-            let needed = length as f64 / ids.len().max(1) as f64 * most as f64 * 1.1;
-            size = (needed as usize).saturating_add(LEAST).max(size + size / 2);
+        if let Some(encoding) = self.encoding() {
+            return beginning(&**encoding, text, most, self.request(), ids);
         }
-        Ok(None)
+        beginning(self, text, most, &Request::allowing(self.request().allowed.clone()), ids)
     }
 }

@@ -48,7 +48,7 @@ impl Tokenizer {
     }
 
     /// Cuts a text into pieces that are not empty.
-    fn pieces(&self, text: &str) -> Result<Vec<Piece>> {
+    pub(crate) fn pieces(&self, text: &str) -> Result<Vec<Piece>> {
         let original = Aligned::original(text)?;
         let mut pieces = Vec::new();
         self.added().each_raw(text, |range, id| {

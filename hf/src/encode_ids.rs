@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use bpe_core::Engine;
 use bpe_core::memory::push;
 use bpe_core::request::Disallowed;
-use bpe_core::segments::Engine;
 
 use crate::error::Result;
 use crate::normalize::Normalizer;

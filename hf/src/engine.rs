@@ -1,15 +1,24 @@
 //! A tokenizer file as an engine of the core: all abilities that are written over [`Engine`] work with
 //! it.
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bpe_core::char_boundary::ceil;
-use bpe_core::memory::push;
-use bpe_core::segments::{Engine, Fixed, FixedIds, Prompt};
+use bpe_core::engine::{EncodeRun, Originals};
+use bpe_core::fingerprint::Digest;
+use bpe_core::memory::{append, push};
+use bpe_core::offsets::{TokenEnd, ends_of};
+use bpe_core::pool::Pool;
+use bpe_core::request::Disallowed;
+use bpe_core::segments::{Fixed, FixedIds, Prompt};
 use bpe_core::special_tokens::Selection;
-use bpe_core::{Normalization, SpecialTokens};
+use bpe_core::token_table::TokenTable;
+use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
+use crate::decode::Decoder;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
 use crate::prompt::Item;
@@ -17,9 +26,12 @@ use crate::spec::PrependScheme;
 use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
 
+/// A text is encoded as [`Tokenizer::encode`] does without special tokens, truncation and padding.
+///
+/// A request allows all special tokens or none: other added tokens are always searched for. It need
+/// not be that of [`Tokenizer::set_request`], but costs a copy of the added tokens if it is another.
+/// A tokenizer made from an encoding has the abilities of that one: [`Tokenizer::encoding`].
 impl Engine for Tokenizer {
-    type Error = Error;
-
     fn special_tokens(&self) -> Result<&SpecialTokens> {
         Ok(&self.control()?.tokens)
     }
@@ -30,6 +42,74 @@ impl Engine for Tokenizer {
 
     fn has_token(&self, id: u32) -> bool {
         self.id_to_token(id).is_some()
+    }
+
+    fn workspaces(&self) -> &Pool {
+        self.model().core().workspaces()
+    }
+
+    fn token_table(&self) -> Result<&Arc<TokenTable>> {
+        self.token_table()
+    }
+
+    fn stream_table(&self) -> Result<(&Arc<TokenTable>, bool)> {
+        Ok((self.stream_table()?, self.skips_unknown_ids()))
+    }
+
+    fn fingerprint(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
+        self.fingerprint(sha256)
+    }
+
+    fn control_form<'a>(&self, text: &'a str) -> Result<(Cow<'a, str>, Originals<'a>)> {
+        let (form, origins) = self.control_form(text)?;
+        Ok((form.into(), Box::new(move |span| origins[span.start].0..origins[span.end - 1].1)))
+    }
+
+    fn encode_text(&self, text: &str, request: &Request, ids: &mut Vec<u32>) -> Result<()> {
+        Engine::check(self, text, request)?;
+        self.under(&request.allowed)?.append_text(text, ids)
+    }
+
+    /// The bytes are those of the offsets that `tokenizers` gives.
+    fn encode_with_spans(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        Engine::check(self, text, request)?;
+        let tokenizer = self.under(&request.allowed)?;
+        if tokenizer.normalizer().is_none() {
+            return tokenizer.ids_and_spans(text);
+        }
+        let (mut ids, mut spans) = (Vec::new(), Vec::new());
+        for piece in tokenizer.pieces(text)? {
+            for (id, _, (start, end)) in tokenizer.tokens(&piece)? {
+                push(&mut ids, id)?;
+                push(&mut spans, start..end)?;
+            }
+        }
+        Ok((ids, spans))
+    }
+
+    fn token_ends(
+        &self,
+        text: &str,
+        allowed: &Selection,
+        _: Range<usize>,
+    ) -> Result<(Vec<TokenEnd>, usize)> {
+        let (ids, spans) = self.under(allowed)?.ids_and_spans(text)?;
+        Ok((ends_of(&spans)?, ids.len()))
+    }
+
+    fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
+        let mut found = Vec::new();
+        for (piece, id) in self.under(&Selection::All)?.pieces(text)? {
+            if let Some(token) = id.and_then(|id| self.added().token(id)) {
+                let (start, end) = piece.origin(0..piece.text.len());
+                push(&mut found, (token.content.as_str(), start..end))?;
+            }
+        }
+        Ok(found)
     }
 
     fn find_in_segment(&self, _: &str, _: &Selection) -> Result<Vec<(Range<usize>, u32)>> {
@@ -56,17 +136,22 @@ impl Engine for Tokenizer {
     fn find_in_text(
         &self,
         text: &str,
-        _: &Selection,
+        allowed: &Selection,
         _: usize,
         fixed: &mut Vec<Fixed>,
     ) -> Result<()> {
-        *fixed = self.locate_in_text(text)?;
+        *fixed = self.under(allowed)?.locate_in_text(text)?;
         Ok(())
     }
 
-    fn find_settled(&self, text: &str, _: &Selection, fixed: &mut Vec<Fixed>) -> Result<usize> {
+    fn find_settled(
+        &self,
+        text: &str,
+        allowed: &Selection,
+        fixed: &mut Vec<Fixed>,
+    ) -> Result<usize> {
         let mut open = self.control()?.tokens.all().open_from(text);
-        *fixed = self.locate_in_text(text)?;
+        *fixed = self.under(allowed)?.locate_in_text(text)?;
         // A token that follows may take the whitespace before it.
         let kept = if self.added().take_space() { text[..open].trim_end().len() } else { open };
         let settled = fixed.iter().take_while(|fixed| {
@@ -90,7 +175,7 @@ impl Engine for Tokenizer {
     fn encode_run(&self, run: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<()> {
         if !self.is_fast() {
             let mut piece = Prompt::default();
-            piece.push_text(self, run, &Selection::All)?;
+            piece.push_text(self, run, &self.selection()?)?;
             return self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new());
         }
         if self.normalizer().is_none() {
@@ -102,7 +187,7 @@ impl Engine for Tokenizer {
     fn encode_runs(
         &self,
         prompt: &Prompt,
-        work: impl FnOnce(&mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Result<()>) -> Result<()>,
+        work: &mut dyn FnMut(EncodeRun<'_>) -> Result<()>,
     ) -> Result<()> {
         if self.ignores_segments() {
             return work(&mut |run, ids| {
@@ -144,7 +229,7 @@ impl Engine for Tokenizer {
     }
 
     fn safe_cut(&self, run: &str, near: usize) -> Option<usize> {
-        if self.prepends() { None } else { self.beginning_cut(run, near) }
+        if self.prepends(false) { None } else { self.beginning_cut(run, near) }
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
@@ -173,6 +258,53 @@ impl Engine for Tokenizer {
         let is_made = self.control().map_or(true, |control| control.is_made_by_model);
         !is_found_in_run && !is_made
     }
+
+    fn is_local(&self) -> bool {
+        matches!(self.split().plan(), Plan::Pattern { .. }) && self.normalizer().is_none()
+    }
+
+    fn prepends(&self, is_first: bool) -> bool {
+        self.normalizer().is_some_and(Normalizer::prepends)
+            || match self.split().plan() {
+                Plan::Pattern { prefix_space, .. } => *prefix_space,
+                Plan::Metaspace(metaspace) => match metaspace.prepend_scheme {
+                    PrependScheme::Always => true,
+                    PrependScheme::First => is_first,
+                    PrependScheme::Never => false,
+                },
+                _ => false,
+            }
+    }
+
+    fn takes_space(&self) -> bool {
+        self.added().take_space()
+    }
+
+    fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
+        append(bytes, self.token_table()?.get(id))
+    }
+
+    fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
+        if let Some(Decoder::ByteLevel) = self.decoder() {
+            return Ok(0);
+        }
+        let text = self.decode(ids, false)?;
+        match std::str::from_utf8(bytes) {
+            Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
+            _ => Err(Error::refused(
+                "decoder",
+                "under any but ByteLevel, bytes that are not UTF-8 are left to `decode`, which shows \
+                 them as U+FFFD",
+            )),
+        }
+    }
+
+    fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
+        match self.decoder() {
+            Some(Decoder::ByteLevel) => self.decode_bytes(ids, false),
+            _ => Ok(self.decode_with_starts(ids)?.0),
+        }
+    }
 }
 
 impl Tokenizer {
@@ -185,14 +317,43 @@ impl Tokenizer {
         }
     }
 
-    /// Whether text is put before each run, wherever it is.
-    fn prepends(&self) -> bool {
-        self.normalizer().is_some_and(Normalizer::prepends)
-            || match self.split().plan() {
-                Plan::Pattern { prefix_space, .. } => *prefix_space,
-                Plan::Metaspace(metaspace) => metaspace.prepend_scheme == PrependScheme::Always,
-                _ => false,
-            }
+    /// The tokenizer with another request.
+    fn under(&self, allowed: &Selection) -> Result<Cow<'_, Self>> {
+        if matches!(allowed, Selection::Some(_)) {
+            return Err(Error::Invalid(
+                "a tokenizer.json looks for all of its special tokens or for none: allow all or none"
+                    .into(),
+            ));
+        }
+        let is_ordinary = *allowed == Selection::None;
+        let checks = !matches!(self.request().disallowed, Disallowed::None);
+        if self.encodes_special_tokens() == is_ordinary && !checks {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut copy = self.clone();
+        copy.set_request(Request::allowing(allowed.clone()));
+        Ok(Cow::Owned(copy))
+    }
+
+    /// The added tokens that texts may contain.
+    fn selection(&self) -> Result<Selection> {
+        if !self.encodes_special_tokens() {
+            return Ok(Selection::All);
+        }
+        let ids = self.added().ids();
+        let permitted = ids.filter(|&(_, id)| {
+            self.added().token(id).is_some_and(|token| self.added().permits(token))
+        });
+        Ok(self.control()?.tokens.select(permitted.map(|(name, _)| name)))
+    }
+
+    /// The ids of a text, and for each the bytes that it comes from: all that a normalizer rewrites
+    /// together.
+    fn ids_and_spans(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        let prompt = Prompt::of_text(self, text, &self.selection()?)?;
+        let (mut ids, mut spans) = (Vec::new(), Vec::new());
+        prompt.encode_with_spans(self, &mut ids, &mut spans)?;
+        Ok((ids, spans))
     }
 
     /// [`Engine::beginning_cut`] where the model knows the characters that it keeps apart.

@@ -184,7 +184,7 @@ impl Tokenizer {
         )))
     }
 
-    /// [`Engine::encode_run_with_spans`](bpe_core::segments::Engine::encode_run_with_spans) for a run that may come from a longer text.
+    /// [`Engine::encode_run_with_spans`](bpe_core::Engine::encode_run_with_spans) for a run that may come from a longer text.
     pub(crate) fn encode_traced(
         &self,
         prompt: &Prompt,

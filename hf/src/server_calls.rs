@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bpe_core::memory::push;
-use bpe_core::segments::{Engine, Prompt};
+use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::Selection;
-use bpe_core::{SpecialTokens, Splitter, Vocabulary, rank_file};
+use bpe_core::{Engine, SpecialTokens, Splitter, Vocabulary, rank_file};
 
 use crate::encode::Encoded;
 use crate::error::{Error, Result};

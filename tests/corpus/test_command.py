@@ -87,7 +87,13 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
     found = json.loads(run("report", out, "--json")[0])
     assert found["documents"] == 3 and found["controls"]["<|endoftext|>"][0] == 1
     page = tmp_path / "report.html"
-    run("report", out, "--html", page)
+    assert run("report", out, "--html", page)[0] == f"written: {page}\n"
+    assert "exists already; --force" in run("report", out, "--html", page, status=2)[1]
+    run("report", out, "--html", page, "--force")
+    for own in (source, out / "plan.json", out / "manifests" / "00000.json"):
+        before = own.read_bytes()
+        assert "is an input" in run("report", out, "--html", own, "--force", status=1)[1]
+        assert own.read_bytes() == before
     contents = page.read_text()
     assert "in<i>.jsonl" not in contents and "in&lt;i&gt;.jsonl" in contents
     assert "Control strings" in contents and f"{found['tokens']:,}" in contents

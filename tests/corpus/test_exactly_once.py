@@ -27,6 +27,7 @@ from bpe_engine.corpus import (
     run_plan,
     verify_corpus,
 )
+from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.run import run_unit, units_of_rank
 
 pytest.importorskip("pyarrow")
@@ -216,7 +217,8 @@ def test_an_input_that_changes_under_way(
 
 @pytest.mark.parametrize("place", ["write", "fsync", "rename", "read"])
 def test_faults(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bpe_engine.corpus import files, units
+    from bpe_engine import written as writing
+    from bpe_engine.corpus import units
     from bpe_engine.corpus.formats import megatron
 
     plan = planned(tmp_path)
@@ -240,7 +242,7 @@ def test_faults(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(units, "part_blocks", failing(units.part_blocks))
     else:
         name = "replace" if place == "rename" else place
-        monkeypatch.setattr(files.os, name, failing(getattr(os, name)))
+        monkeypatch.setattr(writing.os, name, failing(getattr(os, name)))
     with pytest.raises(CorpusError, match="somewhere cannot be written|Input/output"):
         run_plan(plan, processes=1)
     assert os.listdir(tmp_path / "out" / "unfinished") == []
@@ -332,3 +334,78 @@ def test_merges_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(merge, "_check_files", another_merges_first)
     assert merge_parts(plan) == merged[0]
     assert verify_corpus(plan).problems == []
+
+
+def changed(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "name", ["refused/00000.jsonl", "times/00001.json", "manifests/00000.json"]
+)
+def test_every_file_beside_the_ids_is_verified(tmp_path: Path, name: str) -> None:
+    lines = write_jsonl(tmp_path / "in.jsonl", texts(80)).read_text()
+    (tmp_path / "in.jsonl").write_text(f"no json\n{lines}")
+    plan = planned(tmp_path, on_error="skip")
+    run_plan(plan, processes=1)
+    path = tmp_path / "out" / name
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 1 + len(whole) // 25):
+        changed(path, place)
+        (problem, *_) = verify_corpus(plan, sample=0).problems
+        assert str(path) in problem
+        path.write_bytes(whole)
+    assert verify_corpus(plan).problems == []
+
+
+def test_a_merged_manifest_is_not_to_be_deleted(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    run_plan(plan, processes=1)
+    merge_parts(plan)
+    changed(tmp_path / "out" / "manifests" / "merged.json", 40)
+    (problem,) = verify_corpus(plan).problems
+    assert "write the corpus again in a new folder" in problem and "delete" not in problem
+
+
+def test_a_merge_during_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bpe_engine.corpus import verify
+
+    plan = planned(tmp_path)
+    run_plan(plan, processes=1)
+    reader = CorpusReader(plan)
+    check = verify._check_files
+
+    def merged_before(*arguments: Any) -> int:
+        monkeypatch.setattr(verify, "_check_files", check)
+        merge_parts(plan)
+        return check(*arguments)
+
+    monkeypatch.setattr(verify, "_check_files", merged_before)
+    assert verify_corpus(plan).problems == []
+    with pytest.raises(CorpusError, match="is missing; if the corpus was merged meanwhile, open"):
+        reader.ids(0, 1)
+
+
+def test_what_is_removed_of_others(tmp_path: Path) -> None:
+    from bpe_engine.corpus import scratch
+
+    plan = planned(tmp_path)
+    run_plan(plan, processes=1)
+    with scratch.scratch_folder(plan.out, "pack") as running:
+        unfinished = Path(running).parent
+        (dead, elsewhere, unit) = [
+            unfinished / name
+            for name in (
+                f"pack-{scratch._host()}-{2**22 + 1}-a",
+                "pack-other-1-a",
+                "00001-other-1-a",
+            )
+        ]
+        for folder in (dead, elsewhere, unit):
+            folder.mkdir()
+        pack_rows(plan, 64)
+        assert not dead.exists() and elsewhere.exists() and unit.exists()
+        merge_parts(plan)
+        assert os.path.isdir(running) and elsewhere.exists() and not unit.exists()

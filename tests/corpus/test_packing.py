@@ -13,7 +13,14 @@ from corpora import texts, write_jsonl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_engine.corpus import CorpusError, PackedRows, make_plan, pack_rows, run_plan
+from bpe_engine.corpus import (
+    CorpusError,
+    PackedRows,
+    make_plan,
+    pack_rows,
+    run_plan,
+    verify_corpus,
+)
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.shuffle import Permutation
 from bpe_engine.packing import best_fit
@@ -88,7 +95,7 @@ def test_rows_hold_every_id_once(corpus: Path, length: int, method: str, seed: i
     path = pack_rows(corpus, length, method=method, seed=seed)
     first = Path(path).read_bytes()
     assert Path(pack_rows(corpus, length, method=method, seed=seed)).read_bytes() == first
-    rows = pickle.loads(pickle.dumps(PackedRows(corpus, length, method)))
+    rows = pickle.loads(pickle.dumps(PackedRows(corpus, length, method, seed)))
     reader = CorpusReader(corpus)
     spans = reader.spans(0, reader.documents)
     all_ids = reader.ids(0, reader.tokens)
@@ -119,7 +126,7 @@ def test_windows_do_not_lose_documents(corpus: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("bpe_engine.corpus.pack._WINDOW", 7)
     for method in ("best-fit", "wrap"):
         pack_rows(corpus, 33, method=method)
-        rows = PackedRows(corpus, 33, method)
+        rows = PackedRows(corpus, 33, method, None)
         assert sum(len(row["input_ids"]) for row in map(rows.__getitem__, range(len(rows)))) == (
             CorpusReader(corpus).tokens
         )
@@ -163,8 +170,32 @@ def test_wrong_rows_are_refused(corpus: Path, tmp_path: Path) -> None:
 def test_no_framework_is_imported(corpus: Path) -> None:
     pack_rows(corpus, 50)
     code = (
-        "import sys; from bpe_engine.corpus import PackedRows; rows = PackedRows(sys.argv[1], 50);"
+        "import sys; from bpe_engine.corpus import PackedRows; rows = PackedRows(sys.argv[1], 50, 'best-fit', None);"
         "rows[0]; assert not {'torch', 'tensorflow'} & set(sys.modules)"
     )
-    (corpus / "packed-50-wrap.idx").unlink(missing_ok=True)
     subprocess.run([sys.executable, "-c", code, corpus], check=True)
+
+
+def test_another_seed_leaves_an_open_index(corpus: Path) -> None:
+    pack_rows(corpus, 40, method="wrap", seed=1)
+    rows = PackedRows(corpus, 40, "wrap")
+    before = [rows.pieces(number) for number in range(len(rows))]
+    fresh = PackedRows(corpus, 40, "wrap")
+    pack_rows(corpus, 40, method="wrap", seed=2)
+    assert [fresh.pieces(number) for number in range(len(rows))] == before
+    other = PackedRows(corpus, 40, "wrap", seed=2)
+    assert [other.pieces(number) for number in range(len(rows))] != before
+    with pytest.raises(CorpusError, match="more than one index .*packed-40-wrap-seed1.idx"):
+        PackedRows(corpus, 40, "wrap")
+
+
+@pytest.mark.parametrize("place", [3, 60, 4095, 4096, 4200, -1])
+def test_a_changed_index_is_found(corpus: Path, place: int) -> None:
+    path = Path(pack_rows(corpus, 31, seed=5))
+    assert verify_corpus(corpus, sample=0).problems == []
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    (problem,) = verify_corpus(corpus, sample=0).problems
+    assert problem.startswith(f"{path} has other bytes") and problem.endswith("pack again")
+    path.unlink()

@@ -24,7 +24,7 @@ def test_readme_has_the_commands() -> None:
     commands = [body for language, body in README.blocks if language == "sh"]
     assert len(commands) == 3
     assert all(body.startswith("pip install ") and body.count("\n") == 1 for body in commands)
-    assert commands[0] == "pip install bpe-engine\n"
+    assert commands[0] == "pip install .\n"
     assert "pytest" in commands[2]
 
 

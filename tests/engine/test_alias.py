@@ -53,6 +53,10 @@ else:
 """
 
 
+USES_INSTALLED = "import bpe_engine\nbpe_engine.install()\n" + USES
+DATA = Path(__file__).parents[2] / "data" / "r50k_base.tiktoken"
+
+
 def test_import_as():
     run(
         """
@@ -69,7 +73,48 @@ def test_sys_modules():
 
 
 def test_install():
-    run("import bpe_engine\nbpe_engine.install()\nbpe_engine.install()\n" + USES)
+    run("import bpe_engine\nbpe_engine.install()\n" + USES_INSTALLED)
+
+
+def test_install_makes_the_class_answer_as_tiktokens():
+    run(USES_INSTALLED + "assert type(gpt2).__module__ == 'tiktoken.core'")
+
+
+def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
+    path = tmp_path / "pickled"
+    run(
+        f"""
+        import bpe_engine, pickle
+        bpe_engine.install()
+        letters = {{bytes([byte]): byte for byte in range(256)}}
+        own = bpe_engine.Encoding(
+            "own", pat_str=".", mergeable_ranks=letters, special_tokens={{"<|x|>": 300}}
+        )
+        with open({str(path)!r}, "wb") as file:
+            pickle.dump([own, bpe_engine.load_encoding({str(DATA)!r})], file)
+        """
+    )
+    run(
+        f"""
+        import pickle, tiktoken
+        with open({str(path)!r}, "rb") as file:
+            own, gpt2 = pickle.load(file)
+        assert type(own) is type(gpt2) is tiktoken.Encoding
+        assert own.encode("ab<|x|>", allowed_special="all") == [97, 98, 300]
+        assert gpt2.encode("hello world") == [31373, 995]
+        import sys
+        assert "bpe_engine" not in sys.modules
+        """
+    )
+    run(
+        f"""
+        import bpe_engine, pickle
+        bpe_engine.install()
+        with open({str(path)!r}, "rb") as file:
+            own, gpt2 = pickle.load(file)
+        assert type(own) is bpe_engine.Encoding and own.encode("ab") == [97, 98]
+        """
+    )
 
 
 def test_install_over_tiktoken():

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_files import character_file
 
 import bpe_engine
 from bpe_engine import cli
@@ -114,17 +115,18 @@ def test_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Non
     assert (status, out.splitlines()[-1]) == (1, f"{len(ids) + 1} total")
 
 
-def test_count_names_files_and_says_so(
+def test_count_refuses_the_names_of_files_as_text(
     capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
     one.write_text("Hello, world!")
     two.write_text("hello")
     status, out, err = run(capfdbinary, "count", str(one))
-    assert status == 0 and int(out) > 4
-    assert err == f"bpe-engine: {str(one)!r} is counted as text, but is the name of a file; " + (
-        f"to count files: bpe-engine count -f {one}\n"
+    assert (status, out) == (2, "")
+    assert (
+        f"is the name of a file. To count the tokens of the file: bpe-engine count -f {one}" in err
     )
+    assert int(run(capfdbinary, "count", str(one), "and more")[1]) > 5
     status, out, err = run(capfdbinary, "count", "-f", str(one), str(two))
     assert (status, err) == (0, "")
     assert out == f"4 {one}\n1 {two}\n5 total\n"
@@ -164,17 +166,21 @@ def test_rank_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -
         (
             ["encode", "-e", "nope", "x"],
             2,
-            "no such file, and unknown encoding 'nope'. There are gpt2, ",
+            "No such file or directory, and unknown encoding 'nope'. There are gpt2, ",
         ),
         (["encode", "-e", "o20k_base", "x"], 2, "encoding 'o20k_base'. Did you mean 'o200k_base'"),
         (
             ["encode", "-e", "mine.tiktoken", "x"],
             2,
-            "no such file, and unknown encoding 'mine.tiktoken'",
+            "mine.tiktoken: No such file or directory\n",
         ),
         (["encode", "-e", __file__, "x"], 1, "test_cli.py, line 1"),
         (["encod", "x"], 2, "No such command 'encod'. Did you mean 'encode'"),
-        (["encode", "-m", "nope", "x"], 2, "model 'nope' is unknown. Choose an encoding by name"),
+        (
+            ["encode", "-m", "nope", "x"],
+            2,
+            "model 'nope' is unknown. Give the model's tokenizer.json",
+        ),
         (["encode", "-m", "gpt4o", "x"], 2, "Did you mean 'gpt-4o'"),
         (["encode", "-m", "qwen2-7b", "x"], 2, "its special tokens are <|endoftext|>"),
         (["encode", "-m", "gpt-4", "-e", "gpt2", "x"], 2, "exclude each other"),
@@ -197,7 +203,8 @@ def test_rank_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -
         (["decode", "--errors", "strict", "-e", "qwen", "51461"], 1, "not UTF-8 at byte 1 (0xe6)"),
         (["decode", "--errors", "nonsense", "1"], 2, "nonsense"),
         (["count", "--limit", "-1", "x"], 2, "--limit"),
-        (["encode", "--ranks", "no/such/file", "x"], 2, "no/such/file"),
+        (["encode", "--ranks", "no/such/file", "x"], 2, "no/such/file: No such file or directory"),
+        (["check-template", "x", "--tokenizer", "no/such/file"], 2, "no/such/file: No such file"),
     ],
 )
 def test_errors_are_one_line(
@@ -708,3 +715,30 @@ def test_the_table_of_encodings_on_a_narrow_terminal(
     assert len(lines) == 1 + len(bpe_engine.list_encoding_names())
     assert lines[-1].split() == ["qwen3", "151643", "26", "151668", "Qwen3-*", "QwQ-32B"]
     assert all(len(line) <= 60 for line in lines) and lines[2].endswith("…")
+
+
+def test_every_command_takes_a_tokenizer_without_ranks(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    path = str(tmp_path / "tokenizer.json")
+    Path(path).write_text(json.dumps(character_file()), encoding="utf-8")
+    for source in (path, str(tmp_path)):
+        own = ("-e", source)
+        assert run(capfdbinary, "encode", *own, "ab ab") == (0, "5 6\n", "")
+        assert run(capfdbinary, "encode", *own, "--allow-special", "all", "ab<end>")[1] == "5 7\n"
+        assert run(capfdbinary, "encode", *own, "a<end>")[1] != "2 7\n"
+        assert run(capfdbinary, "count", *own, "ab ab") == (0, "2\n", "")
+        assert run(capfdbinary, "decode", *own, "5", "6", "7")[1] == "ab ab<end>"
+        assert run(capfdbinary, "split", *own, "ab ab") == (0, "ab\n·ab\n", "")
+        shown = run(capfdbinary, "show", *own, "--color", "never", "ab ab")[1]
+        assert shown.splitlines()[:2] == ["ab ·ab", "5  6"]
+        items = json.loads(run(capfdbinary, "show", "--json", *own, "b ab")[1])
+        assert [(item["id"], item["start"], item["end"]) for item in items] == [
+            (3, 0, 1),
+            (6, 1, 4),
+        ]
+    assert "Invalid token" in run(capfdbinary, "decode", "-e", path, "99")[2]
+    template = tmp_path / "chat.jinja"
+    template.write_text("{% for m in messages %}{{ m.content }}<end><|x|>{% endfor %}")
+    found = run(capfdbinary, "check-template", str(template), "--tokenizer", path)
+    assert "unknown to the tokenizer: <|x|>" in found[1], found

@@ -18,8 +18,7 @@ import tiktoken.load
 from oracles import DATA, oracle, ranks
 
 import bpe_engine
-from bpe_engine import Encoding, load, load_encoding
-from bpe_engine.load import open_encoding
+from bpe_engine import Encoding, load, load_encoding, open_tokenizer
 
 CL100K = DATA / "cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
@@ -549,10 +548,15 @@ def test_the_sidecar_and_arguments_that_replace_it(write, tmp_path):
 
 def test_names_files_and_folders_are_opened(write, tmp_path):
     path = write(BYTES, "one/mine.tiktoken")
-    assert open_encoding("gpt2") is bpe_engine.get_encoding("gpt2")
-    assert open_encoding(str(path)).name == open_encoding(str(tmp_path / "one")).name == "mine"
+    assert open_tokenizer("gpt2") is bpe_engine.get_encoding("gpt2")
+    assert open_tokenizer(path).name == open_tokenizer(tmp_path / "one").name == "mine"
     write(BYTES, "one/other.tiktoken")
-    with pytest.raises(ValueError, match="mine.tiktoken, other.tiktoken; pass the path of one"):
-        open_encoding(str(tmp_path / "one"))
-    with pytest.raises(ValueError, match="no such file.*Did you mean 'o200k_base'"):
-        open_encoding("o200kbase")
+    for call in (open_tokenizer, load_encoding):
+        with pytest.raises(ValueError, match="mine.tiktoken, other.tiktoken; give the path of one"):
+            call(tmp_path / "one")
+        with pytest.raises(IsADirectoryError, match=r"\(tokenizer.json, tekken.json.*it has one"):
+            call(tmp_path)
+        with pytest.raises(FileNotFoundError, match=r"No such file or directory: .*x/y"):
+            call("x/y")
+    with pytest.raises(FileNotFoundError, match="Did you mean 'o200k_base'"):
+        open_tokenizer("o200kbase")

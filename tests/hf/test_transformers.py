@@ -250,7 +250,7 @@ def test_a_reason_that_is_in_no_file_names_the_class(tmp_path, caplog, monkeypat
     load = module._patched(Drops.from_pretrained.__func__)
     assert not hf.is_ours(load(Drops, tmp_path))
     [record] = [each for each in caplog.records if each.name.startswith("bpe_engine")]
-    assert "set by the class Drops: model.dropout" in record.message
+    assert "as Drops makes it: model.dropout" in record.message
 
 
 @pytest.mark.parametrize("skip", [True, False])

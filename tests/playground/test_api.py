@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from seeds import seeded
+from small_files import character_file
 
 import bpe_engine
 from bpe_engine import vocabulary
@@ -194,7 +196,7 @@ def test_long_pieces_are_refused_by_name() -> None:
 def test_classes_equal_those_of_the_check(name: str) -> None:
     expected = check_vocabulary(bpe_engine.get_encoding(name)).round_trip
     audit = Vocabulary(name, bpe_engine.get_encoding(name)).audit
-    assert {id: facts[0] for id, facts in audit.items()} == expected
+    assert {id: audit(id)[0] for id in expected} == expected
 
 
 def test_search_equals_a_plain_search() -> None:
@@ -297,7 +299,7 @@ def test_files_and_folders_open_and_links_cannot_open_them(tmp_path: Path) -> No
     found = Vocabularies()
     with pytest.raises(ValueError, match="no encoding .* is open"):
         found.get(str(file))
-    assert found.open(str(file)).encoding.encode("ab") == [256]
+    assert found.open(str(file)).tokenizer.encode("ab") == [256]
     assert found.get("mine.tiktoken").name in found.names
     assert found.open(str(file)).name == "mine.tiktoken"
     assert found.open("gpt-4").name == "cl100k_base"
@@ -306,9 +308,9 @@ def test_files_and_folders_open_and_links_cannot_open_them(tmp_path: Path) -> No
     dump_tiktoken_bpe(ranks, str(other / "mine.tiktoken"))
     assert found.open(str(other / "mine.tiktoken")).name == "other/mine.tiktoken"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(OSError, match="without tokenizer.json, tekken.json or .tiktoken"):
+    with pytest.raises(OSError, match="without a tokenizer"):
         found.open(str(tmp_path / "empty"))
-    assert found.open(str(tmp_path)).encoding.encode("ab") == [256]
+    assert found.open(str(tmp_path)).tokenizer.encode("ab") == [256]
     tekken = {
         "config": {
             "default_num_special_tokens": 1,
@@ -322,7 +324,7 @@ def test_files_and_folders_open_and_links_cannot_open_them(tmp_path: Path) -> No
         "special_tokens": [{"rank": 0, "token_str": "<s>"}],
     }
     (tmp_path / "tekken.json").write_text(json.dumps(tekken))
-    assert found.open(str(tmp_path)).encoding.encode("a") == [98]
+    assert found.open(str(tmp_path)).tokenizer.encode("a") == [98]
     for source, message in (
         ("https://example.com/tokenizer.json", "is an address"),
         ("gpt_2", "Did you mean 'gpt2'"),
@@ -332,6 +334,44 @@ def test_files_and_folders_open_and_links_cannot_open_them(tmp_path: Path) -> No
             found.open(source)
     with pytest.raises(ValueError, match="at most 4"):
         Api(["gpt2"] * 5)
+
+
+def test_tokenizers_without_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(character_file()), encoding="utf-8")
+    api = Api([str(path)])
+    (name,) = api.call("start", {})["chosen"]
+
+    def call(function: str, **asked: Any) -> dict[str, Any]:
+        return api.call(function, {"encoding": name, **asked})
+
+    column = api.call("tokens", request("ab ab<end>", {name: 0}, special=True))["columns"][name]
+    assert column["ids"] == [5, 6, 7] and column["exact"]
+    assert column["pieces"] == {
+        5: [b"ab".hex(), False],
+        6: [b" ab".hex(), False],
+        7: [b"<end>".hex(), True],
+    }
+    steps = call("steps", text="ab ab")
+    assert steps["pieces"] == [b"ab".hex(), b" ab".hex()]
+    assert f"{name} has none (pre_tokenizer: in an Encoding" in steps["refused"]
+    assert call("search", kind="text", query="b")["total"] == 3
+    page = call("token", id=6)
+    assert (page["class"], page["merging"], page["part_of"]) == ("OK", "", [])
+    assert call("token", id=7)["class"] == "OK_SPECIAL"
+    asked = {"messages": [], "variables": {}, "generation": False, "template": "ab<end>"}
+    assert call("prompt", **asked)["naive"]["ids"] == [5, 7]
+
+
+def test_pipes_are_not_opened(tmp_path: Path) -> None:
+    """A pipe without a writer would block."""
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(ValueError, match="is a pipe or a device; open a file"):
+        Vocabularies().open(str(tmp_path / "pipe.json"))
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "folder" / "tokenizer.json")
+    with pytest.raises(OSError, match="without a tokenizer"):
+        Vocabularies().open(str(tmp_path / "folder"))
 
 
 @pytest.mark.parametrize(

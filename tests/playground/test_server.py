@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -67,6 +68,31 @@ def test_the_page_needs_nothing_from_outside(server: Server) -> None:
     )
     other = ask(server, f"/{server.secret}/", "GET")[1]["Content-Security-Policy"]
     assert other != policy
+
+
+@pytest.mark.parametrize(
+    "line, length, status",
+    [
+        ("GET http://[ HTTP/1.1", "1", 400),
+        ("POST {}/api/steps HTTP/1.1", "9" * 5000, 413),
+        ("POST {}/api/steps HTTP/1.1", "0" * 30 + "3", 400),
+        ("POST {}/api/steps HTTP/1.1", "-1", 411),
+    ],
+)
+def test_malformed_requests_are_answered(
+    server: Server, capfd: pytest.CaptureFixture[str], line: str, length: str, status: int
+) -> None:
+    lines = [
+        line.format(f"/{server.secret}"),
+        f"Host: 127.0.0.1:{server.server_port}",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+    ]
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
+        connection.sendall("\r\n".join([*lines, "", "abc"]).encode())
+        answer = connection.makefile("rb").readline()
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert capfd.readouterr().err == ""
 
 
 def test_only_this_machine_can_connect(server: Server) -> None:

@@ -7,31 +7,26 @@ preparation; what it does to that process reaches no other.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
-# A line of JSON on standard input: first the preparation, then each program, with the pipe for what
-# it prints. Answered by the process id, and at its end by the status as os.waitpid has it.
+# Reads lines of JSON: the preparation, then each program. Answers a program with its status and
+# its output.
 _SERVER = """
-import json, os, signal, sys, traceback
+import json, os, signal, sys, tempfile, traceback
 names = {"__name__": "__main__"}
 exec(json.loads(sys.stdin.readline()), names)
 for line in sys.stdin:
-    program, output = json.loads(line)
+    output = tempfile.TemporaryFile()
     child = os.fork()
     if child == 0:
         signal.alarm(500)
-        pipe = os.open(output, os.O_WRONLY)
-        os.dup2(pipe, 1)
-        os.dup2(pipe, 2)
-        os.close(pipe)
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
         status = 1
         try:
-            exec(program, names)
+            exec(json.loads(line), names)
             status = 0
         except SystemExit as ended:
             print(ended, file=sys.stderr)
@@ -39,8 +34,9 @@ for line in sys.stdin:
             traceback.print_exc()
         sys.stdout.flush()
         os._exit(status)
-    print(child, flush=True)
-    print(os.waitpid(child, 0)[1], flush=True)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    output.seek(0)
+    print(json.dumps([status, output.read().decode()]), flush=True)
 """
 
 
@@ -55,9 +51,6 @@ class Prepared:
     """Runs programs, one at a time."""
 
     def __init__(self, preparation: str) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        self._pipe = Path(self._folder.name) / "output"
-        os.mkfifo(self._pipe)
         self._server = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", _SERVER],
             stdin=subprocess.PIPE,
@@ -66,34 +59,16 @@ class Prepared:
         )
         self._send(preparation)
 
-    def start(self, program: str) -> tuple[int, TextIO]:
-        """Starts a program; returns its process id, and its output to read as it comes."""
-        self._send([program, os.fspath(self._pipe)])
-        return self._receive(), open(self._pipe)
-
-    def wait(self) -> int:
-        """Waits for the last program, and returns its status."""
-        return os.waitstatus_to_exitcode(self._receive())
-
     def run(self, program: str) -> Ended:
         """Runs a program and waits for its end."""
-        _, output = self.start(program)
-        with output:
-            printed = output.read()
-        return Ended(self.wait(), printed)
+        self._send(program)
+        assert self._server.stdout
+        return Ended(*json.loads(self._server.stdout.readline()))
 
     def close(self) -> None:
-        assert self._server.stdin and self._server.stdout
-        self._server.stdin.close()
-        self._server.wait()
-        self._server.stdout.close()
-        self._folder.cleanup()
+        self._server.communicate()
 
-    def _send(self, message: object) -> None:
+    def _send(self, text: str) -> None:
         assert self._server.stdin
-        self._server.stdin.write(json.dumps(message) + "\n")
+        self._server.stdin.write(json.dumps(text) + "\n")
         self._server.stdin.flush()
-
-    def _receive(self) -> int:
-        assert self._server.stdout
-        return int(self._server.stdout.readline())

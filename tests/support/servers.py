@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import tokenizers
+
 from bpe_engine import byte_level
 
 CONTROLS = ["<|begin|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"]
@@ -25,53 +27,19 @@ MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ġ", "w"), ("u"
 def write_folder(folder: Path, *, wordpiece: bool = False, **config: Any) -> str:
     """Writes the folder of a small tokenizer, one that we serve or one that we do not."""
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
-    merges = [*MERGES[:5], ("u", "s"), ("e", "r"), ("us", "er")]
+    merges = [*MERGES, ("e", "r")]
     vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in merges)])}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    added = [
-        {"id": len(vocab) + at, "content": name, "special": True, **flags}
-        for at, name in enumerate(CONTROLS)
-    ]
-    level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": True,
-    }
-    model: dict[str, Any] = {
-        "type": "BPE",
-        "vocab": vocab,
-        "merges": [f"{a} {b}" for a, b in merges],
-    }
-    if wordpiece:
-        model = {
-            "type": "WordPiece",
-            "unk_token": "h",
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": vocab,
-        }
-    begin = {"SpecialToken": {"id": "<|begin|>", "type_id": 0}}
-    whole = [begin, {"Sequence": {"id": "A", "type_id": 0}}]
-    special = {"id": "<|begin|>", "ids": [len(vocab)], "tokens": ["<|begin|>"]}
-    contents = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": added,
-        "normalizer": None,
-        "pre_tokenizer": level,
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": whole,
-            "pair": whole,
-            "special_tokens": {"<|begin|>": special},
-        },
-        "decoder": level,
-        "model": model,
-    }
+    bpe = tokenizers.models.BPE(vocab, merges)
+    words = tokenizers.models.WordPiece(vocab, unk_token="h")
+    made = tokenizers.Tokenizer(words if wordpiece else bpe)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens(CONTROLS)
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<|begin|> $A", special_tokens=[("<|begin|>", len(vocab))]
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
+    made.save(str(folder / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": "<|begin|>",
@@ -275,22 +243,6 @@ class TransformersTokenizer:
         from transformers import AutoTokenizer
 
         return cls(AutoTokenizer.from_pretrained(pretrained_model_dir, **kwargs))
-
-    def decode_incrementally(
-        self,
-        token_ids: list[int],
-        prev_text: str | None = None,
-        states: dict[str, Any] | None = None,
-        *,
-        flush: bool = False,
-        skip_special_tokens: bool = False,
-        stream_interval: int = 1,
-    ) -> tuple[str, dict[str, Any]]:
-        from tokenizers.decoders import DecodeStream
-
-        states = states or {"decode_stream": DecodeStream(skip_special_tokens=skip_special_tokens)}
-        steps = [states["decode_stream"].step(self.tokenizer._tokenizer, id) for id in token_ids]
-        return (prev_text or "") + "".join(step for step in steps if step is not None), states
 
 
 def install_tensorrt_llm(monkeypatch: Any) -> None:

@@ -18,15 +18,14 @@ COMMAND = [sys.executable, "-m", "vocab_tools.cli"]
 
 def run(
     *arguments: object,
-    input: str | None = None,
+    input: str = "",
     stdin: BinaryIO | None = None,
-    cwd: Path | None = None,
 ) -> CompletedProcess[str]:
     """Runs the command with these arguments in this process, and returns what it printed."""
     words = [*map(str, arguments)]
     with mock.patch.object(sys, "argv", ["vocab-tools", *words]):
         # Not `main`, which sets what Ctrl-C does to the process.
-        done = call(app.run, input=input.encode() if input else None, stdin=stdin, cwd=cwd)
+        done = call(app.run, input=input.encode(), stdin=stdin)
     return CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -142,4 +142,4 @@ def test_folders_of_counts(corpus: Path, tmp_path: Path) -> None:
     for path in folders[0].glob("*.parquet"):
         path.unlink()
     empty = run("train", "--counts", folders[0], *options)
-    assert empty.returncode == 1 and "has no files of counts" in empty.stderr
+    assert empty.returncode == 1 and "the folder has no files" in empty.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from in_process import call
+from small_files import byte_level_file, character_file
 from vocab_bases import BYTES
 from vocab_command import run
 
@@ -84,6 +85,30 @@ def test_every_command_takes_a_name_a_file_and_a_folder(tmp_path: Path) -> None:
     assert len(printed) == 1
     merged = learn_merges(gpt2, {"qqzz": 1})
     assert printed == {merged.dump()}
+
+
+def test_files_with_nfc_are_bases_and_those_without_ranks_are_not(tmp_path: Path) -> None:
+    nfc, characters = tmp_path / "nfc.json", tmp_path / "characters.json"
+    nfc.write_text(json.dumps(byte_level_file(normalizer={"type": "NFC"})), encoding="utf-8")
+    characters.write_text(json.dumps(character_file()), encoding="utf-8")
+    learned = learn_merges(str(nfc), {"qq": 3})
+    assert learned.tokens == {b"qq": 263} and learned.pattern.nfc
+    (tmp_path / "words.txt").write_text("qq\t3\n")
+    for command in ("learn", "propose", "extend"):
+        done = run(command, characters, tmp_path / "words.txt", "-o", tmp_path / "out.tiktoken")
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert f"{characters} is not a base, since it has no ranks" in done.stderr
+        assert "give an encoding, a rank file, or a byte-level tokenizer.json" in done.stderr
+    # The check and measurements need none.
+    for command in (
+        ["check", characters],
+        ["stats", characters, "--corpus", tmp_path / "words.txt"],
+    ):
+        done = run(*command)
+        assert done.returncode == 0, done.stderr
+    assert "no errors" in run("check", characters).stdout
+    done = run("check", characters, "--words", tmp_path / "words.txt")
+    assert done.returncode == 2 and "is a tokenizer without ranks" in done.stderr
 
 
 def test_a_misspelt_name_gets_a_suggestion() -> None:

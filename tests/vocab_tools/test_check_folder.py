@@ -271,6 +271,15 @@ def test_special_tokens_of_the_config(folder: Path) -> None:
     }
 
 
+def test_special_tokens_that_are_ordinary_tokens_of_the_file(folder: Path) -> None:
+    """AutoTokenizer adds them with their ids."""
+    file = tokenizer_json()
+    file["model"]["vocab"]["<|pad|>"] = 266
+    write(folder, "tokenizer.json", file)
+    changed(folder, "tokenizer_config.json", pad_token="<|pad|>")
+    assert "SPECIAL_TOKEN_UNKNOWN" not in found(check_folder(folder))
+
+
 def test_ids_of_the_model(folder: Path) -> None:
     changed(folder, "config.json", eos_token_id=264)
     write(folder, "generation_config.json", {"eos_token_id": [263, 264], "bos_token_id": 9})
@@ -463,6 +472,17 @@ def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
     result = check_folder(tmp_path)
     lines = found(result)["TRANSFORMERS_DIFFERS"]
     assert not result.ok and lines[0].startswith("AutoTokenizer (Qwen2Tokenizer of transformers")
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_auto_tokenizer_without_a_vocabulary(tmp_path: Path, kind: str) -> None:
+    """Some versions make a tokenizer of special tokens alone, where others fail."""
+    pytest.importorskip("transformers")
+    write(tmp_path, "config.json", {"model_type": kind})
+    result = check_folder(tmp_path)
+    line, *made = found(result)["NO_TOKENIZER"]
+    assert not result.ok and line == "the folder has config.json"
+    assert result.sources == [] or made == ["AutoTokenizer makes an empty tokenizer of it"]
 
 
 def test_auto_tokenizer_fails(tmp_path: Path) -> None:

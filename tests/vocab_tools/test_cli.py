@@ -103,13 +103,12 @@ def test_bad_word_lists(tmp_path: Path, base: Path, line: str, message: str) -> 
     assert output.exists()
 
 
-def test_spaces(tmp_path: Path, base: Path) -> None:
-    path = listed(tmp_path, " low\t3")
-    stripped = run("learn", base, path, "-o", "-")
-    assert base64.b64encode(b"low").decode() in stripped.stdout
-    assert "--keep-space" in stripped.stderr
-    kept = run("learn", base, path, "-o", "-", "--keep-space")
-    assert base64.b64encode(b" low").decode() in kept.stdout
+def test_words_keep_their_space(tmp_path: Path, base: Path) -> None:
+    words = listed(tmp_path, " low\t3")
+    extra = tmp_path / "extra.tiktoken"
+    assert run("learn", base, words, "-o", extra).returncode == 0
+    assert base64.b64encode(b" low") in extra.read_bytes()
+    assert "WORD_NOT_ONE_TOKEN" not in run("check", base, extra, "--words", words).stdout
 
 
 def test_limits(tmp_path: Path, base: Path) -> None:
@@ -346,15 +345,6 @@ def test_words_from_standard_input(base: Path) -> None:
     assert len(done.stdout.splitlines()) == 4, done.stderr
     checked = run("check", base, "--words", "-", input="ab\t1\n")
     assert "WORD_NOT_ONE_TOKEN (1)" in checked.stdout
-
-
-def test_check_keeps_spaces_when_asked(tmp_path: Path, base: Path) -> None:
-    words = listed(tmp_path, " low\t3")
-    extra = tmp_path / "extra.tiktoken"
-    assert run("learn", base, words, "-o", extra, "--keep-space").returncode == 0
-    assert "WORD_NOT_ONE_TOKEN" in run("check", base, extra, "--words", words).stdout
-    kept = run("check", base, extra, "--words", words, "--keep-space")
-    assert "WORD_NOT_ONE_TOKEN" not in kept.stdout
 
 
 def test_swapped_arguments_are_recognized(words: Path) -> None:

@@ -17,8 +17,9 @@ from seeds import seeded
 from vocab_command import run
 
 import bpe_engine
-from bpe_engine import reading, vocabulary
+from bpe_engine import vocabulary
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
+from bpe_engine.texts import stretches
 from vocab_tools import propose_words
 from vocab_tools.compare import (
     compare_texts,
@@ -72,7 +73,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They do not become one block; the tokens are those of the whole text."""
-    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
     path.write_text(text)
@@ -293,7 +294,7 @@ def test_text_that_cannot_be_measured(tmp_path: Path) -> None:
     for path, message in [
         (empty, "no text to measure"),
         (broken, "is not UTF-8"),
-        (rows, "no field 'text'"),
+        (rows, "the field 'text' is missing"),
     ]:
         with pytest.raises(ValueError, match=message):
             compare_tokenizers([load_subject("gpt2")], [path])

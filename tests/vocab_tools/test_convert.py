@@ -28,11 +28,13 @@ from vocab_tools import (
     read_special_tokens,
 )
 from vocab_tools.convert import NotAlikeError
+from vocab_tools.convert.definition import without_second_names
 from vocab_tools.convert.pre_tokenizer import (
     pattern_of,
     pre_tokenizer_of,
     without_possessive_counts,
 )
+from vocab_tools.convert.rank_file import from_encoding
 from vocab_tools.embedding import EmbeddingPlan
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -368,8 +370,33 @@ def test_load_encoding_takes_the_sidecar(tmp_path: Path) -> None:
     assert encoding.encode("e\u0301<s>", allowed_special="all") == [256, 300]
     with pytest.raises(ValueError, match="normalization must be None or"):
         bpe_engine.load_encoding(path, "qwen", normalization="NFD")
+    (tmp_path / "tokenizer.json").touch()
     with pytest.raises(ValueError, match="brings its own normalization"):
-        bpe_engine.load_encoding(str(tmp_path / "x.json"), normalization="NFC")
+        bpe_engine.load_encoding(tmp_path, normalization="NFC")
+
+
+def test_gpt_oss_has_the_special_tokens_of_its_published_file() -> None:
+    """One name for each id, and none for reserved ids at the end."""
+    harmony = bpe_engine.get_encoding("o200k_harmony")
+    definition = without_second_names(from_encoding(harmony))
+    special = definition.special_tokens
+    assert sorted(special.values()) == list(range(199_998, 200_019))
+    assert special["<|endofprompt|>"] == 200_018 and special["<|call|>"] == 200_012
+    assert special.items() <= harmony.special_tokens.items()
+    assert "1,070 reserved names left out, such as <|reserved_200018|>" in definition.notes[-1]
+    plain = from_encoding(bpe_engine.get_encoding("o200k_base"))
+    assert without_second_names(plain) is plain
+
+
+def test_no_error_names_a_temporary_file(tmp_path: Path) -> None:
+    ranks = {**BYTES, b"ab": 256}
+    special = {"<a>": 300, "<b>": 300}
+    target = tmp_path / "new" / "tokenizer.json"
+    with pytest.raises(ValueError, match="what would be written is not read") as error:
+        convert_tokenizer(
+            str(rank_file(tmp_path, ranks)), str(target), pattern="gpt2", special_tokens=special
+        )
+    assert str(target) in str(error.value) and str(error.value).count("/tokenizer.json") == 1
 
 
 @pytest.mark.parametrize("pattern", [patterns.CL100K, patterns.O200K, patterns.QWEN, patterns.R50K])
@@ -430,7 +457,7 @@ def test_chains_that_amount_to_one_pattern() -> None:
         ("a.json", b'{"a": "b"}', "no tokenizer.json, tekken.json or vocab.json"),
         ("a.json", b'{"model": {"type": "WordPiece", "vocab": {}}}', "WordPiece"),
         ("a.tiktoken", b"YQ== 0\n", "the pattern of .* is unknown"),
-        ("vocab.json", b'{"a": 1}', "merges.txt: no such file|no such file"),
+        ("vocab.json", b'{"a": 1}', "No such file or directory; it belongs to .*merges.txt"),
         ("a.gguf", b"no", "is not a GGUF file"),
         ("tekken.json", b'{"config": {}, "vocab": [{"token_bytes": ""}]}', "not a tekken.json"),
     ],
@@ -466,7 +493,7 @@ def test_the_command_writes_all_files_or_none(tmp_path: Path) -> None:
     assert again.returncode == 2 and "r50k.encoding.json: exists already" in again.stderr
     assert not target.exists()
     same = run("convert", tmp_path, target, "--force")
-    assert same.returncode == 1 and "none of the known files" in same.stderr
+    assert same.returncode == 2 and "a folder without a tokenizer" in same.stderr
     refused = run("convert", "r50k_base", tmp_path / "tekken.json")
     assert refused.returncode == 1 and "'!', id 0, would have the id 34" in refused.stderr
     assert not (tmp_path / "tekken.json").exists()

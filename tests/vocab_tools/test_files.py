@@ -15,8 +15,8 @@ import pytest
 from vocab_bases import BYTES
 from vocab_command import COMMAND, listed, run
 
+from bpe_engine.cli.outputs import OutputFiles
 from vocab_tools import dump_ranks
-from vocab_tools.files import OutputFiles
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_files_of_a_killed_run_are_removed_by_the_next(tmp_path: Path, base: Pat
     """Killed before its file is in place, and before the old contents are deleted."""
     words, out = listed(tmp_path, "ab\t1"), tmp_path / "extra.tiktoken"
     before = {*contents(tmp_path), out.name}
-    write = f"from vocab_tools.files import OutputFiles; out = {str(out)!r}; " + (
+    write = f"from bpe_engine.cli.outputs import OutputFiles; out = {str(out)!r}; " + (
         "OutputFiles([out], force=True).write({out: b'half'})"
     )
     killed(f"os.replace = {KILL}; {write}")

@@ -269,6 +269,19 @@ def test_like_add_merges_keeps_defects() -> None:
     assert like.dump() == vocab_oracle.extra_file(negative, base, 300)
 
 
+@pytest.mark.parametrize("name, free", [("qwen2.5", 151665), ("qwen3", 151669), ("gpt2", 50257)])
+def test_like_add_merges_starts_behind_special_tokens(name: str, free: int) -> None:
+    encoding = bpe_engine.get_encoding(name)
+    first = len(encoding.mergeable_ranks)
+    learned = vocab_tools.learn_merges(encoding, {"zqzqx": 5}, like_add_merges=True)
+    assert min(learned.tokens.values()) == free
+    assert any(f"the new tokens start at {free}" in note for note in learned.notes)
+    # The caller's own start is that of add_merges.py, with a remark.
+    given = vocab_tools.learn_merges(encoding, {"zqzqx": 5}, like_add_merges=True, start_id=first)
+    assert min(given.tokens.values()) == first
+    assert any("have such ids" in note for note in given.notes)
+
+
 @given(st.dictionaries(letters, st.integers(-3, 3), min_size=1, max_size=8), bases)
 def test_like_add_merges_takes_any_frequency(words: dict[str, int], base: dict[bytes, int]) -> None:
     like = vocab_tools.learn_merges(base, words, start_id=1000, like_add_merges=True)
@@ -332,7 +345,7 @@ def test_the_spaced_form_is_hinted_at() -> None:
         return [
             note
             for note in vocab_tools.learn_merges(BYTES, words, start_id=300).notes
-            if "--keep-space" in note
+            if note.kind == "spaced form"
         ]
 
     assert "' lower'" in hints({"lower": 2})[0]

@@ -99,7 +99,7 @@ def test_json_of_each_result(tmp_path: Path, corpus: Path) -> None:
     assert [word["word"] for word in proposed["words"]] == [
         line.split("\t")[0] for line in words.read_text().splitlines()
     ]
-    learned = json.loads(run("learn", "gpt2", words, "--keep-space", "-o", extra, "--json").stdout)
+    learned = json.loads(run("learn", "gpt2", words, "-o", extra, "--json").stdout)
     assert len(learned["tokens"]) == len(extra.read_text().splitlines()) > 0
     done = run("extend", "gpt2", corpus, "-o", tmp_path / "more", "--json")
     extended = json.loads(done.stdout)

@@ -75,7 +75,7 @@ def test_kinds_are_known() -> None:
 
 def test_spaces_at_the_ends_of_words_are_seen(tmp_path: Path) -> None:
     words = listed(tmp_path, " hello world\t3", " the\t3")
-    done = run("learn", QWEN, words, "--keep-space", "-o", tmp_path / "e")
+    done = run("learn", QWEN, words, "-o", tmp_path / "e")
     assert "warning: ' hello world' would be pre-tokenized to" in done.stderr
     assert "warning: ' the' is already a token" in done.stderr
 

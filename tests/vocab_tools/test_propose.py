@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import itertools
 import json
@@ -17,8 +18,8 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import COMMAND, run
 
 import bpe_engine
-from bpe_engine import reading
-from bpe_engine.reading import BLOCK_CHARACTERS
+from bpe_engine.texts import stretches
+from bpe_engine.texts.stretches import BLOCK_CHARACTERS
 from vocab_tools import (
     check_vocabulary,
     dump_ranks,
@@ -119,14 +120,24 @@ def test_every_kind_of_file_has_the_same_pieces(tmp_path: Path) -> None:
     packed_rows.write_bytes(gzip.compress(rows.read_bytes()))
     table = tmp_path / "a.parquet"
     parquet.write_table(arrow.table({"content": texts}), table)
-    for paths in ([plain, packed], [rows, packed_rows, table]):
+    batches, comma = tmp_path / "a.arrow", tmp_path / "a.csv.gz"
+    with arrow.ipc.new_file(batches, arrow.schema({"content": arrow.string()})) as file:
+        file.write_table(arrow.table({"content": texts}))
+    with gzip.open(comma, "wt", newline="") as file:
+        csv.writer(file).writerows([["n", "content"], *enumerate(texts)])
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    remote = []
+    for path in (packed_rows, table, comma):
+        memory.pipe(f"/kinds-test/{path.name}", path.read_bytes())
+        remote.append(f"memory://kinds-test/{path.name}")
+    for paths in ([plain, packed], [rows, packed_rows, table, batches, comma, *remote]):
         found = [counted(path, "qwen", "content") for path in paths]
         assert all(counts == found[0] for counts in found) and found[0][" number"] == 200
-    with pytest.raises(ValueError, match="no field 'text'.*'content'.*--field"):
+    with pytest.raises(ValueError, match="the field 'text' is missing.*'content'.*--field"):
         list(read_texts(rows))
-    with pytest.raises(ValueError, match="no column 'text'"):
+    with pytest.raises(ValueError, match="no field 'text', only 'content'; name it with --field"):
         list(read_texts(table))
-    with pytest.raises(ValueError, match="not a Parquet file"):
+    with pytest.raises(ValueError, match=r"broken.parquet: .*Parquet"):
         broken = tmp_path / "broken.parquet"
         broken.write_bytes(b"PAR1")
         list(read_texts(broken))
@@ -163,7 +174,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
     pattern: str, parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By every command, where the pattern is a published one."""
-    monkeypatch.setattr(reading, "BLOCK_CHARACTERS", 64)
+    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
     longest = []
@@ -207,12 +218,12 @@ def test_the_output_goes_into_learn(tmp_path: Path) -> None:
     words, extra = tmp_path / "words.txt", tmp_path / "extra.tiktoken"
     done = run("propose", QWEN, corpus, "-n", 8, "-o", words)
     assert done.returncode == 0, done.stderr
-    assert "new ids save" in done.stdout and "--keep-space" in done.stdout
+    assert "new ids save" in done.stdout and "Learn them with: vocab-tools learn" in done.stdout
     assert " pericarditis\t20\n" in words.read_text(encoding="utf-8")
-    learned = run("learn", QWEN, words, "--keep-space", "-o", extra)
+    learned = run("learn", QWEN, words, "-o", extra)
     assert learned.returncode == 0, learned.stderr
     assert "not become" not in learned.stderr and "pre-tokenized" not in learned.stderr
-    listed = read_words(words, keep_space=True)
+    listed = read_words(words)
     assert check_vocabulary(QWEN, extra, words=listed).finding("WORD_NOT_ONE_TOKEN") is None
     assert 0 < len(load_ranks(extra)) <= 8
 
@@ -221,7 +232,7 @@ def test_extend_does_all_in_one_step(tmp_path: Path, corpus: Path) -> None:
     extra, words, report = (tmp_path / name for name in ("e.tiktoken", "w.txt", "r.html"))
     done = run("extend", QWEN, corpus, "-n", 8, "-o", extra, "-w", words, "--report", report)
     assert done.returncode == 0, done.stderr
-    learned = run("learn", QWEN, words, "--keep-space", "-o", "-", "-q")
+    learned = run("learn", QWEN, words, "-o", "-", "-q")
     assert learned.stdout.encode() == extra.read_bytes()
     assert min(load_ranks(extra).values()) == 151851
     assert "no errors" in done.stdout and "fewer" in done.stdout
@@ -340,4 +351,4 @@ def test_extend_gives_no_hints_about_a_list(tmp_path: Path, base: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("myocarditis\n" * 20)
     done = run("extend", base, corpus, "-n", 20, "-o", tmp_path / "e")
-    assert done.returncode == 0 and "--keep-space" not in done.stdout + done.stderr
+    assert done.returncode == 0 and "running text" not in done.stdout + done.stderr

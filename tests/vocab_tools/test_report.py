@@ -282,7 +282,7 @@ def test_commands_write_reports(tmp_path: Path) -> None:
     assert run("propose", made, corpus, "-n", 9, "-o", words, "--report", found).returncode == 0
     assert json.loads(found.read_text(encoding="utf-8"))["words"]
     extra, target = tmp_path / "extra.tiktoken", tmp_path / "new" / "tokenizer.json"
-    assert run("learn", made, words, "--keep-space", "-o", extra, "-q").returncode == 0
+    assert run("learn", made, words, "-o", extra, "-q").returncode == 0
     plan = tmp_path / "plan.html"
     done = run("convert", made, target, "--extra", extra, "--plan", plan)
     assert done.returncode == 0 and target.exists(), done.stderr

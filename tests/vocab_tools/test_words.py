@@ -9,13 +9,12 @@ import pytest
 from vocab_tools import WordListError, read_words
 
 
-def test_lines_are_stripped_normalized_and_added_up(tmp_path: Path) -> None:
+def test_words_are_normalized_and_added_up(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
-    path.write_bytes("  一只\t3\r\n\r\ncafe\u0301\t 4 \n café\t1\n".encode())
+    path.write_bytes("一只\t3\r\n\r\ncafe\u0301\t 4 \ncafé\t1\n".encode())
     notes: list[str] = []
     assert read_words(path, notes=notes) == {"一只": 3, "café": 5}
     assert any("line 4" in note and "repeated" in note for note in notes)
-    assert any("line 1" in note and "--keep-space" in note for note in notes)
 
 
 def test_only_line_ends_end_a_line(tmp_path: Path) -> None:
@@ -24,10 +23,10 @@ def test_only_line_ends_end_a_line(tmp_path: Path) -> None:
     assert read_words(path) == {"a\x0cb\u2028c": 3, "d": 1}
 
 
-def test_spaces_can_be_kept() -> None:
+def test_spaces_before_a_word_belong_to_it() -> None:
     lines = [" the\t5", "the\t4", "  two\t1"]
-    assert read_words(lines) == {"the": 9, "two": 1}
-    assert read_words(lines, keep_space=True) == {" the": 5, "the": 4, "  two": 1}
+    assert read_words(lines) == {" the": 5, "the": 4, "  two": 1}
+    assert read_words(lines, like_add_merges=True) == {"the": 9, "two": 1}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +97,7 @@ def test_whole_numbers_of_spreadsheets() -> None:
 
 def test_a_list_without_frequencies() -> None:
     assert read_words(["一只", "", " 猫 ", "一只"]) == {"一只": 2, "猫": 1}
-    assert read_words([" the", "cat"], keep_space=True) == {" the": 1, "cat": 1}
+    assert read_words([" the", "cat"]) == {" the": 1, "cat": 1}
     # Only all lines together tell that there are no frequencies.
     with pytest.raises(WordListError, match="line 2: no tab"):
         read_words(["一只\t200", "猫"])

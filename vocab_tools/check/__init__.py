@@ -42,7 +42,6 @@ def check_vocabulary(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | str | os.PathLike[str] | None = None,
     words: WordSource | Mapping[str, int] | None = None,
-    keep_space: bool = False,
     corpus: Corpus | None = None,
     field: str = "text",
     errors: str = "strict",
@@ -60,7 +59,6 @@ def check_vocabulary(
         words: the words that were to become tokens: a file, lines, or what
             :func:`vocab_tools.read_words` gave, whose words are taken as they are; frequencies are
             not needed.
-        keep_space: keep the spaces that a line of ``words`` begins with.
         corpus: a text file, or several, to compare base and extended vocabulary on.
         field: the field of JSON lines and Parquet that has the text of ``corpus``.
         errors: "strict", or "replace" to read bytes of ``corpus`` that are not UTF-8 as U+FFFD.
@@ -94,7 +92,7 @@ def check_vocabulary(
         loaded,
         found.pattern,
         specials,
-        listed=None if words is None else listed_words(words, keep_space=keep_space),
+        listed=None if words is None else listed_words(words),
         corpus_paths=_paths(corpus),
         field=field,
         errors=errors,

@@ -38,7 +38,7 @@ def cli() -> None:
       vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
     Find the words of a domain or language that are worth a token, add them, check the result:
       vocab-tools propose qwen corpus.txt -n 2000 -o words.txt
-      vocab-tools learn qwen words.txt --keep-space -o extra.tiktoken
+      vocab-tools learn qwen words.txt -o extra.tiktoken
       vocab-tools check qwen extra.tiktoken --words words.txt
     All three in one step:
       vocab-tools extend qwen corpus.txt -n 2000 -o extra.tiktoken

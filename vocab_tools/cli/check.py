@@ -11,12 +11,14 @@ from rich.console import Console
 from rich.text import Text
 
 from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import printable, write
-from bpe_engine.reading import read_texts
+from bpe_engine.texts import read_texts
 
+from ..bases import NoRanksError, opened
 from ..check import CheckResult, Finding, check_vocabulary
 from ..check.folder import FolderResult, check_folder
-from ..files import OutputFiles
+from ..ranks import RankSource
 from ..report import render
 from ..report.plain import check_json
 from ..text import plural
@@ -58,7 +60,6 @@ _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @pattern_options()
 @special_tokens_option
 @click.option("--words", type=FILE_OR_STDIN, help="The words that should have become tokens.")
-@click.option("--keep-space", is_flag=True, help="Keep the space at the start of a word.")
 @corpus_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every id that is not OK.")
 @output_options
@@ -71,7 +72,6 @@ def check(
     pattern_regex: str | None,
     specials: str | None,
     words: str | None,
-    keep_space: bool,
     corpus: tuple[str, ...],
     field: str,
     errors: str,
@@ -89,19 +89,20 @@ def check(
       vocab-tools check qwen extra.tiktoken --words words.txt --json
       vocab-tools check models/qwen3
     """
-    if os.path.isdir(base):
+    ranks = _ranks(base)
+    if ranks is None:
         given = {
             "EXTRA": extra,
             "--pattern": pattern,
             "--pattern-regex": pattern_regex,
             "--special-tokens": specials,
             "--words": words,
-            "--keep-space": keep_space,
         }
         unused = [name for name, value in given.items() if value]
         if unused:
+            kind = "a folder" if os.path.isdir(base) else "a tokenizer without ranks"
             raise click.UsageError(
-                f"{base} is a folder, which is checked by its own files; leave out "
+                f"{base} is {kind}, which is checked by its own files; leave out "
                 f"{', '.join(unused)}, or give a rank file"
             )
         context.exit(_check_folder(base, corpus, field, errors, as_json, reports, force))
@@ -126,12 +127,11 @@ def check(
         refuse_repeated(inputs)
         files = OutputFiles(reports, inputs, force=force)
         result = check_vocabulary(
-            base,
+            ranks,
             extra,
             pattern=chosen,
             special_tokens=read_special_option(specials),
             words=None if words is None else word_source(words),
-            keep_space=keep_space,
             corpus=corpus or None,
             field=field,
             errors=errors,
@@ -144,6 +144,15 @@ def check(
         print_findings(result, console())
     if not result.ok:
         context.exit(1)
+
+
+def _ranks(base: str) -> RankSource | None:
+    """Returns the base; None for a folder, which is checked as a whole, and for a tokenizer without
+    ranks."""
+    try:
+        return None if os.path.isdir(base) else opened(base)
+    except NoRanksError:
+        return None
 
 
 def print_findings(result: CheckResult, to: Console) -> None:
@@ -192,7 +201,7 @@ def _check_folder(
 
 def print_folder(result: FolderResult, to: Console) -> None:
     """Prints the tokenizers of a folder, and the findings with a few examples."""
-    say(to, f"folder: {result.path}")
+    say(to, f"{'folder' if os.path.isdir(result.path) else 'file'}: {result.path}")
     for source in result.sources:
         added = plural(source.added_tokens, "added token")
         line = f"{source.name}: {source.kind}, ids up to {source.size - 1}, {added}"

@@ -10,15 +10,15 @@ from rich.console import Console
 from rich.text import Text
 
 from bpe_engine.cli.group import Command, complete_vocabulary
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
 from bpe_engine.cli.visible import whole_characters
-from bpe_engine.reading import corpus_files
 from bpe_engine.shown import CONTINUED
+from bpe_engine.texts import corpus_files
 
 from ..compare import Comparison, compare_tokenizers, load_subject
 from ..compare.train import METHODS, compare_trained
 from ..convert import locate_source
-from ..files import OutputFiles
 from ..report import render
 from ..report.comparison_report import comparison_json, comparison_sections, readable
 from .console import console, print_sections, progress_bar, say

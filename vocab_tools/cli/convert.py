@@ -9,11 +9,11 @@ import click
 from rich.console import Console
 
 from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
 
 from ..convert import Conversion, convert_tokenizer
 from ..convert.formats import WRITABLE, locate_source, locate_target
-from ..files import OutputFiles
 from ..report import check_ending, render
 from ..text import plural
 from .console import console, progress_bar, say, say_wrapped

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from bpe_engine.cli.group import Command, ParamType
-from bpe_engine.reading import STANDARD, corpus_files
+from bpe_engine.cli.outputs import OutputFiles, is_special
+from bpe_engine.texts import STANDARD, corpus_files
 
 from ..corpus.cutting import DEFAULT_PATTERN, cutting
 from ..corpus.piece_counts import dropped_note
-from ..files import OutputFiles, is_special
 from ..text import plural
 from ..train import count_corpus
 from ..train.arrow import write_counts
@@ -108,19 +108,10 @@ def expanded(corpus: Sequence[str]) -> list[str]:
 
 
 def count_files(corpus: Sequence[str]) -> list[str]:
-    """Returns files of counts. Skips files in folders whose names begin with ``_``, such as Spark's
-    ``_SUCCESS``.
-
-    Raises ValueError if a folder has no other files.
-    """
-    found: list[str] = []
-    for given in corpus:
-        paths = expanded([given])
-        if os.path.isdir(given):
-            paths = [path for path in paths if not os.path.basename(path).startswith("_")]
-        if not paths:
-            raise ValueError(f"{given} has no files of counts")
-        found += paths
+    """Returns files of counts. Raises ValueError if there are none."""
+    found = expanded(corpus)
+    if not found:
+        raise ValueError(f"{', '.join(corpus)} has no files of counts")
     return found
 
 

@@ -8,13 +8,13 @@ from dataclasses import asdict
 import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
-from bpe_engine.reading import STANDARD, readable_again
+from bpe_engine.cli.outputs import OutputFiles
+from bpe_engine.texts import STANDARD, readable_again
 
 from ..bases import opened
 from ..check import check_vocabulary
 from ..extend import learn_merges
 from ..extend.learn_result import to_plain
-from ..files import OutputFiles
 from ..report import render
 from .check import print_findings
 from .console import console, print_json, print_notes, progress_bar, say
@@ -34,7 +34,7 @@ from .options import (
 from .propose import check_corpus, no_words, print_proposal, propose_options, proposed
 
 #: Kinds of notes about the spelling of a word list, which do not apply to proposed words.
-OF_LISTS = ("spaced form", "stripped space", "repeated word")
+OF_LISTS = ("spaced form", "repeated word")
 
 
 @click.command(cls=Command)

@@ -10,13 +10,13 @@ import click
 from rich.console import Console
 
 from bpe_engine.cli.group import VOCABULARY, Command
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
-from bpe_engine.reading import STANDARD
+from bpe_engine.texts import STANDARD
 
 from ..bases import opened
 from ..corpus.effect import CorpusEffect, corpus_effect
 from ..extend import LearnResult, learn_merges
-from ..files import OutputFiles
 from ..notes import Note
 from ..report import render
 from ..report.plain import learn_json
@@ -60,7 +60,6 @@ OPTIONAL = ("Words", "By-products", "Conflicts")
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @pattern_options()
 @special_tokens_option
-@click.option("--keep-space", is_flag=True, help="Keep the space at the start of a word.")
 @click.option("--lenient", is_flag=True, help="Take 1 for a frequency that is invalid or missing.")
 @click.option(
     "--max-merges",
@@ -85,7 +84,6 @@ def learn(
     pattern_regex: str | None,
     specials: str | None,
     extra: tuple[str, ...],
-    keep_space: bool,
     lenient: bool,
     like_add_merges: bool,
     reports: tuple[str, ...],
@@ -100,8 +98,9 @@ def learn(
 ) -> None:
     """Learn merges on top of BASE that make each of WORDS one token.
 
-    Each line of WORDS is a word, which a tab and its frequency may follow; - is standard input. Only
-    the new tokens are written, as lines of base64, a space and the id.
+    Each line of WORDS is a word, which a tab and its frequency may follow; - is standard input. A
+    space before a word belongs to it. Only the new tokens are written, as lines of base64, a space
+    and the id.
 
     \b
       vocab-tools learn qwen words.txt -o extra.tiktoken
@@ -119,7 +118,6 @@ def learn(
     files = OutputFiles([output, *reports], inputs, force=force)
     listed = read_words(
         word_source(words),
-        keep_space=keep_space,
         lenient=lenient,
         like_add_merges=like_add_merges,
         notes=notes,

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from bpe_engine.cli.group import ParamType, complete_encoding
-from bpe_engine.reading import ERRORS, STANDARD
+from bpe_engine.cli.group import Existing, ParamType, complete_encoding
+from bpe_engine.texts import ERRORS, STANDARD
 
 from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
@@ -31,8 +31,8 @@ def combined(*options: Options) -> Options:
 
 
 #: An input file; ``-`` is a name like any other.
-FILE = click.Path(exists=True, dir_okay=False, readable=True)
-FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+FILE = Existing(dir_okay=False)
+FILE_OR_STDIN = Existing(dir_okay=False, allow_dash=True)
 
 
 def pattern_options(

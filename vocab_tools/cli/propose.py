@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from bpe_engine.cli.group import VOCABULARY, Command
-from bpe_engine.reading import STANDARD
+from bpe_engine.cli.outputs import OutputFiles
+from bpe_engine.texts import STANDARD
 
 from ..bases import opened
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
-from ..files import OutputFiles
 from ..ranks import RankSource
 from ..report import render
 from ..text import plural, quoted, shorten
@@ -105,12 +105,12 @@ def propose(
     """Find the words of CORPUS that save the most as tokens of BASE.
 
     CORPUS is text, .jsonl or .parquet, plain or compressed with gzip or Zstandard; - is standard
-    input. The words are written with their frequencies, as `learn --keep-space` reads them; words
+    input. The words are written with their frequencies, as `learn` reads them; words
     that save the most tokens per id come first.
 
     \b
       vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt --report r.html
-      vocab-tools learn qwen words.txt --keep-space -o extra.tiktoken
+      vocab-tools learn qwen words.txt -o extra.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     refuse_mixed(as_json, output)
@@ -171,7 +171,7 @@ def learn_command(
     """Returns the command that learns the proposed words, quoted for a shell.
 
     >>> learn_command("b.tiktoken", "my words.txt", [], {"--pattern": "gpt2"})
-    "vocab-tools learn b.tiktoken 'my words.txt' --pattern gpt2 --keep-space -o extra.tiktoken"
+    "vocab-tools learn b.tiktoken 'my words.txt' --pattern gpt2 -o extra.tiktoken"
     """
     parts = ["vocab-tools", "learn", _as_path(base), _as_path(words)]
     for path in extra:
@@ -180,7 +180,7 @@ def learn_command(
         if value is not None:
             # As one word: a value that begins with a dash would be taken for an option.
             parts += [f"{name}={value}"] if value.startswith("-") else [name, value]
-    return shlex.join([*parts, "--keep-space", "-o", "extra.tiktoken"])
+    return shlex.join([*parts, "-o", "extra.tiktoken"])
 
 
 def _as_path(path: str) -> str:
@@ -207,7 +207,7 @@ def proposed(
             pattern=pattern,
             min_frequency=min_frequency,
             scripts=[name for name in scripts.split(",") if name.strip()],
-            exclude=listed_words(exclude, keep_space=True) if exclude else (),
+            exclude=listed_words(exclude) if exclude else (),
             field=field,
             errors=errors,
             progress=update,

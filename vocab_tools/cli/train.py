@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,19 +12,19 @@ from rich.console import Console
 from rich.table import Table
 
 from bpe_engine.cli.group import VOCABULARY, Command
-from bpe_engine.reading import STANDARD, corpus_files, read_texts
+from bpe_engine.cli.outputs import OutputFiles, is_special
 from bpe_engine.sidecar import beside
+from bpe_engine.texts import STANDARD, corpus_files, read_texts
 
 from ..bases import opened
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
-from ..files import OutputFiles, is_special
 from ..ranks import RankSource
 from ..report import render
 from ..text import plural, show
 from ..train import TrainResult, train_vocabulary
 from ..train.arrow import read_counts
-from ..train.superwords import MAX_WORDS
+from ..train.superwords import MAX_WORDS, can_be_read_twice
 from ..train.training import TIES, UNITS, base_cutting
 from .console import console, print_json, print_table, say, steps_bar
 from .count import count_files, counting_options, expanded, print_repeated
@@ -244,7 +243,7 @@ def _check_held_out(held_out: Sequence[str], options: dict[str, Any]) -> None:
     """Reads held-out text before the long work. Raises ValueError if it is empty or can be read
     only once."""
     for path in corpus_files(held_out):
-        if not os.path.isfile(path):
+        if not can_be_read_twice(path):
             raise ValueError(f"{path}: held-out text is read twice; give files")
     # All of it is read, for errors.
     sizes = [len(text) for text in _held_out_texts(held_out, options)]

@@ -14,11 +14,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from bpe_engine import Encoding
-from bpe_engine.reading import STANDARD, Paths, corpus_files, read_texts
+from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
 from ..corpus.piece_counts import ProgressFunction
 from .comparison import Comparison, Differing, Measured
@@ -105,7 +104,7 @@ def compare_tokenizers(
     (3, 2)
     """
     paths = corpus_files(corpus)
-    sizes = [0 if path == STANDARD else Path(path).stat().st_size for path in paths]
+    sizes = [size_or_zero(path) for path in paths]
     measured = [subject_of(source) for source in subjects]
     meter = _Meter(measured)
     inside_lines = all(subject.inside_lines for subject in measured)

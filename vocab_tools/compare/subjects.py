@@ -7,14 +7,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 import bpe_engine
 from bpe_engine import Encoding, byte_level, vocabulary
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
+from bpe_engine.opening import open_source
 
-from ..convert import load, locate_source
+from ..convert import Definition, load, locate_source
 from ..convert.tokenizer_json import dump
 from ..patterns import is_published
 
@@ -148,11 +148,25 @@ def load_subject(path: str) -> Subject:
         ImportError: the package `tokenizers` is needed, and not installed.
         OSError: it cannot be read.
     """
-    location = locate_source(path)
-    name = path.rstrip("/") if location.format == "encoding" else _short_name(location.path)
-    if location.format == "tokenizer.json":
-        return _of_file(name, location.path)
-    definition = load(location)
+    source = locate_source(path)
+    name = source.name
+    if source.format in ("tiktoken", "gpt2", "gguf"):
+        return _of_definition(name, load(source))
+    try:
+        tokenizer = open_source(source)
+    except UnsupportedTokenizer as error:
+        return _of_tokenizers(name, source.path, error)
+    if isinstance(tokenizer, Encoding):
+        return RankSubject(name, tokenizer)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    step = tokenizer.pre_tokenizer
+    if step is not None and b'"ByteLevel"' in step.__getstate__():
+        return FileSubject(name, tokenizer, "byte-level BPE")
+    return FileSubject(name, tokenizer, "BPE", tokenizer.model.unk_token)
+
+
+def _of_definition(name: str, definition: Definition) -> Subject:
     if definition.merges is not None:
         tokenizer = Tokenizer.from_str(dump(definition).decode())
         return FileSubject(name, tokenizer, "byte-level BPE")
@@ -167,38 +181,11 @@ def load_subject(path: str) -> Subject:
     return RankSubject(name, encoding)
 
 
-def _short_name(path: str) -> str:
-    """Returns the name of a file; of one that is called as all are, with its folder.
-
-    >>> _short_name("a/qwen.tiktoken"), _short_name("models/qwen2.5/tokenizer.json")
-    ('qwen', 'qwen2.5')
-    """
-    file = Path(path)
-    if file.name in ("tokenizer.json", "vocab.json", "tekken.json") and file.resolve().parent.name:
-        return file.resolve().parent.name
-    return file.name.removesuffix(".gz").rpartition(".")[0] or file.name
-
-
-def _of_file(name: str, path: str) -> Subject:
-    try:
-        tokenizer = Tokenizer.from_file(path)
-    except UnsupportedTokenizer as error:
-        return _of_tokenizers(name, path, str(error))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    step = tokenizer.pre_tokenizer
-    if step is not None and b'"ByteLevel"' in step.__getstate__():
-        return FileSubject(name, tokenizer, "byte-level BPE")
-    return FileSubject(name, tokenizer, "BPE", tokenizer.model.unk_token)
-
-
-def _of_tokenizers(name: str, path: str, reason: str) -> Subject:
+def _of_tokenizers(name: str, path: str, reason: UnsupportedTokenizer) -> Subject:
     try:
         import tokenizers
     except ImportError as error:
-        raise ImportError(
-            f"{path}: {reason}; the package tokenizers reads it: pip install 'bpe-engine[vocab-tools]'"
-        ) from error
+        raise ImportError(f"{reason}: pip install 'bpe-engine[vocab-tools]'") from error
     try:
         return of_tokenizer(name, tokenizers.Tokenizer.from_file(path))
     except Exception as error:  # What it raises has no type of its own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bpe_engine.reading import Paths, corpus_files, read_texts
+from bpe_engine.texts import Paths, corpus_files, read_texts
 
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts

@@ -2,13 +2,12 @@
 
 from .conversion import Conversion, Difference, NotAlikeError, convert_tokenizer
 from .definition import Definition
-from .formats import Location, load, locate_source, locate_target
+from .formats import load, locate_source, locate_target
 
 __all__ = [
     "Conversion",
     "Definition",
     "Difference",
-    "Location",
     "NotAlikeError",
     "convert_tokenizer",
     "load",

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.reading import naming, read_texts
+from bpe_engine.sources import Source
+from bpe_engine.texts import naming, read_texts
 
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource
 from ..text import Brief, few, parting, plural, quoted, shorten, show
 from . import rank_file, tokenizer_json
 from .battery import battery
-from .definition import Definition
+from .definition import Definition, without_second_names
 from .encoders import Encoder, encoder_of
 from .extended import extended, plan
-from .formats import Location, dump, load, locate_source, locate_target
+from .formats import dump, load, locate_source, locate_target
 
 #: Differences that are listed one by one.
 MOST_EXAMPLES = 20
@@ -46,8 +47,8 @@ class Difference:
 class Conversion(Brief):
     """The result of a conversion."""
 
-    source: Location
-    target: Location
+    source: Source
+    target: Source
     definition: Definition
     #: The files, by path.
     contents: dict[str, bytes]
@@ -155,6 +156,8 @@ def convert_tokenizer(
     origin, goal = locate_source(source, source_format), locate_target(target, target_format)
     base = load(origin, pattern, special_tokens)
     definition = extended(base, extra) if extra else base
+    if goal.format in ("tokenizer.json", "gpt2"):
+        definition = without_second_names(definition)
     conversion = Conversion(origin, goal, definition, dump(definition, goal))
     if extra:
         conversion.plan = plan(base, definition)
@@ -170,7 +173,7 @@ def convert_tokenizer(
     return conversion
 
 
-def _reasons(definition: Definition, goal: Location) -> list[str]:
+def _reasons(definition: Definition, goal: Source) -> list[str]:
     """Returns the properties that the format is known not to express."""
     reasons = []
     if goal.format in ("tiktoken", "tekken"):
@@ -191,7 +194,7 @@ def _reasons(definition: Definition, goal: Location) -> list[str]:
     return reasons
 
 
-def _notes(definition: Definition, goal: Location) -> list[str]:
+def _notes(definition: Definition, goal: Source) -> list[str]:
     """Returns notes about the result."""
     notes = []
     if goal.format == "tokenizer.json":
@@ -233,7 +236,12 @@ def _compare(
             (folder / Path(path).name).write_bytes(contents)
     format = conversion.target.format
     written = locate_source(str(folder / Path(conversion.target.path).name), format)
-    read = load(written)
+    try:
+        read = load(written)
+    except ValueError as error:
+        # The file is there for the comparison only.
+        text = str(error).replace(written.path, conversion.target.path)
+        raise type(error)(f"what would be written is not read: {text}") from None
     _compare_ids(conversion, read)
     after = encoder_of(read, written)
     total = 2 * len(conversion.definition.tokens)

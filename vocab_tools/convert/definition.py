@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 from bpe_engine import vocabulary
 
-from ..text import Brief, show
+from ..text import Brief, plural, show
 
 #: Bytes, or the text that represents them in a file.
 Token = TypeVar("Token", bytes, str)
@@ -97,6 +98,25 @@ class Definition(Brief):
                 )
             before, last = place, token
         return None
+
+
+def without_second_names(definition: Definition) -> Definition:
+    """Leaves out names such as ``<|reserved_200018|>``, where 200018 is the id, if an id has such a
+    name beside another: those that do, and those after the last id with another name.
+
+    ``o200k_harmony`` has them, and the published tokenizer.json of gpt-oss, where a token has one
+    name, does not.
+    """
+    special = definition.special_tokens
+    reserved = {name: id for name, id in special.items() if name == f"<|reserved_{id}|>"}
+    named = {id for name, id in special.items() if name not in reserved}
+    if named.isdisjoint(reserved.values()):
+        return definition
+    left_out = [name for name, id in reserved.items() if id in named or id > max(named)]
+    kept = {name: id for name, id in special.items() if name not in left_out}
+    names = plural(len(left_out), "reserved name")
+    note = f"{names} left out, such as {left_out[0]}, as in the published file of gpt-oss"
+    return dataclasses.replace(definition, special_tokens=kept, notes=[*definition.notes, note])
 
 
 def missing_byte(tokens: Mapping[bytes, int]) -> int | None:

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 from bpe_engine import byte_level, vocabulary
+from bpe_engine.gpt2_files import pair
+from bpe_engine.sources import Source
 
-from . import gpt2_files
 from .definition import Definition
-from .formats import Location
 from .tokenizer_json import dump
 
 #: Encodes texts; names of special tokens in them become these tokens.
 Encoder = Callable[[list[str]], list[list[int]]]
 
 
-def encoder_of(definition: Definition, location: Location, *, is_read: bool = True) -> Encoder:
+def encoder_of(definition: Definition, location: Source, *, is_read: bool = True) -> Encoder:
     """Returns the encoder of a definition.
 
     Args:
@@ -41,7 +41,7 @@ def encoder_of(definition: Definition, location: Location, *, is_read: bool = Tr
     if location.format == "tokenizer.json":
         return _by_tokenizers(tokenizers.Tokenizer.from_file(location.path))
     if location.format == "gpt2":
-        found = gpt2_files.pair(location.path)
+        found = pair(location.path)
         assert found is not None
         model = tokenizers.models.BPE.from_file(*map(str, found))
     else:

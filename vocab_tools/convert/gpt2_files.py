@@ -12,32 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine import byte_level, patterns
-from bpe_engine.gpt2_files import read_merges, read_vocab
+from bpe_engine.gpt2_files import looks_special, pair, read_merges, read_vocab
 from bpe_engine.sidecar import beside, read_sidecar
 
 from ..text import few
 from .definition import Definition, Merge, by_id
 from .sidecar import dump_sidecar
 from .tokenizer_json import definition_of, fresh_settings, settings_and_vocabulary
-
-#: The names of the two files, or how they end: ``gpt2-vocab.json`` goes with ``gpt2-merges.txt``.
-NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
-
-
-def pair(path: str | Path) -> tuple[Path, Path] | None:
-    """Returns the paths of both files, from the path of either; None for another name.
-
-    >>> [file.name for file in pair("a/gpt2-merges.txt")]
-    ['gpt2-vocab.json', 'gpt2-merges.txt']
-    """
-    path = Path(path)
-    for names in NAMES:
-        for ending in names:
-            if path.name.endswith(ending):
-                start = path.name.removesuffix(ending)
-                tokens, merges = (path.with_name(start + name) for name in names)
-                return tokens, merges
-    return None
 
 
 def load(
@@ -105,14 +86,8 @@ def _merges(path: Path) -> list[Merge]:
 
 
 def _looks_special(vocabulary: Mapping[str, int], merges: list[Merge]) -> dict[str, int]:
-    """Returns the tokens in brackets that no merge makes, and their ids."""
-    made = {byte_level.text_of(left + right) for left, right in merges}
-    brackets = ("<>", "[]")
-    return {
-        text: number
-        for text, number in vocabulary.items()
-        if len(text) > 2 and text[0] + text[-1] in brackets and text not in made
-    }
+    texts = ((byte_level.text_of(left), byte_level.text_of(right)) for left, right in merges)
+    return looks_special(vocabulary, texts)
 
 
 def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:

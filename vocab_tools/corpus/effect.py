@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import bpe_engine
 from bpe_engine import vocabulary
-from bpe_engine.reading import STANDARD, Paths
+from bpe_engine.texts import Paths, size_or_zero
 
 from ..patterns import Pattern
 from ..text import Brief
@@ -92,7 +92,7 @@ def corpus_effect(
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     cut = cutting(Pattern(None, base.pattern, {}, nfc=nfc))
     comparison = _Comparison(base, extended, new_words)
-    sizes = [0 if os.fspath(path) == STANDARD else os.path.getsize(path) for path in paths]
+    sizes = [size_or_zero(path) for path in paths]
     files = []
     for number, path in enumerate(paths):
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
-from bpe_engine.reading import STANDARD, Paths, corpus_files, read_texts
+from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
 from ..text import Brief, plural
 from .cutting import Cutting
@@ -164,10 +164,10 @@ def count_corpus(
     """Counts the pieces of text files.
 
     Args:
-        corpus: files, folders and globs; ``.jsonl``, ``.parquet``, gzip and Zstandard are
-            understood; ``-`` is standard input.
+        corpus: files, folders, globs and URIs of text, JSON lines, Parquet, Arrow and CSV, packed
+            or not; ``-`` is standard input.
         cutting: how text is cut into pieces.
-        field: the JSON field or Parquet column that holds the text.
+        field: the field that holds the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         max_memory: bytes of memory for the tables; beyond it, counts go to temporary files. Text
             that waits to be counted comes on top: two blocks of a megabyte or less for each
@@ -204,7 +204,7 @@ class _Reading:
     ) -> None:
         self.counts, self.files, self.field, self.errors = counts, files, field, errors
         self.max_memory, self.progress = max_memory, progress
-        self.sizes = [os.path.getsize(path) if path != STANDARD else 0 for path in files]
+        self.sizes = [size_or_zero(path) for path in files]
         #: The file whose block was counted last, and the bytes of its text until then.
         self.number = self.bytes_read = 0
         #: Blocks that are being counted, each with the number of its file.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from bpe_engine import vocabulary
 
@@ -17,6 +18,9 @@ from .learn_result import LearnResult, Step, WordPath, distinct_ids
 from .policy import LikeAddMerges, Merge, SoundPolicy, Taken, number_merges
 from .prune import unneeded
 
+if TYPE_CHECKING:
+    from .propose import Proposal
+
 #: The most words that are learned without a limit to the merges: each needs a token, and those on
 #: its way, and more of them would not make a vocabulary.
 MOST_WORDS = 500_000
@@ -24,7 +28,7 @@ MOST_WORDS = 500_000
 
 def learn_merges(
     base: RankSource,
-    words: Mapping[str, int] | WordSource,
+    words: Mapping[str, int] | Proposal | WordSource,
     *,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
@@ -44,7 +48,8 @@ def learn_merges(
 
     Args:
         base: a rank file, ranks, or an encoding.
-        words: frequency of each word; or a word list, as :func:`vocab_tools.read_words` takes it.
+        words: frequency of each word; what :func:`vocab_tools.propose_words` returned; or a word
+            list, as :func:`vocab_tools.read_words` takes it.
         pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
             default that of ``base``, when it is an encoding or has the ranks of a published one,
             and else ``qwen``.
@@ -82,6 +87,7 @@ def learn_merges(
         if limit is not None and limit < 0:
             raise ValueError(f"{name} is {limit}; it cannot be negative")
     policy = LikeAddMerges() if like_add_merges else SoundPolicy()
+    words = getattr(words, "frequencies", words)
     if not isinstance(words, Mapping):
         words = read_words(words, like_add_merges=like_add_merges)
     base = opened(base)
@@ -224,8 +230,8 @@ def _note_results(result: LearnResult) -> None:
     if spaced:
         text = (
             f"running text has {few(spaced)} with a space before it, and that form is another "
-            f"piece, which stays several tokens; list {quoted(shorten(' ' + spaced[0]))} too, with "
-            f"--keep-space ({plural(len(spaced), 'such word')})"
+            f"piece, which stays several tokens; list {quoted(shorten(' ' + spaced[0]))} too "
+            f"({plural(len(spaced), 'such word')})"
         )
         result.notes.append(Note("spaced form", text))
     unreached = [path.word for path in result.words if path.id is not None and not path.reached]

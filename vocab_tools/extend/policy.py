@@ -101,13 +101,21 @@ class LikeAddMerges(SoundPolicy):
         return merge.novelty != "pruned"
 
     def first_id(self, taken: Taken, count: int, notes: list[Note]) -> int:
-        size = len(taken.ranks)
-        if taken.asked >= size:
-            return taken.asked
-        if taken.start_id not in (0, -1, None):
+        ranks, special_tokens, start_id, _ = taken
+        size = len(ranks)
+        first = max(taken.asked, size)
+        if first != taken.asked and start_id not in (0, -1, None):
             text = f"the start id {taken.asked} is below {size}, the number of ranks: raised"
             notes.append(Note("start id", text))
-        return size
+        if not set(special_tokens.values()).intersection(range(first, first + count)):
+            return first
+        free = first_free_id(ranks, special_tokens, first, count)
+        done = f"have such ids; the first free one is {free}"
+        if start_id is None:
+            first, done = free, f"start at {free}"
+        text = f"special tokens have ids that add_merges.py would take: the new tokens {done}"
+        notes.append(Note("start id", text))
+        return first
 
 
 def number_merges(

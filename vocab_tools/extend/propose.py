@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.reading import Paths
+from bpe_engine.texts import Paths
 
 from ..bases import Recognized, identify, opened
 from ..corpus.cutting import cutting
@@ -78,7 +78,7 @@ class Proposal(Brief):
         Path(path).write_bytes(self.dump())
 
     def dump(self) -> bytes:
-        """Returns a word list: what ``vocab-tools learn --keep-space`` reads."""
+        """Returns a word list: what ``vocab-tools learn`` reads."""
         return "".join(f"{word.word}\t{word.frequency}\n" for word in self.words).encode()
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import CorpusError
+from ...texts.errors import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ class Documents(NamedTuple):
 
 def damaged(path: str, why: str) -> CorpusError:
     """Returns the error of a file that is not as its format says."""
-    return CorpusError(f"{path} is damaged: {why}; delete its manifest and run again")
+    return CorpusError(f"{path} is damaged: {why}; `bpe-engine corpus verify` says what to do")
 
 
 class Array:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CorpusError
+from ...texts.errors import CorpusError
 from .base import Array, Documents, Format, Layout, Reader, Writer, damaged, write_ids, written
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 
 from bpe_engine.tokenizer.files import existing_folder
 
@@ -26,7 +27,8 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
     is compared where transformers is installed.
 
     Args:
-        folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it.
+        folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it; or a tokenizer file, which is
+            checked alone.
         texts: texts to compare the tokenizers on, beside those of the check.
 
     Raises:
@@ -36,7 +38,7 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
     >>> result.ok, [finding.code for finding in result.findings]  # doctest: +SKIP
     (True, ['ROWS_UNUSED', 'NO_GENERATION_TAG'])
     """
-    path = existing_folder(folder)
+    path = Path(folder) if os.path.isfile(folder) else existing_folder(folder)
     model = ModelFolder(path, texts)
     found = FOLDER_RULES.findings(model)
     differing = {one.source.name: one for one in model.differing}

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bpe_engine.sources import CONFIG, in_folder, recognize
+from bpe_engine.sources import Source as File
 from bpe_engine.tokenizer.files import read_json
 
 from ...convert.battery import battery
 from . import sources
-from .sources import Read, Skipped, Source
+from .sources import READERS, Shell, Skipped, Source
 from .written import Written, written_by
 
 #: Input that a rule may need.
@@ -59,7 +61,7 @@ class ModelFolder:
     """A folder that is going to be served. Expensive parts are computed on first use.
 
     Args:
-        path: the folder.
+        path: the folder; or a tokenizer file, which is checked alone.
         texts: more texts that are compared.
     """
 
@@ -87,7 +89,7 @@ class ModelFolder:
     def json(self, name: str) -> dict[str, Any]:
         """Returns the contents of a file; empty if it is missing or broken."""
         try:
-            return read_json(self.path / name)
+            return read_json(self.path / name) if self.path.is_dir() else {}
         except (ValueError, OSError) as error:
             self.broken.append(str(error))
             return {}
@@ -97,35 +99,20 @@ class ModelFolder:
     @functools.cached_property
     def files(self) -> list[Source]:
         """The tokenizers of the files. The first one is what the others are compared with."""
-        found = [self._read(name, read) for name, read in self._readers().items()]
+        added = {token.content: token.id for token in self.declared(CONFIG)}
+        shell = self._settings, added
+        files = in_folder(self.path) if self.path.is_dir() else [recognize(self.path)]
+        found = [self._read(file, shell) for file in files]
         return [source for source in found if source is not None]
 
-    def _readers(self) -> dict[str, Read]:
-        path = self.path
-        shell = self._settings
-        special = {token.content: token.id for token in self.declared("tokenizer_config.json")}
-        readers: dict[str, Read] = {}
-        if (path / "tokenizer.json").is_file():
-            readers["tokenizer.json"] = lambda: sources.of_tokenizer_json(path / "tokenizer.json")
-        if (path / "tekken.json").is_file():
-            readers["tekken.json"] = lambda: sources.of_tekken(path / "tekken.json")
-        for ranks in sorted(path.glob("*.tiktoken")):
-            readers[ranks.name] = functools.partial(sources.of_ranks, ranks, shell, special)
-        if (model := path / "tokenizer.model").is_file():
-            readers[model.name] = functools.partial(sources.of_model, model, shell, special)
-        if (path / "vocab.json").is_file() and (path / "merges.txt").is_file():
-            readers["vocab.json"] = functools.partial(
-                sources.of_vocabulary_and_merges, path, shell, special
-            )
-        return readers
-
-    def _read(self, name: str, read: Read) -> Source | None:
+    def _read(self, file: File, shell: Shell) -> Source | None:
+        path = Path(file.path)
         try:
-            return read()
+            return READERS[file.format](path, shell) if file.format in READERS else None
         except Skipped as skipped:
-            self.skipped.append(f"{name}: {skipped}")
+            self.skipped.append(f"{path.name}: {skipped}")
         except (ValueError, OSError, KeyError, TypeError) as error:
-            text = str(error) if name in str(error) else f"{name}: {error}"
+            text = str(error) if path.name in str(error) else f"{path.name}: {error}"
             self.broken.append(text)
         return None
 
@@ -137,12 +124,18 @@ class ModelFolder:
 
     @functools.cached_property
     def main(self) -> Source | None:
-        """The source that the others are compared with."""
-        return self.files[0] if self.files else self.transformers
+        """The source that the others are compared with; None if none has ordinary tokens."""
+        if self.files:
+            return self.files[0]
+        # For a folder without a vocabulary, transformers may make a tokenizer without one.
+        made = self.transformers
+        return made if made is not None and made.tokens else None
 
     @functools.cached_property
     def transformers(self) -> Source | None:
         """The tokenizer that AutoTokenizer loads; None if it fails."""
+        if not self.path.is_dir():
+            return None
         try:
             return sources.of_transformers(self.path)
         except Skipped as skipped:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 
 import bpe_engine
 from bpe_engine import byte_level
-from bpe_engine.gpt2_files import read_merges, read_vocab
+from bpe_engine.gpt2_files import pair, read_merges, read_vocab
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
+from bpe_engine.sources import Format
 
 from ...convert import gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition
@@ -58,26 +58,35 @@ class Source:
         (ids,) = self.encode([name])
         return ids[0] if len(ids) == 1 else None
 
+    def has(self, name: str) -> bool:
+        """True if a token is spelled so, whether text becomes it or not."""
+        return self.find(name) is not None or name.encode() in self.tokens
+
 
 class Skipped(Exception):
     """A source that is not compared. Its text says why."""
 
 
-def of_tokenizer_json(path: Path) -> Source:
+#: A ``tokenizer.json`` of the folder, if it has one with a model, and the added tokens of the config.
+Shell = tuple[Mapping[str, Any] | None, Mapping[str, int]]
+
+
+def of_tokenizer_json(path: Path, shell: Shell) -> Source:
     """Reads a ``tokenizer.json``. Raises ValueError if it is malformed."""
     return _of_json(path.name, path.read_text(encoding="utf-8"))
 
 
-def of_vocabulary_and_merges(
-    folder: Path, settings: Mapping[str, Any] | None, special: Mapping[str, int]
-) -> Source:
+def of_vocabulary_and_merges(path: Path, shell: Shell) -> Source:
     """Reads ``vocab.json`` and ``merges.txt``. Pattern and added tokens are those of the
-    ``tokenizer.json``, whose contents are given, or else GPT-2's pattern and these tokens.
+    ``tokenizer.json``, or else GPT-2's pattern and the tokens of the config.
 
     Raises ValueError if a file is malformed.
     """
-    name = "vocab.json and merges.txt"
-    vocab, merges = folder / "vocab.json", folder / "merges.txt"
+    settings, special = shell
+    files = pair(path)
+    assert files is not None
+    vocab, merges = files
+    name = f"{vocab.name} and {merges.name}"
     if settings is None:
         definition = gpt2_files.load(vocab, special_tokens=special or None)
         return _of_json(name, tokenizer_json.dump(definition).decode())
@@ -86,23 +95,24 @@ def of_vocabulary_and_merges(
     return _of_json(name, json.dumps({**settings, "model": model}))
 
 
-def of_ranks(path: Path, settings: Mapping[str, Any] | None, special: Mapping[str, int]) -> Source:
-    """Reads a rank file. Pattern and added tokens are those of the ``tokenizer.json``, whose
-    contents are given, or else those of the published vocabulary that the ranks are.
+def of_ranks(path: Path, shell: Shell) -> Source:
+    """Reads a rank file. Pattern and added tokens are those of the ``tokenizer.json``, or else those
+    of the published vocabulary that the ranks are.
 
     Raises:
         ValueError: the file is malformed.
         Skipped: nothing gives the pattern.
     """
+    settings, special = shell
     if settings is not None:
         if (settings["model"].get("type") or "BPE") != "BPE" or _is_sentencepiece(settings):
             raise Skipped("tokenizer.json is not byte-level BPE, and a rank file has no pattern")
-        shell = {key: value for key, value in settings["model"].items() if key not in _LARGE}
+        model = {key: value for key, value in settings["model"].items() if key not in _LARGE}
         added = {str(token["content"]): int(token["id"]) for token in settings["added_tokens"]}
         ranks = load_ranks(path)
         ordinary = {token: rank for token, rank in ranks.items() if rank not in added.values()}
         definition = Definition(
-            ordinary, added, None, settings={**settings, "model": shell}, whole_pieces=True
+            ordinary, added, None, settings={**settings, "model": model}, whole_pieces=True
         )
         return _of_json(path.name, tokenizer_json.dump(definition).decode())
     try:
@@ -113,15 +123,11 @@ def of_ranks(path: Path, settings: Mapping[str, Any] | None, special: Mapping[st
     return _of_json(path.name, tokenizer_json.dump(definition).decode())
 
 
-def of_model(path: Path, settings: Mapping[str, Any] | None, special: Mapping[str, int]) -> Source:
-    """Reads a ``tokenizer.model``: ranks, as Llama 3 has them, or SentencePiece.
+def of_model(path: Path, shell: Shell) -> Source:
+    """Reads a model of SentencePiece.
 
-    Raises as :func:`of_ranks` does; Skipped also without the package sentencepiece.
+    Raises ValueError if it is malformed, and Skipped without the package sentencepiece.
     """
-    with open(path, "rb") as file:
-        start = file.readline(4096)
-    if re.fullmatch(rb"[A-Za-z0-9+/]+=* \d+\r?\n?", start):
-        return of_ranks(path, settings, special)
     try:
         import sentencepiece
     except ImportError:
@@ -148,7 +154,7 @@ def of_model(path: Path, settings: Mapping[str, Any] | None, special: Mapping[st
     return Source(path.name, "SentencePiece", named, ordinary, size, encode, False)
 
 
-def of_tekken(path: Path) -> Source:
+def of_tekken(path: Path, shell: Shell) -> Source:
     """Reads a ``tekken.json``. Raises ValueError if it is malformed."""
     encoding = bpe_engine.load_encoding(path)
     special = dict(encoding.special_tokens)
@@ -188,7 +194,8 @@ def of_transformers(folder: Path) -> Source:
         (plain,), (whole,) = encode([_PLAIN]), encode([_PLAIN], around=True)
     kind = f"{type(tokenizer).__name__} of transformers {transformers.__version__}"
     size = max(vocab.values(), default=-1) + 1
-    return Source(AUTO, kind, added, [], size, encode, True, _around(plain, whole))
+    ordinary = [_bytes(token) for token in vocab if token not in added]
+    return Source(AUTO, kind, added, ordinary, size, encode, True, _around(plain, whole))
 
 
 _LARGE = ("vocab", "merges")
@@ -266,5 +273,11 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-#: Reads a source of the folder.
-Read = Callable[[], Source]
+#: Reads a file of the folder, by its format. Files of other formats are not looked at.
+READERS: dict[Format, Callable[[Path, Shell], Source]] = {
+    "tokenizer.json": of_tokenizer_json,
+    "tekken": of_tekken,
+    "tiktoken": of_ranks,
+    "sentencepiece": of_model,
+    "gpt2": of_vocabulary_and_merges,
+}

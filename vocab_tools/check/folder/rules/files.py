@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....text import parting, quoted, shorten
+from ....text import few, parting, quoted, shorten
 from ...findings import Found, Outcome
 from ..folder_rules import FOLDER_RULES
 from ..model_folder import Differing, ModelFolder
@@ -21,7 +21,8 @@ def no_tokenizer(folder: ModelFolder) -> Outcome:
     if folder.main is not None or folder.broken:
         return []
     names = sorted(path.name for path in folder.path.iterdir())
-    return [f"the folder has {', '.join(names[:8]) or 'no files'}{', …' if len(names) > 8 else ''}"]
+    made = [f"{AUTO} makes an empty tokenizer of it"] if folder.transformers else []
+    return [f"the folder has {few(names, 8) or 'no files'}", *made]
 
 
 def _lines(main: Source, one: Differing) -> list[str]:

@@ -51,7 +51,7 @@ def special_token_unknown(folder: ModelFolder) -> Outcome:
         f"{role} {quoted(token)} of {file}"
         for role, files in folder.roles.items()
         for file, token in files.items()
-        if token not in known and folder.main.find(token) is None
+        if token not in known and not folder.main.has(token)
     ]
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from bpe_engine.cli.printing import write
-from bpe_engine.reading import STANDARD, naming
+from ..texts import STANDARD, naming
+from .printing import write
 
 try:
     import fcntl

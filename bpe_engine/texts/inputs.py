@@ -1,27 +1,20 @@
-"""Reads inputs: recognizes their kinds, cuts them into parts, and yields blocks of rows.
-
-`lines` has JSON lines, `texts` plain text, `tables` Parquet, Arrow and CSV, and `block` is what all
-of them yield.
-"""
+"""Inputs of token files: recognizes their kinds, cuts them into parts, and yields blocks of rows."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..errors import CorpusError
-from ..files import file_size, opened
-from .block import Block, Fields
-from .lines import line_blocks, lines_before
-from .tables import arrow_batches, arrow_blocks, csv_blocks, parquet_blocks, parquet_groups
-from .texts import text_blocks
+from .block import Block
+from .documents import text_blocks
+from .errors import CorpusError
+from .fields import Fields
+from .json_lines import line_blocks, lines_before
+from .kinds import PACKED, kind_of
+from .opening import cannot_read, file_state, opened, packing_of, unpacked
+from .tables import arrow_batches, parquet_groups, table_blocks
 
 __all__ = [
-    "KINDS",
-    "Block",
-    "Fields",
     "Input",
     "Part",
     "blocks",
@@ -30,25 +23,6 @@ __all__ = [
     "parts_of_input",
     "row_name",
 ]
-
-#: The kinds of inputs, by the endings of their names.
-KINDS = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".csv": "csv",
-    ".txt": "text",
-    ".md": "text",
-}
-
-#: A file of Zstandard may begin with a frame that is skipped, as those of pzstd do.
-_MAGIC = {
-    re.compile(rb"\x1f\x8b"): "gzip",
-    re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"): "zstd",
-}
 
 
 class Input(NamedTuple):
@@ -77,15 +51,13 @@ class Part(NamedTuple):
 
 def found(uri: str, kind: str | None) -> Input:
     """Looks at a file: its kind (by its name unless given), compression, size and rows."""
-    size = file_size(uri)
+    size, _ = file_state(uri)
     with opened(uri) as stream:
         start = stream.read(4)
-        compression = next((name for magic, name in _MAGIC.items() if magic.match(start)), None)
-        whole = uri.split("?")[0] if "://" in uri else uri
-        name = re.sub(r"\.(gz|zst|zstd)$", "", whole, flags=re.IGNORECASE)
-        if not size and name != whole:
+        compression = packing_of(start)
+        if not size and PACKED.search(uri):
             raise CorpusError(f"{uri} has no bytes, which no packed file has; copy it again")
-        kind = kind or KINDS.get(os.path.splitext(name)[1].lower(), "text")
+        kind = kind or kind_of(uri)[1]
         if compression is not None and kind in ("parquet", "arrow"):
             raise CorpusError(
                 f"{uri}: unpack the file first; Parquet and Arrow are read at any place"
@@ -139,24 +111,16 @@ def blocks(source: Input, part: Part, fields: Fields, separator: str | None) -> 
         CorpusError: The input cannot be read, is damaged, or lacks a field; its name is in the
             message.
     """
-    import pyarrow as pa
-
-    with opened(source.uri) as file:
-        stream = file
-        if source.compression is not None:
-            stream = pa.CompressedInputStream(file, source.compression)
-        if source.kind == "jsonl":
-            if part.first > 0:
-                stream.seek(part.first - 1)
-            yield from line_blocks(stream, source.uri, part.first, part.last, fields)
-        elif source.kind == "text":
+    if source.kind not in ("jsonl", "text"):
+        yield from table_blocks(source.uri, source.kind, fields, part.first, part.last)
+        return
+    with cannot_read(source.uri), unpacked(source.uri) as stream:
+        if source.kind == "text":
             yield from text_blocks(stream, source.uri, separator, fields)
-        elif source.kind == "parquet":
-            yield from parquet_blocks(stream, source.uri, part.first, part.last, fields)
-        elif source.kind == "arrow":
-            yield from arrow_blocks(stream, source.uri, part.first, part.last, fields)
-        else:
-            yield from csv_blocks(stream, source.uri, fields)
+            return
+        if part.first > 0:
+            stream.seek(part.first - 1)
+        yield from line_blocks(stream, source.uri, part.first, part.last, fields)
 
 
 def first_line(source: Input, part: Part) -> int:

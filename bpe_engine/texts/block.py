@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..._core import NameCounter
-from ...columns import parts_of
-from ..errors import CorpusError
+from .._core import NameCounter
+from ..columns import parts_of
+from .errors import CorpusError
+from .fields import Fields
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["AT_ONCE", "LONGEST", "Block", "Fields", "block_of", "checked_names", "field_path"]
+__all__ = ["AT_ONCE", "LONGEST", "Block", "block_of", "checked_names"]
 
 #: Bytes of input that are read at once, and about as many of text that are encoded at once. An eighth
 #: of it takes a quarter longer, twice as much no less.
@@ -39,24 +39,6 @@ class Block(NamedTuple):
     lines: npt.NDArray[np.int64]
     #: Rows that are not text: their place in the block, and the reason.
     bad: list[tuple[int, str]]
-
-
-class Fields(NamedTuple):
-    """Which fields of a row are read."""
-
-    text: str
-    name: str | None
-    #: Whether rows are read as Python objects: segments and messages.
-    as_objects: bool
-
-
-def field_path(field: str) -> list[str]:
-    r"""Splits the name of a nested field at its dots; ``\.`` is a dot in a name.
-
-    >>> field_path("meta.text"), field_path(r"a\.b")
-    (['meta', 'text'], ['a.b'])
-    """
-    return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", field)]
 
 
 def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Block:
@@ -137,25 +119,14 @@ def _checked(texts: Any) -> tuple[Any, list[tuple[int, str]]]:
     """Replaces rows that are not UTF-8 by null, and lists them."""
     import pyarrow as pa
 
-    raw = texts.cast(pa.large_binary())
+    rows: list[bytes | None] = texts.cast(pa.large_binary()).to_pylist()
     bad: list[tuple[int, str]] = []
-
-    def valid(start: int, stop: int) -> list[Any]:
-        part = raw.slice(start, stop - start)
+    for at, row in enumerate(rows):
         try:
-            column = part.cast(pa.large_string())
-            column.validate(full=True)
-            return [column]
-        except pa.ArrowInvalid:
-            if stop - start > 1:
-                middle = (start + stop) // 2
-                return valid(start, middle) + valid(middle, stop)
-        try:
-            bytes(raw[start].as_py()).decode()
-            reason = "invalid UTF-8"
+            (row or b"").decode()
         except UnicodeDecodeError as error:
-            reason = f"invalid UTF-8: byte 0x{error.object[error.start]:02x} at {error.start}"
-        bad.append((start, reason))
-        return [pa.nulls(1, pa.large_string())]
-
-    return pa.concat_arrays(valid(0, len(raw))), bad
+            bad.append(
+                (at, f"invalid UTF-8: byte 0x{error.object[error.start]:02x} at {error.start}")
+            )
+            rows[at] = None
+    return pa.array(rows, pa.large_binary()).cast(pa.large_string()), bad

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .block import AT_ONCE, LONGEST, Block, Fields, block_of
+from .block import AT_ONCE, LONGEST, Block, block_of
+from .fields import Fields
 
 __all__ = ["text_blocks"]
 

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, Collection, Iterable, Literal, Sequence
 
-from .._core import CoreBPE, HfEncoding, HfTokenizer
+from .._core import CoreBPE, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._tables import TableMethods
 from ..gpt2_files import read_merges, read_vocab
 from ..prompt.conversation import Conversation, stable
@@ -60,13 +60,13 @@ class Tokenizer(PromptMethods, TableMethods, HfTokenizer):
             contents = file.read()
         try:
             return cls(contents)
-        except ValueError:
-            if b'"token_bytes"' not in contents or b'"default_vocab_size"' not in contents:
-                raise
-        raise ValueError(
-            f"{os.fspath(path)!r} is a tekken.json; bpe_engine.load_encoding reads it, and "
-            "vocab-tools convert makes a tokenizer.json of it"
-        )
+        except ValueError as error:
+            reason = f": {error}"
+            if isinstance(error, UnsupportedTokenizer):
+                reason += "; the package tokenizers reads this file"
+            if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
+                reason = " is a tekken.json, which bpe_engine.open_tokenizer reads"
+            raise type(error)(f"{os.fspath(path)}{reason}") from None
 
     @classmethod
     def from_files(

@@ -5,16 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import CorpusError
-from .block import AT_ONCE, LONGEST, Block, Fields, block_of, checked_names, field_path
+from .block import AT_ONCE, LONGEST, Block, block_of, checked_names
+from .errors import CorpusError
+from .fields import Fields, field_path
+from .opening import cannot_read, opened, unpacked
 
-__all__ = ["arrow_batches", "arrow_blocks", "csv_blocks", "parquet_blocks", "parquet_groups"]
+__all__ = ["arrow_batches", "arrow_blocks", "parquet_groups", "table_blocks"]
 
 #: The longest record of CSV, in bytes.
 _RECORD = 1 << 24
 
 #: Rows that are taken at once at most.
 _MOST_ROWS = 1 << 16
+
+
+def table_blocks(
+    uri: str, kind: str, fields: Fields, first: int = 0, last: int | None = None
+) -> Iterator[Block]:
+    """Yields the rows of a table.
+
+    Args:
+        uri: Its path or URI.
+        kind: "parquet", "arrow" or "csv", which may be packed.
+        fields: What to read.
+        first, last: The row groups of Parquet, or record batches of Arrow; all by default.
+
+    Raises:
+        CorpusError: The file cannot be read, a field is missing, or a record is broken.
+    """
+    if kind == "csv":
+        with cannot_read(uri), unpacked(uri) as stream:
+            yield from csv_blocks(stream, uri, fields)
+        return
+    read = parquet_blocks if kind == "parquet" else arrow_blocks
+    with opened(uri) as file:
+        yield from read(file, uri, first, last, fields)
 
 
 def parquet_groups(stream: Any) -> list[tuple[int, int]]:

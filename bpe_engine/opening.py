@@ -1,0 +1,88 @@
+"""Opens any tokenizer: `open_tokenizer`."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from . import gpt2_files
+from .core import Encoding
+from .hf.as_encoding import same_encoding
+from .hf.tokenizers import Tokenizer
+from .load import load_encoding, read_file_cached
+from .registry import get_encoding
+from .sidecar import beside, read_sidecar
+from .sources import CONFIG, NOT_OPENED, Source, recognize
+from .tokenizer import Tokenizer as FolderTokenizer
+
+__all__ = ["open_source", "open_tokenizer"]
+
+
+def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
+    """Opens a tokenizer of any kind.
+
+    Args:
+        source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``,
+            or ``vocab.json`` beside its ``merges.txt``; or a folder with one of them. A file or a
+            folder comes before an encoding of the same name.
+
+    Returns:
+        An `Encoding` where it gives exactly the ids of the tokenizer, also for text in which no
+        special token is found; else a `bpe_engine.hf.Tokenizer`. What the post-processor of a file
+        adds around a text is not part of an encoding.
+
+    Raises:
+        FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
+            message.
+        ValueError: The file is malformed, or of a format that is not opened.
+        OSError: The file cannot be read.
+
+    >>> open_tokenizer("gpt2")
+    <Encoding 'gpt2' bc98d100a6f5>
+    """
+    found = recognize(source)
+    tokenizer = open_source(found)
+    if isinstance(tokenizer, Encoding):
+        return tokenizer
+    return same_encoding(tokenizer, found.name) or tokenizer
+
+
+def open_source(source: Source) -> Encoding | Tokenizer:
+    """Opens a tokenizer as the class that its format has: files of Hugging Face are a
+    `bpe_engine.hf.Tokenizer`. Raises as `open_tokenizer` does."""
+    path, format, folder = source
+    if format in NOT_OPENED:
+        raise ValueError(f"{path} {NOT_OPENED[format]}")
+    if format == "encoding":
+        return get_encoding(path)
+    if format == "tokenizer.json":
+        return _of_json(path)
+    if format != "tekken" and folder is not None and os.path.isfile(os.path.join(folder, CONFIG)):
+        return FolderTokenizer.from_pretrained(folder).backend
+    return _of_pair(path) if format == "gpt2" else load_encoding(path)
+
+
+def _of_json(path: str) -> Tokenizer:
+    if "://" not in path:
+        return Tokenizer.from_file(path)
+    try:
+        return Tokenizer.from_buffer(read_file_cached(path))
+    except ValueError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _of_pair(path: str) -> Tokenizer:
+    """Opens GPT-2's two files, with what `vocab-tools convert` wrote beside them."""
+    pair = gpt2_files.pair(path)
+    assert pair is not None
+    vocab, merges = gpt2_files.read_vocab(pair[0]), gpt2_files.read_merges(pair[1])
+    settings = (read_sidecar(pair[0]) or {}).get("tokenizer_json")
+    if settings is not None:
+        model = {**settings["model"], "vocab": vocab, "merges": merges, "ignore_merges": False}
+        return Tokenizer(json.dumps({**settings, "model": model}))
+    if beside(pair[0]).exists():
+        raise ValueError(
+            f"{path} has its pattern in {beside(pair[0]).name}; make one file of both: "
+            f"vocab-tools convert {path} tokenizer.json"
+        )
+    return Tokenizer.from_files(*pair, special_tokens=list(gpt2_files.looks_special(vocab, merges)))

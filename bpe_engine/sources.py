@@ -1,0 +1,226 @@
+"""Recognizes tokenizers: the name of an encoding, a file, or a folder with files.
+
+`bpe_engine.opening` opens what is recognized here. A new kind of file needs a row of `KINDS`, and
+a function there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from . import gpt2_files
+from .model import unknown_encoding
+from .registry import list_encoding_names
+from .sidecar import beside
+
+__all__ = [
+    "CONFIG",
+    "NOT_OPENED",
+    "Format",
+    "Source",
+    "format_of_name",
+    "in_folder",
+    "not_found",
+    "recognize",
+]
+
+#: ``encoding`` is one that is known by name, and has no file. ``sentencepiece`` and ``wordpiece``
+#: are recognized so that errors can name them.
+Format = Literal[
+    "encoding", "tiktoken", "tokenizer.json", "tekken", "gpt2", "gguf", "sentencepiece", "wordpiece"
+]
+
+#: The configuration in the folder of a pretrained tokenizer.
+CONFIG = "tokenizer_config.json"
+
+#: For each kind of file: its names, in lower case, and what is looked for in a folder. Of the files
+#: in a folder the first counts.
+KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
+    ("tokenizer.json", r"(?!.*(tekken|vocab\.|encoder\.)).*\.json", ("tokenizer.json",)),
+    ("tekken", r".*tekken.*\.json", ("tekken.json",)),
+    ("tiktoken", r".*\.tiktoken(\.gz)?", ("*.tiktoken", "*.tiktoken.gz")),
+    ("sentencepiece", r".*\.model", ("tokenizer.model",)),
+    (
+        "gpt2",
+        r".*(vocab\.json|merges\.txt|encoder\.json|vocab\.bpe)",
+        ("vocab.json", "encoder.json"),
+    ),
+    ("gguf", r".*\.gguf", ("*.gguf",)),
+    ("wordpiece", r".*vocab\.txt", ("vocab.txt",)),
+)
+
+#: The names of files that do not tell them from those of other tokenizers.
+_PLAIN_NAMES = {name for _, _, names in KINDS for name in names}
+
+#: Those that tell the format.
+_SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
+
+#: Why the package does not open a format, and the way out.
+NOT_OPENED: dict[Format, str] = {
+    "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
+    "sentencepiece": "is a model of SentencePiece; give the tokenizer.json of the same model",
+    "wordpiece": "is a word list of WordPiece, which the package tokenizers reads",
+}
+
+_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\r?\n?")
+
+
+class Source(NamedTuple):
+    """A recognized tokenizer: a file, or two that belong together; or the name of an encoding."""
+
+    path: str
+    format: Format
+    #: The folder that was given in place of the file.
+    folder: str | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The files, sidecar files included."""
+        if self.format == "encoding":
+            return []
+        pair = gpt2_files.pair(self.path) if self.format == "gpt2" else None
+        files = [self.path] if pair is None else [*map(str, pair)]
+        has_sidecar = self.format in ("tiktoken", "gpt2")
+        return [*files, *([str(beside(files[0]))] if has_sidecar else [])]
+
+    @property
+    def name(self) -> str:
+        """The name of the file; of one that is called as all are, that of its folder.
+
+        >>> Source("a/qwen.tiktoken", "tiktoken").name
+        'qwen'
+        >>> Source("models/qwen2.5/tokenizer.json", "tokenizer.json").name
+        'qwen2.5'
+        """
+        file = Path(self.path)
+        if self.format == "encoding":
+            return self.path
+        if file.name in _PLAIN_NAMES and (folder := file.resolve().parent.name):
+            return folder
+        return file.name.removesuffix(".gz").rpartition(".")[0] or file.name
+
+
+def recognize(path: str | os.PathLike[str], format: Format | None = None) -> Source:
+    """Recognizes a tokenizer. A file or folder comes before an encoding of its name.
+
+    Args:
+        path: The name of an encoding; a file; a folder with one; or the address of a file.
+        format: The format, if neither the name nor the contents determine it.
+
+    Raises:
+        FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
+            message.
+        IsADirectoryError: A folder has no tokenizer.
+        ValueError: The format is not known; or a folder has several files that are alike.
+        OSError: The file cannot be read.
+
+    >>> recognize("gpt2")
+    Source(path='gpt2', format='encoding', folder=None)
+    """
+    path = os.fspath(path)
+    if "://" in path:
+        return Source(path, format or format_of_name(path) or "tiktoken")
+    if not os.path.exists(path):
+        if path in list_encoding_names():
+            return Source(path, "encoding")
+        raise not_found(path)
+    return _only_one(path) if os.path.isdir(path) else _of_file(path, format)
+
+
+def _of_file(path: str, format: Format | None = None, folder: str | None = None) -> Source:
+    found = format or format_of_name(path)
+    is_sure = found not in ("tokenizer.json", "tekken", "sentencepiece", None)
+    if format is None and not (is_sure or os.path.basename(path) in _SURE_NAMES):
+        found = _format_of_contents(path, found)
+    source = Source(path, found or "tiktoken", folder)
+    for file in source.files[:2] if source.format == "gpt2" else ():
+        if not os.path.exists(file):
+            reason = f"{os.strerror(errno.ENOENT)}; it belongs to {path}"
+            raise FileNotFoundError(errno.ENOENT, reason, file)
+    return source
+
+
+def not_found(path: str) -> FileNotFoundError:
+    """Returns the error for a name that neither a file nor an encoding has."""
+    reason = os.strerror(errno.ENOENT)
+    if os.sep not in path and format_of_name(path) is None:
+        reason += f", and {unknown_encoding(path)}"
+    return FileNotFoundError(errno.ENOENT, reason, path)
+
+
+def in_folder(folder: str | os.PathLike[str]) -> list[Source]:
+    """Returns every tokenizer file in a folder; the first one counts."""
+    return [source for group in _groups(os.fspath(folder)) for source in group]
+
+
+def _groups(folder: str) -> Iterator[list[Source]]:
+    """Yields the files of a folder in the order in which they count, alike ones together."""
+    for format, _, names in KINDS:
+        for name in names:
+            files = [str(file) for file in sorted(Path(folder).glob(name)) if file.is_file()]
+            if format == "gpt2":
+                files = [
+                    file for file in files if all(map(os.path.isfile, gpt2_files.pair(file) or ()))
+                ]
+            if files:
+                yield [_of_file(file, folder=folder) for file in files]
+
+
+def _only_one(folder: str) -> Source:
+    group = next(_groups(folder), [])
+    if len(group) == 1:
+        return group[0]
+    if not group:
+        wanted = ", ".join(name for _, _, names in KINDS for name in names)
+        present = ", ".join(sorted(os.listdir(folder))[:8]) or "nothing"
+        reason = f"a folder without a tokenizer ({wanted}); it has {present}"
+        raise IsADirectoryError(errno.EISDIR, reason, folder)
+    names = ", ".join(os.path.basename(source.path) for source in group)
+    raise ValueError(f"{folder} is a folder with {names}; give the path of one file")
+
+
+def format_of_name(path: str) -> Format | None:
+    """Returns the format that the name of a file tells; None if it tells none.
+
+    >>> format_of_name("a/gpt2-merges.txt"), format_of_name("tekken_240911.json")
+    ('gpt2', 'tekken')
+    """
+    name = os.path.basename(path).lower()
+    return next((format for format, names, _ in KINDS if re.fullmatch(names, name)), None)
+
+
+def _format_of_contents(path: str, named: Format | None) -> Format:
+    """Returns the format of a file; a pipe or a device, which may be read only once, is as named."""
+    if not os.path.isfile(path):
+        return named or "tiktoken"
+    with open(path, "rb") as file:
+        start = file.read(1 << 16)
+        if start.startswith(b"GGUF"):
+            return "gguf"
+        if not start.lstrip().startswith(b"{"):
+            is_model = named == "sentencepiece" and not _RANK_LINE.match(start)
+            return "sentencepiece" if is_model else "tiktoken"
+        contents = start + file.read()
+    if b'"token_bytes"' in start:
+        return "tekken"
+    # In a vocab.json, "model" is a token with an id.
+    if re.search(rb'"model"\s*:\s*\{', contents):
+        return "tokenizer.json"
+    raise ValueError(f"{path} {_other_json(contents)}")
+
+
+def _other_json(contents: bytes) -> str:
+    """Returns what a JSON file is that is no tokenizer."""
+    try:
+        found = json.loads(contents)
+    except (ValueError, RecursionError) as error:
+        return f"is not a tokenizer file: the JSON is broken: {error}"
+    if found and all(type(number) is int for number in found.values()):
+        return "holds tokens and ids; name it vocab.json, beside its merges.txt"
+    return "is JSON, but no tokenizer.json, tekken.json or vocab.json"

@@ -1,0 +1,28 @@
+"""`Fields`: which fields of a row are read."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import NamedTuple
+
+__all__ = ["Fields", "field_path"]
+
+
+class Fields(NamedTuple):
+    """Which fields of a row are read."""
+
+    text: str
+    name: str | None = None
+    #: Whether rows are read as Python objects: segments and messages.
+    as_objects: bool = False
+
+
+@functools.cache
+def field_path(field: str) -> list[str]:
+    r"""Splits the name of a nested field at its dots; ``\.`` is a dot in a name.
+
+    >>> field_path("meta.text"), field_path(r"a\.b")
+    (['meta', 'text'], ['a.b'])
+    """
+    return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", field)]

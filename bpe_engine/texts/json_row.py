@@ -1,0 +1,179 @@
+"""Reads the row of one line of JSON: its text and its name, or why it has none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .fields import Fields, field_path
+
+__all__ = ["Null", "Refused", "row_of"]
+
+
+class Refused(Exception):
+    """A line of which no row can be made, and why."""
+
+
+class Null(Refused):
+    """A field, or what holds it, is null."""
+
+
+class _Missing(Refused):
+    """A field is not there."""
+
+
+class _Whole(str):
+    """A whole number as it is written, of any length."""
+
+
+class _Fraction(str):
+    """Any other number."""
+
+
+class _Doubled(dict[str, Any]):
+    """An object that has a key more than once."""
+
+    twice: set[str]
+
+
+_KINDS = {
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    _Whole: "a number",
+    float: "a floating-point number",
+    _Fraction: "a floating-point number",
+    list: "an array",
+    dict: "an object",
+    _Doubled: "an object",
+}
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        found = _Doubled(found)
+        keys = [key for key, _ in pairs]
+        found.twice = {key for key in found if keys.count(key) > 1}
+    return found
+
+
+#: Reads text: numbers, which are not read, may have any size.
+_TEXT = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_Whole, parse_float=_Fraction, parse_constant=_Fraction
+)
+_OBJECTS = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, str | None]:
+    """Returns the value of the text field, and the name or None.
+
+    Fields that are not read may hold anything that is JSON, keys twice and lone surrogates as well.
+
+    Args:
+        line: A line, with or without its end.
+        fields: What to read.
+        errors: "strict", or "replace" for U+FFFD in place of what is not UTF-8, and "?" in place of
+            lone surrogates.
+
+    Raises:
+        Refused: The line is not JSON, or lacks the field, or the field is null or not text.
+        RecursionError: The line is nested too deeply.
+
+    >>> row_of(b'{"text": "a", "id": 7}', Fields("text", "id", False))
+    ('a', '7')
+    """
+    if errors == "replace":
+        line = line.decode(errors="replace").encode()
+    row = _loaded(line, fields.as_objects)
+    value = _dug(row, field_path(fields.text))
+    if value is None:
+        raise Null(f"the field {fields.text!r} is null")
+    if errors == "replace" and type(value) is str:
+        value = value.encode(errors="replace").decode()
+    if not fields.as_objects:
+        _check_text(value, fields.text, "text", line)
+    return value, None if fields.name is None else _name(row, fields.name, line)
+
+
+def _loaded(line: bytes, as_objects: bool) -> Any:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        if as_objects:
+            raise Refused(f"invalid UTF-8: byte 0x{line[error.start]:02x}") from None
+        text = line.decode(errors="surrogateescape")
+    text = text.strip(" \t\r\n")
+    if not text.startswith("{"):
+        raise Refused("broken JSON: it is not a JSON object")
+    try:
+        row, end = (_OBJECTS if as_objects else _TEXT).raw_decode(text)
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg.removesuffix(' at')} at column {error.colno}"
+        raise Refused(f"broken JSON: {reason}") from None
+    except ValueError as error:  # A number with thousands of digits.
+        raise Refused(f"broken JSON: {error}") from None
+    if end < len(text):
+        raise Refused("broken JSON: it has more than one JSON value")
+    return row
+
+
+def _dug(row: Any, path: list[str]) -> Any:
+    """Returns a nested field."""
+    for place, name in enumerate(path):
+        if type(row) is not dict or name not in row:
+            _check_holder(row, path[:place], name)
+        row = row[name]
+    return row
+
+
+def _check_holder(row: Any, above: list[str], name: str) -> None:
+    """Raises Refused unless a value is an object with a field, once."""
+    here = ".".join([*above, name])
+    if row is None and above:
+        raise Null(f"the field {'.'.join(above)!r} is null")
+    if not isinstance(row, dict):
+        what = f"the field {'.'.join(above)!r} is {_KINDS[type(row)]}, not an object"
+        raise Refused(what)
+    if name not in row:
+        has = ", ".join(map(repr, list(row)[:8])) or "nothing"
+        raise _Missing(f"the field {here!r} is missing; there is {has}; name it with --field")
+    if isinstance(row, _Doubled) and name in row.twice:
+        raise Refused(f"the field {here!r} is given twice")
+
+
+def _name(row: Any, field: str, line: bytes) -> str | None:
+    """Returns the name of a row: text or a whole number. A row may have none."""
+    try:
+        name = _dug(row, field_path(field))
+    except (Null, _Missing):
+        return None
+    if name is None:
+        return None
+    if isinstance(name, (_Whole, int)) and not isinstance(name, bool):
+        return "0" if name == "-0" else str(name)
+    _check_text(name, field, "a name", line)
+    return str(name)
+
+
+def _check_text(value: Any, field: str, wanted: str, line: bytes) -> None:
+    if type(value) is not str:
+        raise Refused(f"the field {field!r} is {_KINDS[type(value)]}, not {wanted}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(_not_text(value, value[error.start], line)) from None
+
+
+def _not_text(value: str, wrong: str, line: bytes) -> str:
+    """Says why text cannot be encoded: it is no UTF-8, or an escape is half of a character."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        try:
+            value.encode(errors="surrogateescape").decode()
+        except UnicodeDecodeError as error:
+            return f"invalid UTF-8: byte 0x{error.object[error.start]:02x} at {error.start}"
+        except UnicodeEncodeError:
+            pass
+    return f"broken JSON: a lone surrogate, {wrong!a}"

@@ -1,0 +1,34 @@
+"""The kinds of files of text, by the endings of their names."""
+
+from __future__ import annotations
+
+import os
+import re
+
+__all__ = ["KINDS", "PACKED", "kind_of"]
+
+KINDS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+    ".txt": "text",
+    ".md": "text",
+}
+
+#: The ending of a packed file.
+PACKED = re.compile(r"\.(gz|zst|zstd)$", re.IGNORECASE)
+
+
+def kind_of(path: str) -> tuple[str, str]:
+    """Returns the ending of a name without that of its packing, and the kind that it tells.
+
+    >>> kind_of("a.JSONL.gz"), kind_of("b.py"), kind_of("s3://c/d.csv?version=1")
+    (('.jsonl', 'jsonl'), ('.py', 'text'), ('.csv', 'csv'))
+    """
+    whole = path.split("?")[0] if "://" in path else path
+    ending = os.path.splitext(PACKED.sub("", whole))[1].lower()
+    return ending, KINDS.get(ending, "text")

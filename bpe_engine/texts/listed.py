@@ -1,0 +1,111 @@
+"""Lists the files of a corpus: paths, folders, globs and URIs."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Union
+
+from .errors import CorpusError
+from .opening import STANDARD, filesystem, is_uri
+
+__all__ = ["Paths", "corpus_files"]
+
+#: A path, or several.
+Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
+
+
+def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
+    """Expands a path or several, folders, globs and URIs, to files, in a fixed order.
+
+    A folder becomes all regular files in it and below it, also behind symbolic links, but for those
+    whose names begin with a dot or an underscore. A path that does not exist and has ``*``, ``?`` or
+    ``[`` becomes the files that it matches; ``**`` matches any folders.
+
+    Args:
+        paths: Files, folders, globs, and URIs of fsspec; ``-`` is standard input.
+        without: A folder whose files are left out.
+
+    Raises:
+        FileNotFoundError: A file does not exist, or a glob matches none.
+        CorpusError: A folder has no files, cannot be read, or has a link to a folder above it.
+        ImportError: A URI needs fsspec.
+    """
+    files: list[str] = []
+    for given in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        path = os.fspath(given)
+        if path == STANDARD:
+            files.append(path)
+        elif is_uri(path):
+            files += _of_uri(path)
+        else:
+            files += _of_path(path, os.path.realpath(without) if without else "")
+    return files
+
+
+def _of_path(path: str, without: str) -> list[str]:
+    if os.path.isdir(path):
+        found = sorted(_below(path, without))
+        if not found:
+            raise CorpusError(f"{path}: the folder has no files; correct the name")
+        return found
+    if os.path.exists(path):
+        return [path]
+    if not glob.has_magic(path):
+        raise FileNotFoundError(2, "no such file", path)
+    return _matched(path, sorted(filter(_is_text_file, glob.glob(path, recursive=True))))
+
+
+def _matched(pattern: str, found: list[str]) -> list[str]:
+    if not found:
+        raise FileNotFoundError(2, "matches no files", pattern)
+    return found
+
+
+def _below(folder: str, without: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yields the files in a folder and below it."""
+    real = os.path.realpath(folder)
+    if real in above:
+        raise CorpusError(f"{folder} is a link to a folder above it; remove the link")
+    try:
+        entries = [] if real == without else list(os.scandir(folder))
+    except OSError as error:
+        raise CorpusError(f"{folder} cannot be read: {error.strerror}") from error
+    for entry in entries:
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_dir():
+            yield from _below(entry.path, without, (*above, real))
+        elif _is_text_file(entry.path):
+            yield entry.path
+
+
+def _is_text_file(path: str) -> bool:
+    """True if a path that was found, not given, belongs to the corpus: a regular file, since a pipe
+    may never end; or a broken link, which fails when it is opened."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return True
+
+
+def _of_uri(uri: str) -> list[str]:
+    system, path = filesystem(uri)
+    if system.protocol in ("http", "https") or "http" in system.protocol:
+        return [uri]
+    if glob.has_magic(path):
+        found = _matched(uri, [name for name in system.glob(path) if not system.isdir(name)])
+    elif system.isdir(path):
+        found = _matched(
+            uri,
+            [
+                name
+                for name in system.find(path)
+                if not any(part.startswith((".", "_")) for part in name[len(path) :].split("/"))
+            ],
+        )
+    else:
+        found = [path]
+    return sorted(system.unstrip_protocol(name) for name in found)

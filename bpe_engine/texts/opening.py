@@ -1,0 +1,276 @@
+"""Opens files on this machine, behind the URIs of fsspec, and standard input; unpacks them."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib
+import io
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .errors import CorpusError
+
+__all__ = [
+    "STANDARD",
+    "cannot_read",
+    "file_state",
+    "filesystem",
+    "is_uri",
+    "label",
+    "naming",
+    "opened",
+    "packing_of",
+    "readable_again",
+    "size_or_zero",
+    "unpacked",
+]
+
+#: Standard input and standard output.
+STANDARD = "-"
+
+#: A file of Zstandard may begin with a frame that is skipped, as those of pzstd do.
+_MAGIC = {
+    re.compile(rb"\x1f\x8b"): "gzip",
+    re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"): "zstd",
+}
+
+#: Packed bytes that are unpacked at once: 2 KB of Zstandard may hold 64 MB.
+_PACKED_BYTES = 1 << 11
+
+_BUFFER = 1 << 18
+
+
+def is_uri(path: str) -> bool:
+    """True for a URI of fsspec, such as ``s3://bucket/name``."""
+    return "://" in path
+
+
+def filesystem(uri: str) -> tuple[Any, str]:
+    """Returns the file system of a URI, and the path in it.
+
+    Raises ImportError without fsspec.
+    """
+    try:
+        import fsspec
+    except ImportError as error:
+        raise ImportError(
+            f"reading {uri} needs the package fsspec; install it with pip install 'bpe-engine[corpus]'"
+        ) from error
+    found, path = fsspec.core.url_to_fs(uri)
+    return found, path
+
+
+def label(path: str | os.PathLike[str]) -> str:
+    """Returns the name of a file in messages."""
+    return "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
+
+
+def packing_of(start: bytes) -> str | None:
+    """Returns how a file is packed, by its first four bytes: "gzip", "zstd" or None."""
+    return next((name for magic, name in _MAGIC.items() if magic.match(start)), None)
+
+
+def file_state(uri: str) -> tuple[int, int | None]:
+    """Returns the size of a file, and when it was changed: nanoseconds, or None behind a URI.
+
+    Raises:
+        CorpusError: The file cannot be found, or is not a file.
+    """
+    with cannot_read(uri):
+        if not is_uri(uri):
+            status = os.stat(uri)
+            if not stat.S_ISREG(status.st_mode):
+                raise CorpusError(f"{uri} is not a file whose size is known; write its text to one")
+            return status.st_size, status.st_mtime_ns
+        system, path = filesystem(uri)
+        size = system.size(path)
+    if size is None:
+        raise CorpusError(f"{uri}: the server does not tell the size; copy the file first")
+    return int(size), None
+
+
+def size_or_zero(path: str | os.PathLike[str]) -> int:
+    """Returns the size of a file in bytes, for progress; 0 for a pipe or standard input."""
+    name = os.fspath(path)
+    if name != STANDARD and (is_uri(name) or os.path.isfile(name)):
+        return file_state(name)[0]
+    return 0
+
+
+@contextlib.contextmanager
+def cannot_read(uri: str) -> Iterator[None]:
+    """Makes every error of reading a CorpusError that names the file."""
+    try:
+        yield
+    except (CorpusError, ImportError, MemoryError):
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error).strip()
+        if str(error) == uri:  # So fsspec says it of HTTP.
+            reason = "the server does not have it, or does not answer"
+        raise CorpusError(f"{uri} cannot be read: {reason}") from error
+    except Exception as error:  # Each file system of fsspec has errors of its own.
+        if type(error).__module__.startswith("pyarrow"):
+            raise CorpusError(f"{uri}: {str(error).strip()}") from error
+        if not is_uri(uri):
+            raise
+        raise CorpusError(
+            f"{uri} cannot be read: {type(error).__name__}: {error}; run again, or copy the file first"
+        ) from error
+
+
+@contextlib.contextmanager
+def opened(uri: str) -> Iterator[Any]:
+    """Opens a file as a seekable pyarrow file. Errors of reading are CorpusError."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError(
+            f"reading {uri} needs the package pyarrow; install it with "
+            "pip install 'bpe-engine[arrays]'"
+        ) from error
+    with cannot_read(uri):
+        if not is_uri(uri):
+            with pa.OSFile(uri) as file:
+                yield file
+        else:
+            with _remote(uri) as remote, pa.PythonFile(remote, "r") as file:
+                yield file
+
+
+def _remote(uri: str) -> Any:
+    system, path = filesystem(uri)
+    return system.open(path, "rb")
+
+
+@contextlib.contextmanager
+def unpacked(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens a file, a URI or standard input; gzip and Zstandard are unpacked on the way.
+
+    Raises:
+        CorpusError: The packing is broken.
+        ImportError: Zstandard or a URI needs a package.
+        OSError: The file cannot be read; its name is in the error.
+    """
+    name = os.fspath(path)
+    try:
+        with contextlib.ExitStack() as stack:
+            if name == STANDARD:
+                file: Any = sys.stdin.buffer
+            else:
+                file = stack.enter_context(_remote(name) if is_uri(name) else open(path, "rb"))
+            packing = packing_of(_start(file))
+            if packing == "gzip":
+                file = stack.enter_context(gzip.open(file))
+            elif packing == "zstd":
+                file = stack.enter_context(_zstandard(file, path))
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise CorpusError(f"{label(path)}: the gzip compression is broken: {error}") from error
+    except OSError as error:
+        if error.filename is None:
+            error.filename = label(path)
+        raise
+
+
+def _start(file: Any) -> bytes:
+    """Returns the first bytes of a file, which stay in it."""
+    if hasattr(file, "peek"):
+        return bytes(file.peek(4)[:4])
+    if not file.seekable():
+        return b""
+    start = file.read(4)
+    file.seek(0)
+    return bytes(start)
+
+
+@contextlib.contextmanager
+def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    try:
+        package = importlib.import_module("zstandard")
+    except ImportError as error:
+        raise ImportError(
+            f"reading {label(path)} needs the package zstandard; install it with "
+            f"pip install 'bpe-engine[vocab-tools]'"
+        ) from error
+    try:
+        with io.BufferedReader(_ZstandardFrames(package, file), _BUFFER) as lines:
+            yield lines
+    except package.ZstdError as error:
+        raise CorpusError(f"{label(path)}: the Zstandard compression is broken: {error}") from error
+
+
+class _ZstandardFrames(io.RawIOBase):
+    """Reads one frame after the other. The package's own reader does not notice that a file was cut
+    off."""
+
+    def __init__(self, package: Any, file: BinaryIO) -> None:
+        self.package, self.file = package, file
+        self.frame: Any = None
+        self.packed = b""
+        self.plain = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.plain:
+            self.packed = self.packed or self.file.read(_PACKED_BYTES)
+            if not self.packed:
+                if self.frame is not None:
+                    raise self.package.ZstdError("the file ends within a frame")
+                return 0
+            if self.frame is None:
+                self.frame = self.package.ZstdDecompressor().decompressobj()
+            self.plain = memoryview(self.frame.decompress(self.packed))
+            self.packed = self.frame.unused_data
+            if self.frame.eof:
+                self.frame = None
+        size = min(len(buffer), len(self.plain))
+        buffer[:size], self.plain = self.plain[:size], self.plain[size:]
+        return size
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Makes errors name ``path``: the file that was given, not a temporary one."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from error
+
+
+@contextlib.contextmanager
+def readable_again(paths: Iterable[str]) -> Iterator[list[str]]:
+    """Yields paths that can be read more than once: the contents of pipes are copied to files.
+
+    The paths keep their order and their endings. Raises OSError, naming the folder, if it has no
+    room for the copies.
+    """
+    with contextlib.ExitStack() as stack:
+        found: list[str] = []
+        folder = ""
+        for number, path in enumerate(paths):
+            if os.path.isfile(path) or is_uri(path):
+                found.append(path)
+                continue
+            folder = folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="corpus-"))
+            kept = os.path.join(folder, f"{number}-{Path(path).name}")
+            with contextlib.ExitStack() as files:
+                standard = path == STANDARD
+                given = sys.stdin.buffer if standard else files.enter_context(open(path, "rb"))
+                with naming(folder), open(kept, "xb") as file:
+                    shutil.copyfileobj(given, file, _BUFFER)
+            found.append(kept)
+        yield found

@@ -1,0 +1,113 @@
+"""Reads the texts of files in blocks, for counting, training and comparing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from .errors import CorpusError
+from .fields import Fields
+from .json_row import Null, Refused, row_of
+from .kinds import kind_of
+from .opening import label, unpacked
+from .stretches import BLOCK_CHARACTERS, stretches
+
+__all__ = ["ERRORS", "has_rows", "read_rows", "read_texts"]
+
+#: How to handle bytes that are not UTF-8.
+ERRORS = ("strict", "replace")
+
+
+def read_texts(
+    path: str | os.PathLike[str],
+    field: str = "text",
+    errors: str = "strict",
+    *,
+    inside_lines: bool = False,
+) -> Iterator[list[str]]:
+    """Returns the texts of a file, in blocks of some 250,000 characters.
+
+    A plain file is one text; it is cut where every published pattern cuts, at most line ends. In
+    files of JSON lines, Parquet, Arrow and CSV every row is a text; null rows are skipped.
+
+    Args:
+        path: A file or a URI in UTF-8; one that is packed with gzip or Zstandard is known by its
+            first bytes. ``-`` is standard input, which is plain text, packed or not.
+        field: The field that has the text, such as ``meta.text``.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        inside_lines: Cut long stretches between a word and a space or a full stop of Chinese, too,
+            where every published pattern cuts.
+
+    Raises:
+        ValueError: The file is not UTF-8, or a line is not a JSON object or lacks the field.
+        ImportError: Reading tables, Zstandard or URIs needs a package.
+        OSError: The file cannot be read.
+    """
+    if errors not in ERRORS:
+        raise ValueError(f"errors is {errors!r}; choose one of {', '.join(ERRORS)}")
+    if has_rows(path):
+        return _blocks(read_rows(path, field, errors))
+    return ([text] for text in stretches(path, errors, inside_lines=inside_lines))
+
+
+def has_rows(path: str | os.PathLike[str]) -> bool:
+    """True if a file has rows with fields, by its name. A ``.json`` may be one value over many lines,
+    and is text.
+
+    >>> has_rows("a.jsonl.gz"), has_rows("a.parquet"), has_rows("a.txt"), has_rows("a.json")
+    (True, True, False, False)
+    """
+    ending, kind = kind_of(os.fspath(path))
+    return kind != "text" and ending != ".json"
+
+
+def read_rows(path: str | os.PathLike[str], field: str, errors: str = "strict") -> Iterator[str]:
+    """Returns the text of each row of a table, or of JSON lines; null rows are skipped. Raises as
+    :func:`read_texts` does."""
+    if kind_of(os.fspath(path))[1] in ("parquet", "arrow", "csv"):
+        return _table_rows(os.fspath(path), field)
+    return _json_rows(path, field, errors)
+
+
+def _json_rows(path: str | os.PathLike[str], field: str, errors: str) -> Iterator[str]:
+    fields = Fields(field)
+    with unpacked(path) as file:
+        for number, line in enumerate(file, 1):
+            line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if not line.strip(b" \t\r\n"):
+                continue
+            try:
+                yield row_of(line, fields, errors)[0]
+            except Null:
+                continue
+            except Refused as error:
+                way_out = "; --errors replace has U+FFFD in its place"
+                hint = way_out if "UTF-8" in str(error) or "surrogate" in str(error) else ""
+                raise CorpusError(f"{label(path)}, line {number}: {error}{hint}") from None
+            except RecursionError:
+                raise CorpusError(
+                    f"{label(path)}, line {number}: broken JSON: it is nested too deeply"
+                ) from None
+
+
+def _table_rows(path: str, field: str) -> Iterator[str]:
+    from .tables import table_blocks
+
+    for block in table_blocks(path, kind_of(path)[1], Fields(field)):
+        for row, reason in block.bad:
+            if not reason.endswith("is null"):
+                raise CorpusError(f"{path}, row {block.lines[row]}: {reason}")
+        yield from filter(None, block.texts.to_pylist())
+
+
+def _blocks(rows: Iterator[str]) -> Iterator[list[str]]:
+    block: list[str] = []
+    size = 0
+    for text in rows:
+        block.append(text)
+        size += len(text) + 1
+        if size >= BLOCK_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block

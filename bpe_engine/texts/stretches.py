@@ -1,0 +1,121 @@
+"""Reads plain text in stretches: it is cut only where every published pattern cuts."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from .errors import CorpusError
+from .opening import label, unpacked
+
+__all__ = ["BEHIND_WORDS", "BLOCK_CHARACTERS", "stretches"]
+
+#: Text comes in blocks of about this many characters, to bound memory.
+BLOCK_CHARACTERS = 1 << 18
+
+#: The characters that decide whether a text is cut at a line end, and those round it.
+_CONTEXT = 4
+
+#: Letters and digits that every published pattern, of any version of Unicode, takes for such.
+_WORD_CHARACTERS = (
+    "0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0391-\u03a1\u03a3-\u03c9\u0410-\u044f"
+    "\u05d0-\u05ea\u0621-\u063a\u0641-\u064a\u0904-\u0939\u0e01-\u0e30\u3041-\u3096\u4e00-\u9fa5"
+    "\uac00-\ud7a3"
+)
+_IN_WORD = re.compile(f"[{_WORD_CHARACTERS}]")
+
+#: Characters that end a word inside a line, and are never in its piece.
+BEHIND_WORDS = " \u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
+
+#: The text up to the last end of a word.
+_WORD_END = re.compile(f".*[{_WORD_CHARACTERS}](?=[{BEHIND_WORDS}])", re.DOTALL)
+
+#: After this many blocks without a line end to cut at, text is cut inside a line.
+_MOST_UNCUT = 4
+
+
+def stretches(
+    path: str | os.PathLike[str], errors: str = "strict", *, inside_lines: bool = False
+) -> Iterator[str]:
+    """Yields the text of a file in stretches of about `BLOCK_CHARACTERS`.
+
+    A stretch without a place to cut, such as paragraphs that end in full stops with empty lines
+    between them, stays one.
+
+    Args:
+        path: A file, a URI or ``-``, packed or not.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        inside_lines: Cut long stretches after a word, too.
+
+    Raises:
+        CorpusError: The file is not UTF-8, or its packing is broken.
+        OSError: The file cannot be read.
+    """
+    # Text that waits for a place to cut, and its end, where a place may depend on what follows.
+    parts: list[str] = []
+    rest = ""
+    with unpacked(path) as file:
+        for block in _decoded(file, path, errors):
+            rest += block
+            end = _cut(rest)
+            if not end and inside_lines and len(parts) >= _MOST_UNCUT:
+                end = _end_of_word(rest)
+            if end:
+                yield "".join([*parts, rest[:end]])
+                parts, rest = [], rest[end:]
+            # Every part is searched once, however long a line is.
+            parts.append(rest[:-_CONTEXT])
+            rest = rest[-_CONTEXT:]
+    if parts or rest:
+        yield "".join([*parts, rest])
+
+
+def _decoded(file: BinaryIO, path: str | os.PathLike[str], errors: str) -> Iterator[str]:
+    offset, rest = 0, b""
+    while True:
+        block = file.read(BLOCK_CHARACTERS)
+        data = rest + block
+        try:
+            text, used = codecs.utf_8_decode(data, errors, not block)
+        except UnicodeDecodeError as error:
+            raise _not_utf8(label(path), error, offset + error.start) from error
+        if text:
+            yield text
+        if not block:
+            return
+        offset += used
+        rest = data[used:]
+
+
+def _cut(text: str) -> int:
+    """Returns the last place where every published pattern cuts, or 0.
+
+    It follows a line end between text and text (a slash may belong to the punctuation before the
+    line end); or else, for line ends of Windows, it is between a word and a line end.
+    """
+    end = text.rfind("\n", 1, len(text) - 1)
+    while end > 0:
+        following = text[end + 1]
+        if not (text[end - 1].isspace() or following.isspace() or following == "/"):
+            return end + 1
+        before = end - 1 if text[end - 1] == "\r" else end
+        if before > 0 and _IN_WORD.match(text, before - 1):
+            return before
+        end = text.rfind("\n", 1, end)
+    return 0
+
+
+def _end_of_word(text: str) -> int:
+    """Returns the last end of a word inside a line where every published pattern cuts, or 0."""
+    found = _WORD_END.match(text)
+    return found.end() if found else 0
+
+
+def _not_utf8(where: str, error: UnicodeDecodeError, offset: int) -> CorpusError:
+    return CorpusError(
+        f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {offset:,} "
+        f"({error.reason}); give text in UTF-8, or --errors replace to have U+FFFD in its place"
+    )

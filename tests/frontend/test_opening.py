@@ -1,0 +1,132 @@
+"""Tests `open_tokenizer`: every kind of file, and the class that it becomes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_files import MERGES, byte_level_file, character_file
+
+import bpe_engine
+from bpe_engine import hf, open_tokenizer
+from bpe_engine.sources import in_folder, recognize
+
+tokenizers = pytest.importorskip("tokenizers")
+
+NFC = {"type": "NFC"}
+FILES = {
+    "plain": (byte_level_file(), bpe_engine.Encoding),
+    "nfc": (byte_level_file({"normalized": True}, normalizer=NFC), bpe_engine.Encoding),
+    "nested nfc": (
+        byte_level_file(
+            {"normalized": True}, normalizer={"type": "Sequence", "normalizers": [NFC]}
+        ),
+        bpe_engine.Encoding,
+    ),
+    "nfc, and names that are found before": (byte_level_file(normalizer=NFC), hf.Tokenizer),
+    "nfc, and a name that it changes": (
+        byte_level_file({"normalized": True, "content": "<e\u0301>"}, normalizer=NFC),
+        hf.Tokenizer,
+    ),
+    "nfd": (byte_level_file(normalizer={"type": "NFD"}), hf.Tokenizer),
+    "not special": (byte_level_file({"special": False}), hf.Tokenizer),
+    "white space": (byte_level_file({"content": "   "}), hf.Tokenizer),
+    "lstrip": (byte_level_file({"lstrip": True}), hf.Tokenizer),
+    "characters": (character_file(), hf.Tokenizer),
+}
+
+ends = st.sampled_from(["<|end|>", "<e\u0301>", "<\xe9>", "\u0338", "   "])
+texts = st.lists(ends | st.text(st.sampled_from("helo 1<e\u0301\xe9\u212a"), max_size=6)).map(
+    "".join
+)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
+    """Each file opened, and the same with `tokenizers`."""
+    found = {}
+    for name, (contents, _) in FILES.items():
+        path = tmp_path_factory.mktemp("file") / "tokenizer.json"
+        path.write_text(json.dumps(contents), encoding="utf-8")
+        found[name] = (open_tokenizer(path), tokenizers.Tokenizer.from_file(str(path)))
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) -> None:
+    ours, theirs = opened[name]
+    assert type(ours) is FILES[name][1]
+    # Programs ask this.
+    assert ("tokenizers" in str(type(ours))) is isinstance(ours, hf.Tokenizer)
+
+    @given(texts)
+    def check(text: str) -> None:
+        expected = theirs.encode(text, add_special_tokens=False).ids
+        found = ours.conversation(allowed_special="all", disallowed_special=())
+        found.update(text)
+        assert found.ids == expected
+        if isinstance(ours, bpe_engine.Encoding):
+            assert ours.encode(text, allowed_special="all") == expected
+        # Where no special token is found, words of the tokenizer still are.
+        theirs.encode_special_tokens = True
+        ordinary = theirs.encode(text, add_special_tokens=False).ids
+        theirs.encode_special_tokens = False
+        found = ours.conversation(allowed_special=(), disallowed_special=())
+        found.update(text)
+        assert found.ids == ordinary
+
+    check()
+
+
+def test_kinds_of_files(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    contents = byte_level_file()
+    merges = "".join(f"{a} {b}\n" for a, b in MERGES)
+    vocab = {**contents["model"]["vocab"], "<|end|>": 262}
+    (folder / "merges.txt").write_text(f"#version: 0.2\n{merges}", encoding="utf-8")
+    (folder / "vocab.json").write_text(json.dumps(vocab), encoding="utf-8")
+    pair = open_tokenizer(folder)
+    assert pair.encode("hello<|end|>", allowed_special="all") == [259, 262]
+    assert open_tokenizer(folder / "merges.txt").special_tokens_set == {"<|end|>"}
+    # Ranks come before GPT-2's files, and a tokenizer.json before both.
+    bpe_engine.load.dump_tiktoken_bpe(dict(pair.mergeable_ranks), str(folder / "mine.tiktoken"))
+    assert open_tokenizer(folder).special_tokens == {}
+    (folder / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
+    assert [Path(source.path).name for source in in_folder(folder)] == [
+        "tokenizer.json",
+        "mine.tiktoken",
+        "vocab.json",
+    ]
+    assert recognize(folder).name == open_tokenizer(folder).name == "mine"
+    # By its contents, whatever its name.
+    (tmp_path / "other").write_text(json.dumps(contents), encoding="utf-8")
+    assert open_tokenizer(tmp_path / "other").encode("hello") == [259]
+
+
+@pytest.mark.parametrize(
+    "name, contents, message",
+    [
+        ("x.json", "{", "x.json .* the JSON is broken"),
+        ("x.json", '{"a": 0}', "name it vocab.json, beside its merges.txt"),
+        ("x.json", '{"a": []}', "is JSON, but no tokenizer.json"),
+        ("vocab.txt", "[PAD]\n[UNK]\n", "vocab.txt is a word list of WordPiece"),
+        ("words", "[PAD]\n[UNK]\n", "words is a word list of WordPiece"),
+        ("x.model", "\n\x0d\x0a", "x.model is a model of SentencePiece; give"),
+        ("x.gguf", "GGUF", "x.gguf is a GGUF file; `vocab-tools convert`"),
+        ("x.tiktoken", '["a"]', "x.tiktoken is JSON, not a rank file"),
+        (
+            "x.json",
+            '{"model": {"type": "WordPiece"}}',
+            "x.json: model.*the package tokenizers reads this file",
+        ),
+    ],
+)
+def test_what_is_not_opened(tmp_path: Path, name: str, contents: str, message: str) -> None:
+    (tmp_path / name).write_text(contents, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        open_tokenizer(tmp_path / name)

@@ -1,0 +1,47 @@
+"""Small contents of tokenizer.json files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bpe_engine import byte_level
+
+LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ã", "©"), ("Ġ", "h")]
+SPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": True}
+
+
+def added_token(id: int, content: str, **flags: bool) -> dict[str, Any]:
+    """A special token without flags, or with these."""
+    no = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": id, "content": content, **no, "special": True, **flags}
+
+
+def byte_level_file(added: dict[str, Any] | None = None, **parts: Any) -> dict[str, Any]:
+    """A byte-level file with the special token <|end|>, id 262, whose flags are `added`."""
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in MERGES)])}
+    return {
+        "version": "1.0",
+        "added_tokens": [{**added_token(len(vocab), "<|end|>"), **(added or {})}],
+        "pre_tokenizer": LEVEL,
+        "decoder": LEVEL,
+        "model": {"type": "BPE", "vocab": vocab, "merges": [f"{a} {b}" for a, b in MERGES]},
+        **parts,
+    }
+
+
+def character_file() -> dict[str, Any]:
+    """A file over characters, of which there is no encoding, with the special token <end>, id 7."""
+    vocab = ["<unk>", "▁", "a", "b", "▁a", "ab", "▁ab"]
+    return {
+        "added_tokens": [added_token(7, "<end>")],
+        "pre_tokenizer": SPACE,
+        "decoder": SPACE,
+        "model": {
+            "type": "BPE",
+            "unk_token": "<unk>",
+            "vocab": {token: id for id, token in enumerate(vocab)},
+            "merges": ["a b", "▁ ab"],
+        },
+    }
