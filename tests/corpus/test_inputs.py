@@ -372,7 +372,7 @@ def test_wrong_inputs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.parquet.gz").write_bytes(gzip.compress(b"PAR1"))
     with pytest.raises(CorpusError, match="unpack the file first"):
         make_plan([tmp_path / "x.parquet.gz"], "gpt2", tmp_path / "out")
-    with pytest.raises(CorpusError, match="neither an encoding nor a file.*gpt2"):
+    with pytest.raises(FileNotFoundError, match="Did you mean .gpt2"):
         make_plan([source], "gpt22", tmp_path / "out")
     for options in ({"eod": "<|end|>"}, {"allow_special": ["<|end|>"]}):
         with pytest.raises(CorpusError, match=r"'<\|end\|>' is not a special token of gpt2"):
