@@ -71,7 +71,7 @@ def count(
             f"-f {named}. To count those of its name: echo -n {named} | bpe-engine count"
         )
     tokenizer = options.choose_tokenizer(**choice)
-    name, allowed = tokenizer._label, options.choose_special(tokenizer, allow_special)
+    allowed = options.choose_special(tokenizer, allow_special)
     inputs: Sequence[str | None] = paths or [None]
     totals = []
     for path in inputs:
@@ -85,13 +85,14 @@ def count(
             raise click.UsageError("--field is for files and standard input, not for TEXT.")
         else:
             texts = read_rows(path or STANDARD, field, errors)
-        totals.append(sum(tokenizer.count(text, allowed_special=allowed) for text in texts))
+        names: Any = {"allowed_special": allowed, "disallowed_special": ()}
+        totals.append(sum(tokenizer.count(text, **names) for text in texts))
     total = sum(totals)
     if as_json and len(paths) > 1:
         listed = [{"file": path, "tokens": tokens} for path, tokens in zip(paths, totals)]
-        streams.print_json({"encoding": name, "files": listed, "tokens": total})
+        streams.print_json({"encoding": tokenizer._label, "files": listed, "tokens": total})
     elif as_json:
-        streams.print_json({"encoding": name, "tokens": total})
+        streams.print_json({"encoding": tokenizer._label, "tokens": total})
     elif len(paths) > 1:
         width = len(str(total))
         for tokens, path in zip([*totals, total], [*paths, "total"]):

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from .. import Encoding
 from . import options, streams
 from .group import Command
 
@@ -48,6 +49,11 @@ def decode(
     )
     tokens = _parse_ids(source)
     try:
+        if not isinstance(tokenizer, Encoding):
+            # It leaves out unknown ids.
+            for id in tokens:
+                if tokenizer.id_to_token(id) is None:
+                    raise KeyError(f"Invalid token for decoding: {id}")
         contents = tokenizer.decode_bytes(tokens)
         text = "" if raw else contents.decode("utf-8", errors)
     except (KeyError, OverflowError) as error:

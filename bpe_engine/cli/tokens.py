@@ -56,10 +56,10 @@ def tokens_of(
     """
     position, table = 0, tokenizer.token_table()
     for text in _parts(tokenizer, chunks, allowed_special):
-        ids, spans = tokenizer.encode_with_offsets(
+        found = tokenizer.encode_with_offsets(
             text, allowed_special=allowed_special, disallowed_special=()
         )
-        for id, (start, end) in zip(ids, spans):
+        for id, (start, end) in zip(*found):
             special = table.kind(id) == "special"
             yield DecodedToken(id, table[id], special, position + start, position + end)
         position += len(text)
