@@ -1,11 +1,8 @@
 //! Encodes text to ids, tokens, offsets and words, following every byte through every step.
 
-use std::borrow::Cow;
-
 use bpe_core::memory::{push, reserve, with_capacity};
 use bpe_core::polling::poll;
 
-use crate::bytes::{bytes_of, represents_byte, try_bytes_of};
 use crate::encoding::{Details, Encoding};
 use crate::error::Result;
 use crate::offsets::{Aligned, WORK};
@@ -31,7 +28,7 @@ impl Tokenizer {
     ) -> Result<Encoding> {
         // Details take many small allocations, so checks for the sum first.
         reserve(&mut Vec::<u8>::new(), text.len().saturating_mul(MEMORY))?;
-        if self.is_plain() {
+        if self.encoding().is_some() {
             return self.encode_plain(text, type_id, word);
         }
         self.check(text)?;
@@ -83,7 +80,7 @@ impl Tokenizer {
         if id.is_some() {
             return Ok(push(pieces, (part, id))?);
         }
-        let parts = self.pre_tokenizer().split(vec![part], is_first)?;
+        let parts = self.split().steps().split(vec![part], is_first)?;
         reserve(pieces, parts.len())?;
         pieces.extend(parts.into_iter().map(|part| (part, None)));
         Ok(())
@@ -108,31 +105,12 @@ impl Tokenizer {
     /// Encodes a piece whose characters represent bytes. Ranges count only the bytes that become
     /// tokens.
     fn placed_tokens(&self, piece: &str) -> Result<Vec<Token>> {
-        let model = self.model();
         let (mut tokens, mut start) = (Vec::new(), 0);
-        if model.characters().is_some() {
-            model.encode_text(piece, |id, length| {
-                poll(WORK)?;
-                let token = model.id_to_token(id).unwrap_or_default();
-                push(&mut tokens, (id, token, (start, start + length)))?;
-                start += length;
-                Ok(())
-            })?;
-            return Ok(tokens);
-        }
-        let Some(bytes) = try_bytes_of(piece)? else {
-            return Err(crate::Error::Invalid(format!(
-                "{piece:?} contains characters that represent no byte"
-            )));
-        };
-        let is_whole = !model.lacks_a_byte_of(&bytes);
-        model.encode_piece(&bytes, |id, length| {
+        self.model().encode_piece(piece, |id, length| {
             poll(WORK)?;
-            let end = start + length;
-            let token =
-                if is_whole { Some(piece[start..end].to_owned()) } else { model.id_to_token(id) };
-            push(&mut tokens, (id, token.unwrap_or_default(), (start, end)))?;
-            start = end;
+            let token = self.model().id_to_token(id).unwrap_or_default();
+            push(&mut tokens, (id, token, (start, start + length)))?;
+            start += length;
             Ok(())
         })?;
         Ok(tokens)
@@ -140,36 +118,9 @@ impl Tokenizer {
 
     /// Runs only the model on a text. Returns each token with its range of bytes in the text.
     ///
-    /// As in `tokenizers`, characters that represent no byte are dropped, and the text around them
-    /// merges. Fails if they are tokens themselves, or the model has an unknown token or byte fallback.
+    /// Characters that become no token are left out, as in `tokenizers`.
     pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
-        let mut text = Cow::Borrowed(text);
-        if self.model().characters().is_none() && bytes_of(&text).is_none() {
-            let (model, header) = (self.model(), self.model().header());
-            if header.ignore_merges
-                && let Some(id) = model.token_to_id(&text)
-            {
-                return Ok(vec![(id, text.to_string(), (0, text.len()))]);
-            }
-            let is_token =
-                |character: char| model.token_to_id(character.encode_utf8(&mut [0; 4])).is_some();
-            let mut others = text.chars().filter(|&character| !represents_byte(character));
-            let is_dropped = header.unk_token.is_none() && !header.byte_fallback;
-            if is_dropped && !others.any(is_token) {
-                text = text.chars().filter(|&character| represents_byte(character)).collect();
-            }
-        }
-        self.placed_tokens(&text)
-    }
-
-    /// Appends the ids of a stretch that needs the merges of the file.
-    pub(crate) fn append_ids_of_pieces(&self, stretch: &str, ids: &mut Vec<u32>) -> Result<()> {
-        for piece in self.pre_tokenizer().split(vec![Aligned::original(stretch)?], true)? {
-            for (id, ..) in self.placed_tokens(&piece.text)? {
-                push(ids, id)?;
-            }
-        }
-        Ok(())
+        self.placed_tokens(text)
     }
 }
 

@@ -18,7 +18,6 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
-use crate::characters::Characters;
 use crate::decode::Decoder;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
@@ -218,10 +217,8 @@ impl Engine for Tokenizer {
     }
 
     fn keeps_text(&self, run: &str) -> Result<bool> {
-        let model = self.model();
-        let is_plain = model.is_core()
-            && matches!(self.plan(), Plan::Pattern { prefix_space: false, .. })
-            && !model.lacks_a_byte_of(run.as_bytes());
+        let is_plain = matches!(self.split().plan(), Plan::Pattern { prefix_space: false, .. })
+            && self.model().keeps_bytes(run);
         match self.normalizer() {
             _ if !is_plain => Ok(false),
             None => Ok(true),
@@ -239,14 +236,13 @@ impl Engine for Tokenizer {
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
-        if let Some(characters) = self.model().characters() {
-            return self.cut_apart(characters, run, near);
+        if !matches!(self.split().plan(), Plan::Pattern { .. }) {
+            return self.cut_apart(run, near);
         }
-        let is_pattern = matches!(self.plan(), Plan::Pattern { .. });
         let is_kept = self.normalizer().is_none_or(|normalizer| {
             Self::keeps_ascii(normalizer) && !self.added().has_normalized()
         });
-        if !is_pattern || !is_kept {
+        if !is_kept {
             return None;
         }
         let bytes = run.as_bytes();
@@ -267,13 +263,12 @@ impl Engine for Tokenizer {
     }
 
     fn is_local(&self) -> bool {
-        let is_pattern = matches!(self.plan(), Plan::Pattern { .. });
-        is_pattern && self.normalizer().is_none() && self.model().characters().is_none()
+        matches!(self.split().plan(), Plan::Pattern { .. }) && self.normalizer().is_none()
     }
 
     fn prepends(&self, is_first: bool) -> bool {
         self.normalizer().is_some_and(Normalizer::prepends)
-            || match self.plan() {
+            || match self.split().plan() {
                 Plan::Pattern { prefix_space, .. } => *prefix_space,
                 Plan::Metaspace(metaspace) => match metaspace.prepend_scheme {
                     PrependScheme::Always => true,
@@ -306,7 +301,7 @@ impl Engine for Tokenizer {
             false => text.starts_with(&valid[at..]),
         };
         starts.take(LEFT_OUT).find(is_start).ok_or_else(|| {
-            Error::unsupported("decoder", "one that changes more than the beginning of a text")
+            Error::refused("decoder", "it changes more than the beginning of a text")
         })
     }
 
@@ -367,15 +362,13 @@ impl Tokenizer {
         Ok((ids, spans))
     }
 
-    /// [`Engine::beginning_cut`] over characters.
-    fn cut_apart(&self, characters: &Characters, run: &str, near: usize) -> Option<usize> {
-        let metaspace = match self.plan() {
+    /// [`Engine::beginning_cut`] where the model knows the characters that it keeps apart.
+    fn cut_apart(&self, run: &str, near: usize) -> Option<usize> {
+        let metaspace = match self.split().plan() {
             Plan::Metaspace(metaspace) => Some(metaspace),
             _ => None,
         };
-        let is_whole = self.model().header().ignore_merges
-            || self.normalizer().is_some() && self.added().has_normalized();
-        if is_whole {
+        if self.normalizer().is_some() && self.added().has_normalized() {
             return None;
         }
         let take_space = LazyCell::new(|| self.added().take_space());
@@ -394,9 +387,9 @@ impl Tokenizer {
                     (before, after) = (mark(before), mark(after));
                     true
                 }
-                None => self.pre_tokenizer().ignores([before, after]),
+                None => self.split().steps().ignores([before, after]),
             };
-            Some(is_kept && characters.are_apart(before, after))
+            Some(self.model().are_apart(before, after)? && is_kept)
         };
         let start = ceil(run, near.max(1));
         let mut before = run[..start].chars().next_back()?;

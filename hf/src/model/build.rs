@@ -19,38 +19,11 @@ use bpe_core::ablation::Mechanism;
 use bpe_core::audit::merge_alone;
 use bpe_core::vocabulary::RankList;
 
+use super::header::Header;
+use super::merge_list::{FastMap, Listed, Pair, Unknown};
+use super::token_lists::{MergeList, TokenList, not_two_tokens};
 use crate::bytes::{CHAR_OF, Spelling, bytes_of, is_in_utf8, text_of};
 use crate::error::{Error, Result};
-use crate::merge_list::{FastMap, Listed, Pair, Unknown};
-use crate::token_lists::{MergeList, TokenList, not_two_tokens};
-
-/// The fields of a file's model, except the two lists.
-#[derive(Debug, Default)]
-pub(crate) struct Header {
-    pub(crate) ignore_merges: bool,
-    /// Replaces bytes that are not tokens.
-    pub(crate) unk_token: Option<String>,
-    pub(crate) dropout: Option<f32>,
-    pub(crate) continuing_subword_prefix: Option<String>,
-    pub(crate) end_of_word_suffix: Option<String>,
-    pub(crate) fuse_unk: bool,
-    /// Whether a character that is not a token becomes a token for each of its bytes.
-    pub(crate) byte_fallback: bool,
-}
-
-impl Header {
-    /// The token for each byte of text that is not a token, by its name in the vocabulary; none
-    /// without byte fallback.
-    pub(crate) fn fallback(&self, id: impl Fn(&str) -> Option<u32>) -> Vec<Option<u32>> {
-        let id = |byte| id(&byte_name(byte)).filter(|_| self.byte_fallback);
-        (0..=255u8).map(id).collect()
-    }
-}
-
-/// The name of the token for a byte of text that is not a token.
-pub(crate) fn byte_name(byte: u8) -> String {
-    format!("<0x{byte:02X}>")
-}
 
 /// A vocabulary built from the lists of a file.
 pub(crate) struct Built {

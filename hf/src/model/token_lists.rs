@@ -185,6 +185,26 @@ impl Merges for MergeList {
     }
 }
 
+/// Both lists, in the form that merging takes.
+pub(crate) enum Lists {
+    /// For merging that starts from bytes.
+    Bytes(TokenList, MergeList),
+    /// For merging that starts from characters.
+    Texts(TokenTexts, MergeTexts),
+}
+
+impl Lists {
+    /// Converts texts to the bytes that they represent.
+    pub(crate) fn in_bytes(self) -> Result<Self, Error> {
+        let Self::Texts(tokens, merges) = self else { return Ok(self) };
+        let (mut list, mut pairs) = (TokenList::default(), MergeList::default());
+        tokens.iter().try_for_each(|(text, id)| list.push(text, id))?;
+        merges.iter().try_for_each(|[left, right]| pairs.push(left, right))?;
+        pairs.malformed = merges.malformed;
+        Ok(Self::Bytes(list, pairs))
+    }
+}
+
 /// Tokens that a file lists one by one.
 pub(crate) trait Tokens: Default {
     /// Appends a token.
