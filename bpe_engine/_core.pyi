@@ -14,6 +14,7 @@ __all__ = [
     "CoreBPE",
     "EncodedRows",
     "Encoding",
+    "Engine",
     "HfEncoding",
     "HfTokenizer",
     "StreamPool",
@@ -55,39 +56,24 @@ __all__ = [
 _Allowed = str | Iterable[str]
 _Disallowed = str | Iterable[str] | None
 
-@final
-class CoreBPE:
-    def __new__(
-        cls,
-        encoder: dict[bytes, int],
-        special_tokens_encoder: dict[str, int],
-        pattern: str,
-        normalization: str | None = None,
-    ) -> CoreBPE: ...
-    @staticmethod
-    def from_rank_files(
-        files: Sequence[tuple[str, bytes]],
-        special_tokens_encoder: dict[str, int],
-        pattern: str,
-        normalization: str | None = None,
-    ) -> CoreBPE: ...
-    @staticmethod
-    def builtin(
-        vocabulary: str,
-        special_tokens_encoder: dict[str, int],
-        pattern: str,
-        normalization: str | None = None,
-    ) -> CoreBPE: ...
-    @property
-    def max_rank(self) -> int: ...
-    @property
-    def rank_count(self) -> int: ...
+@disjoint_base
+class Engine:
+    """What every tokenizer class works with: an encoding, or the tokenizer of a file.
+
+    `allowed_special` and `disallowed_special` are those of `bpe_engine.Encoding.encode`; a tokenizer
+    of a file looks for all of its special tokens or for none, and always for other added tokens.
+    Offsets are in characters of the text as given.
+    """
+
     def encode(
         self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
     ) -> list[int]: ...
-    def encode_ordinary(self, text: str) -> list[int]: ...
-    def encode_to_tiktoken_buffer(
-        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
+    def encode_to_buffer(
+        self,
+        text: str,
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
     ) -> TokenBuffer: ...
     def encode_batch(
         self,
@@ -96,13 +82,6 @@ class CoreBPE:
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
     ) -> list[list[int]]: ...
-    def encode_to_buffer_on_threads(
-        self,
-        text: str,
-        num_threads: int | None,
-        allowed_special: _Allowed,
-        disallowed_special: _Disallowed,
-    ) -> TokenBuffer: ...
     def encode_ragged(
         self,
         parts: list[Any],
@@ -110,18 +89,9 @@ class CoreBPE:
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
     ) -> tuple[TokenBuffer, bytearray]: ...
-    def encode_with_unstable(
-        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
-    ) -> tuple[list[int], list[list[int]]]: ...
     def encode_with_offsets(
         self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
-    def encode_single_token(self, piece: str | bytes) -> int: ...
-    def encode_single_piece(self, piece: str | bytes) -> list[int]: ...
-    def _encode_bytes(self, bytes: bytes) -> list[int]: ...
-    def split(
-        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
-    ) -> list[str]: ...
     def count(
         self,
         text: str,
@@ -166,9 +136,7 @@ class CoreBPE:
     def decode_ragged(
         self, values: Any, row_splits: Any, errors: None, num_threads: int | None
     ) -> list[bytes]: ...
-    def token_byte_values(self) -> list[bytes]: ...
     def fingerprint(self) -> str: ...
-    def mergeable_ranks(self) -> dict[bytes, int]: ...
     def clear_cache(self) -> None: ...
     def set_caching(self, caching: bool) -> None: ...
     @property
@@ -176,6 +144,49 @@ class CoreBPE:
     def set_cache_size(self, bytes: int) -> None: ...
     @property
     def cache_size(self) -> int: ...
+
+@final
+class CoreBPE(Engine):
+    def __new__(
+        cls,
+        encoder: dict[bytes, int],
+        special_tokens_encoder: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE: ...
+    @staticmethod
+    def from_rank_files(
+        files: Sequence[tuple[str, bytes]],
+        special_tokens_encoder: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE: ...
+    @staticmethod
+    def builtin(
+        vocabulary: str,
+        special_tokens_encoder: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE: ...
+    @property
+    def max_rank(self) -> int: ...
+    @property
+    def rank_count(self) -> int: ...
+    def encode_ordinary(self, text: str) -> list[int]: ...
+    def encode_to_tiktoken_buffer(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
+    ) -> TokenBuffer: ...
+    def encode_with_unstable(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
+    ) -> tuple[list[int], list[list[int]]]: ...
+    def encode_single_token(self, piece: str | bytes) -> int: ...
+    def encode_single_piece(self, piece: str | bytes) -> list[int]: ...
+    def _encode_bytes(self, bytes: bytes) -> list[int]: ...
+    def split(
+        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
+    ) -> list[str]: ...
+    def token_byte_values(self) -> list[bytes]: ...
+    def mergeable_ranks(self) -> dict[bytes, int]: ...
 
 @disjoint_base
 class Encoding:
@@ -238,7 +249,7 @@ class TokenTable:
     than the largest id. The table never changes.
     """
 
-    def __new__(cls, source: CoreBPE | HfTokenizer) -> TokenTable: ...
+    def __new__(cls, source: Engine) -> TokenTable: ...
     def __len__(self) -> int: ...
     def __getitem__(self, id: int, /) -> bytes: ...
     def kind(self, id: int) -> Literal["ordinary", "special", "absent"]:
@@ -287,7 +298,7 @@ class StreamPool:
     text that it holds back.
     """
 
-    def __new__(cls, source: CoreBPE | HfTokenizer) -> StreamPool: ...
+    def __new__(cls, source: Engine) -> StreamPool: ...
     def open(
         self,
         prompt_ids: Any = None,
@@ -383,15 +394,11 @@ class EncodedRows:
     def encodings(self) -> list[HfEncoding]: ...
 
 # What bpe_engine.prompt needs.
-def encode_segments(
-    source: CoreBPE | HfTokenizer, segments: Iterable[Any], is_joined: bool
-) -> list[int]: ...
+def encode_segments(source: Engine, segments: Iterable[Any], is_joined: bool) -> list[int]: ...
 def encode_segments_to_buffer(
-    source: CoreBPE | HfTokenizer, segments: Iterable[Any], is_joined: bool
+    source: Engine, segments: Iterable[Any], is_joined: bool
 ) -> TokenBuffer: ...
-def audit_segments(
-    source: CoreBPE | HfTokenizer, segments: Iterable[Any], is_joined: bool
-) -> AuditedIds: ...
+def audit_segments(source: Engine, segments: Iterable[Any], is_joined: bool) -> AuditedIds: ...
 
 @final
 class AuditedIds:
@@ -409,7 +416,7 @@ class AuditedIds:
     def mixed(self, segments: list[Any], role: str) -> list[int]: ...
 
 def stable_prefix(
-    source: CoreBPE | HfTokenizer,
+    source: Engine,
     text: str,
     allowed_special: _Allowed,
     disallowed_special: _Disallowed,
@@ -427,8 +434,8 @@ def collect_segments(
 
 @final
 class NameFinder:
-    def __new__(cls, source: CoreBPE | HfTokenizer, names: list[str]) -> NameFinder: ...
-    def is_current(self, source: CoreBPE | HfTokenizer) -> bool: ...
+    def __new__(cls, source: Engine, names: list[str]) -> NameFinder: ...
+    def is_current(self, source: Engine) -> bool: ...
     def find(self, text: str) -> list[tuple[str, int, int]]: ...
 
 @final
@@ -440,7 +447,7 @@ class NameCounter:
 class ConversationState:
     def __new__(
         cls,
-        source: CoreBPE | HfTokenizer,
+        source: Engine,
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
     ) -> ConversationState: ...
@@ -456,7 +463,7 @@ class ConversationState:
 class PrefixCache:
     def __new__(
         cls,
-        source: CoreBPE | HfTokenizer,
+        source: Engine,
         max_memory: int,
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
@@ -488,7 +495,7 @@ def learn_merges(
 ]: ...
 def merge_bytes(ranks: dict[bytes, int], pieces: Sequence[bytes]) -> list[list[int] | None]: ...
 def token_splits(ranks: dict[bytes, int]) -> list[tuple[int, int] | None]: ...
-def count_tokens(core: CoreBPE, texts: list[str]) -> tuple[list[int], list[tuple[int, int]]]: ...
+def count_tokens(source: Engine, texts: list[str]) -> tuple[list[int], list[tuple[int, int]]]: ...
 def parse_rank_lines(
     contents: bytes,
 ) -> tuple[list[tuple[bytes, int, int]], list[tuple[int, str]]]: ...
@@ -594,6 +601,8 @@ class HfTokenizer:
         json: str | bytes | HfTokenizer | CoreBPE,
         special_tokens: dict[str, int] | None = None,
     ) -> HfTokenizer: ...
+    @property
+    def _native_engine(self) -> Engine: ...
     def _core_bpe(self) -> CoreBPE | None: ...
     @property
     def fingerprint(self) -> str: ...
@@ -622,13 +631,6 @@ class HfTokenizer:
         *,
         num_threads: int | None = None,
     ) -> list[HfEncoding]: ...
-    def encode_ragged(
-        self,
-        parts: list[Any],
-        num_threads: int | None,
-        allowed_special: _Allowed,
-        disallowed_special: _Disallowed,
-    ) -> tuple[TokenBuffer, bytearray]: ...
     def post_process(
         self, encoding: HfEncoding, pair: HfEncoding | None = None, add_special_tokens: bool = True
     ) -> HfEncoding: ...

@@ -1,4 +1,4 @@
-"""What commands and the playground ask of an `Encoding` and of a `bpe_engine.hf.Tokenizer` alike.
+"""Asks an `Encoding` and a `bpe_engine.hf.Tokenizer` alike, for commands and the playground.
 
 Names of special tokens that are not allowed are text, and nothing is added around a text.
 """
@@ -42,7 +42,7 @@ def special_ids(tokenizer: AnyTokenizer) -> dict[str, int]:
 
 
 def unknown_special(tokenizer: AnyTokenizer, name: str) -> str:
-    """Returns the message about a name that is no special token, with similar ones.
+    """Returns the message about a name that is not a special token, with similar ones.
 
     >>> from bpe_engine import get_encoding
     >>> unknown_special(get_encoding("gpt2"), "<endoftext>")
@@ -92,7 +92,7 @@ def encode_with_offsets(
 
 
 def decode_bytes(tokenizer: AnyTokenizer, ids: Sequence[int]) -> bytes:
-    """Returns the bytes of ids. Raises KeyError or OverflowError for an id that is none."""
+    """Returns the bytes of ids. Raises KeyError for an unknown id."""
     if isinstance(tokenizer, Encoding):
         return tokenizer.decode_bytes(ids)
     for id in ids:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from html import escape
 from itertools import accumulate
 from typing import NamedTuple
@@ -104,7 +104,7 @@ def shown_tokens(
     ids: list[int],
     tokens: list[bytes],
     spans: list[tuple[int, int]],
-    special: set[int],
+    special: Collection[int],
 ) -> list[ShownToken]:
     """Returns tokens with the characters that begin in each."""
     made = []

@@ -158,37 +158,3 @@ def text_of(token: bytes) -> str | None:
         return token.decode()
     except UnicodeDecodeError:
         return None
-
-
-class Brief:
-    """A result whose representation is short: long values are cut, and collections counted.
-
-    >>> class Result(Brief):
-    ...     def __init__(self):
-    ...         self.tokens, self.size = {b"a": 1, b"b": 2}, 300
-    >>> Result()
-    Result(tokens=<2 items>, size=300)
-    """
-
-    def __repr__(self) -> str:
-        parts = [f"{name}={_brief(value)}" for name, value in vars(self).items() if name[0] != "_"]
-        return f"{type(self).__name__}({', '.join(parts)})"
-
-    def _repr_html_(self) -> str | None:
-        """Returns the report on the result, for notebooks."""
-        return in_notebook(self)
-
-
-def in_notebook(result: object) -> str | None:
-    """Returns the report on a result as a frame for a notebook; None if it has none."""
-    # Reports are about results, so they are imported when one is asked for.
-    import importlib
-
-    framed: str | None = importlib.import_module("vocab_tools.report").framed(result)
-    return framed
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, (dict, list, tuple, set, frozenset)) and value:
-        return f"<{plural(len(value), 'item')}>"
-    return shorten(repr(value))

@@ -1,18 +1,17 @@
 //! Masks for training: the native half of `bpe_engine.prompt.Audit`.
 
-use bpe_core::Encoding;
 use bpe_core::memory::{self, append, filled, push, reserve, with_capacity};
 use bpe_core::segments::{Origin, Origins};
-use bpe_hf::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyString, PyTuple, PyType};
 
+use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::objects::{collected, new_bytearray};
-use crate::prompt::{Source, read, run_on, with_engine};
-use crate::{buffer_pool, ids, int_cache};
+use crate::prompt::read;
+use crate::{buffer_pool, gil, ids, int_cache};
 
 /// The ids of a prompt and their origins.
 #[pyclass(frozen, module = "bpe_engine._core")]
@@ -24,21 +23,17 @@ pub struct AuditedIds {
 /// Encodes segments, and keeps the origin of each id.
 #[pyfunction]
 pub fn audit_segments(
-    source: &Bound<'_, PyAny>,
+    source: &PyEngine,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<AuditedIds> {
-    let py = source.py();
-    let source = Source::read(source)?;
-    with_engine!(&source, engine => {
-        let prompt = read(engine, segments, is_joined)?;
-        let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
-        let mut origins = Origins::new();
-        run_on(engine, py, prompt.size(), |engine| {
-            prompt.encode_with_origins(engine, is_joined, &mut ids, &mut origins)
-        })?;
-        Ok(AuditedIds { ids, origins })
-    })
+    let engine = &*source.current();
+    let prompt = read(engine, segments, is_joined)?;
+    let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
+    let mut origins = Origins::new();
+    let work = || prompt.encode_with_origins(engine, is_joined, &mut ids, &mut origins);
+    gil::run(segments.py(), prompt.size(), work)?;
+    Ok(AuditedIds { ids, origins })
 }
 
 impl Drop for AuditedIds {
@@ -60,7 +55,7 @@ impl AuditedIds {
     /// Restores what `__reduce__` gave.
     #[new]
     fn new(ids: &Bound<'_, PyAny>, origins: Vec<usize>) -> PyResult<Self> {
-        let (py, ids) = (ids.py(), ids::read(ids)?);
+        let ids = ids::read(ids)?;
         let (runs, rest) = origins.as_chunks::<5>();
         let is_span = |&[_, _, first, last, _]: &[usize; 5]| first <= last && last < usize::MAX;
         let is_whole = rest.is_empty()
@@ -73,7 +68,7 @@ impl AuditedIds {
         let origins = runs.iter().map(|&[end, segment, first, last, is_special]| {
             (end, Origin { segment, segments: (first, last), is_special: is_special != 0 })
         });
-        Ok(Self { ids, origins: memory::collected(origins).or_raise(py)? })
+        Ok(Self { ids, origins: memory::collected(origins).or_raise()? })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -81,7 +76,7 @@ impl AuditedIds {
         let mut origins = Vec::new();
         for &(end, Origin { segment, segments: (first, last), is_special }) in &this.origins {
             let run = [end, segment, first, last, usize::from(is_special)];
-            append(&mut origins, &run).or_raise(py)?;
+            append(&mut origins, &run).or_raise()?;
         }
         Ok((slf.get_type(), (this.ids(py)?, int_cache::positions(py, &origins)?)))
     }
@@ -96,7 +91,7 @@ impl AuditedIds {
 
     /// Returns the segment of each id.
     fn segments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut owners = filled(0, self.ids.len()).or_raise(py)?;
+        let mut owners = filled(0, self.ids.len()).or_raise()?;
         for (ids, origin) in self.runs() {
             owners[ids].fill(origin.segment);
         }
@@ -105,7 +100,7 @@ impl AuditedIds {
 
     /// Returns 1 for each id that is a special token, 0 for others.
     fn special<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
-        let mut bits = filled(0, self.ids.len()).or_raise(py)?;
+        let mut bits = filled(0, self.ids.len()).or_raise()?;
         for (ids, origin) in self.runs() {
             bits[ids].fill(u8::from(origin.is_special));
         }
@@ -123,7 +118,7 @@ impl AuditedIds {
         let labels = Labels::read(segments, role)?;
         let (has_end, is_last, has_reasoning, is_mixed, messages) = choices;
         let chosen = if is_last || messages.is_some() {
-            Some(labels.chosen(py, is_last, messages)?)
+            Some(labels.chosen(is_last, messages)?)
         } else {
             None
         };
@@ -138,14 +133,14 @@ impl AuditedIds {
                 && (has_reasoning || place.is_none_or(|place| place.field != Field::Reasoning))
                 && is_chosen(place.and_then(|place| place.message))
         });
-        let counts = labels.counts(kept).or_raise(py)?;
-        let mut bits = filled(0, self.ids.len()).or_raise(py)?;
+        let counts = labels.counts(kept).or_raise()?;
+        let mut bits = filled(0, self.ids.len()).or_raise()?;
         for (ids, origin) in self.runs() {
             let (kept, all) = within(&counts, origin);
             bits[ids].fill(u8::from(kept > 0 && (is_mixed || kept == all)));
         }
         if has_end && !labels.is_tagged {
-            for (message, place) in self.ends(&labels).or_raise(py)? {
+            for (message, place) in self.ends(&labels).or_raise()? {
                 if is_chosen(Some(message)) {
                     bits[place] = 1;
                 }
@@ -162,13 +157,13 @@ impl AuditedIds {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = segments.py();
         let labels = Labels::read(segments, role)?;
-        let counts = labels.counts(labels.each.iter().map(|label| label.is_said)).or_raise(py)?;
+        let counts = labels.counts(labels.each.iter().map(|label| label.is_said)).or_raise()?;
         let is_mixed = |origin| {
             let (said, all) = within(&counts, origin);
             said > 0 && said < all
         };
         let places = self.runs().filter(|(_, origin)| is_mixed(origin)).flat_map(|(ids, _)| ids);
-        int_cache::positions(py, &collected(py, places.map(Ok))?)
+        int_cache::positions(py, &collected(places.map(Ok))?)
     }
 }
 
@@ -298,7 +293,7 @@ impl Labels {
     fn read(segments: &Bound<'_, PyList>, role: &Bound<'_, PyString>) -> PyResult<Self> {
         let py = segments.py();
         let mut labels = Self { each: Vec::new(), is_tagged: false };
-        reserve(&mut labels.each, segments.len()).or_raise(py)?;
+        reserve(&mut labels.each, segments.len()).or_raise()?;
         let is_assistant = role.as_any().eq(interned!(py, "assistant"))?;
         // The message around which the template wrote last, and text of another message since.
         let mut around = None;
@@ -340,7 +335,7 @@ impl Labels {
                 Some(place) if place.is_role && place.field.is_spoken() => {
                     if around.is_some() && around != place.message {
                         // A template may repeat the name of a call around its result.
-                        push(&mut doubtful, labels.each.len()).or_raise(py)?;
+                        push(&mut doubtful, labels.each.len()).or_raise()?;
                     }
                     true
                 }
@@ -359,12 +354,7 @@ impl Labels {
     }
 
     /// Returns the messages that a mask keeps, in ascending order.
-    fn chosen(
-        &self,
-        py: Python<'_>,
-        is_last: bool,
-        mut messages: Option<Vec<i64>>,
-    ) -> PyResult<Vec<i64>> {
+    fn chosen(&self, is_last: bool, mut messages: Option<Vec<i64>>) -> PyResult<Vec<i64>> {
         if self.each.iter().all(|label| label.place.is_none()) {
             return Err(PyValueError::new_err(
                 "the segments do not say which message they come from; make them with \
@@ -380,7 +370,7 @@ impl Labels {
             let place = label.place.filter(|place| label.is_said || place.is_role);
             place.and_then(|place| place.message).filter(is_wanted)
         });
-        let mut own = memory::collected(own).or_raise(py)?;
+        let mut own = memory::collected(own).or_raise()?;
         own.sort_unstable();
         own.dedup();
         if is_last {

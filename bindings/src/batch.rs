@@ -12,7 +12,7 @@ use pyo3::types::{PyByteArray, PyList};
 
 use crate::errors::OrRaise;
 use crate::hf::input::{GivenInput, Surrogates};
-use crate::hf::{self, HfEncoding, HfTokenizer, OrRaise as _};
+use crate::hf::{self, HfEncoding, HfTokenizer};
 use crate::objects::{collected, list_of_spans, new_list, push};
 use crate::{gil, ids, int_cache, request, rows};
 
@@ -53,7 +53,7 @@ pub fn encode_rows(
     };
     let read =
         |item: PyResult<Bound<'_, PyAny>>| GivenInput::read(&item?, is_pretokenized, surrogates);
-    let inputs = collected(py, inputs.try_iter()?.map(read))?;
+    let inputs = collected(inputs.try_iter()?.map(read))?;
     let truncation = truncation.map(|given| read_truncation(given, overflow)).transpose()?;
     tokenizer.set_truncation(truncation).or_raise()?;
     let request = match tokenizer.encoding() {
@@ -64,7 +64,7 @@ pub fn encode_rows(
     let encode =
         |input: Input<'_>| tokenizer.encode_fully(input, add_special_tokens, detailed, overflow);
     let encodings = hf::encode_each(py, &inputs, threads, encode)?;
-    let mut rows = EncodedRows::new(py, encodings, overflow)?;
+    let mut rows = EncodedRows::new(encodings, overflow)?;
     if let Some(padding) = padding {
         rows.fill(py, read_padding(padding)?)?;
     }
@@ -87,7 +87,7 @@ pub fn arrange_rows(
 ) -> PyResult<EncodedRows> {
     let mut encodings = Vec::new();
     for ids in input_ids.try_iter()? {
-        push(py, &mut encodings, Encoding::new(ids::read_iterable(&ids?)?, 0, None))?;
+        push(&mut encodings, Encoding::new(ids::read_iterable(&ids?)?, 0, None))?;
     }
     let set = |encodings: &mut [Encoding], name: &str, values: Option<&Bound<'_, PyAny>>| {
         let Some(values) = values else { return Ok(()) };
@@ -115,7 +115,7 @@ pub fn arrange_rows(
             encoding.truncate(cut.max_length, cut.stride, cut.direction, false).or_raise()?;
         }
     }
-    let mut rows = EncodedRows::new(py, encodings, false)?;
+    let mut rows = EncodedRows::new(encodings, false)?;
     if let Some(padding) = padding {
         rows.fill(py, read_padding(padding)?)?;
     }
@@ -157,14 +157,14 @@ fn read_padding(given: &Bound<'_, PyAny>) -> PyResult<Padding> {
 
 impl EncodedRows {
     /// Makes one row per encoding and, with `overflow`, one per part that was cut off.
-    fn new(py: Python<'_>, encodings: Vec<Encoding>, overflow: bool) -> PyResult<Self> {
+    fn new(encodings: Vec<Encoding>, overflow: bool) -> PyResult<Self> {
         if !overflow {
             return Ok(Self { rows: encodings, samples: Vec::new() });
         }
         let (mut rows, mut samples) = (Vec::new(), Vec::new());
         let count = encodings.iter().map(|encoding| 1 + encoding.overflowing.len()).sum();
-        reserve(&mut rows, count).or_raise(py)?;
-        reserve(&mut samples, count).or_raise(py)?;
+        reserve(&mut rows, count).or_raise()?;
+        reserve(&mut samples, count).or_raise()?;
         for (sample, mut encoding) in encodings.into_iter().enumerate() {
             let parts = std::mem::take(&mut encoding.overflowing);
             rows.push(encoding);
@@ -183,9 +183,8 @@ impl EncodedRows {
             .fold(0, usize::saturating_add);
         // Any length can be requested, so checks for the memory first.
         const BYTES: usize = 2 * size_of::<u32>() + 2;
-        reserve(&mut Vec::<u8>::new(), missing.saturating_mul(BYTES)).or_raise(py)?;
-        gil::run(py, missing, || Ok(post::pad(&mut self.rows, &padding)))?
-            .map_err(hf::to_python)?;
+        reserve(&mut Vec::<u8>::new(), missing.saturating_mul(BYTES)).or_raise()?;
+        gil::run(py, missing, || post::pad(&mut self.rows, &padding))?;
         Ok(())
     }
 
@@ -248,7 +247,7 @@ impl EncodedRows {
 
     /// The number of ids of each row.
     fn lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let lengths = collected(py, self.rows.iter().map(|row| Ok(row.len())))?;
+        let lengths = collected(self.rows.iter().map(|row| Ok(row.len())))?;
         int_cache::positions(py, &lengths)
     }
 
@@ -261,10 +260,10 @@ impl EncodedRows {
     fn lists<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let field = self.field(name)?;
         let (mut numbers, mut lists) = (Vec::new(), Vec::new());
-        reserve(&mut lists, self.rows.len()).or_raise(py)?;
+        reserve(&mut lists, self.rows.len()).or_raise()?;
         for row in &self.rows {
             numbers.clear();
-            reserve(&mut numbers, row.len()).or_raise(py)?;
+            reserve(&mut numbers, row.len()).or_raise()?;
             field(row).append_to(&mut numbers);
             int_cache::append_lists(py, std::iter::once(&numbers[..]), &mut lists)?;
         }

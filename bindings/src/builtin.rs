@@ -20,7 +20,7 @@ static IMAGES: &[(&str, &Aligned<[u8]>)] =
     &include!(concat!(env!("OUT_DIR"), "/builtin_images.rs"));
 
 /// Returns the vocabulary of the rank file `name` (without `.tiktoken`), and its image.
-pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<(Vocabulary, &'static [u8])> {
+pub fn builtin_vocabulary(name: &str) -> PyResult<(Vocabulary, &'static [u8])> {
     let Some((_, image)) = IMAGES.iter().find(|(known, _)| *known == name) else {
         let known: Vec<_> = IMAGES.iter().map(|(known, _)| *known).collect();
         return Err(PyValueError::new_err(format!(
@@ -28,5 +28,5 @@ pub fn builtin_vocabulary(py: Python<'_>, name: &str) -> PyResult<(Vocabulary, &
             known.join(", ")
         )));
     };
-    Ok((Vocabulary::from_image(&image.0).or_raise(py)?, &image.0))
+    Ok((Vocabulary::from_image(&image.0).or_raise()?, &image.0))
 }

@@ -1,29 +1,31 @@
-//! Methods of `CoreBPE` that configure its caches.
+//! Configures caches: methods of `Engine`.
 
 use bpe_core::Error;
 use bpe_core::cache::CacheSize;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use crate::core_bpe::CoreBpe;
+use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 
 #[pymethods]
-impl CoreBpe {
+impl PyEngine {
     /// Empties the caches.
     fn clear_cache(&self, py: Python<'_>) {
-        py.detach(|| self.encoding().workspaces().clear());
+        let engine = self.current();
+        py.detach(|| engine.workspaces().clear());
     }
 
     /// Turns the caches on or off; off frees their memory.
     fn set_caching(&self, py: Python<'_>, caching: bool) {
-        py.detach(|| self.encoding().workspaces().set_caching(caching));
+        let engine = self.current();
+        py.detach(|| engine.workspaces().set_caching(caching));
     }
 
     /// Returns true if pieces are cached.
     #[getter]
     fn is_caching(&self) -> bool {
-        self.encoding().workspaces().is_caching()
+        self.current().workspaces().is_caching()
     }
 
     /// Sets the size of each cache in bytes, and empties the caches.
@@ -32,14 +34,15 @@ impl CoreBpe {
             Ok(bytes) => CacheSize::new(bytes),
             Err(_) => Err(Error::CacheSize(bytes.str()?.to_string())),
         };
-        let size = size.or_raise(py)?;
-        py.detach(|| self.encoding().workspaces().set_cache_size(size));
+        let size = size.or_raise()?;
+        let engine = self.current();
+        py.detach(|| engine.workspaces().set_cache_size(size));
         Ok(())
     }
 
     /// Returns the size of each cache in bytes.
     #[getter]
     fn cache_size(&self) -> usize {
-        self.encoding().workspaces().cache_size().bytes()
+        self.current().workspaces().cache_size().bytes()
     }
 }

@@ -40,7 +40,6 @@ impl Column {
     ///
     /// Raises `ValueError` if a row is null, or if an offset is outside the buffers.
     pub fn read(parts: &Bound<'_, PyTuple>, first_row: usize) -> PyResult<Self> {
-        let py = parts.py();
         let (validity, offsets, values, first, count, is_wide): Parts = parts.extract()?;
         let damaged = |row: usize| {
             PyValueError::new_err(format!(
@@ -70,7 +69,7 @@ impl Column {
                 .zip(index.checked_add(1).and_then(offset))
                 .filter(|&(start, end)| start <= end && end <= size)
                 .ok_or_else(|| damaged(row))?;
-            reserve(&mut spans, 1).or_raise(py)?;
+            reserve(&mut spans, 1).or_raise()?;
             spans.push(start..end);
         }
         Ok(Self { values, spans, first_row })

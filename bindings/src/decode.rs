@@ -1,6 +1,5 @@
-//! Methods of `CoreBPE` that decode ids.
+//! Decodes ids: methods of `Engine`.
 
-use bpe_core::Error;
 use bpe_core::memory::reserve;
 use bpe_core::offsets::lossy_characters;
 use pyo3::buffer::PyBuffer;
@@ -8,14 +7,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::core_bpe::CoreBpe;
+use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::objects::{check_signals, new_bytes, new_list, push};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
-impl CoreBpe {
+impl PyEngine {
     /// Passes the bytes of ids to `make`, and returns its result.
     fn decoded<T>(
         &self,
@@ -24,8 +23,8 @@ impl CoreBpe {
     ) -> PyResult<T> {
         let ids = ids::read(tokens)?;
         let mut bytes = buffer_pool::TEXT.borrow(buffer_pool::likely_bytes(ids.len()));
-        let append = || self.encoding().append_bytes(&ids, &mut bytes);
-        gil::run(tokens.py(), ids.len(), append)?;
+        let engine = self.current();
+        gil::run(tokens.py(), ids.len(), || engine.append_bytes(&ids, &mut bytes))?;
         buffer_pool::IDS.give(ids);
         let made = make(&bytes);
         buffer_pool::TEXT.give(bytes);
@@ -34,7 +33,7 @@ impl CoreBpe {
 }
 
 #[pymethods]
-impl CoreBpe {
+impl PyEngine {
     fn decode_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = tokens.py();
         self.decoded(tokens, |bytes| new_bytes(py, bytes))
@@ -53,19 +52,20 @@ impl CoreBpe {
         &self,
         token: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let id = ids::read_one(token)?;
-        let bytes = self.encoding().token_bytes(id).ok_or(Error::UnknownId(id.into()));
-        new_bytes(token.py(), bytes.or_raise(token.py())?)
+        let mut bytes = Vec::new();
+        self.current().append_token(ids::read_one(token)?, &mut bytes).or_raise()?;
+        new_bytes(token.py(), &bytes)
     }
 
     fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
         // Appended one by one: making a list of a known length panics when memory runs out.
-        let list = PyList::empty(py);
+        let (list, engine, mut bytes) = (PyList::empty(py), self.current(), Vec::new());
         for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
             check_signals(py, index)?;
-            let bytes = self.encoding().token_bytes(id).ok_or(Error::UnknownId(id.into()));
-            list.append(new_bytes(py, bytes.or_raise(py)?)?)?;
+            bytes.clear();
+            engine.append_token(id, &mut bytes).or_raise()?;
+            list.append(new_bytes(py, &bytes)?)?;
         }
         Ok(list)
     }
@@ -76,13 +76,9 @@ impl CoreBpe {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
+        let engine = self.current();
         let (bytes, offsets) = gil::run(py, ids.len(), || {
-            let (mut bytes, mut starts) = (Vec::new(), Vec::new());
-            reserve(&mut starts, ids.len())?;
-            for id in &ids {
-                starts.push(bytes.len());
-                self.encoding().append_bytes(std::slice::from_ref(id), &mut bytes)?;
-            }
+            let (bytes, starts) = engine.decode_with_starts(&ids)?;
             let offsets = lossy_characters(&bytes, &starts)?;
             Ok((bytes, offsets))
         })?;
@@ -98,9 +94,9 @@ impl CoreBpe {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = batch.py();
         let mut texts = Vec::new();
-        rows::decode_each(self, batch, num_threads, |bytes| {
+        rows::decode_each(&*self.current(), batch, num_threads, |bytes| {
             let text = decode_utf8(py, bytes, errors)?;
-            push(py, &mut texts, text)
+            push(&mut texts, text)
         })?;
         new_list(py, texts)
     }
@@ -112,9 +108,9 @@ impl CoreBpe {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = batch.py();
         let mut rows = Vec::new();
-        rows::decode_each(self, batch, num_threads, |bytes| {
+        rows::decode_each(&*self.current(), batch, num_threads, |bytes| {
             let row = new_bytes(py, bytes)?;
-            push(py, &mut rows, row)
+            push(&mut rows, row)
         })?;
         new_list(py, rows)
     }
@@ -131,8 +127,8 @@ impl CoreBpe {
         let ids = ids::read(values)?;
         let buffer = PyBuffer::<i64>::get(row_splits)?;
         let (mut splits, mut rows) = (Vec::new(), Vec::new());
-        reserve(&mut splits, buffer.item_count()).or_raise(py)?;
-        reserve(&mut rows, buffer.item_count()).or_raise(py)?;
+        reserve(&mut splits, buffer.item_count()).or_raise()?;
+        reserve(&mut rows, buffer.item_count()).or_raise()?;
         splits.resize(buffer.item_count(), 0);
         buffer.copy_to_slice(py, &mut splits)?;
         for ends in splits.windows(2) {
@@ -147,12 +143,12 @@ impl CoreBpe {
             })?);
         }
         let mut decoded = Vec::new();
-        rows::decode_rows(self, &rows, num_threads, |bytes| {
+        rows::decode_rows(&*self.current(), &rows, num_threads, |bytes| {
             let row = match errors {
                 Some(errors) => decode_utf8(py, bytes, errors)?,
                 None => new_bytes(py, bytes)?.into_any(),
             };
-            push(py, &mut decoded, row)
+            push(&mut decoded, row)
         })?;
         new_list(py, decoded)
     }

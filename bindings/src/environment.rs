@@ -2,18 +2,18 @@
 
 use std::env;
 
-use bpe_core::Encoding;
 use bpe_core::cache::CacheSize;
+use bpe_core::pool::Pool;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Configures the caches of a new encoding from the environment.
-pub fn configure_caches(encoding: &Encoding) -> PyResult<()> {
+/// Configures the caches of a new engine from the environment.
+pub fn configure_caches(caches: &Pool) -> PyResult<()> {
     if let Some(size) = cache_size()? {
-        encoding.workspaces().set_cache_size(size);
+        caches.set_cache_size(size);
     }
     if let Some(caching) = caching()? {
-        encoding.workspaces().set_caching(caching);
+        caches.set_caching(caching);
     }
     Ok(())
 }

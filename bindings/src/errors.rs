@@ -1,21 +1,33 @@
-//! Turns errors of the core into Python exceptions of the types that tiktoken raises.
+//! Turns errors of the core into Python exceptions, of the types that tiktoken raises.
 
 use bpe_core::Error;
+use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyString;
+
+use crate::objects::{new_bytes, new_str};
+
+create_exception!(
+    bpe_engine._core,
+    UnsupportedTokenizer,
+    PyValueError,
+    "A tokenizer file requires a feature that is not supported exactly. The message names it."
+);
 
 /// Returns `KeyError` for a token, an id or a stream that does not exist, `MemoryError` and
-/// `KeyboardInterrupt` for the errors of these names, `ValueError` for everything else.
-pub fn to_python(py: Python<'_>, error: Error) -> PyErr {
+/// `KeyboardInterrupt` for the errors of these names, `UnsupportedTokenizer` for a part of a file, `ValueError` for everything else.
+pub fn to_python(error: Error) -> PyErr {
     match error {
-        Error::DisallowedSpecial { name } => {
-            match disallowed_special_message(&PyString::new(py, &name)) {
-                Ok(message) => PyValueError::new_err(message),
-                Err(error) => error,
-            }
-        }
-        Error::UnknownToken(bytes) => PyKeyError::new_err(PyBytes::new(py, &bytes).unbind()),
+        Error::DisallowedSpecial { name } => Python::attach(|py| {
+            let message = new_str(py, &name).and_then(|name| disallowed_special_message(&name));
+            message.map_or_else(|error| error, PyValueError::new_err)
+        }),
+        Error::UnknownToken(bytes) => Python::attach(|py| {
+            let bytes = new_bytes(py, &bytes).map(Bound::unbind);
+            bytes.map_or_else(|error| error, PyKeyError::new_err)
+        }),
+        Error::Unsupported { .. } => UnsupportedTokenizer::new_err(error.to_string()),
         Error::UnknownId(_) | Error::UnknownStream(_) => PyKeyError::new_err(error.to_string()),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
@@ -41,11 +53,11 @@ pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<Strin
 
 /// Attaches [`to_python`] to a result of the core.
 pub trait OrRaise<T> {
-    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+    fn or_raise(self) -> PyResult<T>;
 }
 
 impl<T> OrRaise<T> for bpe_core::Result<T> {
-    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
-        self.map_err(|error| to_python(py, error))
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(to_python)
     }
 }

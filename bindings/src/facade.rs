@@ -135,7 +135,7 @@ impl NativeEncoding {
         surplus: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyList>> {
         refuse("encode_ordinary", surplus)?;
-        Self::core(slf)?.get().list(text, &Request::ORDINARY)
+        CoreBpe::list(&Self::core(slf)?, text, &Request::ORDINARY)
     }
 
     /// Encodes a text.
@@ -177,7 +177,7 @@ impl NativeEncoding {
         let special = core.get().encoding().special_tokens();
         let request =
             request::read_optional(special, allowed_special.get(), disallowed_special.get())?;
-        core.get().list(text, &request)
+        CoreBpe::list(&core, text, &request)
     }
 
     /// The native engine.

@@ -1,16 +1,25 @@
-//! Fingerprints in hexadecimal, with the SHA-256 of Python's `hashlib`.
+//! Fingerprints in hexadecimal, with the SHA-256 of Python's `hashlib`: a method of `Engine`.
 
-use bpe_core::Error;
 use bpe_core::fingerprint::Digest;
+use bpe_core::{Error, Result};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-/// Runs `work` with a function that hashes, and returns its result in hexadecimal. `raise` makes the
-/// exception of an error.
-pub fn with_sha256<E>(
+use crate::engine::PyEngine;
+use crate::errors::to_python;
+use crate::objects::new_bytes;
+
+#[pymethods]
+impl PyEngine {
+    /// Returns the fingerprint: the SHA-256 of all that decides the ids, in hexadecimal.
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
+        hexadecimal(py, |sha256| self.current().fingerprint(sha256))
+    }
+}
+
+/// Runs `work` with a function that hashes, and returns its result in hexadecimal.
+pub fn hexadecimal(
     py: Python<'_>,
-    work: impl FnOnce(&mut dyn FnMut(&[u8]) -> bpe_core::Result<Digest>) -> Result<Digest, E>,
-    raise: impl FnOnce(E) -> PyErr,
+    work: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest>,
 ) -> PyResult<String> {
     let mut failure = None;
     let digest = work(&mut |form| {
@@ -19,11 +28,11 @@ pub fn with_sha256<E>(
             Error::Interrupted
         })
     });
-    let digest = digest.map_err(|error| failure.unwrap_or_else(|| raise(error)))?;
+    let digest = digest.map_err(|error| failure.unwrap_or_else(|| to_python(error)))?;
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn sha256(py: Python<'_>, form: &[u8]) -> PyResult<Digest> {
-    let hash = py.import("hashlib")?.call_method1("sha256", (PyBytes::new(py, form),))?;
+    let hash = py.import("hashlib")?.call_method1("sha256", (new_bytes(py, form)?,))?;
     hash.call_method0("digest")?.extract()
 }

@@ -19,7 +19,15 @@ pub fn run<T: Send>(
     size: usize,
     work: impl FnOnce() -> bpe_core::Result<T> + Send,
 ) -> PyResult<T> {
-    if size < WORTH_DETACHING { work().or_raise(py) } else { detached(py, work)?.or_raise(py) }
+    if size < WORTH_DETACHING { work().or_raise() } else { detached(py, work)?.or_raise() }
+}
+
+/// Runs a job as [`run`] does.
+pub fn run_job(py: Python<'_>, size: usize, job: &mut (dyn FnMut() + Send)) -> PyResult<()> {
+    run(py, size, || {
+        job();
+        Ok(())
+    })
 }
 
 /// Runs `work` without the interpreter, as [`run`] does, whatever it returns. It must end by itself

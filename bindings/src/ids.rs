@@ -76,20 +76,19 @@ fn kind(object: &Bound<'_, PyAny>) -> String {
 }
 
 fn each(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-    collect(ids.py(), 0, ids.try_iter()?)
+    collect(0, ids.try_iter()?)
 }
 
 /// Collects the ids from `items`, which has at least `count`.
 fn collect<'py>(
-    py: Python<'py>,
     count: usize,
     items: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
 ) -> PyResult<Vec<u32>> {
     let mut ids = Vec::new();
-    reserve(&mut ids, count).or_raise(py)?;
+    reserve(&mut ids, count).or_raise()?;
     for item in items {
         let id = read_one(&item?)?;
-        reserve(&mut ids, 1).or_raise(py)?;
+        reserve(&mut ids, 1).or_raise()?;
         ids.push(id);
     }
     Ok(ids)
@@ -101,10 +100,10 @@ fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
         if let Some(found) = read_ints(list)? {
             return Ok(Some(found));
         }
-        return collect(list.py(), list.len(), list.iter().map(Ok)).map(Some);
+        return collect(list.len(), list.iter().map(Ok)).map(Some);
     }
     if let Ok(tuple) = ids.cast::<PyTuple>() {
-        return collect(tuple.py(), tuple.len(), tuple.iter().map(Ok)).map(Some);
+        return collect(tuple.len(), tuple.iter().map(Ok)).map(Some);
     }
     // SAFETY: attached, and `ids` is a live object; the check runs no code of it.
     if unsafe { ffi::PyObject_CheckBuffer(ids.as_ptr()) } == 0 {
@@ -129,7 +128,7 @@ fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     }
     let known = one_digit_is_known(list.py());
     let mut ids = buffer_pool::IDS.take(list.len());
-    reserve(&mut ids, list.len()).or_raise(list.py())?;
+    reserve(&mut ids, list.len()).or_raise()?;
     for index in 0..list.len() {
         if index + AHEAD < list.len() {
             // SAFETY: as below; an item of a list that Python code can see is never null.
@@ -243,7 +242,7 @@ fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
     };
     let (py, count) = (ids.py(), buffer.item_count());
     let mut found = buffer_pool::IDS.take(count);
-    reserve(&mut found, count).or_raise(py)?;
+    reserve(&mut found, count).or_raise()?;
     found.resize(count, 0);
     if let Some(elements) = buffer.as_slice_ptr().filter(|_| count > 0) {
         let first = elements.cast::<T>();
@@ -256,7 +255,7 @@ fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
     }
     // Not `to_vec`, which aborts when memory runs out.
     let mut elements = Vec::new();
-    reserve(&mut elements, count).or_raise(py)?;
+    reserve(&mut elements, count).or_raise()?;
     elements.resize(count, T::default());
     buffer.copy_to_slice(py, &mut elements)?;
     for (id, element) in found.iter_mut().zip(elements) {

@@ -126,7 +126,7 @@ pub fn append_lists<'py, 'a>(
 ) -> PyResult<()> {
     let _pause = GarbagePause::new(py);
     for ids in rows {
-        push(py, lists, list(py, ids)?)?;
+        push(lists, list(py, ids)?)?;
     }
     Ok(())
 }

@@ -4,8 +4,9 @@
 //! | file | what it does |
 //! |---|---|
 //! | `facade` | the base class of `bpe_engine.Encoding`, with the methods that need little overhead |
-//! | `core_bpe` | the class `CoreBPE` and its constructors |
-//! | `encode`, `decode`, `truncate`, `inspect`, `vocabulary`, `caches` | its methods |
+//! | `engine` | the class `Engine`, which all tokenizer classes work with |
+//! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
+//! | `core_bpe` | the class `CoreBPE`, an engine under tiktoken's name |
 //! | `environment` | configures caches from environment variables |
 //! | `request` | reads `allowed_special` and `disallowed_special` |
 //! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
@@ -30,7 +31,6 @@
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |
 //! | `progress` | reports progress of long work |
-//! | `fingerprint` | hashes what decides ids |
 //! | `hf` | tokenizer.json files |
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | converts errors of the core to Python exceptions |
@@ -45,6 +45,7 @@ mod columns;
 mod core_bpe;
 mod decode;
 mod encode;
+mod engine;
 mod environment;
 mod errors;
 mod facade;
@@ -70,7 +71,6 @@ mod token_table;
 mod train;
 mod truncate;
 mod vocab_tools;
-mod vocabulary;
 
 use pyo3::prelude::*;
 
@@ -89,15 +89,17 @@ mod _core {
     #[pymodule_export]
     use super::core_bpe::CoreBpe;
     #[pymodule_export]
-    use super::errors::disallowed_special_message;
+    use super::engine::PyEngine;
+    #[pymodule_export]
+    use super::errors::{UnsupportedTokenizer, disallowed_special_message};
     #[pymodule_export]
     use super::facade::NativeEncoding;
     #[pymodule_export]
     use super::gil::work_done;
     #[pymodule_export]
     use super::hf::{
-        HfEncoding, HfTokenizer, UnsupportedTokenizer, hf_added_tokens, hf_decode, hf_normalize,
-        hf_pre_tokenize, hf_process,
+        HfEncoding, HfTokenizer, hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize,
+        hf_process,
     };
     #[pymodule_export]
     use super::prefix_cache::SharedPrefixCache;

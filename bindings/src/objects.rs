@@ -81,20 +81,17 @@ pub fn new_named_span<'py>(
 }
 
 /// Appends a value to a list that grows with the input.
-pub fn push<T>(py: Python<'_>, values: &mut Vec<T>, value: T) -> PyResult<()> {
-    reserve(values, 1).or_raise(py)?;
+pub fn push<T>(values: &mut Vec<T>, value: T) -> PyResult<()> {
+    reserve(values, 1).or_raise()?;
     values.push(value);
     Ok(())
 }
 
 /// Collects the values of an iterator, or returns its first error.
-pub fn collected<T>(
-    py: Python<'_>,
-    mut values: impl Iterator<Item = PyResult<T>>,
-) -> PyResult<Vec<T>> {
+pub fn collected<T>(mut values: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut list = Vec::new();
-    reserve(&mut list, values.size_hint().0).or_raise(py)?;
-    values.try_for_each(|value| push(py, &mut list, value?))?;
+    reserve(&mut list, values.size_hint().0).or_raise()?;
+    values.try_for_each(|value| push(&mut list, value?))?;
     Ok(list)
 }
 

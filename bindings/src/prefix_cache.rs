@@ -1,25 +1,24 @@
 //! The native half of `bpe_engine.serving.ConversationCache`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::prefix_cache::{Plan, PrefixCache};
-use bpe_core::segments::Engine;
-use bpe_core::{Encoding, Request};
-use bpe_hf::Tokenizer;
+use bpe_core::{Engine, Request};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyList;
 
 use crate::buffer::TokenBuffer;
+use crate::engine::PyEngine;
 use crate::errors::OrRaise;
-use crate::prompt::{PyEngine, Source, read, run_on, with_engine};
-use crate::{int_cache, text};
+use crate::prompt::read;
+use crate::{gil, int_cache, text};
 
 /// Encodes prompts, each beginning once. Only a thread that holds the interpreter holds the lock, so
 /// a forked child never finds it taken.
 #[pyclass(frozen, name = "PrefixCache", module = "bpe_engine._core")]
 pub struct SharedPrefixCache {
-    source: Source,
+    engine: Arc<dyn Engine>,
     request: Request,
     seeds: [u64; 2],
     cache: Mutex<PrefixCache>,
@@ -34,39 +33,31 @@ impl SharedPrefixCache {
 
     fn text_ids(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         let py = text.py();
-        let utf8 = text::read(text)?.utf8().or_raise(py)?;
-        with_engine!(&self.source, engine => {
-            let plan = run_on(engine, py, utf8.len(), |engine| {
-                Plan::of_text(engine, &utf8, &self.request, self.seeds)
-            })?;
-            self.ids(py, engine, &plan)
-        })
+        let utf8 = text::read(text)?.utf8().or_raise()?;
+        let work = || Plan::of_text(&*self.engine, &utf8, &self.request, self.seeds);
+        let plan = gil::run(py, utf8.len(), work)?;
+        self.ids(py, &plan)
     }
 
     fn segment_ids(&self, segments: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        let py = segments.py();
-        with_engine!(&self.source, engine => {
-            let prompt = read(engine, segments, true)?;
-            let size = prompt.size();
-            if !engine.ignores_segments() {
-                let mut ids = Vec::new();
-                run_on(engine, py, size, |engine| prompt.encode(engine, true, &mut ids))?;
-                self.lock(py).count_other(ids.len());
-                return Ok(ids);
-            }
-            let plan = run_on(engine, py, size, |engine| {
-                let plan = Plan::of_prompt(engine, prompt, self.seeds)?;
-                Ok(plan)
-            })?;
-            self.ids(py, engine, &plan)
-        })
+        let (py, engine) = (segments.py(), &*self.engine);
+        let prompt = read(engine, segments, true)?;
+        let size = prompt.size();
+        if !engine.ignores_segments() {
+            let mut ids = Vec::new();
+            gil::run(py, size, || prompt.encode(engine, true, &mut ids))?;
+            self.lock(py).count_other(ids.len());
+            return Ok(ids);
+        }
+        let plan = gil::run(py, size, || Plan::of_prompt(engine, prompt, self.seeds))?;
+        self.ids(py, &plan)
     }
 
-    fn ids<E: PyEngine>(&self, py: Python<'_>, engine: &E, plan: &Plan<'_>) -> PyResult<Vec<u32>> {
-        let known = self.lock(py).find(plan).or_raise(py)?;
+    fn ids(&self, py: Python<'_>, plan: &Plan<'_>) -> PyResult<Vec<u32>> {
+        let known = self.lock(py).find(plan).or_raise()?;
         let size = plan.new_size(&known);
-        let encoded = run_on(engine, py, size, |engine| plan.encode(engine, &self.request, known))?;
-        self.lock(py).insert(plan, &encoded).or_raise(py)?;
+        let encoded = gil::run(py, size, || plan.encode(&*self.engine, &self.request, known))?;
+        self.lock(py).insert(plan, &encoded).or_raise()?;
         Ok(encoded.ids)
     }
 }
@@ -75,15 +66,15 @@ impl SharedPrefixCache {
 impl SharedPrefixCache {
     #[new]
     fn new(
-        source: &Bound<'_, PyAny>,
+        source: &PyEngine,
         max_memory: usize,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let mut source = Source::read(source)?;
-        let request = source.request(allowed_special, disallowed_special)?;
+        let (engine, request) = source.ask(allowed_special, disallowed_special)?;
         let cache = PrefixCache::new(max_memory);
-        Ok(Self { source, request, seeds: cache.seeds(), cache: Mutex::new(cache) })
+        let engine = engine.share();
+        Ok(Self { engine, request, seeds: cache.seeds(), cache: Mutex::new(cache) })
     }
 
     fn encode_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {

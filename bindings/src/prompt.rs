@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::conversation::{self, Conversation};
-use bpe_core::segments::{Engine, Prompt};
+use bpe_core::memory::push;
+use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::{Names, Selection};
-use bpe_core::{Encoding, Error, Normalization, Request, SpecialTokens};
-use bpe_hf::Tokenizer;
+use bpe_core::{Engine, Request, SpecialTokens};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -16,117 +16,21 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString,
 use crate::buffer::TokenBuffer;
 use crate::buffer_pool::BufferPool;
 use crate::columns::Column;
-use crate::core_bpe::CoreBpe;
-use crate::errors::{OrRaise, to_python};
-use crate::hf::HfTokenizer;
+use crate::engine::PyEngine;
+use crate::errors::OrRaise;
 use crate::interned::interned;
-use crate::{buffer_pool, gil, hf, ids, int_cache, request, text};
-
-/// The engine of a call: an encoding or a tokenizer file.
-pub enum Source {
-    Core(Py<CoreBpe>),
-    File(Arc<Tokenizer>),
-}
-
-/// An engine whose errors Python can raise.
-pub trait PyEngine: Engine<Error: Send> + Sync {
-    fn raise(py: Python<'_>, error: Self::Error) -> PyErr;
-}
-
-impl PyEngine for Encoding {
-    fn raise(py: Python<'_>, error: Error) -> PyErr {
-        to_python(py, error)
-    }
-}
-
-impl PyEngine for Tokenizer {
-    fn raise(_: Python<'_>, error: bpe_hf::Error) -> PyErr {
-        hf::to_python(error)
-    }
-}
-
-/// Evaluates an expression with the engine of a source.
-macro_rules! with_engine {
-    ($source:expr, $engine:ident => $work:expr) => {
-        match $source {
-            Source::Core(core) => {
-                let $engine: &Encoding = core.get().encoding();
-                $work
-            }
-            Source::File(tokenizer) => {
-                let $engine: &Tokenizer = tokenizer;
-                $work
-            }
-        }
-    };
-}
-
-pub(crate) use with_engine;
-
-impl Source {
-    /// Reads a `CoreBPE` or the current tokenizer of an `HfTokenizer`.
-    pub fn read(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(core) = source.cast::<CoreBpe>() {
-            return Ok(Self::Core(core.clone().unbind()));
-        }
-        let tokenizer = source.cast::<HfTokenizer>()?.get().current();
-        Ok(match tokenizer.encoding().cloned() {
-            Some(encoding) => Self::Core(Py::new(source.py(), CoreBpe::of_encoding(encoding))?),
-            None => Self::File(tokenizer),
-        })
-    }
-
-    fn clone_ref(&self, py: Python<'_>) -> Self {
-        match self {
-            Self::Core(core) => Self::Core(core.clone_ref(py)),
-            Self::File(tokenizer) => Self::File(tokenizer.clone()),
-        }
-    }
-
-    fn prefault_vocabulary(&self, bytes: usize) {
-        if let Self::Core(core) = self {
-            core.get().prefault_vocabulary(bytes);
-        }
-    }
-
-    /// Reads `allowed_special` and `disallowed_special`. The tokenizer of a file, which searches
-    /// for all special tokens or none, is replaced by a copy with this request.
-    pub fn request(
-        &mut self,
-        allowed: &Bound<'_, PyAny>,
-        disallowed: &Bound<'_, PyAny>,
-    ) -> PyResult<Request> {
-        match self {
-            Self::Core(core) => core.get().request(allowed, disallowed),
-            Self::File(tokenizer) => {
-                let request = request::read_for_file(tokenizer, allowed, disallowed)?;
-                Arc::make_mut(tokenizer).set_request(request.clone());
-                Ok(request)
-            }
-        }
-    }
-}
-
-/// Runs `work`, and releases the interpreter meanwhile if `size` is large.
-fn run<E: PyEngine, T: Send>(
-    py: Python<'_>,
-    size: usize,
-    work: impl FnOnce() -> Result<T, E::Error> + Send,
-) -> PyResult<T> {
-    let result = if size < gil::WORTH_DETACHING { work() } else { gil::detached(py, work)? };
-    result.map_err(|error| E::raise(py, error))
-}
+use crate::{buffer_pool, gil, ids, int_cache, text};
 
 // ---- Segments ----
 
 /// Encodes segments.
 #[pyfunction]
 pub fn encode_segments<'py>(
-    source: &Bound<'py, PyAny>,
+    source: &Bound<'py, PyEngine>,
     segments: &Bound<'py, PyAny>,
     is_joined: bool,
 ) -> PyResult<Bound<'py, PyList>> {
-    let ids = segment_ids(source, segments, is_joined, BufferPool::borrow)?;
+    let ids = segment_ids(source.get(), segments, is_joined, BufferPool::borrow)?;
     let list = int_cache::list(source.py(), &ids);
     buffer_pool::IDS.give(ids);
     list
@@ -135,47 +39,30 @@ pub fn encode_segments<'py>(
 /// Encodes segments to a buffer for numpy.
 #[pyfunction]
 pub fn encode_segments_to_buffer(
-    source: &Bound<'_, PyAny>,
+    source: &Bound<'_, PyEngine>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<TokenBuffer> {
-    Ok(TokenBuffer::new(segment_ids(source, segments, is_joined, BufferPool::take)?))
+    Ok(TokenBuffer::new(segment_ids(source.get(), segments, is_joined, BufferPool::take)?))
 }
 
 fn segment_ids(
-    source: &Bound<'_, PyAny>,
+    source: &PyEngine,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
     buffer: fn(&BufferPool<u32>, usize) -> Vec<u32>,
 ) -> PyResult<Vec<u32>> {
-    let py = source.py();
-    let source = Source::read(source)?;
-    with_engine!(&source, engine => {
-        let prompt = read(engine, segments, is_joined)?;
-        let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
-        source.prefault_vocabulary(prompt.size());
-        run_on(engine, py, prompt.size(), |engine| prompt.encode(engine, is_joined, &mut ids))?;
-        Ok(ids)
-    })
-}
-
-/// Like [`run`], for work on an engine.
-pub fn run_on<E: PyEngine, T: Send>(
-    engine: &E,
-    py: Python<'_>,
-    size: usize,
-    work: impl FnOnce(&E) -> Result<T, E::Error> + Send,
-) -> PyResult<T> {
-    run::<E, T>(py, size, || work(engine))
+    let engine = source.current();
+    let prompt = read(&*engine, segments, is_joined)?;
+    let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
+    source.prefault_vocabulary(prompt.size());
+    let work = || prompt.encode(&*engine, is_joined, &mut ids);
+    gil::run(segments.py(), prompt.size(), work)?;
+    Ok(ids)
 }
 
 /// Reads segments: tuples `(text, allowed_special)`, or segments of `bpe_engine.prompt`.
-pub fn read<E: PyEngine>(
-    engine: &E,
-    segments: &Bound<'_, PyAny>,
-    is_joined: bool,
-) -> PyResult<Prompt> {
-    let py = segments.py();
+pub fn read(engine: &dyn Engine, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
     let wrong = || {
         let kind = kind(segments);
         let hint = if segments.is_instance_of::<PyString>() {
@@ -187,11 +74,11 @@ pub fn read<E: PyEngine>(
     };
     let mut reader = Reader { engine, is_joined, prompt: Prompt::default(), half: None };
     if let Ok(list) = segments.cast_exact::<PyList>() {
-        reader.prompt = Prompt::with_room(list.len()).or_raise(py)?;
+        reader.prompt = Prompt::with_room(list.len()).or_raise()?;
         for (index, item) in list.iter().enumerate() {
             reader.push(index, &item)?;
         }
-        return reader.finish(py);
+        return reader.finish();
     }
     if segments.is_instance_of::<PyString>()
         || segments.is_instance_of::<PyBytes>()
@@ -202,11 +89,11 @@ pub fn read<E: PyEngine>(
     for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
         reader.push(index, &item?)?;
     }
-    reader.finish(py)
+    reader.finish()
 }
 
-struct Reader<'a, E> {
-    engine: &'a E,
+struct Reader<'a> {
+    engine: &'a dyn Engine,
     /// Whether tokens may cross the borders of segments.
     is_joined: bool,
     prompt: Prompt,
@@ -214,15 +101,15 @@ struct Reader<'a, E> {
     half: Option<u32>,
 }
 
-impl<E: PyEngine> Reader<'_, E> {
-    fn finish(mut self, py: Python<'_>) -> PyResult<Prompt> {
-        self.prompt.finish(self.engine).map_err(|error| E::raise(py, error))?;
+impl Reader<'_> {
+    fn finish(mut self) -> PyResult<Prompt> {
+        self.prompt.finish(self.engine).or_raise()?;
         Ok(self.prompt)
     }
 
     fn push(&mut self, index: usize, segment: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = segment.py();
-        let special = self.engine.special_tokens().map_err(|error| E::raise(py, error))?;
+        let special = self.engine.special_tokens().or_raise()?;
         let wrong = |what: String| {
             PyTypeError::new_err(format!(
                 "segments[{index}] must be a tuple (text, allowed_special), not {what}"
@@ -246,9 +133,9 @@ impl<E: PyEngine> Reader<'_, E> {
         {
             if what.eq(interned!(py, "special"))? {
                 self.half = None;
-                let name = text::read(&text)?.utf8().or_raise(py)?;
+                let name = text::read(&text)?.utf8().or_raise()?;
                 let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
-                return self.prompt.push_special(&name, id).or_raise(py);
+                return self.prompt.push_special(&name, id).or_raise();
             }
             if what.eq(interned!(py, "tokens"))? {
                 return self.push_ids(index, &given);
@@ -275,26 +162,24 @@ impl<E: PyEngine> Reader<'_, E> {
         if !given.is_empty() {
             self.half = None;
         }
-        self.prompt.push_ids(given).or_raise(py)
+        self.prompt.push_ids(given).or_raise()
     }
 
     fn push_text(&mut self, text: &Bound<'_, PyAny>, allowed: &Selection) -> PyResult<()> {
-        let py = text.py();
         let text = text::read(text)?;
-        let utf8 = text.utf8().or_raise(py)?;
+        let utf8 = text.utf8().or_raise()?;
         let mut rest = &*utf8;
         if !rest.is_empty() {
             let before = self.half.take().filter(|_| self.is_joined);
             if let Some((first, last)) = text.ends() {
                 self.half = (0xd800..0xdc00).contains(&last).then_some(last);
                 if let Some(pair) = before.and_then(|before| joined(before, first)) {
-                    self.prompt.join_halves(pair).or_raise(py)?;
+                    self.prompt.join_halves(pair).or_raise()?;
                     rest = rest.strip_prefix(char::REPLACEMENT_CHARACTER).unwrap_or(rest);
                 }
             }
         }
-        let pushed = self.prompt.push_text(self.engine, rest, allowed);
-        pushed.map_err(|error| E::raise(py, error))
+        self.prompt.push_text(self.engine, rest, allowed).or_raise()
     }
 }
 
@@ -327,7 +212,7 @@ fn read_allowed(
         if !name.is_instance_of::<PyString>() {
             return Err(wrong(&format!("one that contains {}", kind(&name))));
         }
-        let name = text::read(&name)?.utf8().or_raise(name.py())?.to_string();
+        let name = text::read(&name)?.utf8().or_raise()?.to_string();
         special.id(&name).ok_or_else(|| unknown(index, &name))?;
         names.push(name);
     }
@@ -364,9 +249,7 @@ pub struct NameFinder {
     names: Box<Names>,
     /// The original names, in the order of `names`.
     given: Vec<String>,
-    normalization: Normalization,
-    /// If present, normalizes texts instead of `normalization`.
-    file: Option<Arc<Tokenizer>>,
+    engine: Arc<dyn Engine>,
 }
 
 const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationState>() <= 16);
@@ -375,56 +258,33 @@ const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationS
 impl NameFinder {
     /// Builds a finder for normalized names. If several names have the same form, the first counts.
     #[new]
-    fn new(py: Python<'_>, source: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Self> {
-        let (normalization, file) = match Source::read(source)? {
-            Source::Core(core) => (core.get().encoding().normalization(), None),
-            Source::File(tokenizer) => (Normalization::None, Some(tokenizer)),
-        };
+    fn new(source: &PyEngine, names: Vec<String>) -> PyResult<Self> {
+        let engine = source.current().share();
         let mut by_form = BTreeMap::new();
         for name in names {
-            let form = match &file {
-                Some(file) => hf::OrRaise::or_raise(file.control_form(&name))?.0,
-                None => normalization.apply(&name).or_raise(py)?.into_owned(),
-            };
+            let form = engine.control_form(&name).or_raise()?.0.into_owned();
             by_form.entry(form).or_insert(name);
         }
         // Both are sorted by the form.
-        let names = Box::new(Names::new(by_form.keys().cloned()).or_raise(py)?);
-        Ok(Self { names, given: by_form.into_values().collect(), normalization, file })
+        let names = Box::new(Names::new(by_form.keys().cloned()).or_raise()?);
+        Ok(Self { names, given: by_form.into_values().collect(), engine })
     }
 
-    /// Returns true if a finder built for `source` now would find the same.
-    fn is_current(&self, source: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(match (Source::read(source)?, &self.file) {
-            (Source::Core(core), None) => {
-                core.get().encoding().normalization() == self.normalization
-            }
-            (Source::File(tokenizer), Some(file)) => Arc::ptr_eq(&tokenizer, file),
-            _ => false,
-        })
+    /// Returns true if the engine is the one that the finder was built for.
+    fn is_current(&self, source: &PyEngine) -> bool {
+        std::ptr::addr_eq(&raw const *source.current(), &raw const *self.engine)
     }
 
     /// Finds the names in a text. Returns each with its start and end, in characters.
     fn find(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(&str, usize, usize)>> {
-        let py = text.py();
-        let original = text::read(text)?.utf8().or_raise(py)?;
+        let original = text::read(text)?.utf8().or_raise()?;
         let mut characters = text::CharacterSpans::new(&original);
+        let (form, originals) = self.engine.control_form(&original).or_raise()?;
         let mut result = Vec::new();
         let mut from = 0;
-        if let Some(file) = &self.file {
-            let (form, origins) = hf::OrRaise::or_raise(file.control_form(&original))?;
-            while let Some(found) = self.names.find(&form, from) {
-                let (first, last) = (origins[found.start], origins[found.end - 1]);
-                let (start, end) = characters.next(first.0..last.1);
-                result.push((self.given[found.name].as_str(), start, end));
-                from = found.end;
-            }
-            return Ok(result);
-        }
-        let (normal, alignment) = self.normalization.align(&original).or_raise(py)?;
-        while let Some(found) = self.names.find(&normal, from) {
-            let (start, end) = characters.next(alignment.original(found.start..found.end));
-            result.push((self.given[found.name].as_str(), start, end));
+        while let Some(found) = self.names.find(&form, from) {
+            let (start, end) = characters.next(originals(found.start..found.end));
+            push(&mut result, (self.given[found.name].as_str(), start, end)).or_raise()?;
             from = found.end;
         }
         Ok(result)
@@ -440,12 +300,12 @@ const _: () = assert!(align_of::<NameCounter>() <= 16);
 #[pymethods]
 impl NameCounter {
     #[new]
-    fn new(py: Python<'_>, names: Vec<String>) -> PyResult<Self> {
-        Ok(Self(Box::new(Names::new(names).or_raise(py)?)))
+    fn new(names: Vec<String>) -> PyResult<Self> {
+        Ok(Self(Box::new(Names::new(names).or_raise()?)))
     }
 
     /// Returns each name that was found, with how often, and the first row that has it. The parts
-    /// are tuples with the buffers of a column, as for `CoreBPE.encode_ragged`.
+    /// are tuples with the buffers of a column, as for `Engine.encode_ragged`.
     fn count(&self, parts: &Bound<'_, PyList>) -> PyResult<Vec<(&str, usize, usize)>> {
         let py = parts.py();
         let names = &*self.0;
@@ -482,7 +342,7 @@ impl NameCounter {
 /// Long updates work on a copy; the last of concurrent updates wins.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
-    source: Source,
+    engine: Arc<dyn Engine>,
     request: Request,
     state: Mutex<Arc<Conversation>>,
 }
@@ -496,16 +356,15 @@ impl ConversationState {
     }
 
     /// Runs `work` on the state. Returns how many ids stay, and all ids after them.
-    fn update<'py, E: PyEngine>(
+    fn update<'py>(
         &self,
         py: Python<'py>,
-        engine: &E,
         size: usize,
-        work: impl FnOnce(&E, &mut Conversation) -> Result<usize, E::Error> + Send,
+        work: impl FnOnce(&mut Conversation) -> bpe_core::Result<usize> + Send,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
         let mut copy = self.current(py);
         if size > WORTH_DETACHING + copy.size() {
-            let kept = run::<E, _>(py, size, || work(engine, Arc::make_mut(&mut copy)))?;
+            let kept = gil::run(py, size, || work(Arc::make_mut(&mut copy)))?;
             let list = int_cache::list(py, &copy.ids()[kept..])?;
             *self.lock(py) = copy;
             return Ok((kept, list));
@@ -513,7 +372,7 @@ impl ConversationState {
         drop(copy);
         let mut state = self.lock(py);
         let state = Arc::make_mut(&mut state);
-        let kept = work(engine, state).map_err(|error| E::raise(py, error))?;
+        let kept = work(state).or_raise()?;
         Ok((kept, int_cache::list(py, &state.ids()[kept..])?))
     }
 
@@ -526,28 +385,24 @@ impl ConversationState {
 impl ConversationState {
     #[new]
     fn new(
-        source: &Bound<'_, PyAny>,
+        source: &PyEngine,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let mut source = Source::read(source)?;
-        let request = source.request(allowed_special, disallowed_special)?;
-        Ok(Self { source, request, state: Mutex::new(Arc::default()) })
+        let (engine, request) = source.ask(allowed_special, disallowed_special)?;
+        Ok(Self { engine: engine.share(), request, state: Mutex::new(Arc::default()) })
     }
 
     /// Copies the conversation, so that both can continue separately.
     fn fork(&self, py: Python<'_>) -> Self {
         let state = Mutex::new(self.current(py));
-        Self { source: self.source.clone_ref(py), request: self.request.clone(), state }
+        Self { engine: self.engine.clone(), request: self.request.clone(), state }
     }
 
     fn update_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let py = text.py();
-        let utf8 = text::read(text)?.utf8().or_raise(py)?;
-        with_engine!(&self.source, engine => {
-            self.update(py, engine, utf8.len(), |engine, state| {
-                state.update_text(engine, &utf8, &self.request)
-            })
+        let utf8 = text::read(text)?.utf8().or_raise()?;
+        self.update(text.py(), utf8.len(), |state| {
+            state.update_text(&*self.engine, &utf8, &self.request)
         })
     }
 
@@ -555,11 +410,9 @@ impl ConversationState {
         &self,
         segments: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        with_engine!(&self.source, engine => {
-            let prompt = read(engine, segments, true)?;
-            self.update(segments.py(), engine, prompt.size(), |engine, state| {
-                state.update_prompt(engine, prompt)
-            })
+        let prompt = read(&*self.engine, segments, true)?;
+        self.update(segments.py(), prompt.size(), |state| {
+            state.update_prompt(&*self.engine, prompt)
         })
     }
 
@@ -585,20 +438,16 @@ impl ConversationState {
 /// The ids of a text that no following text can change, and the number of characters they cover.
 #[pyfunction]
 pub fn stable_prefix<'py>(
-    source: &Bound<'py, PyAny>,
+    source: &PyEngine,
     text: &Bound<'py, PyAny>,
     allowed_special: &Bound<'py, PyAny>,
     disallowed_special: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyList>, usize)> {
     let py = text.py();
-    let mut source = Source::read(source)?;
-    let request = source.request(allowed_special, disallowed_special)?;
-    let original = text::read(text)?.utf8().or_raise(py)?;
-    let (ids, bytes) = with_engine!(&source, engine => {
-        run_on(engine, py, original.len(), |engine| {
-            conversation::stable_prefix(engine, &original, &request)
-        })
-    })?;
+    let (engine, request) = source.ask(allowed_special, disallowed_special)?;
+    let original = text::read(text)?.utf8().or_raise()?;
+    let work = || conversation::stable_prefix(&*engine, &original, &request);
+    let (ids, bytes) = gil::run(py, original.len(), work)?;
     let (_, characters) = text::CharacterSpans::new(&original).next(0..bytes);
     Ok((int_cache::list(py, &ids)?, characters))
 }

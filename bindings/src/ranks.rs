@@ -10,14 +10,14 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::errors::{OrRaise, to_python};
 use crate::gil::detached;
 use crate::ids;
-use crate::objects::check_signals;
+use crate::objects::{check_signals, new_bytes};
 
 /// Reads the tokens of a `dict[bytes, int]`.
 pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     let py = ranks.py();
     // More than the average of tokens.
     const BYTES: usize = 8;
-    let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES).or_raise(py)?;
+    let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES).or_raise()?;
     for (token, rank) in ranks {
         let Ok(bytes) = token.cast::<PyBytes>() else {
             return Err(PyTypeError::new_err(format!(
@@ -27,7 +27,7 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
             )));
         };
         let id = ids::read_one(&rank).map_err(|error| of_token(py, &token, error))?;
-        list.push(bytes.as_bytes(), id).or_raise(py)?;
+        list.push(bytes.as_bytes(), id).or_raise()?;
     }
     Ok(list)
 }
@@ -65,12 +65,12 @@ pub fn from_files(py: Python<'_>, files: &[(String, PyBackedBytes)]) -> PyResult
             Error::RankFile { line, reason } => {
                 PyValueError::new_err(format!("{label}, line {line}: {reason}"))
             }
-            other => to_python(py, other),
+            other => to_python(other),
         })?;
         if list.is_empty() {
             list = parsed;
         } else {
-            list.append(&parsed).or_raise(py)?;
+            list.append(&parsed).or_raise()?;
         }
     }
     Ok(list)
@@ -78,7 +78,7 @@ pub fn from_files(py: Python<'_>, files: &[(String, PyBackedBytes)]) -> PyResult
 
 /// Builds a vocabulary of these tokens.
 pub fn build(py: Python<'_>, list: RankList) -> PyResult<Vocabulary> {
-    detached(py, || Vocabulary::from_ranks(list))?.or_raise(py)
+    detached(py, || Vocabulary::from_ranks(list))?.or_raise()
 }
 
 /// Reads the ranks of a `.tiktoken` file, in the order of ranks.
@@ -93,14 +93,14 @@ pub fn parse_ranks<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let blame = |error: Error| match error {
         Error::Vocabulary(reason) => PyValueError::new_err(format!("{label}: {reason}")),
-        other => to_python(py, other),
+        other => to_python(other),
     };
     let list = from_files(py, &[(label.clone(), contents)])?;
     let list = detached(py, || list.sorted_by_id())?.map_err(blame)?;
     let ranks = PyDict::new(py);
     for (index, (token, id)) in list.iter().enumerate() {
         check_signals(py, index)?;
-        ranks.set_item(PyBytes::new(py, token), id)?;
+        ranks.set_item(new_bytes(py, token)?, id)?;
     }
     if list.is_empty() || ranks.len() < list.len() {
         // Raises an error that names the repeated token, or the lack of tokens.
@@ -113,14 +113,13 @@ pub fn parse_ranks<'py>(
 pub fn to_dict<'py>(py: Python<'py>, vocabulary: &Vocabulary) -> PyResult<Bound<'py, PyDict>> {
     let ranks = PyDict::new(py);
     for rank in 0..vocabulary.len() as u32 {
-        ranks.set_item(PyBytes::new(py, vocabulary.token(rank)), vocabulary.id(rank))?;
+        ranks.set_item(new_bytes(py, vocabulary.token(rank))?, vocabulary.id(rank))?;
     }
     Ok(ranks)
 }
 
 /// Checks that special tokens take no id of the vocabulary.
 pub fn check_special(
-    py: Python<'_>,
     vocabulary: &Vocabulary,
     special: Vec<(String, u32)>,
 ) -> PyResult<SpecialTokens> {
@@ -134,5 +133,5 @@ pub fn check_special(
             )));
         }
     }
-    SpecialTokens::new(special).or_raise(py)
+    SpecialTokens::new(special).or_raise()
 }

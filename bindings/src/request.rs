@@ -67,7 +67,7 @@ pub fn read_for_file(
     let disallowed = match disallowed_names {
         Disallowed::AllOthers => {
             let others = special.difference(&found).map(|&name| name.to_owned());
-            Disallowed::Names(Box::new(Names::new(others).or_raise(disallowed.py())?))
+            Disallowed::Names(Box::new(Names::new(others).or_raise()?))
         }
         names => names,
     };
@@ -107,7 +107,7 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
     } else if names.iter().any(String::is_empty) {
         Ok(Disallowed::Everything)
     } else {
-        Ok(Disallowed::Names(Box::new(Names::new(names).or_raise(disallowed.py())?)))
+        Ok(Disallowed::Names(Box::new(Names::new(names).or_raise()?)))
     }
 }
 
@@ -153,7 +153,7 @@ fn names(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<String>> {
         if !name.is_instance_of::<PyString>() {
             return Err(wrong(&name, "one that holds "));
         }
-        names.push(text::read(&name)?.utf8().or_raise(name.py())?.to_string());
+        names.push(text::read(&name)?.utf8().or_raise()?.to_string());
     }
     Ok(names)
 }

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
-use bpe_core::{Error, Request};
+use bpe_core::{Engine, Error, Request, Result};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::columns::{Column, ColumnText};
-use crate::core_bpe::CoreBpe;
+use crate::engine::{Current, PyEngine};
 use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, push};
 use crate::text::{self, Text};
@@ -23,42 +23,31 @@ const WORTH_A_THREAD: usize = 16 * 1024;
 /// are made from them, and threads end at about the same time.
 const SHARE: Range<usize> = 4 * 1024..64 * 1024;
 
-/// An error of a row, which becomes a Python exception.
-pub trait RowError: From<Error> + Clone + Send {
-    fn to_python(self, py: Python<'_>) -> PyErr;
-}
-
-impl RowError for Error {
-    fn to_python(self, py: Python<'_>) -> PyErr {
-        to_python(py, self)
-    }
-}
-
 /// The rows of a share, concatenated.
-pub struct Rows<T, E = Error> {
+pub struct Rows<T> {
     pub items: Vec<T>,
     /// The end of each row.
     pub ends: Vec<usize>,
     /// A buffer for the input of a row.
     scratch: Vec<u8>,
     /// The error of the row after the last.
-    error: Option<E>,
+    error: Option<Error>,
 }
 
-impl<T, E> Default for Rows<T, E> {
+impl<T> Default for Rows<T> {
     fn default() -> Self {
         Self { items: Vec::new(), ends: Vec::new(), scratch: Vec::new(), error: None }
     }
 }
 
-impl<T, E: RowError> Rows<T, E> {
+impl<T> Rows<T> {
     pub fn rows(&self) -> impl Iterator<Item = &[T]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.items[start..end])
     }
 
     /// Fills the rows with `row`, up to the first error.
-    fn fill<I>(&mut self, inputs: &[I], row: impl RowOf<I, T, E>) {
+    fn fill<I>(&mut self, inputs: &[I], row: impl RowOf<I, T>) {
         self.items.clear();
         self.ends.clear();
         self.error = None;
@@ -68,7 +57,7 @@ impl<T, E: RowError> Rows<T, E> {
                 return;
             }
             if let Err(error) = reserve(&mut self.ends, 1) {
-                self.error = Some(error.into());
+                self.error = Some(error);
                 return;
             }
             self.ends.push(self.items.len());
@@ -77,33 +66,9 @@ impl<T, E: RowError> Rows<T, E> {
 }
 
 /// Appends the row of an input. The last argument is a scratch buffer.
-trait RowOf<I, T, E>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<(), E> {}
+trait RowOf<I, T>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()> {}
 
-impl<I, T, E, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<(), E>> RowOf<I, T, E> for F {}
-
-/// Encodes texts. `take` receives the ids share by share, and the size of all texts.
-pub fn encode_each(
-    core: &CoreBpe,
-    texts: &Bound<'_, PyAny>,
-    num_threads: &Bound<'_, PyAny>,
-    request: &Request,
-    take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
-) -> PyResult<()> {
-    encode_parts(core, &[Part::objects(texts)?], num_threads, request, take)
-}
-
-/// Like [`encode_each`], for parts.
-pub fn encode_parts<'py>(
-    core: &CoreBpe,
-    parts: &[Part<'py>],
-    num_threads: &Bound<'py, PyAny>,
-    request: &Request,
-    take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
-) -> PyResult<()> {
-    let encoding = core.encoding();
-    let encode = |text: &str, ids: &mut Vec<u32>| encoding.encode(text, request, ids);
-    encode_parts_with(parts, num_threads, |size| core.prefault_vocabulary(size), encode, take)
-}
+impl<I, T, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()>> RowOf<I, T> for F {}
 
 /// A part of a batch. Owning the objects keeps their text alive even if other threads change the
 /// list.
@@ -113,8 +78,8 @@ pub enum Part<'py> {
 }
 
 impl<'py> Part<'py> {
-    fn objects(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
-        collected(texts.py(), texts.try_iter()?).map(Self::Objects)
+    pub fn objects(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
+        collected(texts.try_iter()?).map(Self::Objects)
     }
 
     /// Reads a list of parts: tuples with the buffers of a column, or iterables of `str`.
@@ -131,7 +96,7 @@ impl<'py> Part<'py> {
             };
             Ok(part)
         };
-        collected(parts.py(), parts.iter().map(read))
+        collected(parts.iter().map(read))
     }
 }
 
@@ -151,14 +116,14 @@ impl RowText<'_> {
     }
 }
 
-/// Encodes the texts of parts with `encode`, which appends ids. `prepare` receives the size of all
-/// texts, and `take` the ids share by share, and that size.
-pub fn encode_parts_with<'py, E: RowError>(
+/// Encodes the texts of parts with an engine and its request. `take` receives the ids share by
+/// share, and the size of all texts.
+pub fn encode_parts<'py>(
+    native: &PyEngine,
     parts: &[Part<'py>],
     num_threads: &Bound<'py, PyAny>,
-    prepare: impl FnOnce(usize),
-    encode: impl Fn(&str, &mut Vec<u32>) -> Result<(), E> + Sync,
-    mut take: impl FnMut(&Rows<u32, E>, usize) -> PyResult<()>,
+    (engine, request): &(Current<'_>, Request),
+    mut take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
 ) -> PyResult<()> {
     let py = num_threads.py();
     let threads = threads(num_threads)?;
@@ -166,23 +131,23 @@ pub fn encode_parts_with<'py, E: RowError>(
     for part in parts {
         match part {
             Part::Objects(objects) => {
-                reserve(&mut texts, objects.len()).or_raise(py)?;
+                reserve(&mut texts, objects.len()).or_raise()?;
                 for object in objects {
                     let read = text::read(object).map_err(|error| in_row(py, texts.len(), error));
                     texts.push(RowText::Str(read?));
                 }
             }
             Part::Column(column) => {
-                reserve(&mut texts, column.len()).or_raise(py)?;
+                reserve(&mut texts, column.len()).or_raise()?;
                 texts.extend(column.texts()?.map(RowText::Column));
             }
         }
     }
     let size = texts.iter().map(|text| text.size()).sum();
-    prepare(size);
+    native.prefault_vocabulary(size);
     let row = |text: &RowText<'_>, ids: &mut Vec<u32>, scratch: &mut Vec<u8>| match text {
-        RowText::Str(text) => encode(&text.utf8()?, ids),
-        RowText::Column(text) => encode(text.utf8(scratch)?, ids),
+        RowText::Str(text) => engine.encode_text(&text.utf8()?, request, ids),
+        RowText::Column(text) => engine.encode_text(text.utf8(scratch)?, request, ids),
     };
     map(py, &texts, |text| text.size(), threads, row, |rows| take(rows, size))
 }
@@ -194,7 +159,7 @@ fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
 
 /// Decodes sequences of ids. `take` receives the bytes of each.
 pub fn decode_each(
-    core: &CoreBpe,
+    engine: &dyn Engine,
     batch: &Bound<'_, PyAny>,
     num_threads: &Bound<'_, PyAny>,
     take: impl FnMut(&[u8]) -> PyResult<()>,
@@ -205,63 +170,52 @@ pub fn decode_each(
         py.check_signals()?;
         ids::read(&ids?)
     };
-    let batch = collected(py, batch.try_iter()?.map(read))?;
-    let rows = collected(num_threads.py(), batch.iter().map(|ids| Ok(ids.as_slice())))?;
-    decode_rows(core, &rows, num_threads, take)
+    let batch = collected(batch.try_iter()?.map(read))?;
+    let rows = collected(batch.iter().map(|ids| Ok(ids.as_slice())))?;
+    decode_rows(engine, &rows, num_threads, take)
 }
 
 /// Like [`decode_each`], for slices of ids.
 pub fn decode_rows(
-    core: &CoreBpe,
+    engine: &dyn Engine,
     rows: &[&[u32]],
     num_threads: &Bound<'_, PyAny>,
     mut take: impl FnMut(&[u8]) -> PyResult<()>,
 ) -> PyResult<()> {
     let threads = threads(num_threads)?;
-    let row = |ids: &&[u32], bytes: &mut Vec<u8>, _: &mut Vec<u8>| {
-        core.encoding().append_bytes(ids, bytes)
-    };
+    let row = |ids: &&[u32], bytes: &mut Vec<u8>, _: &mut Vec<u8>| engine.append_bytes(ids, bytes);
     let take = |rows: &Rows<u8>| rows.rows().try_for_each(&mut take);
     map(num_threads.py(), rows, |ids| ids.len(), threads, row, take)
 }
 
 /// Makes a row from every input, on at most `threads` threads and one per core. `take` receives the
 /// rows share by share, in order, while the interpreter is held.
-fn map<I: Sync, T: Send, E: RowError>(
+fn map<I: Sync, T: Send>(
     py: Python<'_>,
     inputs: &[I],
     size: impl Fn(&I) -> usize,
     threads: usize,
-    row: impl RowOf<I, T, E> + Sync,
-    mut take: impl FnMut(&Rows<T, E>) -> PyResult<()>,
+    row: impl RowOf<I, T> + Sync,
+    mut take: impl FnMut(&Rows<T>) -> PyResult<()>,
 ) -> PyResult<()> {
     let total: usize = inputs.iter().map(&size).sum();
     let threads = threads.min(cores()).min(total / WORTH_A_THREAD + 1);
     let share = (total / (threads * 8)).clamp(SHARE.start, SHARE.end);
-    let shares = shares(py, inputs.iter().map(size), share)?;
-    let work =
-        |share: usize, rows: &mut Rows<T, E>| rows.fill(&inputs[shares[share].clone()], &row);
+    let shares = shares(inputs.iter().map(size), share)?;
+    let work = |share: usize, rows: &mut Rows<T>| rows.fill(&inputs[shares[share].clone()], &row);
     let aside = |job: &mut (dyn FnMut() + Send)| {
-        let mut run = || {
-            job();
-            Ok(())
-        };
-        gil::run(py, total, &mut run)?;
+        gil::run_job(py, total, job)?;
         // Shares are short, so signals can wait for the end of one.
         py.check_signals()
     };
     in_order(shares.len(), threads, work, aside, |rows| {
         take(rows)?;
-        rows.error.clone().map_or(Ok(()), |error| Err(error.to_python(py)))
+        rows.error.clone().map_or(Ok(()), |error| Err(to_python(error)))
     })
 }
 
 /// Groups inputs of these sizes into shares of at least `share` bytes, except the last.
-pub fn shares(
-    py: Python<'_>,
-    sizes: impl Iterator<Item = usize>,
-    share: usize,
-) -> PyResult<Vec<Range<usize>>> {
+pub fn shares(sizes: impl Iterator<Item = usize>, share: usize) -> PyResult<Vec<Range<usize>>> {
     /// The fixed cost of an input, in bytes of text.
     const EACH: usize = 16;
     let mut shares = Vec::new();
@@ -270,12 +224,12 @@ pub fn shares(
         end += 1;
         sum += size + EACH;
         if sum >= share {
-            push(py, &mut shares, start..end)?;
+            push(&mut shares, start..end)?;
             (start, sum) = (end, 0);
         }
     }
     if start < end {
-        push(py, &mut shares, start..end)?;
+        push(&mut shares, start..end)?;
     }
     Ok(shares)
 }

@@ -6,15 +6,14 @@ use bpe_core::memory::{prefetch, reserve};
 use bpe_core::stops::Stops;
 use bpe_core::stream_pool::{Found, Options, StreamPool, Text};
 use bpe_core::token_table::TokenTable;
-use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyString};
 
+use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::{collected, new_list, new_str, push};
-use crate::token_table::table_of;
 use crate::{ids, text};
 
 /// The number of ids to prefetch ahead.
@@ -62,10 +61,11 @@ impl StreamStop {
 #[pymethods]
 impl PyStreamPool {
     #[new]
-    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (table, skips_unknown) = table_of(source, Tokenizer::stream_table)?;
+    fn new(source: &PyEngine) -> PyResult<Self> {
+        let engine = source.current();
+        let (table, skips_unknown) = engine.stream_table().or_raise()?;
         let pool = StreamPool::new(table.clone(), skips_unknown);
-        Ok(Self(Mutex::new(Streams { table, pool, texts: Vec::new() })))
+        Ok(Self(Mutex::new(Streams { table: table.clone(), pool, texts: Vec::new() })))
     }
 
     /// Opens a stream.
@@ -100,7 +100,7 @@ impl PyStreamPool {
         let prompt = prompt_ids.map_or(Ok(Vec::new()), ids::read)?;
         let stops = stop.map_or(Ok(None), read_stops)?.map(Box::new);
         let options = Options { stops, skips_special: skip_special_tokens, min_chars };
-        self.with(py, |streams| streams.pool.open(&prompt, options)).or_raise(py)
+        self.with(py, |streams| streams.pool.open(&prompt, options)).or_raise()
     }
 
     /// Takes the next ids of streams: one call for each step of a model.
@@ -128,23 +128,23 @@ impl PyStreamPool {
         let (ids, ends) = read_steps(ids, slots.len())?;
         let mut ended = Vec::new();
         let texts = self.with(py, |streams| -> PyResult<_> {
-            streams.pool.check(&slots, &ids).or_raise(py)?;
+            streams.pool.check(&slots, &ids).or_raise()?;
             let (mut texts, mut start) = (Vec::new(), 0);
             for (index, (&slot, &end)) in slots.iter().zip(&ends).enumerate() {
                 if let Some(&id) = ids.get(start + AHEAD) {
                     streams.prefetch(id);
                 }
                 let (text, found) = streams.step(py, slot, &ids[start..end])?;
-                push(py, &mut texts, text)?;
+                push(&mut texts, text)?;
                 if let Some(found) = found {
-                    push(py, &mut ended, (index, found))?;
+                    push(&mut ended, (index, found))?;
                 }
                 start = end;
             }
             Ok(texts)
         })?;
         let none = py.None().into_bound(py);
-        let finished = new_list(py, collected(py, slots.iter().map(|_| Ok(none.clone())))?)?;
+        let finished = new_list(py, collected(slots.iter().map(|_| Ok(none.clone())))?)?;
         for (index, Found { stop, id }) in ended {
             finished.set_item(index, StreamStop { stop_index: stop, id_index: id })?;
         }
@@ -164,7 +164,7 @@ impl PyStreamPool {
         slot: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyString>> {
         let slot = ids::read_one(slot)?;
-        new_str(py, &self.with(py, |streams| streams.pool.close(slot)).or_raise(py)?)
+        new_str(py, &self.with(py, |streams| streams.pool.close(slot)).or_raise()?)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
@@ -212,19 +212,18 @@ impl Streams {
             }
             let made = PyString::from_bytes(py, table.get(id))?;
             if place >= texts.len() {
-                reserve(texts, place + 1 - texts.len()).or_raise(py)?;
+                reserve(texts, place + 1 - texts.len()).or_raise()?;
                 texts.resize_with(place + 1, || None);
             }
             texts[place] = Some(made.clone().unbind());
             Ok(made)
         };
-        let (text, found) = pool.step(slot, ids, give).or_raise(py)?;
+        let (text, found) = pool.step(slot, ids, give).or_raise()?;
         Ok((text?, found))
     }
 }
 
 fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {
-    let py = given.py();
     let wrong = |what: &Bound<'_, PyAny>| {
         let kind = what.get_type().name().map(|name| name.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!("stop must be a list of str, not {kind}"))
@@ -241,7 +240,7 @@ fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {
         if !stop.is_instance_of::<PyString>() {
             return Err(wrong(&stop));
         }
-        let text = text::read(&stop)?.utf8().or_raise(py)?;
+        let text = text::read(&stop)?.utf8().or_raise()?;
         if text.has_lone_surrogates() {
             return Err(PyValueError::new_err(format!(
                 "stop string {} has a lone surrogate, which no token makes: {}",
@@ -249,15 +248,14 @@ fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {
                 stop.repr()?
             )));
         }
-        push(py, &mut stops, text.to_string())?;
+        push(&mut stops, text.to_string())?;
     }
-    Stops::new(&stops).or_raise(py)
+    Stops::new(&stops).or_raise()
 }
 
 /// Reads the ids of a step, one for each slot or a sequence for each: all of them, and the end of
 /// those of each slot.
 fn read_steps(given: &Bound<'_, PyAny>, slots: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
-    let py = given.py();
     let is_flat = match given.getattr_opt("ndim")? {
         Some(dimensions) => dimensions.extract::<usize>()? == 1,
         None => slots == 0 || given.get_item(0).is_ok_and(|first| ids::read_one(&first).is_ok()),
@@ -265,13 +263,13 @@ fn read_steps(given: &Bound<'_, PyAny>, slots: usize) -> PyResult<(Vec<u32>, Vec
     let (mut all, mut ends) = (Vec::new(), Vec::new());
     if is_flat {
         all = ids::read(given)?;
-        ends = collected(py, (1..=all.len()).map(Ok))?;
+        ends = collected((1..=all.len()).map(Ok))?;
     } else {
         for row in given.try_iter()? {
             for id in ids::read(&row?)? {
-                push(py, &mut all, id)?;
+                push(&mut all, id)?;
             }
-            push(py, &mut ends, all.len())?;
+            push(&mut ends, all.len())?;
         }
     }
     if ends.len() != slots {

@@ -54,7 +54,7 @@ impl<'py> Copier<'_, 'py> {
             }
             self.characters += length(&key)?;
             if !self.is_scalar(&item)? {
-                push(value.py(), &mut changed, (key, item))?;
+                push(&mut changed, (key, item))?;
             }
         }
         for (key, item) in changed {
@@ -177,7 +177,7 @@ fn read_given<'py>(given: &Bound<'py, PyList>) -> PyResult<Vec<Given<'py>>> {
         if segment.is_none() {
             let (role, source) = (none.clone(), none);
             let given_value = Given { origin, role, source, special: None, is_labeled: false };
-            push(given.py(), &mut result, given_value)?;
+            push(&mut result, given_value)?;
             continue;
         }
         let segment = segment.cast_into::<PyTuple>()?;
@@ -186,7 +186,7 @@ fn read_given<'py>(given: &Bound<'py, PyList>) -> PyResult<Vec<Given<'py>>> {
         let is_labeled = !role.is_none() || !source.is_none();
         let is_special = item(4)?.eq(interned!(segment.py(), "special"))?;
         let special = if is_special { Some([item(0)?, item(1)?]) } else { None };
-        push(given.py(), &mut result, Given { origin, role, source, special, is_labeled })?;
+        push(&mut result, Given { origin, role, source, special, is_labeled })?;
     }
     Ok(result)
 }

@@ -4,15 +4,13 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use bpe_core::token_table::{Kind, TokenTable};
-use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView};
 
-use crate::core_bpe::CoreBpe;
-use crate::errors::OrRaise as _;
-use crate::hf::{HfTokenizer, OrRaise as _};
+use crate::engine::PyEngine;
+use crate::errors::OrRaise;
 use crate::objects::new_bytes;
 use crate::{ids, int_cache};
 
@@ -22,19 +20,6 @@ use crate::{ids, int_cache};
 /// than the largest id. The table never changes.
 #[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
 pub struct PyTokenTable(Arc<TokenTable>);
-
-/// A table of a tokenizer.
-type Table = fn(&Tokenizer) -> bpe_hf::Result<&Arc<TokenTable>>;
-
-/// Returns the table of an engine, and whether decoding skips ids without a token.
-pub fn table_of(source: &Bound<'_, PyAny>, table: Table) -> PyResult<(Arc<TokenTable>, bool)> {
-    if let Ok(core) = source.cast::<CoreBpe>() {
-        let table = core.get().encoding().token_table().or_raise(source.py())?;
-        return Ok((table.clone(), false));
-    }
-    let tokenizer = source.cast::<HfTokenizer>()?.get().current();
-    Ok((table(&tokenizer).or_raise()?.clone(), tokenizer.skips_unknown_ids()))
-}
 
 /// The name of a kind.
 fn name(kind: Kind) -> &'static str {
@@ -48,8 +33,8 @@ fn name(kind: Kind) -> &'static str {
 #[pymethods]
 impl PyTokenTable {
     #[new]
-    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self(table_of(source, Tokenizer::token_table)?.0))
+    fn new(source: &PyEngine) -> PyResult<Self> {
+        Ok(Self(source.current().token_table().or_raise()?.clone()))
     }
 
     fn __len__(&self) -> usize {

@@ -76,7 +76,7 @@ impl PieceCounts {
         });
         // No counts are lost, however the work ended.
         self.lock(py).append(&mut tables);
-        result?.or_raise(py)
+        result?.or_raise()
     }
 
     /// Removes all counts, and returns them in one table.
@@ -104,15 +104,10 @@ fn add_up(tables: &mut Vec<PieceTable>) -> bpe_core::Result<PieceTable> {
 impl PieceCounts {
     #[new]
     #[pyo3(signature = (pattern, *, special_tokens=Vec::new(), nfc=false))]
-    fn new(
-        py: Python<'_>,
-        pattern: &str,
-        special_tokens: Vec<String>,
-        nfc: bool,
-    ) -> PyResult<Self> {
-        let special = SpecialTokens::new(special_tokens.into_iter().zip(0..)).or_raise(py)?;
+    fn new(pattern: &str, special_tokens: Vec<String>, nfc: bool) -> PyResult<Self> {
+        let special = SpecialTokens::new(special_tokens.into_iter().zip(0..)).or_raise()?;
         let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
-        let splitter = Splitter::new(pattern).or_raise(py)?;
+        let splitter = Splitter::new(pattern).or_raise()?;
         let counter = Box::new(PieceCounter::new(splitter, normalization, special));
         Ok(Self { counter, tables: Mutex::default(), taken: AtomicUsize::new(0) })
     }
@@ -122,7 +117,7 @@ impl PieceCounts {
         let counted = self.with_table(py, |table| {
             texts.iter().try_for_each(|text| self.counter.count(text, table))
         })?;
-        counted.or_raise(py)?;
+        counted.or_raise()?;
         Ok(texts.iter().map(|text| text.len()).sum())
     }
 
@@ -139,7 +134,7 @@ impl PieceCounts {
             let mut rows = pieces.iter().zip(&counts);
             rows.try_for_each(|(piece, &count)| table.add(piece, count))
         })?;
-        added.or_raise(py)
+        added.or_raise()
     }
 
     /// Returns the bytes of memory in use; for tables that a thread is using, the bytes they had
@@ -269,7 +264,7 @@ pub fn merge_counts(py: Python<'_>, paths: Vec<PathBuf>, output: PathBuf) -> PyR
             Err(error) => Ok(Err(error)),
         }
     })?;
-    Ok(merged.or_raise(py)??)
+    Ok(merged.or_raise()??)
 }
 
 type MergeRow = (u32, u32, u32, u64, u32);
@@ -325,7 +320,7 @@ pub fn train_bpe<'py>(
     if ended {
         return Err(reporter.failure());
     }
-    let trained = trained.or_raise(py)?;
+    let trained = trained.or_raise()?;
     let new = trained.tokens.iter().map(|token| PyBytes::new(py, token)).collect();
     let merges = trained.merges.iter();
     let merges = merges

@@ -1,10 +1,10 @@
-//! Methods of `CoreBPE` that truncate and chunk text.
+//! Truncates and chunks text: methods of `Engine`.
 
 use bpe_core::request::Disallowed;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::core_bpe::CoreBpe;
+use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::list_of_spans;
 use crate::{gil, text};
@@ -13,7 +13,7 @@ use crate::{gil, text};
 const FIRST: usize = 1024;
 
 #[pymethods]
-impl CoreBpe {
+impl PyEngine {
     /// Returns how many characters a prefix or suffix of at most `max_tokens` tokens has.
     ///
     /// Reads only as much of the text as is needed, unless it is searched for disallowed names.
@@ -25,8 +25,8 @@ impl CoreBpe {
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        let request = self.request(allowed_special, disallowed_special)?;
-        let (py, encoding) = (text.py(), self.encoding());
+        let (engine, request) = self.ask(allowed_special, disallowed_special)?;
+        let py = text.py();
         let all = text::read(text)?;
         let mut size = match request.disallowed {
             Disallowed::None => max_tokens.saturating_mul(4).saturating_add(FIRST),
@@ -34,14 +34,14 @@ impl CoreBpe {
         };
         loop {
             let part = if from_left { all.last(size) } else { all.first(size) };
-            let utf8 = part.utf8().or_raise(py)?;
+            let utf8 = part.utf8().or_raise()?;
             let kept = gil::run(py, part.size(), || match from_left {
                 _ if size < all.size() => {
-                    encoding.truncate_part(&utf8, max_tokens, from_left, &request)
+                    engine.truncate_part(&utf8, max_tokens, from_left, &request)
                 }
-                false => Ok(Some(0..encoding.truncate(&utf8, max_tokens, &request)?)),
+                false => Ok(Some(0..engine.truncate(&utf8, max_tokens, &request)?)),
                 true => {
-                    let start = encoding.truncate_left(&utf8, max_tokens, &request)?;
+                    let start = engine.truncate_left(&utf8, max_tokens, &request)?;
                     Ok(Some(start..utf8.len()))
                 }
             })?;
@@ -62,12 +62,12 @@ impl CoreBpe {
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let request = self.request(allowed_special, disallowed_special)?;
-        let (py, encoding) = (text.py(), self.encoding());
+        let (engine, request) = self.ask(allowed_special, disallowed_special)?;
+        let py = text.py();
         let stored = text::read(text)?;
-        let utf8 = stored.utf8().or_raise(py)?;
+        let utf8 = stored.utf8().or_raise()?;
         let chunks =
-            gil::run(py, stored.size(), || encoding.chunk(&utf8, max_tokens, overlap, &request))?;
+            gil::run(py, stored.size(), || engine.chunk(&utf8, max_tokens, overlap, &request))?;
         let mut characters = text::CharacterSpans::new(&utf8);
         list_of_spans(py, chunks.into_iter().map(|chunk| characters.next(chunk)))
     }

@@ -11,7 +11,7 @@ use bpe_core::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::core_bpe::CoreBpe;
+use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::progress::ProgressReporter;
 use crate::{gil, ranks};
@@ -101,7 +101,12 @@ type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 /// Returns the number of tokens of each of `texts`, and of each id as `(id, times)` by ascending id.
 /// Nothing in the texts is special.
 #[pyfunction]
-pub fn count_tokens(py: Python<'_>, core: &CoreBpe, texts: Vec<String>) -> PyResult<TokenCounts> {
+pub fn count_tokens(
+    py: Python<'_>,
+    source: &PyEngine,
+    texts: Vec<String>,
+) -> PyResult<TokenCounts> {
+    let engine = &*source.current();
     let counted: bpe_core::Result<_> = gil::detached(py, || {
         let mut lengths = Vec::new();
         reserve(&mut lengths, texts.len())?;
@@ -110,7 +115,7 @@ pub fn count_tokens(py: Python<'_>, core: &CoreBpe, texts: Vec<String>) -> PyRes
         for text in &texts {
             bpe_core::polling::poll(text.len())?;
             ids.clear();
-            core.encoding().encode(text, &Request::ORDINARY, &mut ids)?;
+            engine.encode_text(text, &Request::ORDINARY, &mut ids)?;
             lengths.push(ids.len());
             for &id in &ids {
                 *times.entry(id).or_default() += 1;
@@ -120,7 +125,7 @@ pub fn count_tokens(py: Python<'_>, core: &CoreBpe, texts: Vec<String>) -> PyRes
         times.sort_unstable();
         Ok((lengths, times))
     })?;
-    counted.or_raise(py)
+    counted.or_raise()
 }
 
 type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
@@ -172,7 +177,7 @@ pub fn audit_tokens<'py>(
             let audits = audit::audit(&encoding, &mut |done| reporter.report(done, total))?;
             Ok((encoding, audits))
         })
-        .or_raise(py)?;
+        .or_raise()?;
     let Some(audits) = audits else { return Err(reporter.failure()) };
     let vocabulary = encoding.vocabulary();
     let ids: Vec<u32> = (0..total as u32).map(|rank| vocabulary.id(rank)).collect();

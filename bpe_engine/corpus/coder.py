@@ -64,7 +64,6 @@ class Coder:
         self.largest_id: int
         if isinstance(engine, Encoding):
             self.largest_id = engine.max_token_value
-            self._core: Any = engine._core_bpe
             self._allowed: Any = set(allow_special)
         else:
             self.largest_id = max(engine.get_vocab(True).values(), default=0)
@@ -111,7 +110,8 @@ class Coder:
         """
         import numpy as np
 
-        buffer, splits = self._core.encode_ragged(parts_of(texts), num_threads, self._allowed, ())
+        native: Any = self.text_engine._native_engine
+        buffer, splits = native.encode_ragged(parts_of(texts), num_threads, self._allowed, ())
         return np.frombuffer(buffer, np.uint32), np.frombuffer(splits, np.int64)
 
     def count_controls(self, column: Any) -> list[tuple[str, int, int]]:

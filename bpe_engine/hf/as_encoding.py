@@ -18,7 +18,7 @@ __all__ = ["encoding_of_tekken", "encoding_of_tokenizer", "same_encoding"]
 
 def same_encoding(tokenizer: Tokenizer, name: str) -> Encoding | None:
     """The encoding that gives the ids of a tokenizer, also for text in which no special token is
-    found; None if there is none.
+    found; else None.
 
     Added tokens that are not special, or white space only, are found in such text, too: those of
     an encoding are not.
@@ -107,8 +107,7 @@ def _normalization(tokenizer: Tokenizer) -> Literal["NFC"] | None:
 
 
 def _refused(path: str, what: str) -> UnsupportedTokenizer:
-    reason = "cannot be part of an Encoding; bpe_engine.hf.Tokenizer reads this file"
-    return UnsupportedTokenizer(f"{path}: {what} {reason}")
+    return UnsupportedTokenizer(f"{path}: {what} cannot be part of an Encoding")
 
 
 def encoding_of_tekken(

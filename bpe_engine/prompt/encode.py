@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, AbstractSet, Any, Literal, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
+from .._core import Engine as NativeEngine
 from .._core import (
-    CoreBPE,
-    HfTokenizer,
     NameFinder,
     audit_segments,
     encode_segments,
@@ -35,7 +34,7 @@ class Engine(Protocol):
     """An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`."""
 
     @property
-    def _native_engine(self) -> CoreBPE | HfTokenizer: ...
+    def _native_engine(self) -> NativeEngine: ...
 
     @property
     def special_tokens_set(self) -> AbstractSet[str]:

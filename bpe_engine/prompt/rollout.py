@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, chain, takewhile, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
 
-from .._core import CoreBPE, encode_segments
+from .._core import StreamPool, encode_segments
 from .fields import FIELDS
 from .segments import Segment, tokens, trusted
 from .template import ChatTemplate
@@ -137,7 +137,7 @@ class Rollout:
         self._variables = {**{name: trusted(text) for name, text in own.items()}, **variables}
         self._messages: list[Mapping[str, Any]] = list(messages)
         self._max_tokens = max_tokens
-        self._decoded(())  # Raises for a file whose ids cannot be decoded to bytes.
+        StreamPool(tokenizer._native_engine)  # Raises if an id may change the text before it.
         segments = self._rendered(self._messages)
         #: The rendered text in front of what was sampled last.
         self._said = _text(segments)
@@ -160,10 +160,7 @@ class Rollout:
         )
 
     def _decoded(self, ids: Sequence[int]) -> bytes:
-        native = self._engine._native_engine
-        if isinstance(native, CoreBPE):
-            return native.decode_bytes(ids)
-        return native._decode_bytes(ids, False)
+        return self._engine._native_engine.decode_bytes(ids)
 
     # ---- Results ----
 

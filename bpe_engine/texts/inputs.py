@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .access import cannot_read, file_state, opened, packing_of, unpacked
 from .block import Block
 from .documents import text_blocks
 from .errors import CorpusError
 from .fields import Fields
 from .json_lines import line_blocks, lines_before
 from .kinds import PACKED, kind_of
-from .opening import cannot_read, file_state, opened, packing_of, unpacked
 from .tables import arrow_batches, parquet_groups, table_blocks
 
 __all__ = [

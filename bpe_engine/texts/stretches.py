@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from .access import label, unpacked
 from .errors import CorpusError
-from .opening import label, unpacked
 
 __all__ = ["BEHIND_WORDS", "BLOCK_CHARACTERS", "stretches"]
 

@@ -15,6 +15,7 @@ use crate::inspect;
 use crate::memory::{append, push, reserve, with_capacity};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::{TokenEnd, ends_of};
+use crate::polling::poll;
 use crate::pool::Pool;
 use crate::request::{Disallowed, Request};
 use crate::segments::{Fixed, FixedIds, Prompt};
@@ -296,15 +297,16 @@ pub trait Engine: Send + Sync {
         inspect::is_canonical(self, ids)
     }
 
-    /// Decodes `ids` to bytes.
-    fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
-        Ok(self.decode_with_starts(ids)?.0)
+    /// Appends the bytes that `ids` are decoded to.
+    fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+        append(bytes, &self.decode_with_starts(ids)?.0)
     }
 
     /// Decodes `ids` to bytes, and returns where the bytes of each id start.
     fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
         let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
         for &id in ids {
+            poll(1)?;
             starts.push(bytes.len());
             self.append_token(id, &mut bytes)?;
         }
@@ -515,8 +517,8 @@ impl Engine for Encoding {
         Ok(count.total)
     }
 
-    fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
-        self.decode_bytes(ids)
+    fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+        self.append_bytes(ids, bytes)
     }
 }
 

@@ -169,6 +169,12 @@ impl Pool {
         self.caching.load(Ordering::Relaxed)
     }
 
+    /// Takes over whether caching is on, and the size of each cache.
+    pub fn set_like(&self, other: &Self) {
+        self.set_cache_size(other.cache_size());
+        self.set_caching(other.is_caching());
+    }
+
     /// Sets the size of each cache, and clears the caches.
     pub fn set_cache_size(&self, size: CacheSize) {
         self.cache_bytes.store(size.bytes(), Ordering::Relaxed);

@@ -36,6 +36,11 @@ impl Request {
         Self { allowed, disallowed: Disallowed::None }
     }
 
+    /// Returns true if no special token is allowed.
+    pub fn is_ordinary(&self) -> bool {
+        self.allowed == Selection::None
+    }
+
     /// Returns the length in bytes of the longest name that may be disallowed.
     pub(crate) fn longest_disallowed(&self, special: &SpecialTokens) -> usize {
         match &self.disallowed {

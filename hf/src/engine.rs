@@ -31,6 +31,9 @@ use crate::tokenizer::Tokenizer;
 /// A request allows all special tokens or none: other added tokens are always searched for. It need
 /// not be that of [`Tokenizer::set_request`], but costs a copy of the added tokens if it is another.
 /// A tokenizer made from an encoding has the abilities of that one: [`Tokenizer::encoding`].
+/// The most characters that a decoder leaves out at the beginning.
+const LEFT_OUT: usize = 256;
+
 impl Engine for Tokenizer {
     fn special_tokens(&self) -> Result<&SpecialTokens> {
         Ok(&self.control()?.tokens)
@@ -289,20 +292,23 @@ impl Engine for Tokenizer {
             return Ok(0);
         }
         let text = self.decode(ids, false)?;
-        match std::str::from_utf8(bytes) {
-            Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
-            _ => Err(Error::refused(
-                "decoder",
-                "under any but ByteLevel, bytes that are not UTF-8 are left to `decode`, which shows \
-                 them as U+FFFD",
-            )),
-        }
+        // Decoding shows bytes that are not UTF-8 as U+FFFD, and leaves out none of them.
+        let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let is_whole = valid.len() == bytes.len();
+        let starts = valid.char_indices().map(|(at, _)| at).chain([valid.len()]);
+        let is_start = |&at: &usize| match is_whole {
+            true => valid[at..] == text,
+            false => text.starts_with(&valid[at..]),
+        };
+        starts.take(LEFT_OUT).find(is_start).ok_or_else(|| {
+            Error::unsupported("decoder", "one that changes more than the beginning of a text")
+        })
     }
 
-    fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
+    fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         match self.decoder() {
-            Some(Decoder::ByteLevel) => self.decode_bytes(ids, false),
-            _ => Ok(self.decode_with_starts(ids)?.0),
+            Some(Decoder::ByteLevel) => append(bytes, &self.decode_bytes(ids, false)?),
+            _ => append(bytes, &self.decode_with_starts(ids)?.0),
         }
     }
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -259,25 +259,16 @@ def test_many_threads() -> None:
     conversation = enc.conversation()
     texts = [f"thread {i} " * 9000 for i in range(4)]
     expected = {i: enc.encode(text) for i, text in enumerate(texts)}
-    wrong: list[Any] = []
 
     def work(i: int) -> None:
         for n in range(6):
             own = texts[i][: len(texts[i]) - 7 * n]
             change = conversation.update(own)
             ids = enc.encode(own)
-            if (
-                change.ids
-                and change.ids[-1] != ids[-1]
-                or change.kept + len(change.ids) != len(ids)
-            ):
-                wrong.append((i, n))
+            assert not change.ids or change.ids[-1] == ids[-1]
+            assert change.kept + len(change.ids) == len(ids)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     conversation.update(texts[0])
     assert conversation.ids == expected[0]

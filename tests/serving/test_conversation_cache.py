@@ -8,6 +8,7 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -299,21 +300,16 @@ def test_many_threads_share_a_cache() -> None:
     prompts = [shared + chat(turns, rng) for turns in range(12)]
     expected = [enc.encode(prompt, allowed_special="all") for prompt in prompts]
     cache = ConversationCache(enc, max_bytes=100_000, allowed_special="all")
-    wrong: list[int] = []
 
     def encode(seed: int) -> None:
         own = seeded("threads", seed)
         for _ in range(40):
             index = own.randrange(len(prompts))
-            if cache.encode(prompts[index]) != expected[index]:
-                wrong.append(index)
+            assert cache.encode(prompts[index]) == expected[index]
 
-    threads = [threading.Thread(target=encode, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong and cache.stats().prompts == 240 and cache.stats().memory <= 100_000
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(encode, range(6)))
+    assert cache.stats().prompts == 240 and cache.stats().memory <= 100_000
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

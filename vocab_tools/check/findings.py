@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
-from ..text import Brief
+from ..brief import Brief
 from .context import Context
 
 Severity = Literal["error", "warning", "info"]

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from bpe_engine import vocabulary
 
-from ..text import Brief, plural, show
+from ..brief import Brief
+from ..text import plural, show
 
 #: Bytes, or the text that represents them in a file.
 Token = TypeVar("Token", bytes, str)

@@ -11,8 +11,8 @@ import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.texts import Paths, size_or_zero
 
+from ..brief import Brief
 from ..patterns import Pattern
-from ..text import Brief
 from .cutting import cutting
 from .piece_counts import DEFAULT_MEMORY, CorpusCounts, ProgressFunction, count_corpus
 from .scripts import script_of

@@ -17,13 +17,14 @@ from typing import Any
 from bpe_engine.texts import Paths
 
 from ..bases import Recognized, identify, opened
+from ..brief import Brief
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import DEFAULT_MEMORY, CorpusCounts, count_corpus
 from ..corpus.scripts import script_named, scripts_of
 from ..patterns import Pattern
 from ..ranks import RankSource, load_ranks
-from ..text import Brief, plural
-from .learn import MOST_WORDS
+from ..text import plural
+from .learn_result import MOST_WORDS
 from .selection import ProposedWord, learned_tokens, select, tokens_of
 
 #: Candidates that occur less often are not looked at, by default.

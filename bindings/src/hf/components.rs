@@ -4,9 +4,9 @@ use bpe_hf::spec::{Component, PostProcessor};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::OrRaise;
 use super::encoding::HfEncoding;
 use super::tokenizer::HfTokenizer;
+use crate::errors::OrRaise;
 
 fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> {
     let write = |component: &T| {

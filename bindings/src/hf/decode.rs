@@ -5,12 +5,11 @@ use bpe_core::threads::{cores, in_order};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use super::OrRaise;
 use super::input::items;
-use super::tokenizer::{HfTokenizer, SHARE, aside};
-use crate::errors::OrRaise as _;
-use crate::objects::{collected, new_list, new_str};
-use crate::{ids, rows};
+use super::tokenizer::{HfTokenizer, SHARE};
+use crate::errors::OrRaise;
+use crate::objects::{collected, new_bytes, new_list, new_str};
+use crate::{gil, ids, rows};
 
 #[pymethods]
 impl HfTokenizer {
@@ -28,8 +27,8 @@ impl HfTokenizer {
     ) -> PyResult<Bound<'py, PyString>> {
         let ids = ids::read(ids)?;
         let tokenizer = self.current();
-        let text = aside(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?;
-        new_str(py, &text.or_raise()?)
+        let text = gil::run(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?;
+        new_str(py, &text)
     }
 
     /// Decodes ids to bytes; only for the decoder ``ByteLevel``.
@@ -41,8 +40,8 @@ impl HfTokenizer {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let ids = ids::read(ids)?;
         let tokenizer = self.current();
-        let bytes = aside(py, ids.len(), || tokenizer.decode_bytes(&ids, skip_special_tokens))?;
-        Ok(PyBytes::new(py, &bytes.or_raise()?))
+        let bytes = gil::run(py, ids.len(), || tokenizer.decode_bytes(&ids, skip_special_tokens))?;
+        new_bytes(py, &bytes)
     }
 
     /// Decodes a batch of sequences of ids.
@@ -55,14 +54,14 @@ impl HfTokenizer {
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let sequences = items(sequences)?.map(|ids| ids::read(&ids?));
-        let sequences = collected(py, sequences)?;
+        let sequences = collected(sequences)?;
         let tokenizer = self.current();
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let total: usize = sequences.iter().map(Vec::len).sum();
         let share = 256;
         let shares = sequences.len().div_ceil(share);
         let mut texts = Vec::new();
-        reserve(&mut texts, sequences.len()).or_raise(py)?;
+        reserve(&mut texts, sequences.len()).or_raise()?;
         let decode = |index: usize, made: &mut Vec<bpe_hf::Result<String>>| {
             made.clear();
             let part = sequences.iter().skip(index * share).take(share);
@@ -73,7 +72,7 @@ impl HfTokenizer {
             shares,
             threads,
             decode,
-            |job| aside(py, total, job),
+            |job| gil::run_job(py, total, job),
             |made| {
                 for text in made {
                     texts.push(new_str(py, text.as_deref().map_err(Clone::clone).or_raise()?)?);

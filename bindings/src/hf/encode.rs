@@ -6,25 +6,16 @@ use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
 use bpe_hf::{Encoded, Error, Input, Result, Tokenizer};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::types::PyList;
 
 use super::encoding::HfEncoding;
 use super::input::{Given, GivenInput, Surrogates, items};
 use super::state::State;
-use super::tokenizer::{HfTokenizer, SHARE, aside};
-use super::{OrRaise, to_python};
-use crate::buffer::TokenBuffer;
+use super::tokenizer::{HfTokenizer, SHARE};
 use crate::buffer_pool::{self, likely_ids};
-use crate::encode::Ragged;
-use crate::errors::OrRaise as _;
+use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, new_list};
-use crate::{request, rows};
-
-impl rows::RowError for Error {
-    fn to_python(self, _: Python<'_>) -> PyErr {
-        to_python(self)
-    }
-}
+use crate::{gil, rows};
 
 /// The results of a share, and the error of the input after them. Locked to take them out.
 type Part<T> = Mutex<(Vec<T>, Option<Error>)>;
@@ -36,16 +27,15 @@ pub fn encode_each<T: Send>(
     threads: usize,
     encode: impl Fn(Input<'_>) -> Result<T> + Sync,
 ) -> PyResult<Vec<T>> {
-    let read = collected(py, given.iter().map(|given| given.utf8(py)))?;
-    let inputs = collected(py, read.iter().map(|read| Ok(read.input())))?;
+    let read = collected(given.iter().map(|given| given.utf8(py)))?;
+    let inputs = collected(read.iter().map(|read| Ok(read.input())))?;
     let total: usize = inputs.iter().map(|input| input.size()).sum();
-    let shares = rows::shares(py, inputs.iter().map(|input| input.size()), SHARE)?;
+    let shares = rows::shares(inputs.iter().map(|input| input.size()), SHARE)?;
     let encode = |share: usize, part: &mut Part<T>| {
         let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         *failure = None;
         for &input in &inputs[shares[share].clone()] {
-            let room = reserve(made, 1).map_err(Error::from);
-            match room.and_then(|()| encode(input)) {
+            match reserve(made, 1).and_then(|()| encode(input)) {
                 Ok(encoding) => made.push(encoding),
                 Err(error) => {
                     *failure = Some(error);
@@ -55,14 +45,14 @@ pub fn encode_each<T: Send>(
         }
     };
     let mut encodings = Vec::new();
-    reserve(&mut encodings, given.len()).or_raise(py)?;
+    reserve(&mut encodings, given.len()).or_raise()?;
     let take = |part: &Part<T>| {
         let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
         encodings.append(made);
         failure.take().map_or(Ok(()), |error| Err(to_python(error)))
     };
     let threads = threads.min(cores()).min(total / SHARE + 1);
-    in_order(shares.len(), threads, encode, |job| aside(py, total, job), take)?;
+    in_order(shares.len(), threads, encode, |job| gil::run_job(py, total, job), take)?;
     Ok(encodings)
 }
 
@@ -78,7 +68,7 @@ fn encode_all<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     // Encodings of short texts take many small allocations, so checks for the sum first.
-    reserve(&mut Vec::<[u8; ENCODING]>::new(), given.len()).or_raise(py)?;
+    reserve(&mut Vec::<[u8; ENCODING]>::new(), given.len()).or_raise()?;
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
@@ -86,7 +76,7 @@ fn encode_all<'py>(
         let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
         Bound::new(py, HfEncoding::new(state))
     });
-    new_list(py, collected(py, objects)?)
+    new_list(py, collected(objects)?)
 }
 
 #[pymethods]
@@ -122,7 +112,7 @@ impl HfTokenizer {
             let size = input.size();
             let ids = buffer_pool::IDS.take(likely_ids(size));
             let work = || tokenizer.encode(input, add_special_tokens, ids);
-            aside(py, size, work)?.or_raise()?
+            gil::run(py, size, work)?
         };
         let length = tokenizer.pad(encoded.encoding_mut().into_iter()).or_raise()?;
         let state = State::new(encoded, &tokenizer, given, add_special_tokens, length);
@@ -151,7 +141,7 @@ impl HfTokenizer {
             GivenInput::read(&item?, is_pretokenized, Surrogates::Refused)
         };
         let inputs = items(input)?.map(read);
-        encode_all(py, &self.current(), collected(py, inputs)?, add_special_tokens, threads)
+        encode_all(py, &self.current(), collected(inputs)?, add_special_tokens, threads)
     }
 
     /// Alias of `encode_batch`, which already makes costly fields on request only.
@@ -165,32 +155,6 @@ impl HfTokenizer {
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         self.encode_batch(py, input, is_pretokenized, add_special_tokens, num_threads)
-    }
-
-    /// Encodes texts without truncation, padding and the post-processor. Arguments and result are
-    /// those of `CoreBPE.encode_ragged`.
-    fn encode_ragged<'py>(
-        &self,
-        parts: &Bound<'py, PyList>,
-        num_threads: &Bound<'py, PyAny>,
-        allowed_special: &Bound<'py, PyAny>,
-        disallowed_special: &Bound<'py, PyAny>,
-    ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
-        let py = parts.py();
-        let mut tokenizer = Tokenizer::clone(&self.current());
-        let request = request::read_for_file(&tokenizer, allowed_special, disallowed_special)?;
-        tokenizer.set_request(request);
-        let parts = rows::Part::read_all(parts)?;
-        let mut ragged = Ragged::default();
-        let encode = |text: &str, ids: &mut Vec<u32>| tokenizer.append_text(text, ids);
-        rows::encode_parts_with(
-            &parts,
-            num_threads,
-            |_| (),
-            encode,
-            |part, size| ragged.append(py, part, size),
-        )?;
-        ragged.into_python(py)
     }
 
     /// Truncates one or two encoded sequences, adds special tokens, and pads.

@@ -11,8 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::OrRaise;
 use super::state::{Current, State};
+use crate::errors::OrRaise;
 use crate::objects::{collected, list_of_spans, new_list, new_str};
 use crate::{buffer_pool, int_cache};
 
@@ -168,7 +168,7 @@ impl HfEncoding {
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.detailed(py)?;
         let tokens = state.details().tokens.iter();
-        new_list(py, collected(py, tokens.map(|token| new_str(py, token)))?)
+        new_list(py, collected(tokens.map(|token| new_str(py, token)))?)
     }
 
     /// The start and end of each token in its text, in characters.

@@ -151,7 +151,7 @@ fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String
     let items = items(item).map_err(|_| error())?;
     // Short words take many small allocations, so checks for the sum first.
     let count = item.len().unwrap_or(0);
-    reserve(&mut Vec::<[u8; SHORT_WORD]>::new(), count).or_raise(item.py())?;
+    reserve(&mut Vec::<[u8; SHORT_WORD]>::new(), count).or_raise()?;
     let words = items.map(|word| {
         let word = word?;
         let word = word.cast::<PyString>().map_err(|_| error())?;
@@ -160,14 +160,14 @@ fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String
             Surrogates::Refused => error(),
             _ => raised,
         });
-        push_text(&mut owned, &text?).or_raise(item.py())?;
+        push_text(&mut owned, &text?).or_raise()?;
         Ok(owned)
     });
-    collected(item.py(), words)
+    collected(words)
 }
 
 fn utf8<'a>(text: &'a Bound<'_, PyString>, surrogates: Surrogates) -> PyResult<Utf8<'a>> {
-    match (text::read(text)?.utf8().or_raise(text.py())?, surrogates) {
+    match (text::read(text)?.utf8().or_raise()?, surrogates) {
         (Utf8::Made { repaired: Some(_), .. }, Surrogates::Refused) => Err(not_a_text()),
         (Utf8::Made { repaired: Some(_), .. }, Surrogates::WithoutOffsets) => {
             Err(PyValueError::new_err(

@@ -11,9 +11,9 @@ use bpe_hf::{CutOff, Encoded, Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::OrRaise;
 use super::input::GivenInput;
-use super::tokenizer::aside;
+use crate::errors::OrRaise;
+use crate::gil;
 
 /// An encoding whose missing fields are computed when they are first requested.
 pub enum State {
@@ -212,7 +212,7 @@ impl Origin {
             self.tokenizer.pad_to(&mut encoding, self.length)?;
             Ok(encoding.overflowing)
         };
-        aside(py, size, work)?.or_raise()
+        gil::run(py, size, work)
     }
 
     /// Encodes the input with details.
@@ -230,7 +230,7 @@ impl Origin {
             tokenizer.pad_to(&mut encoding, *length)?;
             Ok(encoding)
         };
-        aside(py, input.size(), work)?.or_raise()
+        gil::run(py, input.size(), work)
     }
 }
 

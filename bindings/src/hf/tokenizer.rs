@@ -1,44 +1,38 @@
 //! `HfTokenizer`, the native base class of `bpe_engine.hf.Tokenizer`.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bpe_hf::Tokenizer;
 use pyo3::exceptions::PyUnicodeDecodeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
-use super::OrRaise;
 use crate::core_bpe::CoreBpe;
-use crate::fingerprint::with_sha256;
-use crate::gil;
+use crate::engine::PyEngine;
+use crate::errors::OrRaise;
+use crate::fingerprint;
+use crate::objects::new_str;
 
 /// The bytes of text in one share of a batch.
 pub const SHARE: usize = 32 * 1024;
 
 /// The base class of `bpe_engine.hf.Tokenizer`. Use the subclass.
 #[pyclass(frozen, subclass, name = "HfTokenizer", module = "bpe_engine._core")]
-pub struct HfTokenizer(RwLock<Arc<Tokenizer>>);
+pub struct HfTokenizer(Py<PyEngine>);
 
 impl HfTokenizer {
-    /// The current tokenizer. Changes replace it by a changed copy.
+    /// Returns the tokenizer as it is now. Changes replace it by a changed copy.
     pub fn current(&self) -> Arc<Tokenizer> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.get().tokenizer().unwrap_or_else(|| unreachable!("made of a tokenizer"))
     }
 
     /// Replaces the tokenizer by a copy that `work` has changed.
-    pub fn change<T>(&self, work: impl FnOnce(&mut Tokenizer) -> bpe_hf::Result<T>) -> PyResult<T> {
-        let mut place = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = Tokenizer::clone(&place);
-        let result = work(&mut changed).or_raise()?;
-        *place = Arc::new(changed);
-        Ok(result)
+    pub fn change<T>(
+        &self,
+        work: impl FnOnce(&mut Tokenizer) -> bpe_core::Result<T>,
+    ) -> PyResult<T> {
+        Ok(self.0.get().change(work)?.unwrap_or_else(|| unreachable!("made of a tokenizer")))
     }
-}
-
-/// Runs `work`, and releases the interpreter meanwhile if `size` is large.
-pub fn aside<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    const WORTH_DETACHING: usize = 4096;
-    if size < WORTH_DETACHING { Ok(work()) } else { gil::detached(py, work) }
 }
 
 /// Decodes UTF-8, or raises `UnicodeDecodeError`.
@@ -67,22 +61,32 @@ impl HfTokenizer {
                 special_tokens.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?)));
             let special: Vec<(String, u32)> = special.collect::<PyResult<_>>()?;
             let tokenizer = Tokenizer::of_encoding(core.get().encoding().clone(), special);
-            return Ok(Self(RwLock::new(Arc::new(tokenizer.or_raise()?))));
+            let engine = PyEngine::of_tokenizer(Arc::new(tokenizer.or_raise()?));
+            return Ok(Self(Py::new(py, engine)?));
         }
         if let Ok(other) = json.cast::<Self>() {
-            return Ok(Self(RwLock::new(other.get().current())));
+            return Ok(Self(Py::new(py, PyEngine::of_tokenizer(other.get().current()))?));
         }
         let json: &str = match json.cast::<PyBytes>() {
             Ok(bytes) => utf8(bytes)?,
             Err(_) => json.extract()?,
         };
         let tokenizer = py.detach(|| Tokenizer::from_json(json)).or_raise()?;
-        Ok(Self(RwLock::new(Arc::new(tokenizer))))
+        let engine = PyEngine::of_tokenizer(Arc::new(tokenizer)).configured()?;
+        Ok(Self(Py::new(py, engine)?))
+    }
+
+    /// The engine, which has the abilities that all tokenizers share.
+    #[getter]
+    fn _native_engine(&self, py: Python<'_>) -> Py<PyEngine> {
+        self.0.clone_ref(py)
     }
 
     /// The encoding that the tokenizer was made from, with the added tokens; None for a file.
-    fn _core_bpe(&self) -> Option<CoreBpe> {
-        self.current().encoding().cloned().map(CoreBpe::of_encoding)
+    fn _core_bpe<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, CoreBpe>>> {
+        let tokenizer = self.current();
+        let encoding = tokenizer.encoding().cloned();
+        encoding.map(|encoding| CoreBpe::of_encoding(py, encoding)).transpose()
     }
 
     /// The fingerprint: a SHA-256, in hexadecimal, of all that decides the ids that `encode` gives.
@@ -92,8 +96,8 @@ impl HfTokenizer {
     /// have the same one, however they are written, on every machine and in every version.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
-        let tokenizer = self.current();
-        with_sha256(py, |sha256| tokenizer.fingerprint(sha256), super::to_python)
+        // That of the tokenizer, also if it was made from an encoding.
+        fingerprint::hexadecimal(py, |sha256| self.current().fingerprint(sha256))
     }
 
     /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
@@ -101,8 +105,8 @@ impl HfTokenizer {
     /// Args:
     ///     pretty: Whether to add line breaks.
     #[pyo3(signature = (pretty=false))]
-    fn to_str(&self, py: Python<'_>, pretty: bool) -> PyResult<String> {
+    fn to_str<'py>(&self, py: Python<'py>, pretty: bool) -> PyResult<Bound<'py, PyString>> {
         let tokenizer = self.current();
-        py.detach(|| tokenizer.to_json(pretty)).or_raise()
+        new_str(py, &py.detach(|| tokenizer.to_json(pretty)).or_raise()?)
     }
 }

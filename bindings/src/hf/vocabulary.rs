@@ -7,16 +7,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use super::OrRaise;
 use super::input::items;
 use super::tokenizer::HfTokenizer;
-use crate::environment;
-use crate::errors::OrRaise as _;
+use crate::errors::OrRaise;
 
 /// Copies a text.
 fn owned(text: &Bound<'_, PyString>) -> PyResult<String> {
     let mut copy = String::new();
-    push_text(&mut copy, text.to_str()?).or_raise(text.py())?;
+    push_text(&mut copy, text.to_str()?).or_raise()?;
     Ok(copy)
 }
 
@@ -95,11 +93,7 @@ impl HfTokenizer {
     /// Adds tokens: names, or `AddedToken` objects. Returns how many are new.
     fn add_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, false)?;
-        let count = self.change(|tokenizer| tokenizer.add_tokens(tokens))?;
-        if let Some(encoding) = self.current().encoding().filter(|_| count > 0) {
-            environment::configure_caches(encoding)?;
-        }
-        Ok(count)
+        self.change(|tokenizer| tokenizer.add_tokens(tokens))
     }
 
     /// Adds special tokens, which decoding can skip. Returns how many are new.

@@ -24,12 +24,11 @@ def _declared(folder: ModelFolder) -> list[tuple[str, Declared]]:
     needs=["tokenizer"],
 )
 def added_token_id(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
-    name = folder.main.name
-    by_id = {number: token for token, number in folder.main.special.items()}
+    name = folder.tokenizer.name
+    by_id = {number: token for token, number in folder.tokenizer.special.items()}
     found = []
     for file, token in _declared(folder):
-        number = folder.main.find(token.content)
+        number = folder.tokenizer.find(token.content)
         if number is not None and number != token.id:
             found.append(f"{quoted(token.content)} is {number} in {name}, and {token.id} in {file}")
         elif number is None and token.id in by_id:
@@ -45,13 +44,12 @@ def added_token_id(folder: ModelFolder) -> Outcome:
     needs=["tokenizer"],
 )
 def special_token_unknown(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
     known = {token.content for _, token in _declared(folder)}
     return [
         f"{role} {quoted(token)} of {file}"
         for role, files in folder.roles.items()
         for file, token in files.items()
-        if token not in known and not folder.main.has(token)
+        if token not in known and not folder.tokenizer.has(token)
     ]
 
 
@@ -81,12 +79,11 @@ def added_token_flags(folder: ModelFolder) -> Outcome:
     needs=["tokenizer"],
 )
 def added_token_missing(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
-    taken = set(folder.main.special.values())
+    taken = set(folder.tokenizer.special.values())
     return [
         f"{quoted(token.content)}, {token.id} in {file}"
         for file, token in _declared(folder)
-        if folder.main.find(token.content) is None and token.id not in taken
+        if folder.tokenizer.find(token.content) is None and token.id not in taken
     ]
 
 
@@ -108,12 +105,11 @@ def special_tokens_disagree(folder: ModelFolder) -> Outcome:
     needs=["tokenizer"],
 )
 def model_id_disagrees(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
-    by_id = {number: name for name, number in folder.main.special.items()}
+    by_id = {number: name for name, number in folder.tokenizer.special.items()}
     found = []
     for role in ROLES:
         token = folder.role(role)
-        number = None if token is None else folder.main.find(token)
+        number = None if token is None else folder.tokenizer.find(token)
         if token is None or number is None:
             continue
         for file, ids in folder.model_ids(role).items():

@@ -16,8 +16,7 @@ from ..written import has_generation_tags
     "TEMPLATE_BROKEN", "error", "templates that render no conversation", needs=["template"]
 )
 def template_broken(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None
-    error = folder.written.error
+    error = folder.text.error
     return [] if error is None else [f"{next(iter(folder.templates))}: {shorten(error, 200)}"]
 
 
@@ -34,10 +33,9 @@ def _becomes(source: Source, text: str) -> list[int]:
     needs=["template", "tokenizer"],
 )
 def template_token_unknown(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
     found = []
-    for control in folder.written.controls:
-        ids = _becomes(folder.main, control)
+    for control in folder.text.controls:
+        ids = _becomes(folder.tokenizer, control)
         if len(ids) != 1:
             found.append(f"{quoted(control)} becomes {len(ids)} tokens: {ids}")
     return found
@@ -51,16 +49,15 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def double_bos(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None
     found = []
     for source in _policies(folder):
         before, after = source.around or ([], [])
         names = {number: name for name, number in source.special.items()}
         start = "".join(names.get(number, "\0") for number in before)
         end = "".join(names.get(number, "\0") for number in after)
-        if start and any(prompt.startswith(start) for prompt in folder.written.prompts):
+        if start and any(prompt.startswith(start) for prompt in folder.text.prompts):
             found.append(f"{quoted(start)} at the start, by {source.name}")
-        if end and any(prompt.rstrip().endswith(end) for prompt in folder.written.prompts):
+        if end and any(prompt.rstrip().endswith(end) for prompt in folder.text.prompts):
             found.append(f"{quoted(end)} at the end, by {source.name}")
     return found
 
@@ -109,17 +106,16 @@ def bos_policy(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def turn_end_not_stop(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
-    end = (folder.written.turn_end or "").strip()
-    names = [name for name in folder.main.special if end.startswith(name)]
+    end = (folder.text.turn_end or "").strip()
+    names = [name for name in folder.tokenizer.special if end.startswith(name)]
     stops = {id for ids in folder.model_ids("eos_token").values() for id in ids}
     eos = folder.role("eos_token")
-    if eos is not None and (number := folder.main.find(eos)) is not None:
+    if eos is not None and (number := folder.tokenizer.find(eos)) is not None:
         stops.add(number)
     if not names or not stops:
         return []
     name = max(names, key=len)
-    number = folder.main.special[name]
+    number = folder.tokenizer.special[name]
     if number in stops:
         return []
     return [f"{quoted(name)} ({number}); the ids of eos_token are {sorted(stops)}"]
@@ -140,14 +136,13 @@ def templates_differ(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def half_a_tag(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
-    tags = folder.written.tags
+    tags = folder.text.tags
     found = []
     for tag in tags:
         closing = re.sub(r"^([<\[])", r"\1/", tag)
         if tag[1] == "/" or closing not in tags:
             continue
-        one, two = _becomes(folder.main, tag), _becomes(folder.main, closing)
+        one, two = _becomes(folder.tokenizer, tag), _becomes(folder.tokenizer, closing)
         if (len(one) == 1) != (len(two) == 1):
             found.append(f"{quoted(tag)} is {one}, and {quoted(closing)} is {two}")
     return found
@@ -160,8 +155,7 @@ def half_a_tag(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def tags_as_text(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
-    return [tag for tag in folder.written.tags if len(_becomes(folder.main, tag)) != 1]
+    return [tag for tag in folder.text.tags if len(_becomes(folder.tokenizer, tag)) != 1]
 
 
 @FOLDER_RULES.rule(
