@@ -469,7 +469,7 @@ def all_steps(
     _verify(made, sample=sample)
 
 
-corpus.one_step = all_steps  # type: ignore[attr-defined]
+corpus.one_step = all_steps
 
 
 def _counted(count: int, noun: str) -> str:

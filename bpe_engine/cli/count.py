@@ -33,7 +33,7 @@ from .group import Command
 @click.option(
     "--field",
     metavar="NAME",
-    help="Count the text of this field only: of JSON lines, or of the column of a .parquet file.",
+    help="Count the text of this field only: of JSON lines, or of a column of Parquet, Arrow or CSV.",
 )
 @click.option(
     "--limit",

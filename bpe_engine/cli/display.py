@@ -19,9 +19,8 @@ from .. import get_encoding
 from ..any_tokenizer import AnyTokenizer, name_of
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..model import models_of
-from ..shown import CONTINUED
-from .tokens import Token, tokens_of
-from .visible import visible_bytes, whole_characters
+from ..visible import CONTINUED, visible_bytes, whole_characters
+from .tokens import DecodedToken, tokens_of
 
 # Light backgrounds for black letters; neighbors differ.
 _COLORS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
@@ -58,7 +57,7 @@ class _Size:
             self.bytes += len(chunk.encode("utf-8", "replace"))
             yield chunk
 
-    def of_tokens(self, tokens: Iterable[Token]) -> Iterator[Token]:
+    def of_tokens(self, tokens: Iterable[DecodedToken]) -> Iterator[DecodedToken]:
         for token in tokens:
             self.tokens += 1
             self.has_special |= token.special
@@ -113,7 +112,7 @@ class _Cell:
         return max(cell_len(self.shown), len(self.id))
 
 
-def _rows(tokens: Iterable[Token], width: int) -> Iterator[list[_Cell]]:
+def _rows(tokens: Iterable[DecodedToken], width: int) -> Iterator[list[_Cell]]:
     """Yields the cells of each row. A row ends when it is full and after a token with a newline."""
     row: list[_Cell] = []
     used = 0

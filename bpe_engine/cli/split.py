@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from .. import any_tokenizer
+from ..visible import visible
 from . import options, streams
 from .group import Command
-from .visible import visible
 
 # Lines written at once: few calls, and early first lines.
 _LINES_AT_ONCE = 4096

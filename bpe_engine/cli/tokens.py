@@ -22,7 +22,7 @@ _AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
-class Token:
+class DecodedToken:
     """A token of a text, and the span of its characters."""
 
     id: int
@@ -49,7 +49,7 @@ class Token:
 
 def tokens_of(
     tokenizer: AnyTokenizer, chunks: Iterable[str], allowed_special: AbstractSet[str]
-) -> Iterator[Token]:
+) -> Iterator[DecodedToken]:
     """Yields the tokens of the joined `chunks`, as soon as they are certain.
 
     Names of special tokens that are not allowed are ordinary text.
@@ -58,7 +58,7 @@ def tokens_of(
     for text in _parts(tokenizer, chunks, allowed_special):
         for id, (start, end) in zip(*encode_with_offsets(tokenizer, text, allowed_special)):
             special = table.kind(id) == "special"
-            yield Token(id, table[id], special, position + start, position + end)
+            yield DecodedToken(id, table[id], special, position + start, position + end)
         position += len(text)
 
 

@@ -6,7 +6,7 @@
 counting, training and comparing.
 """
 
-from .access import STANDARD, naming, readable_again, size_or_zero
+from .access import STANDARD, is_uri, naming, readable_again, size_or_zero
 from .listed import Paths, corpus_files
 from .reading import ERRORS, has_rows, read_rows, read_texts
 from .stretches import BEHIND_WORDS
@@ -18,6 +18,7 @@ __all__ = [
     "Paths",
     "corpus_files",
     "has_rows",
+    "is_uri",
     "naming",
     "read_rows",
     "read_texts",

@@ -19,9 +19,10 @@ from .._engine import EngineMethods, Names
 from ..core import Encoding
 from ..hf.components import AddedToken, Component
 from ..hf.tokenizers import Tokenizer as FileTokenizer
+from ..prompt import apply_template
 from ..prompt.segments import trusted
-from . import chat, rows
 from . import folder as folders
+from . import rows
 from .batch_encoding import BatchEncoding
 from .files import FLAGS, SETTINGS, located, read_config
 from .options import (
@@ -140,7 +141,9 @@ class Tokenizer(EngineMethods):
         self.model_input_names: list[str] = list(model_input_names)
         codecs.lookup_error(errors)
         self.errors = errors
-        self.chat_template: str | dict[str, str] | None = chat.named_templates(chat_template)
+        self.chat_template: str | dict[str, str] | None = apply_template.named_templates(
+            chat_template
+        )
         self.split_special_tokens: bool = bool(split_special_tokens)
         self.name_or_path = name_or_path
         self._warned = False
@@ -923,7 +926,7 @@ class Tokenizer(EngineMethods):
         Raises:
             ValueError: The tokenizer lacks a template, or has several without a default.
         """
-        return chat.choose(self.chat_template, chat_template, tools)
+        return apply_template.choose(self.chat_template, chat_template, tools)
 
     def apply_chat_template(
         self,
@@ -978,7 +981,7 @@ class Tokenizer(EngineMethods):
             raise ValueError(
                 "`return_assistant_tokens_mask=True` requires `return_dict=True` and `tokenize=True`"
             )
-        prompts, is_batch = chat.render(
+        prompts, is_batch = apply_template.render(
             self.get_chat_template(chat_template, tools),
             conversation,
             tools=tools,

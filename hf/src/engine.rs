@@ -301,7 +301,7 @@ impl Engine for Tokenizer {
             false => text.starts_with(&valid[at..]),
         };
         starts.take(LEFT_OUT).find(is_start).ok_or_else(|| {
-            Error::unsupported("decoder", "one that changes more than the beginning of a text")
+            Error::refused("decoder", "it changes more than the beginning of a text")
         })
     }
 

@@ -100,7 +100,7 @@ def propose_words(
 
     Args:
         base: a rank file, ranks, or an encoding.
-        corpus: text files; ``.jsonl``, ``.parquet`` and ``.gz`` are understood.
+        corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
         new_ids: the most ids to use, for the words and for the by-products on their way.
         pattern: the name of an encoding, or a regular expression; by default that of ``base``.
         min_frequency: how often a word must occur.

@@ -12,10 +12,12 @@ from ..sources import Source
 from ..written import has_generation_tags
 
 
-@FOLDER_RULES.rule(
-    "TEMPLATE_BROKEN", "error", "templates that render no conversation", needs=["template"]
-)
+@FOLDER_RULES.rule("error", "templates that render no conversation", needs=["template"])
 def template_broken(folder: ModelFolder) -> Outcome:
+    """Requests of chats fail, whatever their messages.
+
+    Do: Correct the template; the example has the error and its line.
+    """
     error = folder.text.error
     return [] if error is None else [f"{next(iter(folder.templates))}: {shorten(error, 200)}"]
 
@@ -27,12 +29,17 @@ def _becomes(source: Source, text: str) -> list[int]:
 
 
 @FOLDER_RULES.rule(
-    "TEMPLATE_TOKEN_UNKNOWN",
     "error",
     "control tokens that the template writes and the tokenizer does not know",
     needs=["template", "tokenizer"],
 )
 def template_token_unknown(folder: ModelFolder) -> Outcome:
+    """The template writes what should be one control token, and the model sees several ordinary
+    ones.
+
+    Do: Add the tokens as special tokens with the ids that the model was trained with, or use the
+    template of this model.
+    """
     found = []
     for control in folder.text.controls:
         ids = _becomes(folder.tokenizer, control)
@@ -42,13 +49,16 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "DOUBLE_BOS",
     "warning",
     "tokens that the template writes and the tokenizer adds once more: encode rendered prompts "
     "without special tokens",
     needs=["template", "tokenizer"],
 )
 def double_bos(folder: ModelFolder) -> Outcome:
+    """Both the template and the tokenizer write the token, and the model sees it twice.
+
+    Do: Encode rendered prompts with `add_special_tokens=False`; `apply_chat_template` does.
+    """
     found = []
     for source in _policies(folder):
         before, after = source.around or ([], [])
@@ -68,8 +78,12 @@ def _policies(folder: ModelFolder) -> list[Source]:
     return [source for source in sources if source.around is not None]
 
 
-@FOLDER_RULES.rule("BOS_POLICY", "warning", "different answers to what is added around a text")
+@FOLDER_RULES.rule("warning", "different answers to what is added around a text")
 def bos_policy(folder: ModelFolder) -> Outcome:
+    """Whether a text begins with BOS depends on the program, and scores change with it.
+
+    Do: Make `add_bos_token` and `add_eos_token` agree with the post-processor of `tokenizer.json`.
+    """
     main = folder.main
     if main is None or main.around is None:
         return []
@@ -100,12 +114,15 @@ def bos_policy(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "TURN_END_NOT_STOP",
     "warning",
     "tokens that end an assistant's turn and no config names as the end: generation would go on",
     needs=["template", "tokenizer"],
 )
 def turn_end_not_stop(folder: ModelFolder) -> Outcome:
+    """The model ends its turn, and the server lets it write the user's next one.
+
+    Do: Add the id to `eos_token_id` in `generation_config.json`.
+    """
     end = (folder.text.turn_end or "").strip()
     names = [name for name in folder.tokenizer.special if end.startswith(name)]
     stops = {id for ids in folder.model_ids("eos_token").values() for id in ids}
@@ -121,21 +138,26 @@ def turn_end_not_stop(folder: ModelFolder) -> Outcome:
     return [f"{quoted(name)} ({number}); the ids of eos_token are {sorted(stops)}"]
 
 
-@FOLDER_RULES.rule(
-    "TEMPLATES_DIFFER", "warning", "files whose chat templates differ; the first one counts"
-)
+@FOLDER_RULES.rule("warning", "files whose chat templates differ; the first one counts")
 def templates_differ(folder: ModelFolder) -> Outcome:
+    """Servers read different files, so they render different prompts.
+
+    Do: Keep one template; `chat_template.jinja` counts first.
+    """
     (first, text), *others = [*folder.templates.items()] or [("", "")]
     return [f"{first} and {name}" for name, other in others if other.strip() != text.strip()]
 
 
 @FOLDER_RULES.rule(
-    "HALF_A_TAG",
     "warning",
     "pairs of tags of which one is a token and the other ordinary text",
     needs=["template", "tokenizer"],
 )
 def half_a_tag(folder: ModelFolder) -> Outcome:
+    """One tag is a token and its partner is text: parsers of reasoning or calls miss one of them.
+
+    Do: Add the other tag as a token, if the model was trained so.
+    """
     tags = folder.text.tags
     found = []
     for tag in tags:
@@ -149,22 +171,28 @@ def half_a_tag(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "TAGS_AS_TEXT",
     "info",
     "tags that the template writes and that are ordinary text to the tokenizer",
     needs=["template", "tokenizer"],
 )
 def tags_as_text(folder: ModelFolder) -> Outcome:
+    """These tags are several ordinary tokens, so text of users can spell them.
+
+    Do: Nothing if the model was trained so. Pass them as `control` to find them in untrusted text.
+    """
     return [tag for tag in folder.text.tags if len(_becomes(folder.tokenizer, tag)) != 1]
 
 
 @FOLDER_RULES.rule(
-    "NO_GENERATION_TAG",
     "info",
     "templates without {% generation %}: transformers' assistant masks are all zero",
     needs=["template"],
 )
 def no_generation_tag(folder: ModelFolder) -> Outcome:
+    """transformers makes assistant masks from these tags; without them its masks are all zero.
+
+    Do: Use the masks of this package, which need no tags: see docs/fine-tuning.md.
+    """
     template = folder.template or ""
     names = few(list(folder.templates), 1)
     return [] if has_generation_tags(template) else [names]
