@@ -107,8 +107,7 @@ def _normalization(tokenizer: Tokenizer) -> Literal["NFC"] | None:
 
 
 def _refused(path: str, what: str) -> UnsupportedTokenizer:
-    reason = "cannot be part of an Encoding; bpe_engine.hf.Tokenizer reads this file"
-    return UnsupportedTokenizer(f"{path}: {what} {reason}")
+    return UnsupportedTokenizer(f"{path}: {what} cannot be part of an Encoding")
 
 
 def encoding_of_tekken(

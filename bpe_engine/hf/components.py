@@ -324,11 +324,9 @@ class BPE:
     >>> tokenizer.model.unk_token = "?"
     >>> tokenizer.encode("ab").tokens
     ['a', '?']
-    >>> tokenizer.model.dropout = 0.1
+    >>> tokenizer.model.dropout = 0.1  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-        ...
-    bpe_engine._core.UnsupportedTokenizer: model.dropout: a dropout of 0.1 is not supported; set it to \
-null, or encode with the package tokenizers
+    bpe_engine._core.UnsupportedTokenizer: model.dropout: a dropout of 0.1 is not supported; ...
     """
 
     _tokenizer: HfTokenizer

@@ -321,5 +321,5 @@ def test_a_tekken_file_is_named(tmp_path):
     token = {"rank": 0, "token_bytes": "AA==", "token_str": None}
     config = {"pattern": ".", "default_vocab_size": 2, "default_num_special_tokens": 1}
     path.write_text(json.dumps({"config": config, "vocab": [token]}))
-    with pytest.raises(ValueError, match=r"tekken\.json; bpe_engine\.load_encoding"):
+    with pytest.raises(ValueError, match="tekken.json, which bpe_engine.open_tokenizer reads"):
         hf.Tokenizer.from_file(path)

@@ -332,8 +332,7 @@ impl Bpe {
             let ranks = 0..vocabulary.len() as u32;
             return Ok(ranks.map(|rank| (vocabulary.token(rank), vocabulary.id(rank))).collect());
         };
-        let reason = "cannot be part of an Encoding; bpe_engine.hf.Tokenizer reads this file";
-        Err(Error::refused(path, format!("{feature} {reason}")))
+        Err(Error::refused(path, format!("{feature} cannot be part of an Encoding")))
     }
 
     /// The canonical form for fingerprints: 1 if whole pieces are looked up before merging; over

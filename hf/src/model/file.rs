@@ -32,7 +32,7 @@ impl ModelFile {
         if kind != "BPE" || self.lists.is_none() {
             let kind =
                 if kind == "BPE" { "a model other than BPE".into() } else { format!("{kind:?}") };
-            let reason = "is not supported; only BPE is: encode with the package tokenizers";
+            let reason = "is not supported, only BPE";
             return Err(Error::refused("model.type", format!("{kind} {reason}")));
         }
         let header = serde_json::from_value(Value::Object(self.fields.clone()));

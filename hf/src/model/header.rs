@@ -31,7 +31,7 @@ impl Header {
     /// Fails if a field asks for what cannot be done exactly.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(dropout) = self.dropout.filter(|&dropout| dropout != 0.0) {
-            return refuse("dropout", format!("a dropout of {dropout}"), "set it to null");
+            return refuse("dropout", format!("a dropout of {dropout}"));
         }
         let affixes = [
             ("continuing_subword_prefix", self.continuing_subword_prefix.as_deref()),
@@ -39,7 +39,7 @@ impl Header {
         ];
         for (field, affix) in affixes {
             if let Some(affix) = affix.filter(|affix| !affix.is_empty()) {
-                return refuse(field, format!("{affix:?}"), "set it to null");
+                return refuse(field, format!("{affix:?}"));
             }
         }
         Ok(())
@@ -69,9 +69,8 @@ impl Header {
     }
 }
 
-fn refuse(field: &str, feature: String, way_out: &str) -> Result<()> {
-    let reason =
-        format!("{feature} is not supported; {way_out}, or encode with the package tokenizers");
+fn refuse(field: &str, feature: String) -> Result<()> {
+    let reason = format!("{feature} is not supported; set it to null");
     Err(Error::refused(format!("model.{field}"), reason))
 }
 
