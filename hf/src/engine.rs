@@ -18,9 +18,12 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
+use crate::added::Stretches;
 use crate::decode::Decoder;
+use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
+use crate::offsets::Aligned;
 use crate::prompt::Item;
 use crate::spec::PrependScheme;
 use crate::split::Plan;
@@ -85,12 +88,13 @@ impl Engine for Tokenizer {
             return tokenizer.ids_and_spans(text);
         }
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
-        for piece in tokenizer.pieces(text)? {
-            for (id, _, (start, end)) in tokenizer.tokens(&piece)? {
+        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+            tokenizer.each_span(piece, added, |id, (start, end)| {
                 push(&mut ids, id)?;
-                push(&mut spans, start..end)?;
-            }
-        }
+                push(&mut spans, start..end)
+            })
+        });
+        tokenizer.walk(text, &mut pieces)?;
         Ok((ids, spans))
     }
 
@@ -106,12 +110,12 @@ impl Engine for Tokenizer {
 
     fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         let mut found = Vec::new();
-        for (piece, id) in self.under(&Selection::All)?.pieces(text)? {
-            if let Some(token) = id.and_then(|id| self.added().token(id)) {
-                let (start, end) = piece.origin(0..piece.text.len());
-                push(&mut found, (token.content.as_str(), start..end))?;
-            }
-        }
+        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+            let Some(token) = added.and_then(|id| self.added().token(id)) else { return Ok(()) };
+            let (start, end) = piece.origin(0..piece.text.len());
+            push(&mut found, (token.content.as_str(), start..end))
+        });
+        self.under(&Selection::All)?.walk(text, &mut pieces)?;
         Ok(found)
     }
 
@@ -181,10 +185,12 @@ impl Engine for Tokenizer {
             piece.push_text(self, run, &self.selection()?)?;
             return self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new());
         }
-        if self.normalizer().is_none() {
-            return self.append_stretch(run, is_first, ids);
-        }
-        self.append_normalized(run, is_first, ids)
+        let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
+            // Without a normalizer, tokens are located already.
+            None => found(0..run.len(), None),
+            Some(_) => self.added().each_normalized(run, found),
+        };
+        self.walk_run(run.into(), is_first, search, ids)
     }
 
     fn encode_runs(

@@ -2,7 +2,7 @@
 
 use bpe_core::memory::push_text;
 use bpe_hf::AddedToken;
-use bpe_hf::encode_detailed::Token;
+use bpe_hf::details::Token;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
