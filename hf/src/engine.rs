@@ -18,9 +18,12 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
+use crate::added::Stretches;
 use crate::decode::Decoder;
+use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
+use crate::offsets::Aligned;
 use crate::post;
 use crate::prompt::Item;
 use crate::spec::{PostProcessor, PrependScheme};
@@ -87,6 +90,17 @@ impl Engine for Tokenizer {
         if tokenizer.normalizer().is_none() && !trims {
             return tokenizer.ids_and_spans(text);
         }
+        if !trims {
+            let (mut ids, mut spans) = (Vec::new(), Vec::new());
+            let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+                tokenizer.each_span(piece, added, |id, (start, end)| {
+                    push(&mut ids, id)?;
+                    push(&mut spans, start..end)
+                })
+            });
+            tokenizer.walk(text, &mut pieces)?;
+            return Ok((ids, spans));
+        }
         let whole = vec![tokenizer.encode_detailed(text, 0, None)?];
         let made = post::post_process(whole, None, processor.filter(|_| trims), false)?;
         let places = text.char_indices().map(|(place, _)| place).chain([text.len()]);
@@ -108,12 +122,12 @@ impl Engine for Tokenizer {
 
     fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         let mut found = Vec::new();
-        for (piece, id) in self.under(&Selection::All)?.pieces(text)? {
-            if let Some(token) = id.and_then(|id| self.added().token(id)) {
-                let (start, end) = piece.origin(0..piece.text.len());
-                push(&mut found, (token.content.as_str(), start..end))?;
-            }
-        }
+        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+            let Some(token) = added.and_then(|id| self.added().token(id)) else { return Ok(()) };
+            let (start, end) = piece.origin(0..piece.text.len());
+            push(&mut found, (token.content.as_str(), start..end))
+        });
+        self.under(&Selection::All)?.walk(text, &mut pieces)?;
         Ok(found)
     }
 
@@ -183,10 +197,12 @@ impl Engine for Tokenizer {
             piece.push_text(self, run, &self.selection()?)?;
             return self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new());
         }
-        if self.normalizer().is_none() {
-            return self.append_stretch(run, is_first, ids);
-        }
-        self.append_normalized(run, is_first, ids)
+        let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
+            // Without a normalizer, tokens are located already.
+            None => found(0..run.len(), None),
+            Some(_) => self.added().each_normalized(run, found),
+        };
+        self.walk_run(run.into(), is_first, search, ids)
     }
 
     fn encode_runs(

@@ -25,7 +25,7 @@ impl Tokenizer {
             }
             fields.insert("encoding".into(), hex(digest));
         } else {
-            let digest = self.model().digest(|form| Ok(sha256(form.as_bytes())?))?;
+            let digest = self.model().digest(&mut sha256)?;
             fields.insert("model".into(), hex(digest));
         }
         Ok(sha256(format!("bpe_engine tokenizer 1\n{}", Value::Object(fields)).as_bytes())?)

@@ -1,23 +1,20 @@
 //! Reads and writes whole files.
 
-use std::fmt;
-
 use bpe_core::memory::append;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::added::{AddedTokenWithId, AddedTokens};
 use crate::error::{Error, Result, ask_for};
-use crate::model::{ModelFile, ModelReader};
-use crate::spec::{Component, Padding, PreTokenizer, Truncation};
+use crate::model::ModelFile;
+use crate::spec::{Component, Padding, Truncation};
 use crate::split::Split;
 use crate::tokenizer::Tokenizer;
 
-/// A file without its model.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rest {
+struct File {
     version: Option<String>,
     #[serde(default)]
     truncation: Option<Truncation>,
@@ -33,61 +30,11 @@ struct Rest {
     post_processor: Option<Value>,
     #[serde(default)]
     decoder: Option<Value>,
-}
-
-/// The fields of a file. Its pre-tokenizer, which is usually before the model, says how to read the
-/// lists of the model.
-struct File {
-    rest: Map<String, Value>,
     model: ModelFile,
 }
 
-impl<'de> Deserialize<'de> for File {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_map(FileVisitor)
-    }
-}
-
-struct FileVisitor;
-
-impl<'de> Visitor<'de> for FileVisitor {
-    type Value = File;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with the components of a tokenizer")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<File, A::Error> {
-        let (mut rest, mut model) = (Map::new(), None);
-        while let Some(name) = map.next_key::<String>()? {
-            if name != "model" {
-                insert(&mut rest, name, map.next_value()?)?;
-                continue;
-            }
-            let pre_tokenizer = read::<PreTokenizer>(rest.get("pre_tokenizer"), "").ok().flatten();
-            let is_byte_level = pre_tokenizer.is_some_and(|spec| spec.represents_bytes(false));
-            model = Some(map.next_value_seed(ModelReader { is_byte_level })?);
-        }
-        let model = model.ok_or_else(|| de::Error::missing_field("model"))?;
-        Ok(File { rest, model })
-    }
-}
-
-/// Inserts a field that must be new.
-pub(crate) fn insert<E: de::Error>(
-    fields: &mut Map<String, Value>,
-    name: String,
-    value: Value,
-) -> std::result::Result<(), E> {
-    if fields.contains_key(&name) {
-        return Err(E::custom(format!("duplicate field `{name}`")));
-    }
-    fields.insert(name, value);
-    Ok(())
-}
-
 fn read<C: Component>(value: Option<&Value>, path: &str) -> Result<Option<C>> {
-    value.filter(|value| !value.is_null()).map(|value| C::read(value, path)).transpose()
+    value.map(|value| C::read(value, path)).transpose()
 }
 
 impl Tokenizer {
@@ -95,25 +42,24 @@ impl Tokenizer {
     ///
     /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be exact.
     pub fn from_json(json: &str) -> Result<Self> {
-        let malformed = |error| Error::Invalid(format!("not a tokenizer file: {error}"));
-        let File { rest, model } = serde_json::from_str(json).map_err(malformed)?;
-        let rest: Rest = serde_json::from_value(Value::Object(rest)).map_err(malformed)?;
-        if let Some(version) = rest.version.as_deref().filter(|&version| version != "1.0") {
+        let file: File = serde_json::from_str(json)
+            .map_err(|error| Error::Invalid(format!("not a tokenizer file: {error}")))?;
+        if let Some(version) = file.version.as_deref().filter(|&version| version != "1.0") {
             return Err(Error::Invalid(format!("version: Unknown tokenizer version '{version}'")));
         }
-        let header = model.header()?;
-        let normalizer = read(rest.normalizer.as_ref(), "normalizer")?;
-        let split = Split::new(read(rest.pre_tokenizer.as_ref(), "pre_tokenizer")?)?;
-        let processor = read(rest.post_processor.as_ref(), "post_processor")?;
-        let decoder = read(rest.decoder.as_ref(), "decoder")?;
-        let model = model.build(header, &split)?;
+        file.model.check()?;
+        let normalizer = read(file.normalizer.as_ref(), "normalizer")?;
+        let split = Split::new(read(file.pre_tokenizer.as_ref(), "pre_tokenizer")?)?;
+        let processor = read(file.post_processor.as_ref(), "post_processor")?;
+        let decoder = read(file.decoder.as_ref(), "decoder")?;
+        let model = file.model.build(&split)?;
         let mut tokenizer = Self::with(model, AddedTokens::default(), split);
         tokenizer.set_normalizer(normalizer)?;
         tokenizer.set_post_processor(processor)?;
         tokenizer.set_decoder(decoder)?;
-        tokenizer.restore_truncation(rest.truncation);
-        tokenizer.set_padding(rest.padding);
-        tokenizer.add_tokens(rest.added_tokens.into_iter().map(|added| added.token).collect())?;
+        tokenizer.restore_truncation(file.truncation);
+        tokenizer.set_padding(file.padding);
+        tokenizer.add_tokens(file.added_tokens.into_iter().map(|added| added.token).collect())?;
         Ok(tokenizer)
     }
 

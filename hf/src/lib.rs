@@ -29,9 +29,9 @@
 //! text ─> added tokens ─> normalizer ─> added tokens ─> pre-tokenizer ─> model ─> post-processor
 //! ```
 //!
-//! Two walks encode text. `encode_ids` produces only ids, and passes whole stretches of text to
-//! `bpe-core`. [`encode_detailed`] follows every byte through every step, and also produces tokens,
-//! offsets and words. A file that neither walk can encode exactly is refused when it is read.
+//! One walk encodes text, and a tracer takes what it finds. A list of ids passes whole stretches of
+//! text to the model. With details, every byte is followed through every step to tokens, offsets and
+//! words. A file that cannot be encoded exactly is refused when it is read.
 //!
 //! | module | contents |
 //! |---|---|
@@ -44,7 +44,7 @@
 //! | `regex` | Oniguruma, whose syntax the patterns in files use |
 //! | `offsets` | text with the place in the original of each byte |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
-//! | `encode_ids`, [`encode_detailed`] | the two walks |
+//! | `walk`, [`details`] | the walk; its pieces, with tokens, offsets and words |
 //! | `decode_ids` | decodes ids to text |
 //! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`], [`run_length`] | the result of a walk |
@@ -68,9 +68,8 @@ mod bytes;
 mod control_tokens;
 mod decode;
 mod decode_ids;
+pub mod details;
 mod encode;
-pub mod encode_detailed;
-mod encode_ids;
 pub mod encoding;
 mod engine;
 mod error;
@@ -88,6 +87,7 @@ pub mod server_calls;
 pub mod spec;
 mod split;
 pub mod tokenizer;
+mod walk;
 
 pub use added::AddedToken;
 pub use bytes::text_of;
@@ -104,11 +104,8 @@ pub fn normalize(spec: &spec::Normalizer, text: &str) -> Result<String> {
 }
 
 /// Splits `text` into pieces with their offsets in it, in characters.
-pub fn pre_tokenize(
-    spec: &spec::PreTokenizer,
-    text: &str,
-) -> Result<Vec<encode_detailed::PlacedPiece>> {
-    encode_detailed::pre_tokenize(&split::PreTokenizer::new(Some(spec))?, text)
+pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<details::PlacedPiece>> {
+    details::pre_tokenize(&split::PreTokenizer::new(Some(spec))?, text)
 }
 
 /// Decodes tokens to text.

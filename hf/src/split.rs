@@ -360,13 +360,18 @@ impl Split {
         })?)
     }
 
+    /// Whether it cuts text at spaces at most.
+    pub(crate) fn cuts_at_spaces(&self) -> bool {
+        matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
+    }
+
     /// Calls `found` with the pieces of a text that are not empty, until it fails.
     pub(crate) fn each_piece(
         &self,
         text: &str,
         mut found: impl FnMut(&str) -> Result<()>,
     ) -> Result<()> {
-        let pieces = self.steps.split(vec![Aligned::original(text)?], true)?;
+        let pieces = self.steps.split(vec![Aligned::original(text, 0..text.len())?], true)?;
         let mut pieces = pieces.iter().filter(|piece| !piece.text.is_empty());
         pieces.try_for_each(|piece| found(&piece.text))
     }

@@ -11,8 +11,8 @@ use crate::added::{AddedToken, AddedTokens};
 use crate::control_tokens::Control;
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
-use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::error::Result;
+use crate::model::{Model, no_fields};
 use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
@@ -123,12 +123,7 @@ impl Tokenizer {
 
     /// Fails if the tokenizer was made from an encoding, which has no components.
     fn check_component(&self, name: &str) -> Result<()> {
-        if self.encoding().is_none() {
-            return Ok(());
-        }
-        let reason = "a tokenizer made from an Encoding has no such component; write its \
-                      tokenizer.json, and change that of the file";
-        Err(Error::refused(name, reason))
+        if self.encoding().is_some() { Err(no_fields(name)) } else { Ok(()) }
     }
 
     pub(crate) fn table_cell(&self) -> &OnceBox<Arc<TokenTable>> {
@@ -205,7 +200,6 @@ impl Tokenizer {
 
     /// Sets the pre-tokenizer.
     pub fn set_pre_tokenizer(&mut self, spec: Option<spec::PreTokenizer>) -> Result<()> {
-        self.check_component("pre_tokenizer")?;
         let split = Split::new(spec)?;
         self.model = Arc::new(self.model.with_split(&split)?);
         self.split = Arc::new(split);

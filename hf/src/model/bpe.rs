@@ -13,11 +13,12 @@ use bpe_core::{SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
 use super::build::{Built, Ids, Merges, Others, build, build_in_bytes};
-use super::characters::{Characters, by_cuts, in_bytes};
+use super::characters::{Characters, InBytes, by_cuts, in_bytes};
 use super::header::Header;
 use super::merge_list::{Listed, Pair};
-use super::token_lists::{Lists, MergeTexts, Merges as _, TokenTexts, Tokens as _};
-use crate::bytes::Spelling;
+use super::token_lists::{MergeList, TokenList};
+use super::{Found, Questions};
+use crate::bytes::{Spelling, spaced, try_bytes_of};
 use crate::error::{Error, Result};
 use crate::split::Split;
 
@@ -56,22 +57,26 @@ pub(super) struct Table {
 }
 
 impl Bpe {
-    /// Builds the model from the lists of a file.
-    pub(crate) fn new(header: Header, lists: Lists, splitter: Splitter) -> Result<Self> {
-        let (tokens, merges) = match lists {
-            Lists::Bytes(tokens, merges) => {
-                let built = build(&tokens, &merges, &header)?;
-                return Self::of_parts(header, built, splitter, u32::MAX, None);
-            }
-            Lists::Texts(tokens, merges) => (tokens, merges),
-        };
-        if let Some((built, characters, first_hidden)) = by_cuts(&tokens, &merges, &header)? {
+    /// Builds the model from the lists of a file. Merging starts from the bytes that characters
+    /// represent if `is_byte_level`, or else from characters.
+    pub(crate) fn new(
+        header: Header,
+        tokens: &TokenList,
+        merges: &MergeList,
+        is_byte_level: bool,
+        splitter: Splitter,
+    ) -> Result<Self> {
+        if is_byte_level {
+            let built = build(tokens, merges, &header)?;
+            return Self::of_parts(header, built, splitter, u32::MAX, None);
+        }
+        if let Some((built, characters, first_hidden)) = by_cuts(tokens, merges, &header)? {
             return Self::of_parts(header, built, splitter, first_hidden, Some(characters));
         }
-        let lists = in_bytes(&tokens, &merges, &header)?;
-        let (assembling, hidden) = (lists.assembling, lists.hidden);
-        let built = build_in_bytes(&lists.tokens, lists.merges, &header, assembling, hidden)?;
-        Self::of_parts(header, built, splitter, lists.first_hidden, Some(lists.characters))
+        let InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters } =
+            in_bytes(tokens, merges, &header)?;
+        let built = build_in_bytes(&tokens, &others, merges, &header, assembling, hidden)?;
+        Self::of_parts(header, built, splitter, first_hidden, Some(characters))
     }
 
     fn of_parts(
@@ -149,30 +154,14 @@ impl Bpe {
 
     /// The same lists with another header, and from bytes or from characters.
     pub(super) fn rebuilt(&self, header: Header, is_byte_level: bool) -> Result<Self> {
-        let splitter = self.core.splitter().clone();
-        let (mut tokens, mut merges) = (TokenTexts::default(), MergeTexts::default());
+        let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
         self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;
         self.each_merge(|left, right| merges.push(left, right))?;
-        let lists = Lists::Texts(tokens, merges);
-        Self::new(header, if is_byte_level { lists.in_bytes()? } else { lists }, splitter)
-    }
-
-    pub(crate) fn core(&self) -> &Arc<bpe_core::Encoding> {
-        &self.core
+        Self::new(header, &tokens, &merges, is_byte_level, self.core.splitter().clone())
     }
 
     pub(crate) fn header(&self) -> &Header {
         &self.table.header
-    }
-
-    pub(crate) fn size(&self) -> usize {
-        self.table.size
-    }
-
-    /// The SHA-256 of the canonical form, which `make` computes on the first call.
-    pub(crate) fn digest(&self, make: impl FnOnce(Canonical) -> Result<Digest>) -> Result<Digest> {
-        let digest = || make(self.canonical_form()?).map(Box::new);
-        self.table.digest.get_or_try_init(digest).copied()
     }
 
     fn vocabulary(&self) -> &Vocabulary {
@@ -202,45 +191,8 @@ impl Bpe {
         self.is_byte_level() && self.table.listed.as_ref().is_none_or(Listed::has_all_bytes)
     }
 
-    /// Whether encoding fails for some texts: the unknown token is needed and missing.
-    pub(crate) fn may_fail(&self) -> bool {
-        let unknown = self.table.header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
-        unknown.is_some_and(|token| self.token_to_id(token).is_none())
-    }
-
-    /// Whether the tokens of a stretch are its bytes, one after the other.
-    pub(crate) fn keeps_bytes(&self, text: &str) -> bool {
-        self.is_byte_level() && !self.needs_list(text.as_bytes())
-    }
-
-    /// Whether a text can be cut between these two characters without changing a token; `None` if
-    /// no two characters decide that.
-    pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
-        let characters = self.characters().filter(|_| !self.table.header.ignore_merges)?;
-        Some(characters.are_apart(before, after))
-    }
-
-    /// Whether text may become the token with this id, as bytes that are no tokens can.
-    pub(crate) fn may_make(&self, id: u32) -> bool {
-        let Table { header, others, listed, .. } = &*self.table;
-        let is_other = others.by_id.contains_key(&id);
-        let is_whole = header.ignore_merges && !self.is_byte_level();
-        self.merged(id).is_some()
-            || is_other && (listed.is_some() || is_whole)
-            || self.characters().is_some_and(|characters| characters.may_make(id))
-    }
-
     pub(super) fn file_id(&self, core: u32) -> u32 {
         self.table.ids.as_ref().map_or(core, |ids| ids.id_of[core as usize])
-    }
-
-    pub(crate) fn token_to_id(&self, text: &str) -> Option<u32> {
-        if let Some(&id) = self.table.others.by_text.get(text) {
-            return Some(id);
-        }
-        let rank = self.vocabulary().rank(&self.spelling().bytes_of(text)?)?;
-        let id = self.file_id(self.vocabulary().id(rank));
-        (id < self.table.first_hidden).then_some(id)
     }
 
     /// The bytes that the core has for a token that merging makes.
@@ -254,39 +206,6 @@ impl Bpe {
         };
         self.vocabulary().rank_of_id(core)?;
         self.core.token_bytes(core)
-    }
-
-    /// The bytes that a token represents, if merging makes it; `None` for texts.
-    pub(crate) fn token_bytes(&self, id: u32) -> Option<&[u8]> {
-        self.merged(id).filter(|_| self.is_byte_level())
-    }
-
-    pub(crate) fn id_to_token(&self, id: u32) -> Option<String> {
-        match self.merged(id) {
-            Some(bytes) => Some(self.spelling().text_of(bytes)),
-            None => self.table.others.by_id.get(&id).cloned(),
-        }
-    }
-
-    /// The largest id; `None` without tokens.
-    pub(crate) fn max_id(&self) -> Option<u32> {
-        let ranks = 0..self.vocabulary().len() as u32;
-        let of_core = ranks.map(|rank| self.file_id(self.vocabulary().id(rank)));
-        let of_core = of_core.filter(|&id| id < self.table.first_hidden);
-        of_core.chain(self.table.others.by_id.keys().copied()).max()
-    }
-
-    /// Every token and its id, by ascending id.
-    pub(crate) fn vocab(&self) -> Vec<(String, u32)> {
-        let (vocabulary, spelling) = (self.vocabulary(), self.spelling());
-        let of_core = (0..vocabulary.len() as u32)
-            .map(|rank| (vocabulary.token(rank), self.file_id(vocabulary.id(rank))))
-            .filter(|&(_, id)| id < self.table.first_hidden)
-            .map(|(bytes, id)| (spelling.text_of(bytes), id));
-        let others = self.table.others.by_text.iter().map(|(text, &id)| (text.clone(), id));
-        let mut tokens: Vec<_> = of_core.chain(others).collect();
-        tokens.sort_unstable_by_key(|&(_, id)| id);
-        tokens
     }
 
     /// Calls `found` with every merge, in order, until it fails.
@@ -314,25 +233,6 @@ impl Bpe {
         places
             .filter(|(place, pair)| last[pair] == *place)
             .try_for_each(|(_, &(left, right))| found(token(left), token(right)))
-    }
-
-    /// The tokens and ids, if tokens merge in the order of ids; otherwise fails.
-    pub(crate) fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
-        let table = &*self.table;
-        let (path, feature) = if !table.is_core {
-            ("model.merges", "a list of merges that ranks cannot say")
-        } else if !self.is_byte_level() {
-            ("pre_tokenizer", "a vocabulary over characters")
-        } else if table.listed.is_some() {
-            ("model.vocab", "a vocabulary without a token for each byte")
-        } else if table.ids.is_some() {
-            ("model.vocab", "another order of ids than that of the merges")
-        } else {
-            let vocabulary = self.vocabulary();
-            let ranks = 0..vocabulary.len() as u32;
-            return Ok(ranks.map(|rank| (vocabulary.token(rank), vocabulary.id(rank))).collect());
-        };
-        Err(Error::refused(path, format!("{feature} cannot be part of an Encoding")))
     }
 
     /// The canonical form for fingerprints: 1 if whole pieces are looked up before merging; over
@@ -366,6 +266,135 @@ impl Bpe {
             Ok::<_, Error>(())
         })?;
         Ok(form)
+    }
+}
+
+impl Questions for Bpe {
+    fn core(&self) -> &Arc<bpe_core::Encoding> {
+        &self.core
+    }
+
+    fn encode_stretch(
+        &self,
+        text: &str,
+        is_first: bool,
+        split: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.characters().is_some() {
+            return self.append_characters(text, is_first, split, ids);
+        }
+        self.append_bytes(text, split, ids)
+    }
+
+    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
+        if self.characters().is_none() {
+            return Ok(false);
+        }
+        self.append_swapped(&spaced(text, is_prefixed)?, ids)?;
+        Ok(true)
+    }
+
+    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
+        if let Some(characters) = self.characters() {
+            return self.encode_characters(characters, piece, found);
+        }
+        match try_bytes_of(piece)? {
+            Some(bytes) => self.encode_bytes(&bytes, found),
+            None => {
+                let make = || self.rebuilt(self.table.header.clone(), false).map(Box::new);
+                self.table.over_characters.get_or_try_init(make)?.encode_piece(piece, found)
+            }
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.table.size
+    }
+
+    fn token_to_id(&self, text: &str) -> Option<u32> {
+        if let Some(&id) = self.table.others.by_text.get(text) {
+            return Some(id);
+        }
+        let rank = self.vocabulary().rank(&self.spelling().bytes_of(text)?)?;
+        let id = self.file_id(self.vocabulary().id(rank));
+        (id < self.table.first_hidden).then_some(id)
+    }
+
+    fn id_to_token(&self, id: u32) -> Option<String> {
+        match self.merged(id) {
+            Some(bytes) => Some(self.spelling().text_of(bytes)),
+            None => self.table.others.by_id.get(&id).cloned(),
+        }
+    }
+
+    fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        self.merged(id).filter(|_| self.is_byte_level())
+    }
+
+    fn max_id(&self) -> Option<u32> {
+        let ranks = 0..self.vocabulary().len() as u32;
+        let of_core = ranks.map(|rank| self.file_id(self.vocabulary().id(rank)));
+        let of_core = of_core.filter(|&id| id < self.table.first_hidden);
+        of_core.chain(self.table.others.by_id.keys().copied()).max()
+    }
+
+    fn vocab(&self) -> Vec<(String, u32)> {
+        let (vocabulary, spelling) = (self.vocabulary(), self.spelling());
+        let of_core = (0..vocabulary.len() as u32)
+            .map(|rank| (vocabulary.token(rank), self.file_id(vocabulary.id(rank))))
+            .filter(|&(_, id)| id < self.table.first_hidden)
+            .map(|(bytes, id)| (spelling.text_of(bytes), id));
+        let others = self.table.others.by_text.iter().map(|(text, &id)| (text.clone(), id));
+        let mut tokens: Vec<_> = of_core.chain(others).collect();
+        tokens.sort_unstable_by_key(|&(_, id)| id);
+        tokens
+    }
+
+    fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
+        let table = &*self.table;
+        let (path, feature) = if !table.is_core {
+            ("model.merges", "a list of merges that ranks cannot say")
+        } else if !self.is_byte_level() {
+            ("pre_tokenizer", "a vocabulary over characters")
+        } else if table.listed.is_some() {
+            ("model.vocab", "a vocabulary without a token for each byte")
+        } else if table.ids.is_some() {
+            ("model.vocab", "another order of ids than that of the merges")
+        } else {
+            let vocabulary = self.vocabulary();
+            let ranks = 0..vocabulary.len() as u32;
+            return Ok(ranks.map(|rank| (vocabulary.token(rank), vocabulary.id(rank))).collect());
+        };
+        Err(Error::refused(path, format!("{feature} cannot be part of an Encoding")))
+    }
+
+    fn may_make(&self, id: u32) -> bool {
+        let Table { header, others, listed, .. } = &*self.table;
+        let is_other = others.by_id.contains_key(&id);
+        let is_whole = header.ignore_merges && !self.is_byte_level();
+        self.merged(id).is_some()
+            || is_other && (listed.is_some() || is_whole)
+            || self.characters().is_some_and(|characters| characters.may_make(id))
+    }
+
+    fn may_fail(&self) -> bool {
+        let unknown = self.table.header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
+        unknown.is_some_and(|token| self.token_to_id(token).is_none())
+    }
+
+    fn keeps_bytes(&self, text: &str) -> bool {
+        self.is_byte_level() && !self.needs_list(text.as_bytes())
+    }
+
+    fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        let characters = self.characters().filter(|_| !self.table.header.ignore_merges)?;
+        Some(characters.are_apart(before, after))
+    }
+
+    fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
+        let digest = || sha256(self.canonical_form()?.as_bytes()).map(Box::new);
+        self.table.digest.get_or_try_init(digest).copied()
     }
 }
 

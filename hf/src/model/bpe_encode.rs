@@ -8,32 +8,18 @@ use bpe_core::split::Piece;
 use super::bpe::Bpe;
 use super::characters::Characters;
 use super::cuts::Cut;
-use crate::bytes::{spaced, swapped, text_length, text_of, try_bytes_of};
+use super::{Found, Questions};
+use crate::bytes::{spaced, swapped, text_length, text_of};
 use crate::error::Result;
 use crate::offsets::joined;
 use crate::split::{Plan, Split};
 
 impl Bpe {
-    /// Appends the ids of a stretch of text, which `split` cuts. `is_first` is true if it begins the
-    /// text.
-    pub(crate) fn encode_stretch(
-        &self,
-        text: &str,
-        is_first: bool,
-        split: &Split,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        if self.characters().is_some() {
-            return self.append_characters(text, is_first, split, ids);
-        }
-        self.append_bytes(text, split, ids)
-    }
-
     /// [`Bpe::encode_stretch`] of bytes.
-    fn append_bytes(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+    pub(super) fn append_bytes(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
         let is_prefixed = matches!(split.plan(), Plan::Pattern { prefix_space: true, .. });
         if self.needs_list(text.as_bytes()) || is_prefixed && self.needs_list(b" ") {
-            let append = |piece: &str| self.encode_piece(piece, |id, _| Ok(push(ids, id)?));
+            let append = |piece: &str| self.encode_piece(piece, &mut |id, _| push(ids, id));
             return split.each_piece(text, append);
         }
         let from = ids.len();
@@ -55,7 +41,7 @@ impl Bpe {
     }
 
     /// [`Bpe::encode_stretch`] over characters.
-    fn append_characters(
+    pub(super) fn append_characters(
         &self,
         text: &str,
         is_first: bool,
@@ -80,49 +66,8 @@ impl Bpe {
         }
     }
 
-    /// Appends the ids of a piece whose spaces become marks, after one if `is_prefixed`. Returns
-    /// false if that takes other steps.
-    pub(crate) fn encode_marked(
-        &self,
-        text: &str,
-        is_prefixed: bool,
-        ids: &mut Vec<u32>,
-    ) -> Result<bool> {
-        if self.characters().is_none() {
-            return Ok(false);
-        }
-        self.append_swapped(&spaced(text, is_prefixed)?, ids)?;
-        Ok(true)
-    }
-
-    /// Encodes one piece. Calls `found` with the id of each token and the bytes of the piece that it
-    /// covers, until it fails.
-    ///
-    /// Characters that become no token are left out: the bytes are those of the rest.
-    pub(crate) fn encode_piece(
-        &self,
-        piece: &str,
-        found: impl FnMut(u32, usize) -> Result<()>,
-    ) -> Result<()> {
-        if let Some(characters) = self.characters() {
-            return self.encode_characters(characters, piece, found);
-        }
-        match try_bytes_of(piece)? {
-            Some(bytes) => self.encode_bytes(&bytes, found),
-            None => {
-                let make = || self.rebuilt(self.table.header.clone(), false).map(Box::new);
-                let model = self.table.over_characters.get_or_try_init(make)?;
-                model.encode_piece(piece, found)
-            }
-        }
-    }
-
     /// [`Bpe::encode_piece`] of a piece that represents bytes.
-    fn encode_bytes(
-        &self,
-        piece: &[u8],
-        mut found: impl FnMut(u32, usize) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn encode_bytes(&self, piece: &[u8], found: Found<'_>) -> Result<()> {
         if let Some(listed) = &self.table.listed
             && self.needs_list(piece)
         {
@@ -144,11 +89,11 @@ impl Bpe {
     }
 
     /// [`Bpe::encode_piece`] over characters.
-    fn encode_characters(
+    pub(super) fn encode_characters(
         &self,
         characters: &Characters,
         piece: &str,
-        mut found: impl FnMut(u32, usize) -> Result<()>,
+        found: Found<'_>,
     ) -> Result<()> {
         let swapped = swapped(piece)?;
         if let Some(id) = self.whole(&swapped)? {
@@ -164,7 +109,7 @@ impl Bpe {
                 let length = |id| self.id_to_token(id).map_or(0, |text| text.len());
                 ids.iter().try_for_each(|&id| found(id, length(id)))
             }
-            Cut::Unknown(range) => characters.each_unknown(&text[range], &mut found),
+            Cut::Unknown(range) => characters.each_unknown(&text[range], &mut *found),
         })
     }
 
@@ -177,9 +122,9 @@ impl Bpe {
     }
 
     /// Appends the ids of a piece over characters, which is [swapped].
-    fn append_swapped(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+    pub(super) fn append_swapped(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         if let Some(id) = self.whole(piece)? {
-            return Ok(push(ids, id)?);
+            return push(ids, id);
         }
         let Some(characters) = self.characters() else { return Ok(()) };
         let kept = characters.without_dropped(piece)?;
@@ -187,9 +132,7 @@ impl Bpe {
         if !self.table.is_core {
             return characters.cutter().each_part(text, |part| match part {
                 Cut::Known(range) => self.append_known(&text[range], ids),
-                Cut::Unknown(range) => {
-                    characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?))
-                }
+                Cut::Unknown(range) => characters.each_unknown(&text[range], |id, _| push(ids, id)),
             });
         }
         let mut cuts = characters.cutter().cuts(text, self.table.with_bytes.is_some());
@@ -199,7 +142,7 @@ impl Bpe {
             self.finish(&mut ids[from..]);
             let Some(range) = cuts.unknown() else { return Ok(()) };
             poll(range.len())?;
-            characters.each_unknown(&text[range], |id, _| Ok(push(ids, id)?))?;
+            characters.each_unknown(&text[range], |id, _| push(ids, id))?;
         }
     }
 
@@ -208,7 +151,7 @@ impl Bpe {
         let from = ids.len();
         match &self.table.listed {
             Some(listed) if !self.table.is_core => {
-                listed.merge(piece.as_bytes(), |id, _| Ok(push(ids, id)?))
+                listed.merge(piece.as_bytes(), |id, _| push(ids, id))
             }
             _ => {
                 poll(piece.len())?;

@@ -18,17 +18,19 @@ use bpe_core::memory::{filled, push, push_text, reserve_text, with_capacity};
 use bpe_core::vocabulary::RankList;
 use foldhash::fast::FixedState;
 
-use super::build::{Built, Ids as BuiltIds, Merges, Others};
+use super::build::{Built, Ids, Merges, Others, TokenIds, pairs};
 use super::cuts::Cutter;
 use super::header::{Header, byte_name};
 use super::merge_list::{Pair, Unknown};
-use super::token_lists::{MergeTexts, TokenList, TokenTexts};
+use super::token_lists::{MergeList, TokenList};
 use crate::bytes::{Spelling, is_in_utf8, swap, swapped};
 use crate::error::{Error, Result};
 
 /// The lists of a file, in bytes.
-pub(crate) struct InBytes {
-    pub(crate) tokens: TokenList,
+pub(crate) struct InBytes<'a> {
+    pub(crate) tokens: RankList,
+    /// The empty token.
+    pub(crate) others: Vec<(&'a str, u32)>,
     pub(crate) merges: Vec<Pair>,
     /// The number of merges at the start of the list that assemble characters.
     pub(crate) assembling: usize,
@@ -38,8 +40,6 @@ pub(crate) struct InBytes {
     pub(crate) hidden: usize,
     pub(crate) characters: Characters,
 }
-
-type Ids<'a> = HashMap<&'a str, u32, FixedState>;
 
 /// A byte, a beginning of a character, or a character, as a token.
 struct Unit {
@@ -91,14 +91,13 @@ fn units(characters: &[(char, u32)], first_hidden: u32) -> Result<Vec<Unit>> {
 }
 
 /// Rewrites the lists of a file, whose tokens are texts, in bytes.
-pub(crate) fn in_bytes(
-    tokens: &TokenTexts,
-    merges: &MergeTexts,
+pub(crate) fn in_bytes<'a>(
+    list: &'a TokenList,
+    merges: &MergeList,
     header: &Header,
-) -> Result<InBytes> {
-    // If a token occurs twice, the last id counts.
-    let ids: Ids<'_> = tokens.iter().collect();
-    merges.check_lines()?;
+) -> Result<InBytes<'a>> {
+    let ids: TokenIds<'_> = list.iter().collect();
+    let pairs_of_file = pairs(&ids, merges)?;
     let mut single: Vec<(char, u32)> = Vec::new();
     for (text, &id) in &ids {
         if let Some(character) = only_character(text) {
@@ -106,74 +105,67 @@ pub(crate) fn in_bytes(
         }
     }
     let mut characters = Characters::new(&single, header, |name| ids.get(name).copied())?;
-    let mut list = TokenList::default();
-    let mut pairs: Vec<Pair> = Vec::new();
+    let mut tokens = RankList::default();
+    let mut merges_in_bytes: Vec<Pair> = Vec::new();
     let largest = ids.values().copied().max().unwrap_or(0);
     let first_hidden = largest.saturating_add(1);
     let mut id_of: HashMap<[u8; 4], u32, FixedState> = HashMap::default();
     for unit in units(&single, first_hidden)? {
         id_of.insert(unit.utf8, unit.id);
         if unit.id >= first_hidden {
-            list.bytes.push(unit.bytes(), unit.id)?;
+            tokens.push(unit.bytes(), unit.id)?;
         }
         if let [.., last] = *unit.bytes()
             && unit.length > 1
         {
             let mut left = unit.utf8;
             left[unit.length - 1] = 0;
-            push(&mut pairs, (id_of[&left], id_of[&[last, 0, 0, 0]]))?;
+            push(&mut merges_in_bytes, (id_of[&left], id_of[&[last, 0, 0, 0]]))?;
         }
     }
-    let hidden = list.bytes.len();
-    for (text, &id) in &ids {
-        match *text {
-            "" => push(&mut list.others, (String::new(), id))?,
-            _ => list.bytes.push(swapped(text)?.as_bytes(), id)?,
+    let hidden = tokens.len();
+    let mut others = Vec::new();
+    for (&text, &id) in &ids {
+        match text {
+            "" => push(&mut others, (text, id))?,
+            _ => tokens.push(swapped(text)?.as_bytes(), id)?,
         }
     }
-    let assembling = pairs.len();
+    let assembling = merges_in_bytes.len();
+    let joined = joined(merges, &pairs_of_file, &characters)?;
+    characters.cutter.join(joined)?;
+    merges_in_bytes.extend(pairs_of_file);
+    let merges = merges_in_bytes;
+    Ok(InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters })
+}
+
+/// The characters that are side by side where two tokens merge. Fails for merges that no text leads
+/// to, as it is cut around unknown characters.
+fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result<Vec<[char; 2]>> {
     let mut joined: Vec<[char; 2]> = Vec::new();
-    // Text is cut around unknown characters.
     let made: HashSet<u32, FixedState> = characters.made().collect();
-    for (place, parts) in merges.iter().enumerate() {
-        let mut pair = [0; 2];
-        for (id, part) in pair.iter_mut().zip(parts) {
-            *id = *ids.get(part).ok_or_else(|| {
-                let reason = format!("model.merges[{place}]: Token `{part}` out of vocabulary");
-                Error::Invalid(reason)
-            })?;
-            if made.contains(id) {
-                return Err(Error::unsupported(
-                    format!("model.merges[{place}]"),
-                    "a merge of a token for unknown characters or bytes",
-                ));
-            }
+    for ((place, parts), &(left, right)) in merges.iter().enumerate().zip(pairs) {
+        let refused = |what| Error::unsupported(format!("model.merges[{place}]"), what);
+        if made.contains(&left) || made.contains(&right) {
+            return Err(refused("a merge of a token for unknown characters or bytes"));
         }
-        let Some(border) = border(parts) else {
-            return Err(Error::unsupported(
-                format!("model.merges[{place}]"),
-                "a merge of an empty token",
-            ));
-        };
+        let border = border(parts).ok_or_else(|| refused("a merge of an empty token"))?;
         if border.iter().all(|&character| characters.cutter.is_known(character)) {
             push(&mut joined, border)?;
         }
-        push(&mut pairs, (pair[0], pair[1]))?;
     }
-    characters.cutter.join(joined)?;
-    Ok(InBytes { tokens: list, merges: pairs, assembling, first_hidden, hidden, characters })
+    Ok(joined)
 }
 
 /// [`in_bytes`], and what is built of it, if the list has the merges of each token together and the
 /// core verifies them: without a look-up for each. Returns also the first id of the tokens that the
 /// file does not have. `None` if another way must decide.
 pub(crate) fn by_cuts(
-    tokens: &TokenTexts,
-    merges: &MergeTexts,
+    tokens: &TokenList,
+    merges: &MergeList,
     header: &Header,
 ) -> Result<Option<(Built, Characters, u32)>> {
-    let are_sorted = tokens.ids().is_sorted_by(|a, b| a < b);
-    if !are_sorted || merges.is_malformed() || !Mechanism::ListedSplits.is_used() {
+    if !tokens.are_sorted() || merges.check_lines().is_err() || !Mechanism::ListedSplits.is_used() {
         return Ok(None);
     }
     let Some(products) = products(tokens, merges)? else { return Ok(None) };
@@ -246,7 +238,7 @@ pub(crate) fn by_cuts(
     cuts.drain(..assembling);
     let built = Built {
         vocabulary,
-        ids: Some(BuiltIds { core_of: id_of.iter().copied().zip(0..).collect(), id_of }),
+        ids: Some(Ids { core_of: id_of.iter().copied().zip(0..).collect(), id_of }),
         others,
         size: tokens.ids().len(),
         listed: None,
@@ -258,7 +250,7 @@ pub(crate) fn by_cuts(
 
 /// The place of the token that each merge makes. `None` if the merges of a token are not together,
 /// or the tokens in an order that takes too long.
-fn products(tokens: &TokenTexts, merges: &MergeTexts) -> Result<Option<Vec<usize>>> {
+fn products(tokens: &TokenList, merges: &MergeList) -> Result<Option<Vec<usize>>> {
     let count = tokens.ids().len();
     let mut products = with_capacity(merges.len())?;
     let mut is_made = filled(false, count)?;
