@@ -1,4 +1,8 @@
-"""Byte-level BPE with tiktoken's ids: fast, offline, safe against special tokens in text.
+"""BPE with the ids of tiktoken and Hugging Face: fast, offline, safe against special tokens in text.
+
+`Encoding` is tiktoken's class (`get_encoding`), `hf.Tokenizer` that of `tokenizers` (a
+``tokenizer.json``), `Tokenizer` that of transformers (batches, tensors, a model's folder). All have the
+same abilities; `open_tokenizer` opens whatever you have.
 
 >>> import bpe_engine
 >>> encoding = bpe_engine.get_encoding("o200k_base")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
 __all__ = ["ChunkSpan"]
@@ -38,7 +37,7 @@ def chunk_spans(
     text: str,
     max_tokens: int,
     overlap: int,
-    allowed_special: Literal["all"] | AbstractSet[str],
+    allowed_special: Literal["all"] | Collection[str],
 ) -> Iterator[ChunkSpan]:
     """Yields the chunks of `Encoding.chunk_spans`, whose arguments are checked."""
     names = encoding.special_tokens_set if allowed_special == "all" else allowed_special
@@ -83,7 +82,7 @@ def _longest(
     start: int,
     max_tokens: int,
     margin: int,
-    allowed_special: Literal["all"] | AbstractSet[str],
+    allowed_special: Literal["all"] | Collection[str],
 ) -> int:
     """Returns where the longest chunk that begins at `start` ends."""
     window = max_tokens * _WINDOW + margin

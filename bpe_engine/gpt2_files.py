@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["looks_special", "pair", "read_merges", "read_vocab"]
+__all__ = ["looks_special", "pair", "parse_vocab", "read_merges", "read_vocab"]
 
 #: The names of the two files, or how they end: ``gpt2-vocab.json`` goes with ``gpt2-merges.txt``.
 NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
@@ -36,12 +36,19 @@ def read_vocab(path: str | os.PathLike[str]) -> dict[str, int]:
         ValueError: The file is not a JSON object that maps tokens to ids.
         OSError: The file cannot be read.
     """
+    return parse_vocab(_read(path), os.fspath(path))
+
+
+def parse_vocab(contents: str, path: str) -> dict[str, int]:
+    """Returns the tokens and ids in the contents of a ``vocab.json``. Raises as `read_vocab`."""
+    wanted = "a JSON object of tokens and ids, such as {'a': 64}"
     try:
-        vocab = json.loads(_read(path))
+        vocab = json.loads(contents)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{os.fspath(path)} is not JSON: {error}") from None
+        raise ValueError(f"{path} is not {wanted}: {error}") from None
     if not isinstance(vocab, dict) or not all(type(id) is int and id >= 0 for id in vocab.values()):
-        raise ValueError(f"{os.fspath(path)} must map tokens to ids, as in {{'a': 64}}")
+        reason = "; a tokenizer.json is read by bpe_engine.open_tokenizer"
+        raise ValueError(f"{path} is not {wanted}{reason}")
     return vocab
 
 

@@ -11,7 +11,6 @@ import errno
 import gzip
 import hashlib
 import io
-import json
 import os
 import re
 import tempfile
@@ -23,6 +22,7 @@ from . import _core, byte_level
 from ._arguments import check_pattern, copied_special_tokens
 from .builtin import BUILTIN
 from .core import Encoding
+from .gpt2_files import parse_vocab
 from .published import may_be_published, published_name
 from .sidecar import beside, read_sidecar
 from .sources import NOT_OPENED, recognize
@@ -315,7 +315,8 @@ def data_gym_to_mergeable_bpe_ranks(
         OSError: A file cannot be read.
     """
     merges = _read_utf8(vocab_bpe_file, vocab_bpe_hash, max_bytes)
-    encoder = _read_vocabulary(encoder_json_file, encoder_json_hash, max_bytes)
+    contents = _read_utf8(encoder_json_file, encoder_json_hash, max_bytes)
+    encoder = parse_vocab(contents, encoder_json_file)
 
     def token(written: str, path: str) -> bytes:
         try:
@@ -356,20 +357,6 @@ def _read_utf8(path: str, expected_hash: str | None, max_bytes: int) -> str:
         return contents.decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 at byte {error.start}") from None
-
-
-def _read_vocabulary(path: str, expected_hash: str | None, max_bytes: int) -> dict[str, int]:
-    """Reads the tokens and ids in an ``encoder.json``."""
-    try:
-        ids = json.loads(_read_utf8(path, expected_hash, max_bytes))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a JSON object of tokens and ids: {error}") from None
-    if not isinstance(ids, dict) or not all(type(id) is int for id in ids.values()):
-        raise ValueError(
-            f"{path} is not a JSON object of tokens and ids, such as {{'a': 64}}; a tokenizer.json "
-            "is read by bpe_engine.open_tokenizer"
-        )
-    return ids
 
 
 def _file_name(argument: str, path: _Path) -> str:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from html import escape
 from itertools import accumulate
 from typing import NamedTuple
 
-__all__ = ["CONTINUED", "ShownToken", "ShownTokens"]
+from .visible import CONTINUED, SIGNS, visible
 
-#: Stands for a character that a token before this one began.
-CONTINUED = "‥"
+__all__ = ["ShownToken", "ShownTokens"]
 
 #: The most tokens that are drawn.
 MOST_TOKENS = 5000
 
 #: Backgrounds of neighboring chips: they show on white as on black, under letters of the page.
 _COLORS = ("59,130,246", "234,138,0", "34,160,84", "214,73,131")
-
-_SIGNS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 
 
 class ShownToken(NamedTuple):
@@ -104,7 +100,7 @@ def shown_tokens(
     ids: list[int],
     tokens: list[bytes],
     spans: list[tuple[int, int]],
-    special: set[int],
+    special: Collection[int],
 ) -> list[ShownToken]:
     """Returns tokens with the characters that begin in each."""
     made = []
@@ -123,20 +119,7 @@ def shown_tokens(
 
 def _visible(token: ShownToken) -> str:
     """Returns the characters of a token, where invisible ones are signs or escapes."""
-    before = "◌" if unicodedata.category(token.text[:1] or " ").startswith("M") else ""
-    joined = len(token.text) > 1
-    shown = "".join(
-        _SIGNS.get(one)
-        or (one if one.isprintable() or (joined and one in "\u200c\u200d") else _escaped(one))
-        for one in token.text
-    )
-    return CONTINUED * token.continues + before + shown
-
-
-def _escaped(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":
-        return f"\\x{ord(character) - 0xDC00:02x}"
-    return character.encode("unicode_escape", "surrogatepass").decode()
+    return CONTINUED * token.continues + visible(token.text, SIGNS)
 
 
 def _chip(place: int, token: ShownToken) -> str:

@@ -68,8 +68,6 @@ NOT_OPENED: dict[Format, str] = {
     "wordpiece": "is a word list of WordPiece, which the package tokenizers reads",
 }
 
-_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\r?\n?")
-
 
 class Source(NamedTuple):
     """A recognized tokenizer: a file, or two that belong together; or the name of an encoding."""
@@ -204,7 +202,7 @@ def _format_of_contents(path: str, named: Format | None) -> Format:
         if start.startswith(b"GGUF"):
             return "gguf"
         if not start.lstrip().startswith(b"{"):
-            is_model = named == "sentencepiece" and not _RANK_LINE.match(start)
+            is_model = named == "sentencepiece" and (start[:1] == b"\n" or b"\0" in start[:100])
             return "sentencepiece" if is_model else "tiktoken"
         contents = start + file.read()
     if b'"token_bytes"' in start:
@@ -216,7 +214,7 @@ def _format_of_contents(path: str, named: Format | None) -> Format:
 
 
 def _other_json(contents: bytes) -> str:
-    """Returns what a JSON file is that is no tokenizer."""
+    """Says why a JSON file is not a tokenizer."""
     try:
         found = json.loads(contents)
     except (ValueError, RecursionError) as error:

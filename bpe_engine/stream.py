@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import codecs
-from typing import Protocol, Sequence
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from ._core import Engine
 
 __all__ = ["StreamDecoder"]
 
 
-class _Decodes(Protocol):
-    """An `Encoding`, or another object that knows the bytes of ids."""
+class _Tokenizer(Protocol):
+    """An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`."""
 
-    def decode_bytes(self, tokens: Sequence[int]) -> bytes: ...
-
-    def decode_single_token_bytes(self, token: int) -> bytes: ...
+    @property
+    def _native_engine(self) -> Engine: ...
 
 
 class StreamDecoder:
     """Turns ids into text as they arrive, holding back bytes until their character is complete.
 
-    The joined pieces of text are what `Encoding.decode` returns for all ids at once, for every
-    `errors` and however the ids are split into calls.
+    The joined pieces of text are what decoding all ids at once gives, for every `errors` and however
+    the ids are split into calls.
 
     The ids before the stream can be given as `prompt`. Their text is not part of the stream. But a
     character that the prompt begins and the stream completes belongs to the stream; if the stream
     does not complete it, nothing of it is returned.
 
     Args:
-        encoding: The encoding of the ids.
+        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, as it is now.
         errors: The handler for bytes that are not UTF-8, as in ``bytes.decode``. Your own handler,
             registered with `codecs.register_error`, sees only a part of the stream: it must use
             ``error.object[error.start:error.end]`` and resume at ``error.end``.
         prompt: The id or ids before the first of the stream.
+        skipped: Ids that are left out.
 
     >>> import bpe_engine
     >>> decoder = bpe_engine.get_encoding("qwen").stream_decoder()
@@ -40,13 +43,22 @@ class StreamDecoder:
     """
 
     def __init__(
-        self, encoding: _Decodes, errors: str = "replace", prompt: int | Sequence[int] = ()
+        self,
+        tokenizer: _Tokenizer,
+        errors: str = "replace",
+        prompt: int | Sequence[int] = (),
+        skipped: Collection[int] = (),
     ):
-        # The native engine of an encoding is faster than its methods.
-        self._decodes: _Decodes = getattr(encoding, "_core_bpe", encoding)
+        self._engine = tokenizer._native_engine
         self._errors = errors
+        self._skipped = skipped
+        # The first ids, until they give text: decoding may leave out the space that they begin with.
+        self._first: list[int] | None = []
         # Bytes of an incomplete character, and whether the prompt began it.
-        self._pending = _unfinished(self._bytes_of(prompt), errors)
+        self._pending = b""
+        if ids := self._listed(prompt):
+            self._first = None
+            self._pending = _unfinished(b"".join(self._engine.decode_tokens_bytes(ids)), errors)
         self._from_prompt = bool(self._pending)
 
     def push(self, tokens: int | Sequence[int]) -> str:
@@ -68,13 +80,24 @@ class StreamDecoder:
             "", or the result of `errors` for an incomplete last character. The decoder can be used
             again for another stream, which has no prompt.
         """
-        return self._decode(b"", final=True)
+        text = self._decode(b"", final=True)
+        self._first = []
+        return text
+
+    def _listed(self, tokens: int | Sequence[int]) -> list[int]:
+        # Arrays of numpy have an index and a length, its integers an index only.
+        is_one = hasattr(tokens, "__index__") and not hasattr(tokens, "__len__")
+        ids: list[int] = [tokens] if is_one else list(tokens)  # type: ignore[arg-type,list-item]
+        return [id for id in ids if id not in self._skipped] if self._skipped else ids
 
     def _bytes_of(self, tokens: int | Sequence[int]) -> bytes:
-        # Arrays of numpy have an index and a length, its integers an index only.
-        if hasattr(tokens, "__index__") and not hasattr(tokens, "__len__"):
-            return self._decodes.decode_single_token_bytes(tokens)
-        return self._decodes.decode_bytes(tokens)  # type: ignore[arg-type]
+        ids = self._listed(tokens)
+        if self._first is None:
+            return b"".join(self._engine.decode_tokens_bytes(ids))
+        first = [*self._first, *ids]
+        data = self._engine.decode_bytes(first)
+        self._first = None if data else first
+        return data
 
     def _decode(self, data: bytes, final: bool) -> str:
         data = self._pending + data

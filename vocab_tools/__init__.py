@@ -12,6 +12,8 @@ True
 
 from __future__ import annotations
 
+from .brief import set_reports
+
 # As in `typing`, which would take a while to import: until the command sees to Ctrl-C there should
 # be as little to interrupt as possible.
 TYPE_CHECKING = False
@@ -94,6 +96,16 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
     globals()[name] = value
     return value
+
+
+def _framed(result: object) -> str | None:
+    import importlib
+
+    framed: str | None = importlib.import_module(".report", __name__).framed(result)
+    return framed
+
+
+set_reports(_framed)
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,8 @@ from typing import Any, NoReturn, Union
 import bpe_engine
 from bpe_engine.vocabulary import parse_rank_lines
 
-from .text import Brief, shorten, show
+from .brief import Brief
+from .text import shorten, show
 
 #: A rank file, or ranks that are loaded already, or an encoding that has them.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]

@@ -6,20 +6,12 @@ the last word.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
-from bpe_engine.cli.visible import whole_characters
-from bpe_engine.shown import CONTINUED
-
-#: Characters that join letters and emoji, and are part of how they look.
-JOINERS = "\u200c\u200d"
+from bpe_engine.visible import CONTINUED, SIGNS, joins, visible, whole_characters, with_base
 
 #: Shown for spaces where they must be visible; what looks like a sign is escaped.
-_SIGNS = {" ": "\u00b7", "\n": "\u23ce", "\t": "\u21e5", "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
-
-#: Shown for the letter that a combining mark would sit on.
-MARK_BASE = "\u25cc"
+_SIGNS = {**SIGNS, "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def quoted(text: str) -> str:
@@ -36,9 +28,7 @@ def _seen(text: str, place: int) -> str:
     """Returns a character, escaped if it is invisible, as is a joiner that joins nothing: at the
     start, at the end, or beside an escape."""
     character = text[place]
-    around = (text[max(place - 1, 0) : place], text[place + 1 : place + 2])
-    joins = character in JOINERS and all(one > "\x7f" for one in around)
-    if character == "\\" or not (character.isprintable() or joins):
+    if character == "\\" or not (character.isprintable() or joins(text, place)):
         return character.encode("unicode_escape").decode()
     return character
 
@@ -50,11 +40,6 @@ def quoted_list(texts: Sequence[str]) -> str:
     "['\u0e01', '\u25cc\u0e34\u0e19']"
     """
     return "[" + ", ".join(quoted(with_base(text)) for text in texts) + "]"
-
-
-def with_base(text: str) -> str:
-    """Returns text to show alone: a mark at its start would otherwise sit on what is before it."""
-    return MARK_BASE + text if text and unicodedata.category(text[0])[0] == "M" else text
 
 
 def shorten(text: str, limit: int = 60) -> str:
@@ -133,11 +118,7 @@ def token_text(token: bytes) -> str:
     >>> token_text(b"\\xa9\\xe2\\x80\\x8d\\xf0")  # a joiner between halves of characters
     '\\\\xa9\\\\u200d\\\\xf0'
     """
-    text = with_base(token.decode(errors="backslashreplace"))
-    return "".join(
-        _SIGNS.get(one) or (one if one == "\\" else _seen(text, place))
-        for place, one in enumerate(text)
-    )
+    return visible(token.decode(errors="surrogateescape"), _SIGNS)
 
 
 def in_order(tokens: Iterable[bytes], shown: Callable[[bytes], str] = token_text) -> list[str]:
@@ -158,37 +139,3 @@ def text_of(token: bytes) -> str | None:
         return token.decode()
     except UnicodeDecodeError:
         return None
-
-
-class Brief:
-    """A result whose representation is short: long values are cut, and collections counted.
-
-    >>> class Result(Brief):
-    ...     def __init__(self):
-    ...         self.tokens, self.size = {b"a": 1, b"b": 2}, 300
-    >>> Result()
-    Result(tokens=<2 items>, size=300)
-    """
-
-    def __repr__(self) -> str:
-        parts = [f"{name}={_brief(value)}" for name, value in vars(self).items() if name[0] != "_"]
-        return f"{type(self).__name__}({', '.join(parts)})"
-
-    def _repr_html_(self) -> str | None:
-        """Returns the report on the result, for notebooks."""
-        return in_notebook(self)
-
-
-def in_notebook(result: object) -> str | None:
-    """Returns the report on a result as a frame for a notebook; None if it has none."""
-    # Reports are about results, so they are imported when one is asked for.
-    import importlib
-
-    framed: str | None = importlib.import_module("vocab_tools.report").framed(result)
-    return framed
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, (dict, list, tuple, set, frozenset)) and value:
-        return f"<{plural(len(value), 'item')}>"
-    return shorten(repr(value))

@@ -2,11 +2,10 @@
 //! `MemoryError`.
 
 use bpe_core::memory::reserve;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
-
-use crate::errors::OrRaise;
 
 /// Handles signals now and then in a loop that makes objects, depending on the `index` of the
 /// object.
@@ -16,10 +15,15 @@ pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
     if index % EVERY == EVERY - 1 { py.check_signals() } else { Ok(()) }
 }
 
-/// Fails if there is no memory for `count` objects of `each` bytes, and their places in a list: call
-/// it before a conversion that panics without memory.
+/// Returns `MemoryError` for memory that the system does not give.
+fn allocated(reserved: bpe_core::Result<()>) -> PyResult<()> {
+    reserved.map_err(|error| PyMemoryError::new_err(error.to_string()))
+}
+
+/// Fails if `count` objects of `each` bytes, and their places in a list, have no room in memory: call it
+/// before a conversion that panics without memory.
 pub fn ask_for(count: usize, each: usize) -> PyResult<()> {
-    reserve(&mut Vec::<u8>::new(), count.saturating_mul(each + size_of::<usize>())).or_raise()
+    allocated(reserve(&mut Vec::<u8>::new(), count.saturating_mul(each + size_of::<usize>())))
 }
 
 /// The bytes of memory of a small tuple of numbers.
@@ -110,7 +114,7 @@ pub fn new_named_span<'py>(
 
 /// Appends a value to a list that grows with the input.
 pub fn push<T>(values: &mut Vec<T>, value: T) -> PyResult<()> {
-    reserve(values, 1).or_raise()?;
+    allocated(reserve(values, 1))?;
     values.push(value);
     Ok(())
 }
@@ -118,7 +122,7 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> PyResult<()> {
 /// Collects the values of an iterator, or returns its first error.
 pub fn collected<T>(mut values: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut list = Vec::new();
-    reserve(&mut list, values.size_hint().0).or_raise()?;
+    allocated(reserve(&mut list, values.size_hint().0))?;
     values.try_for_each(|value| push(&mut list, value?))?;
     Ok(list)
 }

@@ -2,7 +2,7 @@
 
 `app` has the commands, `group` their help and completion, `program` errors and the exit status,
 `options` the shared options, `streams` input and output, `printing` the encoding of output,
-`display` drawing on a terminal, and `tokens` and `visible` what it draws. Every other module is a
+`display` drawing on a terminal, and `tokens` what it draws. Every other module is a
 command. `group`, `program` and `printing` serve `vocab-tools`, too.
 """
 

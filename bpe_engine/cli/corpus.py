@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import glob
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +21,6 @@ from .printing import printable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-#: The name of the command that runs where no other is named.
-_ALL = "all"
-
 #: The rows of a table of the report.
 _MOST_ROWS = 10
 
@@ -33,22 +29,38 @@ class _Group(click.Group):
     """A group that takes its arguments for inputs unless the first names a command."""
 
     command_class: type[click.Command] | None = Command
+    #: The command without a name, whose options are in the help of the group.
+    one_step: click.Command | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # In the order of work.
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self.commands.get(cmd_name) if cmd_name else self.one_step
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = [_ALL, *args]
+            args = ["", *args]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        if self.one_step is not None:
+            self.one_step.format_options(ctx, formatter)
 
-@click.group(cls=_Group, short_help="Turn text into token files for training.")
+
+@click.group(
+    cls=_Group,
+    short_help="Turn text into token files for training.",
+    options_metavar="",
+    subcommand_metavar="[COMMAND | INPUTS... -o FOLDER -e NAME [OPTIONS]]",
+)
 def corpus() -> None:
     """Turn text into token files for training: planned, resumable, verified.
 
     \b
     bpe-engine corpus texts/ -o out -e o200k_base --format megatron    all of it
+    bpe-engine corpus input.txt -o out -e gpt2 --format nanogpt --held-out 0.01
     bpe-engine corpus plan texts/ -o out -e o200k_base                 or step by step
     bpe-engine corpus run out                                          again after a crash
     bpe-engine corpus verify out
@@ -131,7 +143,8 @@ _PLAN = [
     click.option(
         "--separator",
         metavar="TEXT",
-        help=r"Plain text: what is between documents; \n is a line end.",
+        help=r"Plain text: what is between documents; \n is a line end, '' for a document a file. By "
+        "default that, and empty lines in files of more than a megabyte.",
     ),
     click.option(
         "--on-error",
@@ -145,6 +158,14 @@ _PLAN = [
         metavar="NAME",
         multiple=True,
         help="A token that text may hold. May be repeated.",
+    ),
+    click.option(
+        "--held-out",
+        type=click.FloatRange(0, 1, max_open=True),
+        default=0.0,
+        metavar="SHARE",
+        help="Write this share of documents, such as 0.01, to files for validation when they are "
+        "merged: the last, in the order of --shuffle.",
     ),
     click.option(
         "--shuffle", type=int, metavar="SEED", help="Shuffle documents when they are merged."
@@ -208,9 +229,6 @@ def _planned(
 ) -> Any:
     from ..corpus import make_plan
 
-    for path in inputs:
-        if "://" not in path and not os.path.exists(path) and not glob.has_magic(path):
-            raise FileNotFoundError(2, os.strerror(2), path)
     if no_eod and eod is not None:
         raise click.UsageError("--eod and --no-eod exclude each other; give one.")
     if segments is not None and messages is not None:
@@ -221,14 +239,13 @@ def _planned(
     if chat_template is not None:
         choices["template"] = Path(chat_template).read_text(encoding="utf-8")
     if separator is not None:
-        separator = separator.replace("\\n", "\n").replace("\\t", "\t")
+        choices["separator"] = separator.replace("\\n", "\n").replace("\\t", "\t") or None
     return make_plan(
         inputs,
         encoding,
         out,
         eod=None if no_eod else eod or "auto",
         format=form,
-        separator=separator,
         unit_bytes=unit_size << 20,
         **choices,
     )
@@ -437,19 +454,22 @@ def _show(found: Any) -> None:
             streams.print_line(f"  ... and {len(rows) - _MOST_ROWS:,} more: --json, --html FILE")
 
 
-@corpus.command(_ALL, hidden=True)
+@click.command(cls=Command)
 @_with([*_PLAN, *_RUN, _SAMPLE])
 @click.option("--merge", "merges", is_flag=True, help="Make one file (pair) of the parts.")
 @_errors
 def all_steps(
     processes: int | None, num_threads: int | None, sample: int, merges: bool, **choices: Any
 ) -> None:
-    """Plan, run and verify; with --merge or --shuffle, merge before that."""
+    """Plan, run and verify; with --merge, --shuffle or --held-out, merge before that."""
     made = _planned(**choices)
     _run(made, processes=processes, num_threads=num_threads)
-    if merges or made.options.shuffle is not None:
+    if merges or made.needs_merge:
         _merge(made)
     _verify(made, sample=sample)
+
+
+corpus.one_step = all_steps
 
 
 def _counted(count: int, noun: str) -> str:

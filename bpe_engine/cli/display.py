@@ -16,12 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import get_encoding
-from ..any_tokenizer import AnyTokenizer, name_of
+from ..any_tokenizer import AnyTokenizer
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..model import models_of
-from ..shown import CONTINUED
-from .tokens import Token, tokens_of
-from .visible import visible_bytes, whole_characters
+from ..visible import CONTINUED, visible_bytes, whole_characters
+from .tokens import DecodedToken, tokens_of
 
 # Light backgrounds for black letters; neighbors differ.
 _COLORS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
@@ -58,7 +57,7 @@ class _Size:
             self.bytes += len(chunk.encode("utf-8", "replace"))
             yield chunk
 
-    def of_tokens(self, tokens: Iterable[Token]) -> Iterator[Token]:
+    def of_tokens(self, tokens: Iterable[DecodedToken]) -> Iterator[DecodedToken]:
         for token in tokens:
             self.tokens += 1
             self.has_special |= token.special
@@ -99,7 +98,7 @@ def show_tokens(
         both = Text("\n").join((above, below))
         console.print(both, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
     legend = "; * marks special tokens" if size.has_special else ""
-    console.print(Text(f"{size}, {name_of(tokenizer)}{legend}", _ID), soft_wrap=True)
+    console.print(Text(f"{size}, {tokenizer._label}{legend}", _ID), soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class _Cell:
         return max(cell_len(self.shown), len(self.id))
 
 
-def _rows(tokens: Iterable[Token], width: int) -> Iterator[list[_Cell]]:
+def _rows(tokens: Iterable[DecodedToken], width: int) -> Iterator[list[_Cell]]:
     """Yields the cells of each row. A row ends when it is full and after a token with a newline."""
     row: list[_Cell] = []
     used = 0

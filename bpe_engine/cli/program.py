@@ -90,7 +90,7 @@ def _worded(program: str, error: click.ClickException) -> str:
     """Returns what is wrong, and for a wrong command line where help is."""
     message = error.format_message()
     if isinstance(error, click.UsageError):
-        where = error.ctx.command_path if error.ctx else program
+        where = error.ctx.command_path.rstrip() if error.ctx else program
         return f"{message.rstrip('.')} (`{where} --help` shows examples)"
     return message
 

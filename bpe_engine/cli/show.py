@@ -11,7 +11,7 @@ import click
 
 from . import options, streams
 from .group import Command
-from .tokens import Token, tokens_of
+from .tokens import DecodedToken, tokens_of
 
 # Tokens written at once: few calls, and early first ones.
 _TOKENS_AT_ONCE = 1024
@@ -68,7 +68,7 @@ def show(
         show_tokens(tokenizer, chunks, allowed, color, width)
 
 
-def _print_json(tokens: Iterator[Token]) -> None:
+def _print_json(tokens: Iterator[DecodedToken]) -> None:
     """Prints tokens as a JSON list in one line, as they come."""
     before = "["
     while some := list(itertools.islice(tokens, _TOKENS_AT_ONCE)):

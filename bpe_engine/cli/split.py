@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from .. import any_tokenizer
+from ..visible import visible
 from . import options, streams
 from .group import Command
-from .visible import visible
 
 # Lines written at once: few calls, and early first lines.
 _LINES_AT_ONCE = 4096
@@ -39,7 +38,7 @@ def split(
     """
     tokenizer = options.choose_tokenizer(**choice)
     allowed = options.choose_special(tokenizer, allow_special)
-    pieces = any_tokenizer.split(tokenizer, streams.read_text(words, path, errors), allowed)
+    pieces = tokenizer.split(streams.read_text(words, path, errors), allowed_special=allowed)
     if as_json:
         streams.print_json(pieces)
     else:

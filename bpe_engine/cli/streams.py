@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import click
 
+from ..texts.utf8 import decoded
 from .printing import write
 
 __all__ = [
@@ -42,44 +43,20 @@ def read_text_chunks(words: Sequence[str], path: str | None, errors: str) -> Ite
     if words:
         # Python decodes bytes in arguments that are not UTF-8 to surrogates.
         contents = " ".join(words).encode("utf-8", "surrogateescape")
-        return _decoded(iter([contents]), "TEXT", errors)
+        return decoded(_noticed(iter([contents]), "TEXT"), "TEXT", errors)
     source = "standard input" if path in (None, "-") else str(path)
-    return _decoded(_chunks(path), source, errors)
+    return decoded(_noticed(_chunks(path), source), source, errors)
 
 
-def _decoded(chunks: Iterator[bytes], source: str, errors: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")(errors)
-    position = 0  # of the chunk in the input, in bytes
-    for chunk in chunks:
-        if position == 0:
-            _notice_other_encodings(chunk, source)
-        pending = len(decoder.getstate()[0])
-        try:
-            yield decoder.decode(chunk)
-        except UnicodeDecodeError as error:
-            raise _not_utf8(error, position - pending, source) from None
-        position += len(chunk)
-    pending = len(decoder.getstate()[0])
-    try:
-        yield decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(error, position - pending, source) from None
-
-
-def _not_utf8(error: UnicodeDecodeError, position: int, source: str) -> click.ClickException:
-    at, byte = position + error.start, error.object[error.start]
-    if at == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return click.ClickException(
-            f"{source} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8"
-        )
-    return click.ClickException(
-        f"{source} is not UTF-8 at byte {at} (0x{byte:02x}); "
-        "convert it, or pass --errors replace or --errors ignore"
-    )
+def _noticed(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
+    """Passes chunks on, and prints a note about valid UTF-8 that is probably another encoding."""
+    first = next(chunks, b"")
+    _notice_other_encodings(first, source)
+    yield first
+    yield from chunks
 
 
 def _notice_other_encodings(start: bytes, source: str) -> None:
-    """Prints a note about valid UTF-8 that is probably another encoding."""
     note = None
     if start.startswith(codecs.BOM_UTF8):
         note = (

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from .. import Encoding
-from ..any_tokenizer import AnyTokenizer, encode_with_offsets
+from ..any_tokenizer import AnyTokenizer
 from ..builtin import BUILTIN
 
 # Places where every built-in pattern ends a piece, whatever is before and after them, so that the
@@ -22,7 +22,7 @@ _AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
-class Token:
+class DecodedToken:
     """A token of a text, and the span of its characters."""
 
     id: int
@@ -49,16 +49,19 @@ class Token:
 
 def tokens_of(
     tokenizer: AnyTokenizer, chunks: Iterable[str], allowed_special: AbstractSet[str]
-) -> Iterator[Token]:
+) -> Iterator[DecodedToken]:
     """Yields the tokens of the joined `chunks`, as soon as they are certain.
 
     Names of special tokens that are not allowed are ordinary text.
     """
     position, table = 0, tokenizer.token_table()
     for text in _parts(tokenizer, chunks, allowed_special):
-        for id, (start, end) in zip(*encode_with_offsets(tokenizer, text, allowed_special)):
+        found = tokenizer.encode_with_offsets(
+            text, allowed_special=allowed_special, disallowed_special=()
+        )
+        for id, (start, end) in zip(*found):
             special = table.kind(id) == "special"
-            yield Token(id, table[id], special, position + start, position + end)
+            yield DecodedToken(id, table[id], special, position + start, position + end)
         position += len(text)
 
 

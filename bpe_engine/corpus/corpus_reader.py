@@ -44,10 +44,12 @@ class CorpusReader(Reader):
             )
         self.plan = plan
         self.is_merged: bool = not as_parts and read_manifest(plan, MERGED) is not None
-        if plan.options.shuffle is not None and not self.is_merged and not as_parts:
+        if plan.needs_merge and not self.is_merged and not as_parts:
             raise CorpusError(
                 f"{plan.out} is in the order of the inputs until it is merged; merge it"
             )
+        #: Documents and ids that are held out, at the end.
+        self.held_out: tuple[int, int] = (0, 0)
         units: list[int | str] = [MERGED] if self.is_merged else [*range(len(plan.units))]
         self._documents, self._tokens = [0], [0]
         for unit in units:
@@ -56,6 +58,11 @@ class CorpusReader(Reader):
                 raise CorpusError(
                     f"{plan.out}: the manifest of unit {unit} is missing; run it again"
                 )
+            if any(manifest.held_out):
+                self.held_out = manifest.held_out
+                self._documents.append(manifest.written - self.held_out[0])
+                self._tokens.append(manifest.tokens - self.held_out[1])
+                manifest.written, manifest.tokens = self.held_out
             self._documents.append(self._documents[-1] + manifest.written)
             self._tokens.append(self._tokens[-1] + manifest.tokens)
         self.documents: int = self._documents[-1]
@@ -64,7 +71,7 @@ class CorpusReader(Reader):
 
     @property
     def parts(self) -> int:
-        """The number of parts; 1 if they are merged."""
+        """The number of parts. Merged, it is 1, or 2 with documents held out."""
         return len(self._documents) - 1
 
     def part(self, number: int) -> Reader:
@@ -88,7 +95,8 @@ class CorpusReader(Reader):
         plan, layout = self.plan, self.plan.layout
         if self.is_merged:
             form = FORMATS[plan.options.format]
-            reader = form.reader(plan.out, form.stem(None), layout)
+            stem = form.held_out_stem if number else form.stem(None)
+            reader = form.reader(plan.out, stem, layout)
         else:
             form = FORMATS[plan.options.part_format]
             reader = form.reader(plan.parts_folder, form.stem(number), layout)

@@ -49,6 +49,8 @@ class Manifest:
     #: Bytes of text, and ids with BOS and EOD.
     bytes: int = 0
     tokens: int = 0
+    #: Documents and ids at the end of merged files that are held out.
+    held_out: tuple[int, int] = (0, 0)
     first_id: int | None = None
     last_id: int | None = None
     #: Control strings in text: how often, and the input and line of the first. In a range of bytes,
@@ -124,6 +126,7 @@ def read_manifest(plan: Plan, unit: int | str) -> Manifest | None:
         raise CorpusError(f"{path} has other fields: {error}; {way_out}") from error
     if (manifest.plan, manifest.unit) != (plan.sha256, unit):
         raise CorpusError(f"{path} belongs to another plan or unit; {way_out}")
+    manifest.held_out = (*manifest.held_out,)
     manifest.refused = [(*row,) for row in manifest.refused]
     manifest.longest = [(*row,) for row in manifest.longest]
     if manifest.refused_file is not None:

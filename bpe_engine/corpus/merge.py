@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from ..texts.errors import CorpusError
 from ..written import sha256
 from .corpus_reader import CorpusReader
 from .formats import FORMATS
-from .formats.base import Documents
+from .formats.base import Documents, Reader
 from .manifest import MERGED, Manifest, missing_units, read_manifest, write_manifest
 from .plan import Plan, read_plan
 from .scratch import move, remove_leftovers, scratch_folder
@@ -66,27 +67,40 @@ def _merged(plan: Plan, progress: Callable[[int, int], Any] | None) -> Manifest:
         manifest.add(part)
         _check_files(plan, part)
     form = FORMATS[plan.options.format]
-    stem = form.stem(None)
+    training = reader.documents - math.ceil(reader.documents * plan.options.held_out)
+    ranges = {form.stem(None): (0, training), form.held_out_stem: (training, reader.documents)}
     with scratch_folder(plan.out, MERGED) as folder:
         files = os.path.join(folder, "files")
         os.mkdir(files)
-        writer = form.writer(files, stem, plan.layout, is_merged=True)
-        for documents in _in_order(plan, reader):
-            writer.add(documents)
-            if progress is not None:
-                progress(writer.documents, reader.documents)
-        paths = writer.close()
-        check = form.reader(files, stem, plan.layout)
-        if (check.documents, check.tokens) != (reader.documents, reader.tokens):
-            raise CorpusError(f"{plan.out}: merging lost documents; the disk may be damaged")
-        if check.tokens:
-            manifest.first_id = int(check.ids(0, 1)[0])
-            manifest.last_id = int(check.ids(check.tokens - 1, check.tokens)[0])
+        paths: list[str] = []
+        for stem, (first, last) in ranges.items():
+            if first == last and paths:
+                continue
+            writer = form.writer(files, stem, plan.layout, is_merged=True)
+            for documents in _in_order(plan, reader, first, last):
+                writer.add(documents)
+                if progress is not None:
+                    progress(first + writer.documents, reader.documents)
+            paths += writer.close()
+            check = form.reader(files, stem, plan.layout)
+            if (check.documents, check.tokens) != (last - first, writer.tokens):
+                raise CorpusError(f"{plan.out}: merging lost documents; the disk may be damaged")
+            _set_ends(manifest, check, is_first=first == 0)
+            if first:
+                manifest.held_out = (check.documents, check.tokens)
         for path in sorted(paths):
             manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
         move(paths, plan.out)
         write_manifest(plan, manifest, folder)
     return manifest
+
+
+def _set_ends(manifest: Manifest, reader: Reader, is_first: bool) -> None:
+    """Sets the first and the last id of merged files."""
+    if reader.tokens:
+        if is_first:
+            manifest.first_id = int(reader.ids(0, 1)[0])
+        manifest.last_id = int(reader.ids(reader.tokens - 1, reader.tokens)[0])
 
 
 def _check_files(plan: Plan, part: Manifest) -> None:
@@ -98,13 +112,14 @@ def _check_files(plan: Plan, part: Manifest) -> None:
             )
 
 
-def _in_order(plan: Plan, reader: CorpusReader) -> Iterator[Documents]:
+def _in_order(plan: Plan, reader: CorpusReader, first: int, stop: int) -> Iterator[Documents]:
+    """Yields the documents from `first` to before `stop` of the final order."""
     if plan.options.shuffle is not None:
-        yield from _shuffled(reader, Permutation(reader.documents, plan.options.shuffle))
+        order = Permutation(reader.documents, plan.options.shuffle)
+        yield from _shuffled(reader, order, first, stop)
         return
-    first = 0
-    while first < reader.documents:
-        last = min(first + _DOCUMENTS, reader.documents)
+    while first < stop:
+        last = min(first + _DOCUMENTS, stop)
         spans = reader.spans(first, last)
         # As many as fit into memory, at least one.
         fitting = int((spans[1:] - spans[0] <= _TOKENS).sum())
@@ -120,13 +135,14 @@ def _in_order(plan: Plan, reader: CorpusReader) -> Iterator[Documents]:
         first = last
 
 
-def _shuffled(reader: CorpusReader, order: Permutation) -> Iterator[Documents]:
+def _shuffled(
+    reader: CorpusReader, order: Permutation, first: int, stop: int
+) -> Iterator[Documents]:
     import numpy as np
     import pyarrow as pa
 
-    first = 0
-    while first < reader.documents:
-        last = min(first + _DOCUMENTS, reader.documents)
+    while first < stop:
+        last = min(first + _DOCUMENTS, stop)
         ids, masks, names, lengths, total = [], [], [], [], 0
         lines, uris = [], []
         for number in order.of(np.arange(first, last)).tolist():

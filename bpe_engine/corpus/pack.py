@@ -79,6 +79,7 @@ def pack_rows(
     seed: int | None = None,
 ) -> str:
     """Writes an index of rows of at most `length` ids. The same arguments write the same bytes.
+    Documents that are held out are in no row.
 
     Args:
         out: The folder of a corpus that is complete, or its plan.
@@ -146,8 +147,9 @@ _Window = Any  # The ends of rows in pieces; documents, first ids and lengths of
 def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:
     import numpy as np
 
-    for first in range(0, reader.documents, _WINDOW):
-        last = min(first + _WINDOW, reader.documents)
+    count = reader.documents - reader.held_out[0]
+    for first in range(0, count, _WINDOW):
+        last = min(first + _WINDOW, count)
         spans = reader.spans(first, last)
         sizes = np.diff(spans)
         # A long document is full pieces and a rest.
@@ -165,10 +167,11 @@ def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:
 def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_Window]:
     import numpy as np
 
-    order = None if seed is None else Permutation(reader.documents, seed)
+    count = reader.documents - reader.held_out[0]
+    order = None if seed is None else Permutation(count, seed)
     at = 0  # Ids so far, which decide where rows are cut.
-    for first in range(0, reader.documents, _WINDOW):
-        last = min(first + _WINDOW, reader.documents)
+    for first in range(0, count, _WINDOW):
+        last = min(first + _WINDOW, count)
         if order is None:
             documents = np.arange(first, last)
             spans = reader.spans(first, last)
@@ -187,6 +190,6 @@ def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_W
         end = np.minimum(np.repeat(ends, counts), (row + 1) * length)
         at = int(ends[-1])
         # The last row ends with the last id; documents after it have none.
-        is_end = (end % length == 0) | (end == reader.tokens)
+        is_end = (end % length == 0) | (end == reader.tokens - reader.held_out[1])
         offset = np.repeat(starts - begins, counts)
         yield np.flatnonzero(is_end) + 1, np.repeat(documents, counts), begin + offset, end - begin

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from ..texts.access import file_state, is_uri
+from ..texts.documents import AUTO
 from ..texts.errors import CorpusError
 from ..texts.fields import Fields
 from ..texts.inputs import Input, Part, found, parts_of_input
 from ..texts.kinds import KINDS
 from ..texts.listed import corpus_files
-from ..texts.opening import file_state, is_uri
 from ..written import write_at_once
 from .coder import Coder, load_engine
 from .formats import FORMATS
@@ -50,14 +51,17 @@ class Options:
     content: str = "text"
     #: For messages: the text of the chat template.
     template: str | None = None
-    #: For plain text: what is between documents; None for a document a file.
-    separator: str | None = None
+    #: For plain text: what is between documents; None for a document a file. "auto" is that, but for
+    #: files of more than a megabyte, whose documents are between empty lines.
+    separator: str | None = AUTO
     #: For rows that are not text: "raise", "skip" or "keep-empty".
     on_error: str = "raise"
     #: Names that text may hold as tokens.
     allow_special: tuple[str, ...] = ()
     #: The seed of the order of documents, or None for the order of the inputs.
     shuffle: int | None = None
+    #: The share of documents that merging writes to files of their own, for validation: the last.
+    held_out: float = 0.0
     unit_bytes: int = UNIT_BYTES
 
     @property
@@ -112,6 +116,11 @@ class Plan:
     def path(self, *names: str) -> str:
         """Returns a path in the folder of the corpus."""
         return os.path.join(self.out, *names)
+
+    @property
+    def needs_merge(self) -> bool:
+        """True if the parts are not what is to be read."""
+        return self.options.shuffle is not None or self.options.held_out > 0
 
     @property
     def parts_folder(self) -> str:
@@ -245,6 +254,12 @@ def _checked(options: Options, coder: Coder) -> Layout:
         raise CorpusError(f"the field {options.field!r} is the text; name another for --id-field")
     if options.separator == "":
         raise CorpusError("the separator is empty; leave it out for a document a file")
+    if not 0 <= options.held_out < 1:
+        raise CorpusError(
+            f"held_out is {options.held_out}; give a share from 0 to below 1, as 0.01"
+        )
+    if options.held_out and options.format == "llm.c":
+        raise CorpusError("llm.c holds out its first shard, merged; leave held_out out")
     if options.unit_bytes < 1:
         raise CorpusError(f"a unit has at least 1 byte, not {options.unit_bytes}")
     form = FORMATS[options.format]

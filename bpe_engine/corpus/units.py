@@ -14,11 +14,11 @@ from ..texts.block import Block
 from ..texts.errors import CorpusError
 from ..texts.inputs import Input, Part, blocks, first_line, row_name
 from ..written import sha256, sync, write_at_once
-from .chat import empty_row, encode_objects, joined
 from .coder import Coder
 from .formats import FORMATS
 from .formats.base import Documents
 from .manifest import Manifest, read_manifest, write_manifest
+from .objects import empty_row, encode_objects, joined
 from .scratch import move, scratch_folder
 from .sealed import sealed
 

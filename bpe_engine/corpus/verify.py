@@ -73,7 +73,7 @@ def verify_corpus(
         _check_sums(plan, is_merged, result)
         _check_indexes(plan, result)
         if result.ok:
-            as_parts = plan.options.shuffle is not None and not is_merged
+            as_parts = plan.needs_merge and not is_merged
             reader = CorpusReader(plan, as_parts=as_parts)
             _check_ids(plan, reader, result, progress)
             if sample:
@@ -104,9 +104,9 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
             way_out = f"delete {manifest_path(plan, unit)} and run again"
             count += _check_files(plan.parts_folder, manifest.files, way_out, result)
         if manifest.refused_file is not None:
-            refused = {f"{unit:05d}.jsonl": manifest.refused_file}
+            lists = {f"{unit:05d}.jsonl": manifest.refused_file}
             way_out = "it lists what was refused, and no document depends on it; restore it"
-            count += _check_files(plan.path("refused"), refused, way_out, result)
+            count += _check_files(plan.path("refused"), lists, way_out, result)
         _check_times(plan, unit, result)
     if is_merged:
         merged = read_manifest(plan, MERGED)

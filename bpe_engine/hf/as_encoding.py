@@ -18,7 +18,7 @@ __all__ = ["encoding_of_tekken", "encoding_of_tokenizer", "same_encoding"]
 
 def same_encoding(tokenizer: Tokenizer, name: str) -> Encoding | None:
     """The encoding that gives the ids of a tokenizer, also for text in which no special token is
-    found; None if there is none.
+    found; else None.
 
     Added tokens that are not special, or white space only, are found in such text, too: those of
     an encoding are not.
@@ -50,20 +50,19 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
 
     ranks, pattern = tokenizer._ranks()
     if pattern is None:
-        raise UnsupportedTokenizer(
-            "pre_tokenizer: in an Encoding a chain that is not one published pattern is not supported"
-        )
+        raise _refused("pre_tokenizer", "a chain that is not one published pattern")
     normalization = _normalization(tokenizer)
     special: dict[str, int] = {}
     for place, (id, token) in enumerate(tokenizer._added_tokens()):
         is_made = token[0].encode() in ranks
         if is_made and any_flags:
             continue
-        reason = None if any_flags else _inexpressible(*token, normalization)
+        flag = None if any_flags else _inexpressible(*token, normalization)
+        if flag:
+            raise _refused(f"added_tokens[{place}].{flag[0]}", f"{flag[1]}, as of {token[0]!r},")
         if is_made:
-            reason = f": in an Encoding a special token that merging makes, as {token[0]!r},"
-        if reason:
-            raise UnsupportedTokenizer(f"added_tokens[{place}]{reason} is not supported")
+            what = f"the special token {token[0]!r}, which merging makes as well,"
+            raise _refused(f"added_tokens[{place}]", what)
         special[token[0]] = id
     return Encoding(
         name,
@@ -82,14 +81,14 @@ def _inexpressible(
     normalized: bool,
     special: bool,
     normalization: Literal["NFC"] | None,
-) -> str | None:
-    """Returns what a special token of an encoding cannot be."""
+) -> tuple[str, str] | None:
+    """Returns a flag of a special token that encodings do not have, and its value."""
     for flag, value in (("single_word", single_word), ("lstrip", lstrip), ("rstrip", rstrip)):
         if value:
-            return f".{flag}: in an Encoding true, as for {content!r},"
+            return flag, "true"
     # An encoding normalizes the whole text, and then looks for special tokens.
     if normalization and not (normalized and is_normalized(normalization, content)):
-        return f".normalized: in an Encoding false under a normalizer, as for {content!r},"
+        return "normalized", "false under a normalizer"
     return None
 
 
@@ -103,8 +102,12 @@ def _normalization(tokenizer: Tokenizer) -> Literal["NFC"] | None:
         return "NFC"
     if parts:
         kinds = ", ".join(part["type"] for part in parts)
-        raise UnsupportedTokenizer(f"normalizer: in an Encoding {kinds} is not supported")
+        raise _refused("normalizer", kinds)
     return None
+
+
+def _refused(path: str, what: str) -> UnsupportedTokenizer:
+    return UnsupportedTokenizer(f"{path}: {what} cannot be part of an Encoding")
 
 
 def encoding_of_tekken(

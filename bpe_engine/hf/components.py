@@ -301,11 +301,38 @@ def component_json(value: Any, kind: str) -> str | None:
     return state.decode()
 
 
+_MODEL_FIELDS = (
+    "dropout",
+    "unk_token",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
+)
+
+
 class BPE:
-    """The model of a tokenizer: its vocabulary and merges."""
+    """The model of a tokenizer: its vocabulary and merges.
+
+    Setting ``unk_token``, ``fuse_unk``, ``byte_fallback`` or ``ignore_merges`` changes the tokenizer.
+    So does ``dropout``, ``continuing_subword_prefix`` or ``end_of_word_suffix``, but a value that
+    cannot be done exactly raises `UnsupportedTokenizer`.
+
+    >>> from bpe_engine import hf
+    >>> tokenizer = hf.Tokenizer('{"model": {"type": "BPE", "vocab": {"a": 0, "?": 1}, "merges": []}}')
+    >>> tokenizer.model.unk_token = "?"
+    >>> tokenizer.encode("ab").tokens
+    ['a', '?']
+    >>> tokenizer.model.dropout = 0.1  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    bpe_engine._core.UnsupportedTokenizer: model.dropout: a dropout of 0.1 is not supported; ...
+    """
+
+    _tokenizer: HfTokenizer
 
     def __init__(self, tokenizer: HfTokenizer):
-        self._tokenizer = tokenizer
+        object.__setattr__(self, "_tokenizer", tokenizer)
 
     @staticmethod
     def read_file(
@@ -382,7 +409,11 @@ class BPE:
         return self._tokenizer._model_id_to_token(id)
 
     def __getattr__(self, name: str) -> Any:
-        fields = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
-        if name in (*fields, "fuse_unk", "byte_fallback", "ignore_merges"):
+        if name in _MODEL_FIELDS:
             return json.loads(self._tokenizer.to_str())["model"][name]
         raise AttributeError(f"a BPE model has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _MODEL_FIELDS:
+            raise AttributeError(f"a BPE model has no attribute {name!r} that can be set")
+        self._tokenizer._set_component(f"model.{name}", json.dumps(value))

@@ -8,16 +8,14 @@ import sys
 from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
-from .._tables import TableMethods
+from .._engine import EngineMethods
 from ..gpt2_files import read_merges, read_vocab
-from ..prompt.conversation import Conversation, stable
-from ..prompt.methods import PromptMethods
 from .components import BPE, AddedToken, Component, component_json
 
 __all__ = ["Tokenizer", "is_ours"]
 
 
-class Tokenizer(PromptMethods, TableMethods, HfTokenizer):
+class Tokenizer(EngineMethods, HfTokenizer):
     """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
 
     Any number of threads may use one at once, and change it meanwhile: a call sees it as it was
@@ -173,37 +171,43 @@ class Tokenizer(PromptMethods, TableMethods, HfTokenizer):
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.to_str(pretty))
 
-    # ---- Prompts of trusted and untrusted parts ----
+    # ---- What `EngineMethods` needs; it has the other abilities ----
+
+    @property
+    def _label(self) -> str:
+        return "tokenizer.json"
 
     @property
     def special_tokens_set(self) -> set[str]:
         """The added tokens: what text from outside must not become."""
         return {token.content for token in self.get_added_tokens_decoder().values()}
 
-    def conversation(
-        self,
-        *,
-        allowed_special: Literal["all"] | Collection[str] = "all",
-        disallowed_special: Literal["all"] | Collection[str] = (),
-    ) -> Conversation:
-        """The ids of a prompt that grows and changes: see `bpe_engine.prompt.Conversation`.
+    @property
+    def _special_ids(self) -> set[int]:
+        return {id for id, token in self.get_added_tokens_decoder().items() if token.special}
 
-        The post-processor adds nothing. An update costs what changed where the pre-tokenizer is one
-        pattern that the core knows and the normalizer is missing, a Unicode form or Lowercase;
-        otherwise it costs the text after the last added token before the change.
+    def split(
+        self, text: str, *, allowed_special: Literal["all"] | Collection[str] = ()
+    ) -> list[str]:
+        """Returns the pieces of a text, normalized, into which the pre-tokenizer cuts it. The names of
+        special tokens are ordinary text.
+
+        Raises:
+            ValueError: The file has no pre-tokenizer and merges the whole text, or an allowed special
+                token is in the text.
         """
-        return Conversation(self, allowed_special, disallowed_special)
-
-    def stable_prefix(
-        self,
-        text: str,
-        *,
-        allowed_special: Literal["all"] | Collection[str] = "all",
-        disallowed_special: Literal["all"] | Collection[str] = (),
-    ) -> tuple[list[int], int]:
-        """The ids of a text that stay whatever follows it, as far as that is known, and how many
-        characters of the text they stand for. The post-processor adds nothing."""
-        return stable(self, text, allowed_special, disallowed_special)
+        names = self.special_tokens_set if allowed_special == "all" else allowed_special
+        if found := next((name for name in names if name in text), None):
+            raise ValueError(
+                f"the text has the special token {found!r}; split what is between them"
+            )
+        step, normalizer = self.pre_tokenizer, self.normalizer
+        if step is None:
+            raise ValueError(
+                "this tokenizer has no pre-tokenizer: it merges the whole text as it is"
+            )
+        text = text if normalizer is None else normalizer.normalize_str(text)
+        return [text[start:end] for _, (start, end) in step.pre_tokenize_str(text)]
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:
         """The added tokens by id."""

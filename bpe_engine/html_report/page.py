@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from ..shown import CONTINUED
+from ..visible import CONTINUED
 from .charts import Chart
 from .plots import BarPlot, LinePlot
 

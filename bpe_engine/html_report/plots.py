@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .charts import short
@@ -134,10 +135,15 @@ def group_bars(
     return BarPlot(title, x_name, bars, names, legend, round(len(groups) * step + 28))
 
 
+#: Points of a line, in shares of the axes; places on an axis, and their labels.
+_Points = Mapping[str, Sequence[tuple[float, float]]]
+_Ticks = Sequence[tuple[float, str]]
+
+
 def growth(
     title: str, x_name: str, y_name: str, series: Mapping[str, Sequence[int]]
 ) -> LinePlot | None:
-    """Plots sums that grow, over the number of what they are of; both axes are linear.
+    """Plots cumulative sums over the number of items; both axes are linear.
 
     >>> plot = growth("Saved", "new ids", "tokens", {"saved": [10, 15]})
     >>> plot.x_ticks[-1].text, plot.y_ticks[-1].text, plot.lines[0].points.split()[-1]
@@ -147,27 +153,15 @@ def growth(
     highest = max((sums[-1] for sums in series.values() if sums), default=0)
     if longest < 2 or highest <= 0:
         return None
-
-    def place(x: int, y: int) -> str:
-        across, up = x / longest * (RIGHT - LEFT), y / highest * (BOTTOM - TOP)
-        return f"{LEFT + across:.1f},{BOTTOM - up:.1f}"
-
-    lines = []
-    for number, (name, sums) in enumerate(series.items()):
+    lines = {}
+    for name, sums in series.items():
         step = max(len(sums) // POINTS, 1)
         at = [*range(step, len(sums), step), len(sums)]
-        points = " ".join([place(0, 0), *(place(x, sums[x - 1]) for x in at)])
-        lines.append(Line(number % COLORS, points, name))
+        lines[name] = [(0.0, 0.0), *((x / longest, sums[x - 1] / highest) for x in at)]
     quarters = range(5) if longest >= 4 else range(0, 5, 4)
-    x_ticks = [
-        Tick(round(LEFT + part / 4 * (RIGHT - LEFT), 1), short(round(longest * part / 4)))
-        for part in quarters
-    ]
-    y_ticks = [
-        Tick(round(BOTTOM - part / 4 * (BOTTOM - TOP), 1), short(round(highest * part / 4)))
-        for part in range(5)
-    ]
-    return LinePlot(title, x_name, y_name, lines, x_ticks, y_ticks)
+    x_ticks = [(part / 4, short(round(longest * part / 4))) for part in quarters]
+    y_ticks = [(part / 4, short(round(highest * part / 4))) for part in range(5)]
+    return _plot(title, x_name, y_name, lines, x_ticks, y_ticks)
 
 
 def rank_frequency(
@@ -181,14 +175,12 @@ def rank_frequency(
     >>> [tick.text for tick in plot.y_ticks]
     ['1', '10', '100']
     """
-    return _plot(
-        title,
-        x_name,
-        "times",
-        series,
-        lambda counts, rank: counts[rank - 1],
-        is_log=True,
-    )
+    highest = max((counts[0] for counts in series.values() if counts), default=1)
+    span = max(math.log10(highest), 0.1)
+    heights = {
+        name: [math.log10(count) / span for count in counts] for name, counts in series.items()
+    }
+    return _by_rank(title, x_name, "times", heights, _powers(span))
 
 
 def cumulative_cover(series: Mapping[str, Sequence[int]]) -> LinePlot | None:
@@ -197,75 +189,69 @@ def cumulative_cover(series: Mapping[str, Sequence[int]]) -> LinePlot | None:
     >>> cumulative_cover({"a": [3, 1]}).y_ticks[-1].text
     '100%'
     """
-    sums = {name: _sums(counts) for name, counts in series.items()}
-    return _plot(
+    heights = {
+        name: [covered / sum(counts) for covered in itertools.accumulate(counts)]
+        for name, counts in series.items()
+    }
+    return _by_rank(
         "Share of the text in the most frequent tokens",
         "tokens, the most frequent first",
         "share",
-        sums,
-        lambda counts, rank: counts[rank - 1] / counts[-1],
-        is_log=False,
+        heights,
+        [(share / 100, f"{share}%") for share in range(0, 101, 20)],
     )
 
 
-def _sums(counts: Sequence[int]) -> list[int]:
-    sums, total = [], 0
-    for count in counts:
-        total += count
-        sums.append(total)
-    return sums
-
-
-def _plot(
-    title: str,
-    x_name: str,
-    y_name: str,
-    series: Mapping[str, Sequence[int]],
-    value: Callable[[Sequence[int], int], float],
-    *,
-    is_log: bool,
+def _by_rank(
+    title: str, x_name: str, y_name: str, heights: Mapping[str, Sequence[float]], y_ticks: _Ticks
 ) -> LinePlot | None:
-    longest = max((len(counts) for counts in series.values()), default=0)
+    """Plots heights, in shares of the axis, over the logarithm of their rank."""
+    longest = max(map(len, heights.values()), default=0)
     if longest < 2:
         return None
-    highest = max(value(counts, 1) for counts in series.values() if counts) if is_log else 1.0
-    x_span = math.log10(longest)
-    y_span = max(math.log10(highest), 0.1) if is_log else 1.0
+    span = math.log10(longest)
+    lines = {
+        name: [(math.log10(rank) / span, some[rank - 1]) for rank in _ranks(len(some))]
+        for name, some in heights.items()
+    }
+    return _plot(title, x_name, y_name, lines, _powers(span), y_ticks)
 
-    def place(rank: int, height: float) -> str:
-        x = LEFT + math.log10(rank) / x_span * (RIGHT - LEFT)
-        share = math.log10(height) / y_span if is_log else height
-        return f"{x:.1f},{BOTTOM - share * (BOTTOM - TOP):.1f}"
 
-    lines = []
-    for number, (name, counts) in enumerate(series.items()):
-        if counts:
-            points = " ".join(place(rank, value(counts, rank)) for rank in _ranks(len(counts)))
-            lines.append(Line(number % COLORS, points, name))
-    x_ticks = [
-        Tick(round(LEFT + power / x_span * (RIGHT - LEFT), 1), short(10**power).replace(".0", ""))
-        for power in range(int(x_span) + 1)
+def _powers(span: float) -> _Ticks:
+    """Returns the powers of ten on a logarithmic axis that ends at the power ``span``."""
+    return [
+        (power / span, short(10**power).replace(".0", "")) for power in range(int(span + 1e-9) + 1)
     ]
-    if is_log:
-        y_ticks = [
-            Tick(
-                round(BOTTOM - power / y_span * (BOTTOM - TOP), 1),
-                short(10**power).replace(".0", ""),
-            )
-            for power in range(int(y_span + 1e-9) + 1)
-        ]
-    else:
-        y_ticks = [
-            Tick(round(BOTTOM - share / 100 * (BOTTOM - TOP), 1), f"{share}%")
-            for share in range(0, 101, 20)
-        ]
-    return LinePlot(title, x_name, y_name, lines, x_ticks, y_ticks)
 
 
 def _ranks(count: int) -> list[int]:
     """Returns ranks from 1 to ``count``, evenly spaced on a logarithmic axis."""
-    if count == 1:
-        return [1]
+    if count < 2:
+        return [1][:count]
     top = math.log10(count)
     ranks = {round(10 ** (top * step / (POINTS - 1))) for step in range(POINTS)}
     return sorted(min(max(rank, 1), count) for rank in ranks)
+
+
+def _plot(
+    title: str, x_name: str, y_name: str, lines: _Points, x_ticks: _Ticks, y_ticks: _Ticks
+) -> LinePlot:
+    def across(share: float) -> float:
+        return LEFT + share * (RIGHT - LEFT)
+
+    def up(share: float) -> float:
+        return BOTTOM - share * (BOTTOM - TOP)
+
+    drawn = [
+        Line(number % COLORS, " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points), name)
+        for number, (name, points) in enumerate(lines.items())
+        if points
+    ]
+    return LinePlot(
+        title,
+        x_name,
+        y_name,
+        drawn,
+        [Tick(round(across(at), 1), text) for at, text in x_ticks],
+        [Tick(round(up(at), 1), text) for at, text in y_ticks],
+    )

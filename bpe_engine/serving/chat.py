@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..prompt.apply_template import render
 from ..prompt.segments import Segment, trusted
-from ..tokenizer.chat import render
 from .conversation_cache import ConversationCache
 
 if TYPE_CHECKING:

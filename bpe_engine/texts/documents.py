@@ -8,7 +8,13 @@ from typing import Any
 from .block import AT_ONCE, LONGEST, Block, block_of
 from .fields import Fields
 
-__all__ = ["text_blocks"]
+__all__ = ["AUTO", "text_blocks"]
+
+
+#: The separator of files that need one: none, or empty lines where a file is longer than this.
+AUTO = "auto"
+_ONE_DOCUMENT = 1 << 20
+_EMPTY_LINES = "\n\n"
 
 
 def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) -> Iterator[Block]:
@@ -17,23 +23,53 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
     Args:
         stream: The file at its beginning. A byte order mark is removed.
         uri: Its name, which is also that of its documents.
-        separator: What is between two documents; None if the file is one. The last separator may
-            end the file.
+        separator: What is between two documents; None if the file is one; `AUTO` if it is one up to
+            a megabyte, and else has documents between empty lines, none longer than that. The last
+            separator may end the file.
         fields: Whether documents have names.
     """
-    row, data = 1, stream.read(3)
-    data = b"" if data == b"\xef\xbb\xbf" else data
+    data = stream.read(3)
+    start = b"" if data == b"\xef\xbb\xbf" else data
+    limit = LONGEST
+    if separator == AUTO:
+        start += _read(stream, _ONE_DOCUMENT)
+        separator = None
+        if len(start) > _ONE_DOCUMENT:
+            separator, limit = _EMPTY_LINES, _ONE_DOCUMENT
     if separator is None:
-        parts = [data]
-        size = len(data)
-        while data := stream.read(AT_ONCE):
-            size += len(data)
-            if size <= LONGEST:
-                parts.append(data)
-        yield _block([b"".join(parts) if size <= LONGEST else None], row, uri, fields)
-        return
-    between = separator.encode()
-    rest, is_dropped, is_last = data, False, False
+        found: Iterator[list[bytes | None]] = iter([[_whole(stream, start)]])
+    else:
+        found = _between(stream, start, separator.encode(), limit)
+    row = 1
+    for documents in found:
+        if limit < LONGEST:
+            documents = [it for it in documents if it is None or it.strip()]
+        if documents:
+            yield _block(documents, row, uri, fields, limit)
+            row += len(documents)
+
+
+def _read(stream: Any, size: int) -> bytes:
+    parts = []
+    while size > 0 and (data := stream.read(size)):
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def _whole(stream: Any, start: bytes) -> bytes | None:
+    """Returns a file, or None if it is longer than a document may be."""
+    parts, size = [start], len(start)
+    while data := stream.read(AT_ONCE):
+        size += len(data)
+        if size <= LONGEST:
+            parts.append(data)
+    return b"".join(parts) if size <= LONGEST else None
+
+
+def _between(stream: Any, rest: bytes, between: bytes, limit: int) -> Iterator[list[bytes | None]]:
+    """Yields what is between separators, in lists; None for a document that is too long."""
+    is_dropped = is_last = False
     while not is_last:
         data = stream.read(AT_ONCE)
         is_last = not data
@@ -46,14 +82,13 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
             documents[0], is_dropped = None, False
         elif is_last and is_dropped:
             documents = [None]
-        if len(rest) > LONGEST:
+        if len(rest) > limit:
             rest, is_dropped = rest[-len(between) :], True
         if documents:
-            yield _block(documents, row, uri, fields)
-            row += len(documents)
+            yield [None if it is None or len(it) > limit else it for it in documents]
 
 
-def _block(documents: list[bytes | None], row: int, uri: str, fields: Fields) -> Block:
+def _block(documents: list[bytes | None], row: int, uri: str, fields: Fields, limit: int) -> Block:
     import numpy as np
     import pyarrow as pa
 
@@ -63,5 +98,8 @@ def _block(documents: list[bytes | None], row: int, uri: str, fields: Fields) ->
     lines = np.arange(row, row + len(documents), dtype=np.int64)
     block = block_of(pa.array(documents, pa.large_binary()), names, lines, uri, fields)
     long = {place for place, document in enumerate(documents) if document is None}
-    reason = f"the document is longer than {LONGEST:,} bytes"
+    reason = (
+        f"the document is longer than {limit:,} bytes; name what is between documents with "
+        r"--separator, such as '\n\n'"
+    )
     return block._replace(bad=[(at, reason if at in long else why) for at, why in block.bad])

@@ -73,8 +73,8 @@ def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, st
     Args:
         line: A line, with or without its end.
         fields: What to read.
-        errors: "strict", or "replace" for U+FFFD in place of what is not UTF-8, and "?" in place of
-            lone surrogates.
+        errors: "strict"; "replace" for U+FFFD in place of what is not UTF-8, and "?" in place of lone
+            surrogates; or "ignore".
 
     Raises:
         Refused: The line is not JSON, or lacks the field, or the field is null or not text.
@@ -83,14 +83,14 @@ def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, st
     >>> row_of(b'{"text": "a", "id": 7}', Fields("text", "id", False))
     ('a', '7')
     """
-    if errors == "replace":
-        line = line.decode(errors="replace").encode()
+    if errors != "strict":
+        line = line.decode(errors=errors).encode()
     row = _loaded(line, fields.as_objects)
     value = _dug(row, field_path(fields.text))
     if value is None:
         raise Null(f"the field {fields.text!r} is null")
-    if errors == "replace" and type(value) is str:
-        value = value.encode(errors="replace").decode()
+    if errors != "strict" and type(value) is str:
+        value = value.encode(errors=errors).decode()
     if not fields.as_objects:
         _check_text(value, fields.text, "text", line)
     return value, None if fields.name is None else _name(row, fields.name, line)
@@ -166,7 +166,7 @@ def _check_text(value: Any, field: str, wanted: str, line: bytes) -> None:
 
 
 def _not_text(value: str, wrong: str, line: bytes) -> str:
-    """Says why text cannot be encoded: it is no UTF-8, or an escape is half of a character."""
+    """Says why text cannot be encoded: it is not UTF-8, or an escape is half of a character."""
     try:
         line.decode()
     except UnicodeDecodeError:

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import Union
 
+from .access import STANDARD, filesystem, is_uri
 from .errors import CorpusError
-from .opening import STANDARD, filesystem, is_uri
 
 __all__ = ["Paths", "corpus_files"]
 

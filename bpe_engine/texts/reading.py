@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from .access import label, unpacked
 from .errors import CorpusError
 from .fields import Fields
 from .json_row import Null, Refused, row_of
 from .kinds import kind_of
-from .opening import label, unpacked
 from .stretches import BLOCK_CHARACTERS, stretches
 
 __all__ = ["ERRORS", "has_rows", "read_rows", "read_texts"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
 
-from .errors import CorpusError
-from .opening import label, unpacked
+from .access import label, unpacked
+from .utf8 import decoded
 
 __all__ = ["BEHIND_WORDS", "BLOCK_CHARACTERS", "stretches"]
 
@@ -58,7 +56,8 @@ def stretches(
     parts: list[str] = []
     rest = ""
     with unpacked(path) as file:
-        for block in _decoded(file, path, errors):
+        chunks = iter(lambda: file.read(BLOCK_CHARACTERS), b"")
+        for block in decoded(chunks, label(path), errors):
             rest += block
             end = _cut(rest)
             if not end and inside_lines and len(parts) >= _MOST_UNCUT:
@@ -71,23 +70,6 @@ def stretches(
             rest = rest[-_CONTEXT:]
     if parts or rest:
         yield "".join([*parts, rest])
-
-
-def _decoded(file: BinaryIO, path: str | os.PathLike[str], errors: str) -> Iterator[str]:
-    offset, rest = 0, b""
-    while True:
-        block = file.read(BLOCK_CHARACTERS)
-        data = rest + block
-        try:
-            text, used = codecs.utf_8_decode(data, errors, not block)
-        except UnicodeDecodeError as error:
-            raise _not_utf8(label(path), error, offset + error.start) from error
-        if text:
-            yield text
-        if not block:
-            return
-        offset += used
-        rest = data[used:]
 
 
 def _cut(text: str) -> int:
@@ -112,10 +94,3 @@ def _end_of_word(text: str) -> int:
     """Returns the last end of a word inside a line where every published pattern cuts, or 0."""
     found = _WORD_END.match(text)
     return found.end() if found else 0
-
-
-def _not_utf8(where: str, error: UnicodeDecodeError, offset: int) -> CorpusError:
-    return CorpusError(
-        f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {offset:,} "
-        f"({error.reason}); give text in UTF-8, or --errors replace to have U+FFFD in its place"
-    )

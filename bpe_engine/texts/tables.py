@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .access import cannot_read, opened, unpacked
 from .block import AT_ONCE, LONGEST, Block, block_of, checked_names
 from .errors import CorpusError
 from .fields import Fields, field_path
-from .opening import cannot_read, opened, unpacked
 
 __all__ = ["arrow_batches", "arrow_blocks", "parquet_groups", "table_blocks"]
 

@@ -8,23 +8,21 @@ import json
 import logging
 import operator
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import byte_level
 from .._core import EncodedRows, encode_rows
 from .._core import Engine as NativeEngine
-from .._tables import TableMethods
+from .._engine import EngineMethods, Names
 from ..core import Encoding
 from ..hf.components import AddedToken, Component
 from ..hf.tokenizers import Tokenizer as FileTokenizer
-from ..prompt.conversation import Conversation, stable
-from ..prompt.methods import PromptMethods
+from ..prompt import apply_template
 from ..prompt.segments import trusted
-from ..stream import StreamDecoder
-from . import chat, rows
 from . import folder as folders
+from . import rows
 from .batch_encoding import BatchEncoding
 from .files import FLAGS, SETTINGS, located, read_config
 from .options import (
@@ -46,8 +44,6 @@ __all__ = ["Tokenizer"]
 
 _logger = logging.getLogger(__name__)
 
-_Names = Literal["all"] | Collection[str]
-
 #: How to get the classes that read folders in formats of their own, by the name in the
 #: configuration. The package fills it, because they are subclasses of `Tokenizer`.
 FOLDER_CLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
@@ -59,15 +55,15 @@ class _Call(NamedTuple):
     layout: Layout
     is_pretokenized: bool
     add_special_tokens: bool
-    allowed_special: _Names
-    disallowed_special: _Names
+    allowed_special: Names
+    disallowed_special: Names
     fields: list[str]
     return_tensors: str | None
     #: Whether a row that is too long for the model causes a warning.
     warns: bool
 
 
-class Tokenizer(PromptMethods, TableMethods):
+class Tokenizer(EngineMethods):
     """Converts text to the inputs of a model and back, with the interface of transformers.
 
     Results are those of transformers' fast tokenizer for the same files. A tokenizer can be pickled
@@ -145,7 +141,9 @@ class Tokenizer(PromptMethods, TableMethods):
         self.model_input_names: list[str] = list(model_input_names)
         codecs.lookup_error(errors)
         self.errors = errors
-        self.chat_template: str | dict[str, str] | None = chat.named_templates(chat_template)
+        self.chat_template: str | dict[str, str] | None = apply_template.named_templates(
+            chat_template
+        )
         self.split_special_tokens: bool = bool(split_special_tokens)
         self.name_or_path = name_or_path
         self._warned = False
@@ -427,8 +425,8 @@ class Tokenizer(PromptMethods, TableMethods):
         return_special_tokens_mask: bool = False,
         return_offsets_mapping: bool = False,
         return_length: bool = False,
-        allowed_special: _Names | None = None,
-        disallowed_special: _Names = (),
+        allowed_special: Names | None = None,
+        disallowed_special: Names = (),
         split_special_tokens: bool | None = None,
         num_threads: int | None = None,
         verbose: bool = True,
@@ -891,41 +889,21 @@ class Tokenizer(PromptMethods, TableMethods):
 
     # ---- Prompts ----
 
-    def conversation(
-        self, *, allowed_special: _Names = "all", disallowed_special: _Names = ()
-    ) -> Conversation:
-        """Returns a `bpe_engine.prompt.Conversation`, which encodes a growing prompt at the cost of
-        its changes. Special tokens around a text are not added."""
-        return Conversation(self, allowed_special, disallowed_special)
+    @property
+    def _allowed_by_default(self) -> Names:  # type: ignore[override]
+        return () if self.split_special_tokens else "all"
 
-    def stable_prefix(
-        self, text: str, *, allowed_special: _Names = "all", disallowed_special: _Names = ()
-    ) -> tuple[list[int], int]:
-        """Returns the ids that are known to stay whatever follows a text, and how many of its
-        characters they cover. Special tokens around a text are not added."""
-        return stable(self, text, allowed_special, disallowed_special)
+    @property
+    def _errors(self) -> str:  # type: ignore[override]
+        return self.errors
 
-    def stream_decoder(
-        self,
-        errors: str | None = None,
-        prompt: int | Sequence[int] = (),
-        *,
-        skip_special_tokens: bool = False,
-    ) -> StreamDecoder:
-        """Returns a `bpe_engine.StreamDecoder`, for ids that arrive one by one.
+    @property
+    def _label(self) -> str:
+        return self.backend._label
 
-        Args:
-            errors: How to decode bytes that are not UTF-8; by default as in the class.
-            prompt: The id or ids before the first of the stream. Their text is not part of the
-                stream.
-            skip_special_tokens: Whether to leave special tokens out.
-
-        Raises:
-            ValueError: The decoder of the tokenizer file is not ``ByteLevel``.
-        """
-        return StreamDecoder(
-            _IdBytes(self._engine, skip_special_tokens), errors or self.errors, prompt
-        )
+    @property
+    def _special_ids(self) -> set[int]:
+        return self._engine._special_ids
 
     @property
     def _native_engine(self) -> NativeEngine:
@@ -948,7 +926,7 @@ class Tokenizer(PromptMethods, TableMethods):
         Raises:
             ValueError: The tokenizer lacks a template, or has several without a default.
         """
-        return chat.choose(self.chat_template, chat_template, tools)
+        return apply_template.choose(self.chat_template, chat_template, tools)
 
     def apply_chat_template(
         self,
@@ -1003,7 +981,7 @@ class Tokenizer(PromptMethods, TableMethods):
             raise ValueError(
                 "`return_assistant_tokens_mask=True` requires `return_dict=True` and `tokenize=True`"
             )
-        prompts, is_batch = chat.render(
+        prompts, is_batch = apply_template.render(
             self.get_chat_template(chat_template, tools),
             conversation,
             tools=tools,
@@ -1036,19 +1014,6 @@ class Tokenizer(PromptMethods, TableMethods):
 
     def _trusted_tokens(self) -> dict[str, Any]:
         return {name: trusted(token) for name, token in self.special_tokens_map.items()}
-
-
-class _IdBytes:
-    """Decodes ids to bytes for a `StreamDecoder`."""
-
-    def __init__(self, engine: FileTokenizer, skip_special_tokens: bool):
-        self._engine, self._skip = engine, skip_special_tokens
-
-    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        return self._engine._decode_bytes(tokens, self._skip)
-
-    def decode_single_token_bytes(self, token: Any) -> bytes:
-        return self.decode_bytes([token])
 
 
 def _engine_of(source: Any) -> tuple[Encoding | None, Encoding | None, FileTokenizer]:

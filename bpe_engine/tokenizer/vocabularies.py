@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from .. import patterns
-from .._core import CoreBPE
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..core import Encoding
 from ..gpt2_files import read_merges, read_vocab
@@ -39,7 +38,7 @@ def of_ranks(
         ValueError: The file is not a rank file, or its pattern is not known.
     """
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    published = {sha: name for name, sha in RANK_FILE_SHA256.items()}.get(digest)
+    published = next((name for name, sha in RANK_FILE_SHA256.items() if sha == digest), None)
     normalization = None
     if pattern is None and published is not None:
         known = next(known for known in BUILTIN.values() if known.vocabulary == published)
@@ -51,25 +50,12 @@ def of_ranks(
             f"the pattern of {path} is not known; pass pattern=, the name of an encoding with the "
             "same pattern, or a regular expression"
         )
-    encoding = load_encoding(path, pattern)
-    special = _special_tokens(encoding, added, extra)
-    if normalization is None:
-        return load_encoding(path, pattern, special)
-    pattern = encoding.pattern
-    core = CoreBPE(dict(encoding.mergeable_ranks), special, pattern, normalization)
-    return Encoding._from_core(
-        f"{encoding.name}+",
-        core,
-        pat_str=pattern,
-        special_tokens=special,
-        normalization=normalization,
-    )
+    special = _special_tokens(load_encoding(path, pattern, {}).n_vocab, added, extra)
+    return load_encoding(path, pattern, special, normalization=normalization)
 
 
-def _special_tokens(
-    encoding: Encoding, added: Mapping[int, AddedToken], extra: Any
-) -> dict[str, int]:
-    first = encoding.n_vocab
+def _special_tokens(first: int, added: Mapping[int, AddedToken], extra: Any) -> dict[str, int]:
+    """Returns the special tokens, whose ids begin with `first`."""
     names = {id: token.content for id, token in added.items() if id >= first}
     last = max(names, default=first - 1)
     if last - first > 1_000_000:
@@ -104,20 +90,23 @@ def of_merges(
             f"the pattern of {name} is unknown; a folder with vocab.json and merges.txt must be of "
             f"the class {', '.join(_CLASSES)}. Let transformers save a tokenizer.json instead"
         )
-    parts, defaults = _CLASSES[name]
-    for role, token in defaults.items():
+    for role, token in _CLASSES[name].items():
         settings.setdefault(role, token)
-    file: dict[str, Any] = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "post_processor": None,
-        "decoder": _byte_level(False),
-        **parts(bool(config.get("add_prefix_space", False))),
-        "model": _model(path),
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": bool(config.get("add_prefix_space", False)),
+        "trim_offsets": True,
+        "use_regex": name != "Qwen2Tokenizer",
     }
+    vocab, merges = read_vocab(path / "vocab.json"), read_merges(path / "merges.txt")
+    file: dict[str, Any] = {
+        "pre_tokenizer": level,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges},
+    }
+    if name == "Qwen2Tokenizer":
+        file["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [_QWEN_SPLIT, level]}
+        file["normalizer"] = {"type": "NFC"}
     tokenizer = FileTokenizer(json.dumps(file))
     tokenizer.add_tokens(list(added.values()))
     if name == "RobertaTokenizer":
@@ -125,66 +114,27 @@ def of_merges(
     return tokenizer
 
 
-def _model(path: Path) -> dict[str, Any]:
-    return {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": "",
-        "end_of_word_suffix": "",
-        "fuse_unk": False,
-        "byte_fallback": False,
-        "ignore_merges": False,
-        "vocab": read_vocab(path / "vocab.json"),
-        "merges": read_merges(path / "merges.txt"),
-    }
-
-
-def _byte_level(add_prefix_space: bool, use_regex: bool = True) -> dict[str, Any]:
-    return {
-        "type": "ByteLevel",
-        "add_prefix_space": add_prefix_space,
-        "trim_offsets": True,
-        "use_regex": use_regex,
-    }
-
-
-def _gpt2(add_prefix_space: bool) -> dict[str, Any]:
-    return {"pre_tokenizer": _byte_level(add_prefix_space)}
-
-
-def _qwen2(add_prefix_space: bool) -> dict[str, Any]:
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": patterns.QWEN},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    steps = [split, _byte_level(add_prefix_space, use_regex=False)]
-    return {
-        "normalizer": {"type": "NFC"},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
-    }
-
-
+_QWEN_SPLIT = {
+    "type": "Split",
+    "pattern": {"Regex": patterns.QWEN},
+    "behavior": "Isolated",
+    "invert": False,
+}
 _END = "<|endoftext|>"
 
-# For each class, its components and default special tokens.
-_CLASSES: dict[str, tuple[Any, dict[str, str]]] = {
-    "GPT2Tokenizer": (_gpt2, {"unk_token": _END, "bos_token": _END, "eos_token": _END}),
-    "RobertaTokenizer": (
-        _gpt2,
-        {
-            "bos_token": "<s>",
-            "eos_token": "</s>",
-            "sep_token": "</s>",
-            "cls_token": "<s>",
-            "unk_token": "<unk>",
-            "pad_token": "<pad>",
-            "mask_token": "<mask>",
-        },
-    ),
-    "Qwen2Tokenizer": (_qwen2, {"unk_token": _END, "eos_token": _END, "pad_token": _END}),
+# The default special tokens of each class.
+_CLASSES: dict[str, dict[str, str]] = {
+    "GPT2Tokenizer": {"unk_token": _END, "bos_token": _END, "eos_token": _END},
+    "RobertaTokenizer": {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "sep_token": "</s>",
+        "cls_token": "<s>",
+        "unk_token": "<unk>",
+        "pad_token": "<pad>",
+        "mask_token": "<mask>",
+    },
+    "Qwen2Tokenizer": {"unk_token": _END, "eos_token": _END, "pad_token": _END},
 }
 
 

@@ -38,7 +38,7 @@ pub enum Error {
     /// The caller interrupted the work; see [`crate::polling`].
     Interrupted,
     /// A tokenizer file, at the place `path`, asks for what is not supported exactly.
-    Unsupported { path: String, feature: String },
+    Unsupported { path: String, reason: String },
     /// A tokenizer file, or an argument, is malformed.
     Invalid(String),
 }
@@ -47,7 +47,12 @@ impl Error {
     /// The error for a part of a tokenizer file that is not supported, such as
     /// `pre_tokenizer.pretokenizers[0].type`.
     pub fn unsupported(path: impl Into<String>, feature: impl Into<String>) -> Self {
-        Self::Unsupported { path: path.into(), feature: feature.into() }
+        Self::refused(path, format!("{} is not supported", feature.into()))
+    }
+
+    /// [`Error::Unsupported`] with a whole sentence.
+    pub fn refused(path: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Unsupported { path: path.into(), reason: reason.into() }
     }
 }
 
@@ -58,7 +63,7 @@ impl fmt::Display for Error {
             | Error::SpecialToken(reason)
             | Error::StopString(reason)
             | Error::Invalid(reason) => f.write_str(reason),
-            Error::Unsupported { path, feature } => write!(f, "{path}: {feature} is not supported"),
+            Error::Unsupported { path, reason } => write!(f, "{path}: {reason}"),
             Error::UnknownStream(slot) => write!(
                 f,
                 "the pool has no open stream {slot}; it was closed, or `open` never returned it"

@@ -28,6 +28,9 @@ pub struct AddedToken {
     pub special: bool,
 }
 
+/// Takes the stretches of a text: added tokens with their ids, and the text between them.
+pub(crate) type Stretches<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
+
 /// The copies of an added token's content while it is added, and the other bytes of memory it
 /// takes.
 const COPIES: usize = 6;
@@ -203,36 +206,52 @@ impl AddedTokens {
     pub(crate) fn each_raw(
         &self,
         text: &str,
-        found: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
+        mut found: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
     ) -> Result<()> {
-        self.each(&self.raw, text, found)
+        self.each(&self.raw, text, self.everywhere(text), &mut found)
     }
 
     /// Calls `found` with the stretches of a normalized text.
-    pub(crate) fn each_normalized(
-        &self,
-        text: &str,
-        found: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
-    ) -> Result<()> {
-        self.each(&self.normalized, text, found)
+    pub(crate) fn each_normalized(&self, text: &str, found: Stretches<'_>) -> Result<()> {
+        self.each(&self.normalized, text, self.everywhere(text), found)
     }
 
-    /// Calls `stretch` with each added token in a text, and with the text between them.
-    fn each(
+    /// [`AddedTokens::each_normalized`], where only these parts of the text may hold tokens, and only
+    /// those that the condition of the part accepts.
+    pub(crate) fn each_normalized_in<P: Fn(&AddedToken) -> bool>(
+        &self,
+        text: &str,
+        parts: impl Iterator<Item = (Range<usize>, P)>,
+        found: Stretches<'_>,
+    ) -> Result<()> {
+        self.each(&self.normalized, text, parts, found)
+    }
+
+    fn everywhere(
+        &self,
+        text: &str,
+    ) -> impl Iterator<Item = (Range<usize>, impl Fn(&AddedToken) -> bool)> {
+        std::iter::once((0..text.len(), |token: &AddedToken| self.permits(token)))
+    }
+
+    /// Calls `stretch` with each added token in parts of a text, and with the text between them.
+    fn each<P: Fn(&AddedToken) -> bool>(
         &self,
         searcher: &Searcher,
         text: &str,
-        mut stretch: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
+        parts: impl Iterator<Item = (Range<usize>, P)>,
+        stretch: Stretches<'_>,
     ) -> Result<()> {
-        let mut done = 0;
-        let permits = |token: &AddedToken| self.permits(token);
-        self.find(searcher, text, 0..text.len(), &mut Found::default(), permits, |range, id| {
-            if done < range.start {
-                stretch(done..range.start, None)?;
-            }
-            done = range.end;
-            stretch(range, Some(id))
-        })?;
+        let (mut done, mut state) = (0, Found::default());
+        for (part, permits) in parts {
+            self.find(searcher, text, part, &mut state, permits, |range, id| {
+                if done < range.start {
+                    stretch(done..range.start, None)?;
+                }
+                done = range.end;
+                stretch(range, Some(id))
+            })?;
+        }
         if done != text.len() {
             stretch(done..text.len(), None)?;
         }

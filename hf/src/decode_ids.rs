@@ -33,8 +33,8 @@ impl Tokenizer {
     /// Decodes ids to bytes; only for the decoder `ByteLevel`. Skips unknown ids, but fails on them
     /// if the tokenizer was made from an encoding.
     pub fn decode_bytes(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
-        self.check_byte_level("with these `errors`")?;
-        if self.is_plain() {
+        self.check_byte_level("bytes that are not UTF-8 are shown as U+FFFD; leave out `errors`")?;
+        if self.encoding().is_some() {
             return self.decode_plain(ids, skip_special_tokens);
         }
         let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
@@ -48,20 +48,17 @@ impl Tokenizer {
     }
 
     /// Fails for a decoder other than `ByteLevel`.
-    fn check_byte_level(&self, purpose: &str) -> Result<()> {
+    fn check_byte_level(&self, reason: &str) -> Result<()> {
         match self.decoder() {
             Some(Decoder::ByteLevel) => Ok(()),
-            _ => Err(Error::unsupported("decoder", format!("one other than ByteLevel {purpose}"))),
+            _ => Err(Error::refused("decoder", format!("under any but ByteLevel, {reason}"))),
         }
     }
 
     /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns its
     /// kind; not for a tokenizer made from an encoding.
     fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
-        // Over characters, a token is a text, whose characters may represent bytes.
-        let bytes_of =
-            |id| self.model().token_bytes(id).filter(|_| self.model().characters().is_none());
-        let other = match (self.added().text(id), bytes_of(id)) {
+        let other = match (self.added().text(id), self.model().token_bytes(id)) {
             (Some(text), _) => Cow::Borrowed(text),
             (None, Some(token)) => {
                 append(bytes, token)?;
@@ -93,7 +90,9 @@ impl Tokenizer {
     /// The token table for streams, which must show text before all of it is known: only for the
     /// decoder `ByteLevel`. Another may change text that comes before.
     pub fn stream_table(&self) -> Result<&Arc<TokenTable>> {
-        self.check_byte_level("in a stream pool")?;
+        self.check_byte_level(
+            "an id may change text before it, which a pool has given away; decode with a DecodeStream",
+        )?;
         self.token_table()
     }
 
@@ -108,7 +107,7 @@ impl Tokenizer {
             for id in 0..largest.map_or(0, |id| id + 1) {
                 bytes.clear();
                 let kind = match self.decoder() {
-                    _ if self.is_plain() => self.append_plain_token(id, &mut bytes)?,
+                    _ if self.encoding().is_some() => self.append_plain_token(id, &mut bytes)?,
                     Some(Decoder::ByteLevel) => self.append_token(id, &mut bytes)?,
                     _ => self.append_decoded(id, &mut bytes)?,
                 };
@@ -120,6 +119,6 @@ impl Tokenizer {
 
     /// Whether decoding skips ids without a token; otherwise it fails.
     pub fn skips_unknown_ids(&self) -> bool {
-        !self.is_plain()
+        self.encoding().is_none()
     }
 }

@@ -2,7 +2,7 @@
 
 use bpe_core::memory::{collected, push, reserve};
 
-use crate::early::EarlyEnd;
+use crate::beginning::EarlyEnd;
 use crate::encoding::{Encoding, copied};
 use crate::error::Result;
 use crate::post;

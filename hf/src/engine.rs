@@ -18,15 +18,20 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
-use crate::characters::Characters;
+use crate::added::Stretches;
 use crate::decode::Decoder;
+use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
+use crate::offsets::Aligned;
 use crate::post;
 use crate::prompt::Item;
 use crate::spec::{PostProcessor, PrependScheme};
 use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
+
+/// The most characters that a decoder leaves out at the beginning.
+const LEFT_OUT: usize = 256;
 
 /// A text is encoded as [`Tokenizer::encode`] does without special tokens, truncation and padding.
 ///
@@ -85,6 +90,17 @@ impl Engine for Tokenizer {
         if tokenizer.normalizer().is_none() && !trims {
             return tokenizer.ids_and_spans(text);
         }
+        if !trims {
+            let (mut ids, mut spans) = (Vec::new(), Vec::new());
+            let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+                tokenizer.each_span(piece, added, |id, (start, end)| {
+                    push(&mut ids, id)?;
+                    push(&mut spans, start..end)
+                })
+            });
+            tokenizer.walk(text, &mut pieces)?;
+            return Ok((ids, spans));
+        }
         let whole = vec![tokenizer.encode_detailed(text, 0, None)?];
         let made = post::post_process(whole, None, processor.filter(|_| trims), false)?;
         let places = text.char_indices().map(|(place, _)| place).chain([text.len()]);
@@ -111,16 +127,17 @@ impl Engine for Tokenizer {
             Some(token) => push(&mut found, (token.content.as_str(), span)),
             None => Ok(()),
         };
-        if self.normalizer().is_some() && self.added().has_normalized() {
-            for (piece, id) in tokenizer.pieces(text)? {
-                let (start, end) = piece.origin(0..piece.text.len());
-                id.map_or(Ok(()), |id| note(id, start..end))?;
-            }
-        } else {
+        if self.normalizer().is_none() || !self.added().has_normalized() {
             for fixed in tokenizer.locate_in_text(text)? {
                 fixed.ids.as_slice().iter().try_for_each(|&id| note(id, fixed.start..fixed.end))?;
             }
+            return Ok(found);
         }
+        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+            let (start, end) = piece.origin(0..piece.text.len());
+            added.map_or(Ok(()), |id| note(id, start..end))
+        });
+        tokenizer.walk(text, &mut pieces)?;
         Ok(found)
     }
 
@@ -190,10 +207,12 @@ impl Engine for Tokenizer {
             piece.push_text(self, run, &self.selection()?)?;
             return self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new());
         }
-        if self.normalizer().is_none() {
-            return self.append_stretch(run, is_first, ids);
-        }
-        self.append_normalized(run, is_first, ids)
+        let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
+            // Without a normalizer, tokens are located already.
+            None => found(0..run.len(), None),
+            Some(_) => self.added().each_normalized(run, found),
+        };
+        self.walk_run(run.into(), is_first, search, ids)
     }
 
     fn encode_runs(
@@ -226,10 +245,8 @@ impl Engine for Tokenizer {
     }
 
     fn keeps_text(&self, run: &str) -> Result<bool> {
-        let model = self.model();
-        let is_plain = model.is_core()
-            && matches!(self.plan(), Plan::Pattern { prefix_space: false, .. })
-            && !model.lacks_a_byte_of(run.as_bytes());
+        let is_plain = matches!(self.split().plan(), Plan::Pattern { prefix_space: false, .. })
+            && self.model().keeps_bytes(run);
         match self.normalizer() {
             _ if !is_plain => Ok(false),
             None => Ok(true),
@@ -247,14 +264,13 @@ impl Engine for Tokenizer {
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
-        if let Some(characters) = self.model().characters() {
-            return self.cut_apart(characters, run, near);
+        if !matches!(self.split().plan(), Plan::Pattern { .. }) {
+            return self.cut_apart(run, near);
         }
-        let is_pattern = matches!(self.plan(), Plan::Pattern { .. });
         let is_kept = self.normalizer().is_none_or(|normalizer| {
             Self::keeps_ascii(normalizer) && !self.added().has_normalized()
         });
-        if !is_pattern || !is_kept {
+        if !is_kept {
             return None;
         }
         let bytes = run.as_bytes();
@@ -275,13 +291,12 @@ impl Engine for Tokenizer {
     }
 
     fn is_local(&self) -> bool {
-        let is_pattern = matches!(self.plan(), Plan::Pattern { .. });
-        is_pattern && self.normalizer().is_none() && self.model().characters().is_none()
+        matches!(self.split().plan(), Plan::Pattern { .. }) && self.normalizer().is_none()
     }
 
     fn prepends(&self, is_first: bool) -> bool {
         self.normalizer().is_some_and(Normalizer::prepends)
-            || match self.plan() {
+            || match self.split().plan() {
                 Plan::Pattern { prefix_space, .. } => *prefix_space,
                 Plan::Metaspace(metaspace) => match metaspace.prepend_scheme {
                     PrependScheme::Always => true,
@@ -305,14 +320,17 @@ impl Engine for Tokenizer {
             return Ok(0);
         }
         let text = self.decode(ids, false)?;
-        match std::str::from_utf8(bytes) {
-            Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
-            _ => Err(Error::unsupported(
-                "decoder",
-                "one other than ByteLevel for ids whose bytes are not UTF-8 (`decode` shows them as \
-                 U+FFFD)",
-            )),
-        }
+        // Decoding shows bytes that are not UTF-8 as U+FFFD, and leaves out none of them.
+        let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let is_whole = valid.len() == bytes.len();
+        let starts = valid.char_indices().map(|(at, _)| at).chain([valid.len()]);
+        let is_start = |&at: &usize| match is_whole {
+            true => valid[at..] == text,
+            false => text.starts_with(&valid[at..]),
+        };
+        starts.take(LEFT_OUT).find(is_start).ok_or_else(|| {
+            Error::refused("decoder", "it changes more than the beginning of a text")
+        })
     }
 
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
@@ -372,15 +390,13 @@ impl Tokenizer {
         Ok((ids, spans))
     }
 
-    /// [`Engine::beginning_cut`] over characters.
-    fn cut_apart(&self, characters: &Characters, run: &str, near: usize) -> Option<usize> {
-        let metaspace = match self.plan() {
+    /// [`Engine::beginning_cut`] where the model knows the characters that it keeps apart.
+    fn cut_apart(&self, run: &str, near: usize) -> Option<usize> {
+        let metaspace = match self.split().plan() {
             Plan::Metaspace(metaspace) => Some(metaspace),
             _ => None,
         };
-        let is_whole = self.model().header().ignore_merges
-            || self.normalizer().is_some() && self.added().has_normalized();
-        if is_whole {
+        if self.normalizer().is_some() && self.added().has_normalized() {
             return None;
         }
         let take_space = LazyCell::new(|| self.added().take_space());
@@ -399,9 +415,9 @@ impl Tokenizer {
                     (before, after) = (mark(before), mark(after));
                     true
                 }
-                None => self.pre_tokenizer().ignores([before, after]),
+                None => self.split().steps().ignores([before, after]),
             };
-            Some(is_kept && characters.are_apart(before, after))
+            Some(self.model().are_apart(before, after)? && is_kept)
         };
         let start = ceil(run, near.max(1));
         let mut before = run[..start].chars().next_back()?;

@@ -1,11 +1,9 @@
 //! The fingerprint of a tokenizer: a SHA-256 over a canonical form of all that decides its ids.
 
-use bpe_core::fingerprint::{Canonical, Digest};
+use bpe_core::fingerprint::Digest;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result, ask_for};
-use crate::io::TOKEN;
-use crate::model::Model;
+use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
 
 impl Tokenizer {
@@ -27,8 +25,8 @@ impl Tokenizer {
             }
             fields.insert("encoding".into(), hex(digest));
         } else {
-            let form = || Ok(sha256(self.model().canonical_form()?.as_bytes())?);
-            fields.insert("model".into(), hex(self.model().digest(form)?));
+            let digest = self.model().digest(&mut sha256)?;
+            fields.insert("model".into(), hex(digest));
         }
         Ok(sha256(format!("bpe_engine tokenizer 1\n{}", Value::Object(fields)).as_bytes())?)
     }
@@ -36,7 +34,7 @@ impl Tokenizer {
     /// Everything but the model, where it is not the default.
     fn settings(&self) -> Result<Map<String, Value>> {
         let mut fields = Map::new();
-        if !self.is_plain() {
+        if self.encoding().is_none() {
             let added: Vec<Value> = self
                 .added_tokens_by_id()
                 .into_iter()
@@ -95,40 +93,4 @@ fn flatten(value: Value, name: &str, parts: &str, steps: &mut Vec<Value>) {
         }
     }
     steps.push(fields.into());
-}
-
-impl Model {
-    /// The form: 1 if whole pieces are looked up before merging; over characters, their name and 1
-    /// if bytes stand for those that are not tokens; the name of the unknown token,
-    /// and 1 if it is fused, or 2 more if bytes have a fallback, where a byte of UTF-8 is not a token;
-    /// the number of tokens, and the id
-    /// and text of each, by id; the texts of the pairs of each merge, in order.
-    fn canonical_form(&self) -> Result<Canonical> {
-        let header = self.header();
-        ask_for(self.size().saturating_mul(TOKEN))?;
-        let tokens = self.vocab();
-        let size = tokens.iter().map(|(text, _)| text.len() + 48).sum::<usize>();
-        let mut form = Canonical::new("bpe_engine model 1", size)?;
-        form.number(header.ignore_merges.into());
-        if self.characters().is_some() {
-            form.string(b"characters");
-            form.number(header.byte_fallback.into());
-        }
-        let unknown = header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
-        form.string(unknown.unwrap_or_default().as_bytes());
-        let is_fused = unknown.is_some() && header.fuse_unk;
-        let lacks_bytes = !self.has_all_bytes() && self.characters().is_none();
-        form.number(u64::from(is_fused) + 2 * u64::from(header.byte_fallback && lacks_bytes));
-        form.number(tokens.len() as u64);
-        for (text, id) in tokens {
-            form.number(id.into());
-            form.string(text.as_bytes());
-        }
-        self.each_merge(|left, right| {
-            form.string(left.as_bytes());
-            form.string(right.as_bytes());
-            Ok::<_, Error>(())
-        })?;
-        Ok(form)
-    }
 }

@@ -29,26 +29,22 @@
 //! text ─> added tokens ─> normalizer ─> added tokens ─> pre-tokenizer ─> model ─> post-processor
 //! ```
 //!
-//! Two walks encode text. `encode_ids` produces only ids, and passes whole stretches of text to
-//! `bpe-core`. [`encode_detailed`] follows every byte through every step, and also produces tokens,
-//! offsets and words. A file that neither walk can encode exactly is refused when it is read.
+//! One walk encodes text, and a tracer takes what it finds. A list of ids passes whole stretches of
+//! text to the model. With details, every byte is followed through every step to tokens, offsets and
+//! words. A file that cannot be encoded exactly is refused when it is read.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`spec`] | the components of a file, as in its JSON |
 //! | [`io`] | reads and writes whole files |
 //! | `bytes` | the characters that represent bytes in byte-level vocabularies |
-//! | `characters` | vocabularies over characters: cuts their text, assembles characters from bytes |
-//! | `token_lists` | the tokens and merges of a file, as they are read |
-//! | `build` | builds a vocabulary of the core from them |
-//! | `merge_list` | merges by the list, where no vocabulary of the core gives the same ids |
-//! | `model` | the vocabulary, ready to run |
+//! | `model` | the questions to a model; BPE: its lists as read, built for the core, and ready to run |
 //! | `added` | finds added tokens in text |
 //! | `added_search` | searches for the names of many tokens at once |
 //! | `regex` | Oniguruma, whose syntax the patterns in files use |
 //! | `offsets` | text with the place in the original of each byte |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
-//! | `encode_ids`, [`encode_detailed`] | the two walks |
+//! | `walk`, [`details`] | the walk; its pieces, with tokens, offsets and words |
 //! | `decode_ids` | decodes ids to text |
 //! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`], [`run_length`] | the result of a walk |
@@ -56,9 +52,10 @@
 //! | `encode` | encodes inputs: chooses the walk, then truncates and post-processes |
 //! | [`tokenizer`] | combines all components |
 //! | `fingerprint` | names a tokenizer by what decides its ids |
-//! | `control` | the tokens that untrusted text must not produce |
-//! | `plain` | a tokenizer made from an `Encoding` of the core |
-//! | [`face`] | the calls that a server needs, in plain types |
+//! | `beginning` | encodes as much of a text as truncation keeps |
+//! | `control_tokens` | the tokens that untrusted text must not produce |
+//! | `of_encoding` | a tokenizer made from an `Encoding` of the core |
+//! | [`server_calls`] | the calls that a server needs, in plain types |
 //! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
 //! | `prompt` | segments and conversations: where added tokens may come from |
 
@@ -66,42 +63,38 @@
 
 mod added;
 mod added_search;
-mod build;
+mod beginning;
 mod bytes;
-mod characters;
-mod control;
+mod control_tokens;
 mod decode;
 mod decode_ids;
-mod early;
+pub mod details;
 mod encode;
-pub mod encode_detailed;
-mod encode_ids;
 pub mod encoding;
 mod engine;
 mod error;
-pub mod face;
 mod fingerprint;
 pub mod io;
-mod merge_list;
 mod model;
 mod normalize;
+mod of_encoding;
 mod offsets;
-mod plain;
 pub mod post;
 mod prompt;
 mod regex;
 pub mod run_length;
+pub mod server_calls;
 pub mod spec;
 mod split;
-mod token_lists;
 pub mod tokenizer;
+mod walk;
 
 pub use added::AddedToken;
 pub use bytes::text_of;
 pub use encode::{CutOff, Encoded};
 pub use encoding::Encoding;
 pub use error::{Error, Result};
-pub use face::{DecodeStream, Segment};
+pub use server_calls::{DecodeStream, Segment};
 pub use tokenizer::Sequence;
 pub use tokenizer::{Input, Tokenizer};
 
@@ -111,11 +104,8 @@ pub fn normalize(spec: &spec::Normalizer, text: &str) -> Result<String> {
 }
 
 /// Splits `text` into pieces with their offsets in it, in characters.
-pub fn pre_tokenize(
-    spec: &spec::PreTokenizer,
-    text: &str,
-) -> Result<Vec<encode_detailed::PlacedPiece>> {
-    encode_detailed::pre_tokenize(&split::PreTokenizer::new(Some(spec))?, text)
+pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<details::PlacedPiece>> {
+    details::pre_tokenize(&split::PreTokenizer::new(Some(spec))?, text)
 }
 
 /// Decodes tokens to text.

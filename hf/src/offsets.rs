@@ -28,20 +28,21 @@ pub(crate) struct Aligned {
 pub(crate) type Change = (char, usize);
 
 impl Aligned {
-    /// Wraps an original text.
-    pub(crate) fn original(text: &str) -> Result<Self> {
+    /// A part of an original.
+    pub(crate) fn original(text: &str, part: Range<usize>) -> Result<Self> {
+        let (start, text) = (part.start, &text[part]);
         let mut origins = with_capacity(text.len())?;
         for (at, character) in text.char_indices() {
             poll(character.len_utf8())?;
-            let end = at + character.len_utf8();
+            let (at, end) = (start + at, start + at + character.len_utf8());
             origins.extend(std::iter::repeat_n((at, end), end - at));
         }
         Ok(Self { text: joined(text, "")?, origins, is_whole: false })
     }
 
-    /// The original itself. What is made of it keeps whole origins.
-    pub(crate) fn original_with_whole_origins(text: &str) -> Result<Self> {
-        Ok(Self { is_whole: true, ..Self::original(text)? })
+    /// The same text. What is made of it keeps whole origins.
+    pub(crate) fn with_whole_origins(self) -> Self {
+        Self { is_whole: true, ..self }
     }
 
     pub(crate) fn slice(&self, range: Range<usize>) -> Result<Self> {

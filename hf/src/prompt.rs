@@ -8,15 +8,14 @@
 use std::ops::Range;
 
 use bpe_core::memory::{push, reserve};
-use bpe_core::polling::poll;
 use bpe_core::segments::{Fixed, FixedIds, Prompt};
 use bpe_core::special_tokens::Selection;
 
-use crate::added::{AddedToken, Found};
-use crate::encode_detailed::MEMORY;
+use crate::added::{AddedToken, Found, Stretches};
+use crate::details::{Pieces, reserve_details};
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
-use crate::offsets::{Aligned, WORK};
+use crate::offsets::Aligned;
 use crate::tokenizer::Tokenizer;
 
 /// A part of a text to search, or a place that is fixed already.
@@ -140,7 +139,7 @@ impl Tokenizer {
     /// The form of a text for comparing control strings, and the range in the text of each byte of
     /// it: normalized, except by parts that add or remove text.
     pub fn control_form(&self, text: &str) -> Result<(String, Vec<(usize, usize)>)> {
-        let mut form = Aligned::original(text)?;
+        let mut form = Aligned::original(text, 0..text.len())?;
         if let Some(normalizer) = self.normalizer() {
             align_characters(normalizer, &mut form)?;
         }
@@ -193,54 +192,33 @@ impl Tokenizer {
         ids: &mut Vec<u32>,
         spans: &mut Vec<Range<usize>>,
     ) -> Result<()> {
-        // Details take many small allocations, so checks for the sum first.
-        reserve(&mut Vec::<u8>::new(), run.len().saturating_mul(MEMORY))?;
-        let mut text = Aligned::original_with_whole_origins(&prompt.text()[run.clone()])?;
-        let (mut pieces, mut done) = (Vec::new(), 0);
-        if let Some(normalizer) = self.normalizer() {
-            normalizer.align(&mut text)?;
-            let (control, mut state) = (self.control()?, Found::default());
-            for (part, allowed) in Self::trusted_parts(&text, run.clone(), prompt) {
+        let (text, base) = (&prompt.text()[run.clone()], run.start);
+        reserve_details(text)?;
+        let control = self.control()?;
+        let search = |text: &Aligned, found: Stretches<'_>| {
+            // Without a normalizer, these tokens are located already.
+            let parts = Self::trusted_parts(text, run.clone(), prompt);
+            let parts = parts.filter(|_| self.normalizer().is_some());
+            let parts = parts.map(|(part, allowed)| {
                 let permits = |token: &AddedToken| {
                     *allowed == Selection::All || control.allows(allowed, &token.content)
                 };
-                self.added().find_normalized(
-                    &text.text,
-                    part,
-                    &mut state,
-                    permits,
-                    |range, id| {
-                        if done < range.start {
-                            self.push_pieces(
-                                text.slice(done..range.start)?,
-                                None,
-                                is_first,
-                                &mut pieces,
-                            )?;
-                        }
-                        done = range.end;
-                        self.push_pieces(text.slice(range)?, Some(id), is_first, &mut pieces)
-                    },
-                )?;
-            }
-        }
-        if done < text.text.len() {
-            self.push_pieces(text.slice(done..text.text.len())?, None, is_first, &mut pieces)?;
-        }
-        pieces.retain(|(piece, _)| !piece.text.is_empty());
-        let is_made_by_model = self.control()?.is_made_by_model;
-        for piece in &pieces {
-            for (id, _, (start, end)) in self.tokens(piece)? {
-                poll(WORK)?;
-                let span = run.start + start..run.start + end;
-                if is_made_by_model && piece.1.is_none() {
+                (part, permits)
+            });
+            self.added().each_normalized_in(&text.text, parts, found)
+        };
+        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+            self.each_span(piece, added, |id, (start, end)| {
+                let span = base + start..base + end;
+                if control.is_made_by_model && added.is_none() {
                     self.check_made(prompt, id, &span)?;
                 }
                 push(ids, id)?;
-                push(spans, span)?;
-            }
-        }
-        Ok(())
+                push(spans, span)
+            })
+        });
+        let text = Aligned::original(text, 0..text.len())?.with_whole_origins();
+        self.walk_run(text, is_first, search, &mut pieces)
     }
 }
 

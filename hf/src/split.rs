@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bpe_core::Splitter;
 use bpe_core::memory::{collected, push, reserve, reserve_text, with_capacity};
 use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
@@ -81,15 +82,6 @@ impl PreTokenizer {
             add_steps(spec, &mut steps)?;
         }
         Ok(Self(steps))
-    }
-
-    /// Whether its pieces consist of characters that represent bytes.
-    pub(crate) fn is_byte_level(&self) -> bool {
-        self.0.iter().fold(false, |is_byte_level, step| match step {
-            Step::Bytes => true,
-            Step::Metaspace(metaspace) => is_byte_level && represents_byte(metaspace.replacement),
-            Step::PrefixSpace | Step::Split { .. } => is_byte_level,
-        })
     }
 
     /// True if no step cuts a text without spaces.
@@ -233,6 +225,18 @@ fn mark_spaces(
 }
 
 impl spec::PreTokenizer {
+    /// Whether the characters of its pieces represent bytes, if those of the text do, or do not.
+    pub(crate) fn represents_bytes(&self, before: bool) -> bool {
+        match self {
+            Self::ByteLevel { .. } => true,
+            Self::Metaspace(metaspace) => before && represents_byte(metaspace.replacement),
+            Self::Sequence { pretokenizers } => {
+                pretokenizers.iter().fold(before, |before, part| part.represents_bytes(before))
+            }
+            _ => before,
+        }
+    }
+
     /// Whether pieces of it may be other than parts of the text.
     fn rewrites(&self) -> bool {
         matches!(self, Self::ByteLevel { .. } | Self::Metaspace(_))
@@ -305,6 +309,71 @@ impl By {
             push(&mut stretches, (last..text.len(), invert))?;
         }
         Ok(stretches)
+    }
+}
+
+/// The splitting of text into pieces.
+#[derive(Debug)]
+pub(crate) struct Split {
+    /// The pre-tokenizer as in the file.
+    spec: Option<spec::PreTokenizer>,
+    steps: PreTokenizer,
+    plan: Plan,
+}
+
+impl Split {
+    pub(crate) fn new(spec: Option<spec::PreTokenizer>) -> Result<Self> {
+        let steps = PreTokenizer::new(spec.as_ref())?;
+        let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
+        let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
+        Ok(Self { spec, steps, plan })
+    }
+
+    /// The split of an encoding, which uses its own splitter.
+    pub(crate) fn of_encoding() -> Self {
+        let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
+        Self { spec: None, steps: PreTokenizer::default(), plan }
+    }
+
+    pub(crate) fn spec(&self) -> Option<&spec::PreTokenizer> {
+        self.spec.as_ref()
+    }
+
+    pub(crate) fn steps(&self) -> &PreTokenizer {
+        &self.steps
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether its pieces consist of characters that represent bytes.
+    pub(crate) fn is_byte_level(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| spec.represents_bytes(false))
+    }
+
+    /// The splitter for the core: by the pattern, or any where the core gets pieces.
+    pub(crate) fn splitter(&self) -> Result<Splitter> {
+        Ok(Splitter::new(match &self.plan {
+            Plan::Pattern { pattern, .. } => pattern,
+            _ => GPT2,
+        })?)
+    }
+
+    /// Whether it cuts text at spaces at most.
+    pub(crate) fn cuts_at_spaces(&self) -> bool {
+        matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
+    }
+
+    /// Calls `found` with the pieces of a text that are not empty, until it fails.
+    pub(crate) fn each_piece(
+        &self,
+        text: &str,
+        mut found: impl FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
+        let pieces = self.steps.split(vec![Aligned::original(text, 0..text.len())?], true)?;
+        let mut pieces = pieces.iter().filter(|piece| !piece.text.is_empty());
+        pieces.try_for_each(|piece| found(&piece.text))
     }
 }
 

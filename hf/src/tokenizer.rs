@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
+use bpe_core::Request;
 use bpe_core::once::OnceBox;
 use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
-use bpe_core::{Request, Splitter};
 
 use crate::added::{AddedToken, AddedTokens};
-use crate::control::Control;
+use crate::control_tokens::Control;
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
-use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::error::Result;
+use crate::model::{Model, no_fields};
 use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
-use crate::split::{GPT2, Plan, PreTokenizer};
+use crate::split::{Plan, Split};
 
 /// A component as in the file, and ready to run.
 type Ready<S, R> = Option<Arc<(S, R)>>;
@@ -38,8 +38,6 @@ pub struct Tokenizer {
     table: Arc<OnceBox<Arc<TokenTable>>>,
     /// The special tokens that texts may contain.
     request: Arc<Request>,
-    /// Whether the model is an encoding of the core.
-    is_plain: bool,
 }
 
 /// One sequence: a text, or its words.
@@ -79,7 +77,7 @@ impl Input<'_> {
 
 impl Tokenizer {
     /// A tokenizer with only these components.
-    pub(crate) fn with(model: Model, added: AddedTokens, split: Split, is_plain: bool) -> Self {
+    pub(crate) fn with(model: Model, added: AddedTokens, split: Split) -> Self {
         Self {
             model: Arc::new(model),
             added: Arc::new(added),
@@ -92,12 +90,12 @@ impl Tokenizer {
             control: Arc::default(),
             table: Arc::default(),
             request: Arc::new(Request::allowing(Selection::All)),
-            is_plain,
         }
     }
 
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_plain
+    /// The encoding that the tokenizer was made from, with the added tokens.
+    pub fn encoding(&self) -> Option<&Arc<bpe_core::Encoding>> {
+        self.model.encoding()
     }
 
     pub(crate) fn request(&self) -> &Request {
@@ -108,7 +106,7 @@ impl Tokenizer {
     /// searched for.
     pub fn set_request(&mut self, request: Request) {
         let is_ordinary = request.allowed == Selection::None;
-        if !self.is_plain && self.encodes_special_tokens() != is_ordinary {
+        if self.encoding().is_none() && self.encodes_special_tokens() != is_ordinary {
             self.set_encode_special_tokens(is_ordinary);
         }
         self.request = Arc::new(request);
@@ -125,13 +123,7 @@ impl Tokenizer {
 
     /// Fails if the tokenizer was made from an encoding, which has no components.
     fn check_component(&self, name: &str) -> Result<()> {
-        if self.is_plain {
-            return Err(Error::unsupported(
-                name,
-                "this component, in a tokenizer made from an Encoding,",
-            ));
-        }
-        Ok(())
+        if self.encoding().is_some() { Err(no_fields(name)) } else { Ok(()) }
     }
 
     pub(crate) fn table_cell(&self) -> &OnceBox<Arc<TokenTable>> {
@@ -151,16 +143,12 @@ impl Tokenizer {
         self.normalizer.as_ref().map(|ready| &ready.1).filter(|it| !it.is_empty())
     }
 
-    pub(crate) fn pre_tokenizer(&self) -> &PreTokenizer {
-        &self.split.steps
-    }
-
     pub(crate) fn decoder(&self) -> Option<&Decoder> {
         self.decoder.as_ref().map(|ready| &ready.1)
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.split.plan
+    pub(crate) fn split(&self) -> &Split {
+        &self.split
     }
 
     /// The normalizer, as in a file.
@@ -170,7 +158,7 @@ impl Tokenizer {
 
     /// The pre-tokenizer, as in a file.
     pub fn pre_tokenizer_spec(&self) -> Option<&spec::PreTokenizer> {
-        self.split.spec.as_ref()
+        self.split.spec()
     }
 
     /// The post-processor, as in a file.
@@ -212,16 +200,18 @@ impl Tokenizer {
 
     /// Sets the pre-tokenizer.
     pub fn set_pre_tokenizer(&mut self, spec: Option<spec::PreTokenizer>) -> Result<()> {
-        self.check_component("pre_tokenizer")?;
-        let (split, splitter) = Split::new(spec)?;
-        if split.steps.is_byte_level() == self.model.characters().is_some() {
-            return Err(Error::unsupported(
-                "pre_tokenizer",
-                "adding ByteLevel to a tokenizer without it, or removing it,",
-            ));
-        }
-        self.model = Arc::new(self.model.with_splitter(splitter)?);
+        let split = Split::new(spec)?;
+        self.model = Arc::new(self.model.with_split(&split)?);
         self.split = Arc::new(split);
+        Ok(())
+    }
+
+    /// Sets a field of the model, as in the JSON of a file.
+    ///
+    /// Fails with [`Error::Unsupported`] if the model cannot do it exactly.
+    pub fn set_model_field(&mut self, name: &str, value: serde_json::Value) -> Result<()> {
+        self.model = Arc::new(self.model.with_field(name, value)?);
+        (self.control, self.table) = (Arc::default(), Arc::default());
         Ok(())
     }
 
@@ -284,7 +274,7 @@ impl Tokenizer {
     /// Adds tokens. Returns how many are new or changed.
     pub fn add_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {
         (self.control, self.table) = (Arc::default(), Arc::default());
-        if self.is_plain {
+        if self.encoding().is_some() {
             return self.add_plain_tokens(tokens);
         }
         let mut added = AddedTokens::clone(&self.added);
@@ -337,7 +327,7 @@ impl Tokenizer {
 
     /// The number of tokens of [`Tokenizer::vocab`].
     pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
-        if self.is_plain && with_added_tokens {
+        if self.encoding().is_some() && with_added_tokens {
             return self.model.size() + self.added.by_id().len();
         }
         let more = self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
@@ -374,39 +364,9 @@ impl Tokenizer {
 
     /// The pattern of the pre-tokenizer, if it only splits by one that the core has a scanner for.
     pub fn pattern(&self) -> Option<&str> {
-        match self.plan() {
+        match self.split.plan() {
             Plan::Pattern { pattern, prefix_space: false } => Some(pattern),
             _ => None,
         }
-    }
-}
-
-/// The splitting of text into pieces.
-#[derive(Debug)]
-pub(crate) struct Split {
-    /// The pre-tokenizer as in the file.
-    spec: Option<spec::PreTokenizer>,
-    pub(crate) steps: PreTokenizer,
-    plan: Plan,
-}
-
-impl Split {
-    /// The split, and the splitter for the core.
-    pub(crate) fn new(spec: Option<spec::PreTokenizer>) -> Result<(Self, Splitter)> {
-        let steps = PreTokenizer::new(spec.as_ref())?;
-        let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
-        let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
-        let pattern = match &plan {
-            Plan::Pattern { pattern, .. } => pattern.as_str(),
-            _ => GPT2,
-        };
-        let splitter = Splitter::new(pattern)?;
-        Ok((Self { spec, steps, plan }, splitter))
-    }
-
-    /// The split of an encoding, which uses its own splitter.
-    pub(crate) fn of_encoding() -> Self {
-        let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
-        Self { spec: None, steps: PreTokenizer::default(), plan }
     }
 }

@@ -7,12 +7,14 @@ import re
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from corpora import read_megatron, texts, write_jsonl
 from in_process import call
 
+import bpe_engine
 from bpe_engine import cli
-from bpe_engine.corpus import corpus_report
+from bpe_engine.corpus import PackedRows, corpus_report
 
 pytest.importorskip("pyarrow")
 
@@ -108,7 +110,7 @@ def test_errors_are_one_line(tmp_path: Path, source: Path) -> None:
         ([source, "-o", out], 2, "Missing option '-e'"),
         ([source, "-o", out, "-e", "gpt2", "--eod", "a", "--no-eod"], 2, "exclude each other"),
         ([source, "-o", out, "-e", "gpt22"], 2, "Did you mean 'gpt2'?"),
-        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 2, "No such file"),
+        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 2, "no such file"),
         ([source, "-o", out, "-e", "gpt2", "--messages", "m"], 1, "need a chat template"),
         ([source, "-o", out, "-e", "gpt2", "--field", "x"], 1, "line 1: the field 'x' is missing"),
         (["run", tmp_path], 1, "the plan is missing"),
@@ -126,8 +128,9 @@ def test_examples_of_the_help_are_options() -> None:
         examples = re.findall(r"bpe-engine corpus (\w+)?(.*)", text.split("Options:")[0])
         assert examples
         for name, rest in examples:
-            known = name if name in ("plan", "run", "verify", "merge", "pack", "report") else "all"
-            described, _ = run(known, "--help")
+            described, _ = run(
+                *[name] * (name in ("plan", "run", "verify", "merge", "pack", "report")), "--help"
+            )
             for option in re.findall(r" (--?[a-z-]+)", rest.split("   ")[0]):
                 assert re.search(rf"{option}\b", described.split("Options:")[1]), (name, option)
 
@@ -175,3 +178,48 @@ def test_a_long_report_says_what_it_leaves_out(tmp_path: Path) -> None:
     page = report.to_html()
     assert f"Inputs: 12, in {tmp_path}/in/a/." in page
     assert f'"{tmp_path}/in/a/11.jsonl"' not in page
+
+
+def test_the_options_of_one_step_are_in_the_help(tmp_path: Path, source: Path) -> None:
+    text, _ = run("--help")
+    for option in ("--encoding", "--format", "--field", "--separator", "--merge", "--held-out"):
+        assert option in text
+    assert not re.search(r"\ball\b", text.replace("all of it", "").replace("all inputs", ""))
+    _, err = run(source, "-o", tmp_path / "out", status=2)
+    assert err.endswith("(`bpe-engine corpus --help` shows examples)\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--shuffle", 5]], ids=str)
+def test_a_big_text_for_nanogpt(tmp_path: Path, options: list[object]) -> None:
+    """The file of nanoGPT's README: text with empty lines, to train.bin and val.bin."""
+    stories = [f"Story {number}.\n{'One cat. ' * 30}" for number in range(5000)]
+    (tmp_path / "input.txt").write_text("\n\n\n".join(stories))
+    out = tmp_path / "out"
+    choices = ["-o", out, "-e", "gpt2", "--format", "nanogpt", "--held-out", 0.01, *options]
+    shown, _ = run(tmp_path / "input.txt", *choices, "--processes", 1)
+    assert "wrong" not in shown and "5,000 rows were read, 5,000 written" in shown
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    found = [
+        gpt2.decode(np.fromfile(out / f"{name}.bin", "<u2").tolist()).split("<|endoftext|>")[:-1]
+        for name in ("train", "val")
+    ]
+    assert [len(part) for part in found] == [4950, 50]
+    assert sorted(map(str.strip, sum(found, []))) == sorted(map(str.strip, stories))
+    assert options or [it.strip() for it in found[1]] == [it.strip() for it in stories[-50:]]
+    run("pack", out, "--length", 512)
+    rows = PackedRows(out)
+    documents = {piece[0] for row in range(len(rows)) for piece in rows.pieces(row)}
+    assert documents == set(range(4950))
+
+
+def test_one_long_text_names_the_separator(tmp_path: Path) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text("a line\n" * 200_000)
+    choices = ("-e", "gpt2", "--processes", 1)
+    _, err = run(path, "-o", tmp_path / "a", *choices, status=1)
+    assert "document 1: the document is longer than 1,048,576 bytes; name what is between" in err
+    assert "--separator" in err
+    out, _ = run(path, "-o", tmp_path / "b", *choices, "--separator", "")
+    assert "1 rows were read" in out
+    out, _ = run(path, "-o", tmp_path / "c", *choices, "--separator", r"\n")
+    assert "200,000 rows were read" in out

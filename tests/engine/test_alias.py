@@ -14,10 +14,22 @@ from oracles import oracle
 import bpe_engine
 from bpe_engine.builtin import BUILTIN
 
+# `error_of(call)` is the error that a call raises, as in `error_of(lambda: 1 / 0)`.
+BEGINNING = """
+import sys
+def error_of(call):
+    try:
+        call()
+    except Exception as error:
+        return error
+    raise AssertionError("no error")
+"""
 
-def run(program: str, *path: str) -> None:
-    program = f"import sys; sys.path[:0] = {list(map(str, path))!r}\n" + textwrap.dedent(program)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+def run(program: str, *path: str, options: tuple[str, ...] = ()) -> None:
+    program = f"{BEGINNING}sys.path[:0] = {list(map(str, path))!r}\n" + textwrap.dedent(program)
+    command = [sys.executable, *options, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -44,12 +56,7 @@ gpt2 = tiktoken.get_encoding("gpt2")
 assert ENCODINGS["gpt2"] is gpt2 is bpe_engine.get_encoding("gpt2")
 assert gpt2.encode("hello world") == [31373, 995]
 assert pickle.loads(pickle.dumps(gpt2)).encode("hello") == [31373]
-try:
-    import tiktoken.nonsense
-except ModuleNotFoundError as error:
-    assert error.name == "tiktoken.nonsense"
-else:
-    raise AssertionError
+assert error_of(lambda: __import__("tiktoken.nonsense")).name == "tiktoken.nonsense"
 """
 
 
@@ -210,33 +217,14 @@ def test_plugins(plugins):
         )
 
 
-def test_constructors_are_callable():
-    run(
-        """
-        import bpe_engine
-        from bpe_engine import registry
-        bpe_engine.list_encoding_names()
-        for name, constructor in registry.ENCODING_CONSTRUCTORS.items():
-            if constructor.normalization is None:  # not an argument of Encoding
-                made = bpe_engine.Encoding(**constructor())
-                assert made.encode("hi there") == bpe_engine.get_encoding(name).encode("hi there")
-        """
-    )
-
-
 def test_colliding_plugins(plugins):
     path = plugins(one=PLUGIN % {"name": "same"}, two=PLUGIN % {"name": "same"})
     run(
         """
         import bpe_engine
         for _ in range(2):
-            try:
-                bpe_engine.list_encoding_names()
-            except ValueError as error:
-                message = "Duplicate encoding name same in tiktoken plugin tiktoken_ext.two"
-                assert str(error) == message, error
-            else:
-                raise AssertionError
+            message = str(error_of(bpe_engine.list_encoding_names))
+            assert message == "Duplicate encoding name same in tiktoken plugin tiktoken_ext.two"
         assert bpe_engine.get_encoding("gpt2").encode("hello") == [31373]
         """,
         path,
@@ -248,13 +236,8 @@ def test_a_plugin_that_takes_a_name_of_the_package(plugins):
     run(
         """
         import bpe_engine
-        try:
-            bpe_engine.list_encoding_names()
-        except ValueError as error:
-            message = "Duplicate encoding name gpt2 in tiktoken plugin tiktoken_ext.thief"
-            assert str(error) == message
-        else:
-            raise AssertionError
+        message = str(error_of(bpe_engine.list_encoding_names))
+        assert message == "Duplicate encoding name gpt2 in tiktoken plugin tiktoken_ext.thief"
         """,
         path,
     )
@@ -265,12 +248,8 @@ def test_a_plugin_without_constructors(plugins):
     run(
         """
         import bpe_engine
-        try:
-            bpe_engine.get_encoding("nope")
-        except ValueError as error:
-            assert "tiktoken_ext.empty does not define ENCODING_CONSTRUCTORS" in str(error)
-        else:
-            raise AssertionError
+        message = str(error_of(lambda: bpe_engine.get_encoding("nope")))
+        assert "tiktoken_ext.empty does not define ENCODING_CONSTRUCTORS" in message
         """,
         path,
     )
@@ -303,12 +282,8 @@ def test_encodings_need_no_plugins(plugins):
         import bpe_engine
         assert bpe_engine.get_encoding("gpt2").encode("hello") == [31373]
         assert "tiktoken_ext" not in sys.modules
-        try:
-            bpe_engine.registry.ENCODING_CONSTRUCTORS
-        except ZeroDivisionError:
-            pass
-        else:
-            raise AssertionError
+        error = error_of(lambda: bpe_engine.registry.ENCODING_CONSTRUCTORS)
+        assert isinstance(error, ZeroDivisionError)
         """,
         path,
     )
@@ -338,11 +313,8 @@ def run_without_tiktoken(program: str, tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()
     (site / "bpe_engine").symlink_to(Path(bpe_engine.__file__).parent)
-    program = f"import sys; sys.path.append({str(site)!r})\n" + textwrap.dedent(program)
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    program = f"sys.path.append({str(site)!r})\n" + textwrap.dedent(program)
+    run(program, options=("-I", "-S"))
 
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
@@ -364,12 +336,8 @@ def test_without_tiktoken(tmp_path):
             assert public.ENDOFTEXT == "<|endoftext|>"
             made = tiktoken.Encoding(**public.cl100k_base())
             assert made.encode("hello world") == [15339, 1917]
-            try:
-                import tiktoken_ext.nonsense
-            except ModuleNotFoundError as error:
-                assert error.name == "tiktoken_ext.nonsense"
-            else:
-                raise AssertionError
+            name = "tiktoken_ext.nonsense"
+            assert error_of(lambda: __import__(name)).name == name
             """
         ),
         tmp_path,
@@ -383,18 +351,9 @@ def test_nothing_is_replaced_before_install(tmp_path):
         import bpe_engine
         from importlib import metadata
         for module in ("tiktoken", "tiktoken_ext", "tiktoken_ext.openai_public"):
-            try:
-                __import__(module)
-            except ModuleNotFoundError:
-                pass
-            else:
-                raise AssertionError(module)
-        try:
-            metadata.version("tiktoken")
-        except metadata.PackageNotFoundError:
-            pass
-        else:
-            raise AssertionError
+            assert isinstance(error_of(lambda: __import__(module)), ModuleNotFoundError)
+        error = error_of(lambda: metadata.version("tiktoken"))
+        assert isinstance(error, metadata.PackageNotFoundError)
         assert not [d for d in metadata.distributions() if d.metadata["Name"] == "tiktoken"]
         """,
         tmp_path,

@@ -118,10 +118,15 @@ def test_instance_attributes():
         assert vars(ours)[name] == vars(theirs)[name]
 
 
-def test_lazy_names_are_listed_for_completion():
+def test_modules_are_imported_when_asked_for():
     code = (
-        "import bpe_engine, bpe_engine.hf, bpe_engine.prompt as prompt\n"
-        "assert {'Tokenizer', 'hf', 'prompt', 'load_encoding'} <= {*dir(bpe_engine)}\n"
+        "import sys, bpe_engine\n"
+        "late = {'load', 'tokenizer', 'hf', 'ragged', 'columns', 'reference', 'vocabulary'}\n"
+        "assert not {f'bpe_engine.{name}' for name in late} & set(sys.modules)\n"
+        "from bpe_engine import load\n"
+        "assert bpe_engine.load is load and bpe_engine.load_encoding is load.load_encoding\n"
+        "import bpe_engine.hf, bpe_engine.prompt as prompt\n"
+        "assert {'Tokenizer', 'hf', 'prompt', 'load', 'load_encoding'} <= {*dir(bpe_engine)}\n"
         "assert {'render_chat', 'render_template', 'FORMATS'} <= {*dir(prompt)}\n"
         "assert 'patch_transformers' in dir(bpe_engine.hf)\n"
     )
@@ -131,26 +136,6 @@ def test_lazy_names_are_listed_for_completion():
 
 
 def test_exports():
-    assert sorted(bpe_engine.__all__) == [
-        "Encoding",
-        "StreamDecoder",
-        "StreamPool",
-        "StreamStop",
-        "TokenTable",
-        "Tokenizer",
-        "core",
-        "encoding_for_model",
-        "encoding_name_for_model",
-        "get_encoding",
-        "hf",
-        "install",
-        "list_encoding_names",
-        "load",
-        "load_encoding",
-        "model",
-        "prompt",
-        "registry",
-    ]
     assert all(hasattr(bpe_engine, name) for name in bpe_engine.__all__)
     assert set(bpe_engine.__all__) <= set(dir(bpe_engine))
     assert bpe_engine.list_encoding_names() == [*ENCODINGS, "qwen2.5", "qwen3"]
@@ -244,37 +229,13 @@ def test_constructors_describe_their_encodings():
         )
 
 
-def test_modules_are_imported_when_asked_for():
-    program = (
-        "import sys, bpe_engine\n"
-        "late = {'load', 'tokenizer', 'hf', 'ragged', 'columns', 'reference', 'vocabulary'}\n"
-        "assert not {f'bpe_engine.{name}' for name in late} & set(sys.modules)\n"
-        "assert {'load', 'load_encoding', 'Tokenizer'} <= set(dir(bpe_engine))\n"
-        "from bpe_engine import load\n"
-        "assert bpe_engine.load is load and bpe_engine.load_encoding is load.load_encoding\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_optional_packages_are_not_imported():
     program = (
         "import sys, bpe_engine\n"
         "bpe_engine.get_encoding('gpt2').encode('hello <|x|>')\n"
         "bpe_engine.list_encoding_names\n"
-        "for name in ('numpy', 'regex', 'requests', 'blobfile', 'tiktoken', 'tiktoken_ext'):\n"
+        "for name in ('numpy', 'regex', 'requests', 'blobfile', 'tiktoken', 'tiktoken_ext', 'click', 'rich'):\n"
         "    assert name not in sys.modules, name\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_without_network():
-    program = (
-        "import socket\n"
-        "def refuse(*args, **kwargs): raise RuntimeError('no network')\n"
-        "socket.socket = socket.create_connection = refuse\n"
-        "import bpe_engine\n"
-        "for name in bpe_engine.list_encoding_names():\n"
-        "    assert bpe_engine.get_encoding(name).encode('hello')\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

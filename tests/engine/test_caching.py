@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,24 +34,6 @@ def test_ids_do_not_depend_on_caching(name: str) -> None:
         both.ours.set_caching(True)
     assert both.ours.is_caching
     assert both.ours.encode(TEXT) == both.ours.encode(TEXT) == expected
-
-
-def test_caching_can_be_turned_off_while_others_encode() -> None:
-    enc = bpe_engine.get_encoding("cl100k_base")
-    expected, wrong = enc.encode(TEXT), []
-
-    def encode() -> None:
-        wrong.extend(1 for _ in range(10) if enc.encode(TEXT) != expected)
-
-    threads = [threading.Thread(target=encode) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for caching in [False, True] * 10:
-        enc.set_caching(caching)
-        enc.clear_cache()
-    for thread in threads:
-        thread.join()
-    assert not wrong and enc.is_caching
 
 
 @pytest.mark.parametrize("size", [2**16, 2**17 + 1, 2**20, 2**23, 2**26])
@@ -98,21 +81,25 @@ def test_caching_is_true_or_false() -> None:
     enc.set_caching(True)
 
 
-def test_the_cache_size_can_change_while_others_encode() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda enc, turn: (enc.set_caching(turn % 2 == 1), enc.clear_cache()),
+        lambda enc, turn: enc.set_cache_size([2**16, 2**24, 2**18, 2**23][turn % 4]),
+    ],
+    ids=["caching", "size"],
+)
+def test_caches_can_change_while_others_encode(
+    change: Callable[[bpe_engine.Encoding, int], object],
+) -> None:
     enc = bpe_engine.get_encoding("cl100k_base")
-    expected, wrong = enc.encode(TEXT), []
-
-    def encode() -> None:
-        wrong.extend(1 for _ in range(10) if enc.encode(TEXT) != expected)
-
-    threads = [threading.Thread(target=encode) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for size in [2**16, 2**24, 2**18, 2**23] * 5:
-        enc.set_cache_size(size)
-    for thread in threads:
-        thread.join()
-    assert not wrong and enc.cache_size == 2**23
+    expected = enc.encode(TEXT)
+    with ThreadPoolExecutor(3) as threads:
+        found = [threads.submit(enc.encode, TEXT) for _ in range(30)]
+        for turn in range(20):
+            change(enc, turn)
+        assert all(each.result() == expected for each in found)
+    assert enc.is_caching and enc.cache_size == 2**23
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -18,7 +18,7 @@ import tiktoken.load
 from oracles import DATA, oracle, ranks
 
 import bpe_engine
-from bpe_engine import Encoding, load, load_encoding, open_tokenizer
+from bpe_engine import Encoding, byte_level, load, load_encoding, open_tokenizer, vocabulary
 
 CL100K = DATA / "cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
@@ -283,26 +283,11 @@ def test_check_hash():
 
 def gpt2_files(tmp_path, change=lambda ids: None):
     """Makes the pair of files for r50k_base from its ranks."""
-    printable = [b for b in range(256) if chr(b).isprintable() and b != 32]
-    others = [b for b in range(256) if b not in printable]
-    to_character = {b: chr(b) for b in printable}
-    to_character.update({b: chr(256 + i) for i, b in enumerate(others)})
-
-    def written(token: bytes) -> str:
-        return "".join(to_character[b] for b in token)
-
-    all_ranks = ranks("r50k_base")
-    merges = ["#version: 0.2"]
-    for token in sorted(all_ranks, key=lambda token: all_ranks[token])[256:1000]:
-        parts = [bytes([b]) for b in token]
-        while len(parts) > 2:
-            best = min(
-                range(len(parts) - 1),
-                key=lambda i: all_ranks.get(parts[i] + parts[i + 1], 10**9),
-            )
-            parts[best : best + 2] = [parts[best] + parts[best + 1]]
-        merges.append(" ".join(map(written, parts)))
-    ids = {written(token): rank for token, rank in all_ranks.items() if rank < 1000}
+    written, all_ranks = byte_level.text_of, ranks("r50k_base")
+    some = {token: rank for token, rank in all_ranks.items() if rank < 1000}
+    pairs = (pair for pair in vocabulary.token_splits(some).values() if pair)
+    merges = ["#version: 0.2", *(" ".join(map(written, pair)) for pair in pairs)]
+    ids = {written(token): rank for token, rank in some.items()}
     ids["<|endoftext|>"] = 50256
     change(ids)
     bpe, encoder = tmp_path / "vocab.bpe", tmp_path / "encoder.json"

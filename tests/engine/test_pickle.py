@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tiktoken
@@ -142,27 +143,19 @@ def test_many_threads(both: Pair):
     encoding = both.ours
     whole = ids(encoding)
     ordinary = encoding.encode_ordinary(text)
-    wrong: list[object] = []
 
-    def run() -> None:
-        try:
-            for _ in range(5):
-                assert ids(encoding) == whole
-                assert encoding.encode_ordinary(text) == ordinary
-                assert encoding.encode_to_numpy(text, disallowed_special=()).tolist() == ordinary
-                assert encoding.encode_ordinary_batch([text] * 3, num_threads=2) == [ordinary] * 3
-                assert encoding.count(text) == len(ordinary)
-                assert encoding.decode_bytes(ordinary).startswith(b"Hello")
-                encoding.clear_cache()
-        except BaseException as error:
-            wrong.append(error)
+    def run(_: int) -> None:
+        for _ in range(5):
+            assert ids(encoding) == whole
+            assert encoding.encode_ordinary(text) == ordinary
+            assert encoding.encode_to_numpy(text, disallowed_special=()).tolist() == ordinary
+            assert encoding.encode_ordinary_batch([text] * 3, num_threads=2) == [ordinary] * 3
+            assert encoding.count(text) == len(ordinary)
+            assert encoding.decode_bytes(ordinary).startswith(b"Hello")
+            encoding.clear_cache()
 
-    threads = [threading.Thread(target=run) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(run, range(8)))
 
 
 def test_other_threads_run_meanwhile(gpt2):

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import QWEN_PATTERN, ranks
 
-from bpe_engine import encoding_for_model, encoding_name_for_model, get_encoding
+from bpe_engine import byte_level, encoding_for_model, encoding_name_for_model, get_encoding
 
 ENCODING = get_encoding("qwen")
 TEXT = 'print("<|endoftext|>")'
@@ -93,40 +93,12 @@ def test_every_character_as_python_normalizes_it():
 # ---- Generations ----
 
 # As in the tokenizer_config.json files that are published with Qwen2.5 and Qwen3.
-QWEN2_5 = {
-    "<|endoftext|>": 151643,
-    "<|im_start|>": 151644,
-    "<|im_end|>": 151645,
-    "<|object_ref_start|>": 151646,
-    "<|object_ref_end|>": 151647,
-    "<|box_start|>": 151648,
-    "<|box_end|>": 151649,
-    "<|quad_start|>": 151650,
-    "<|quad_end|>": 151651,
-    "<|vision_start|>": 151652,
-    "<|vision_end|>": 151653,
-    "<|vision_pad|>": 151654,
-    "<|image_pad|>": 151655,
-    "<|video_pad|>": 151656,
-    "<tool_call>": 151657,
-    "</tool_call>": 151658,
-    "<|fim_prefix|>": 151659,
-    "<|fim_middle|>": 151660,
-    "<|fim_suffix|>": 151661,
-    "<|fim_pad|>": 151662,
-    "<|repo_name|>": 151663,
-    "<|file_sep|>": 151664,
-}
-GENERATIONS = {
-    "qwen2.5": QWEN2_5,
-    "qwen3": {
-        **QWEN2_5,
-        "<tool_response>": 151665,
-        "</tool_response>": 151666,
-        "<think>": 151667,
-        "</think>": 151668,
-    },
-}
+NAMES = """<|endoftext|> <|im_start|> <|im_end|> <|object_ref_start|> <|object_ref_end|> <|box_start|>
+<|box_end|> <|quad_start|> <|quad_end|> <|vision_start|> <|vision_end|> <|vision_pad|> <|image_pad|>
+<|video_pad|> <tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|>
+<|repo_name|> <|file_sep|> <tool_response> </tool_response> <think> </think>""".split()
+QWEN3 = {name: 151_643 + place for place, name in enumerate(NAMES)}
+GENERATIONS = {"qwen2.5": dict(list(QWEN3.items())[:22]), "qwen3": QWEN3}
 
 texts_with_names = st.lists(
     st.one_of(
@@ -177,16 +149,8 @@ def with_tokenizers(name: str):
     tokenizers = pytest.importorskip("tokenizers")
     from tokenizers import models, normalizers, pre_tokenizers
 
-    visible = {}  # the characters that stand for bytes in these files
-    others = 0
-    for byte in range(256):
-        if chr(byte).isprintable() and byte != 0x20:
-            visible[byte] = chr(byte)
-        else:
-            visible[byte] = chr(256 + others)
-            others += 1
     tokens = sorted(ranks("qwen"), key=ranks("qwen").__getitem__)
-    spelled = {token: "".join(map(visible.__getitem__, token)) for token in tokens}
+    spelled = {token: byte_level.text_of(token) for token in tokens}
     merges = [
         (spelled[token[:cut]], spelled[token[cut:]])
         for token in tokens

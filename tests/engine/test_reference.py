@@ -143,10 +143,11 @@ def test_leftmost_longest_special() -> None:
     parts = {
         "pat_str": r"(?s:.)",
         "mergeable_ranks": BYTES,
-        "special_tokens": {"<a>": 300, "<a><b>": 301, "<b>": 302},
+        "special_tokens": {"<a>": 300, "<a><b>": 301, "<b>": 302, "><": 303},
     }
     for encoding in (reference.Encoding("names", **parts), bpe_engine.Encoding("names", **parts)):
         assert encoding.encode("<a><b><b><a>", allowed_special="all") == [301, 302, 300]
+        assert encoding.encode("x><a>", allowed_special="all") == [*b"x", 303, *b"a>"]
         # A name that is not allowed is text, and the search continues inside it.
         assert encoding.encode("<a><b>", allowed_special={"<b>"}, disallowed_special=()) == [
             *b"<a>",

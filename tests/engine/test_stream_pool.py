@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -230,21 +230,16 @@ def test_threads_share_a_pool():
     rng = seeded("threads", 1)
     words = ["hello", " world", "\n", "日本語", "😀", " stop"]
     rows = [ours.encode("".join(rng.choices(words, k=60))) for _ in range(4)]
-    results: dict[int, str] = {}
 
     def run(number: int) -> None:
         for _ in range(20):
             slot = pool.open()
             text = "".join(pool.step([slot], [id])[0][0] for id in rows[number])
-            results[number] = text + pool.close(slot)
-            assert results[number] == ours.decode(rows[number])
+            assert text + pool.close(slot) == ours.decode(rows[number])
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 4 and len(pool) == 0
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(run, range(4)))
+    assert len(pool) == 0
 
 
 def test_objects_have_names():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pairs import FAMILIES, pair
@@ -71,17 +71,11 @@ def test_buffers_are_used_by_one_call_at_a_time() -> None:
     both = pair("o200k_base")
     long = [STORED[kind] * (20_000 + 3_000 * i) for i, kind in enumerate(STORED)]
     expected = [both.expected(text) for text in long]
-    wrong: list[int] = []
 
     def work(which: int) -> None:
-        held = []
-        for _ in range(4):
-            held.append(both.ours.encode_to_numpy(long[which], disallowed_special=()))
-        wrong.extend(which for ids in held if ids.tolist() != expected[which])
+        encode = both.ours.encode_to_numpy
+        held = [encode(long[which], disallowed_special=()) for _ in range(4)]
+        assert all(ids.tolist() == expected[which] for ids in held)
 
-    threads = [threading.Thread(target=work, args=(which,)) for which in range(len(long))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(len(long)) as threads:
+        list(threads.map(work, range(len(long))))

@@ -231,13 +231,39 @@ def test_a_call(call):
     assert found[0] == found[1]
 
 
-def test_tokens_of_the_model_where_its_unknown_token_counts():
-    theirs = json.loads(CONTENTS)
-    theirs["model"]["unk_token"] = "<s>"
-    ours = hf.Tokenizer.from_str(json.dumps(theirs))
-    assert [token.value for token in ours.model.tokenize("hell")] == ["he", "ll"]
-    with pytest.raises(ValueError, match="represent no byte"):
-        ours.model.tokenize("日")
+@pytest.mark.parametrize("text", ["hell", "", "日", "he日ll", " ", "<s>日日"])
+@pytest.mark.parametrize("unk_token", [None, "<s>"])
+@pytest.mark.parametrize("flag", [None, "fuse_unk", "byte_fallback", "ignore_merges"])
+def test_tokens_of_the_model(text, unk_token, flag):
+    found = []
+    for made in (hf.Tokenizer, tokenizers.Tokenizer):
+        contents = json.loads(CONTENTS)
+        contents["model"]["vocab"].update({"日": 300, " ": 301})
+        t = made.from_str(json.dumps(contents))
+        t.model.unk_token = unk_token
+        if flag:
+            setattr(t.model, flag, True)
+        found.append(outcome(lambda t=t: plain(t.model.tokenize(text))))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("dropout", 0.1), ("continuing_subword_prefix", "##"), ("end_of_word_suffix", "</w>")],
+)
+def test_a_field_of_the_model_that_cannot_be_set(field, value):
+    t = hf.Tokenizer.from_str(CONTENTS)
+    with pytest.raises(
+        hf.UnsupportedTokenizer, match=f"model.{field}: .*{value}.*; set it to null"
+    ):
+        setattr(t.model, field, value)
+    for nothing in (None, 0.0 if field == "dropout" else ""):
+        setattr(t.model, field, nothing)
+        assert getattr(t.model, field) == nothing
+    with pytest.raises(ValueError, match=f"model.{field}"):
+        setattr(t.model, field, [])
+    with pytest.raises(AttributeError, match="no attribute 'vocab'"):
+        t.model.vocab = {}
 
 
 def test_overflow_of_what_was_post_processed_before():
@@ -295,5 +321,5 @@ def test_a_tekken_file_is_named(tmp_path):
     token = {"rank": 0, "token_bytes": "AA==", "token_str": None}
     config = {"pattern": ".", "default_vocab_size": 2, "default_num_special_tokens": 1}
     path.write_text(json.dumps({"config": config, "vocab": [token]}))
-    with pytest.raises(ValueError, match=r"tekken\.json; bpe_engine\.load_encoding"):
+    with pytest.raises(ValueError, match="tekken.json, which bpe_engine.open_tokenizer reads"):
         hf.Tokenizer.from_file(path)

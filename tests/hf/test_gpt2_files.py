@@ -53,7 +53,7 @@ def test_malformed_files(tmp_path):
     vocab, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
     vocab.write_text("[1]")
     merges.write_text("#version: 0.2\na b\n")
-    with pytest.raises(ValueError, match="map tokens to ids"):
+    with pytest.raises(ValueError, match="not a JSON object of tokens and ids"):
         hf.Tokenizer.from_files(vocab, merges)
     vocab.write_text("{")
     with pytest.raises(ValueError):

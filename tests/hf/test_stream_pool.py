@@ -70,7 +70,7 @@ def test_a_prompt_ends_inside_a_character():
 def test_other_decoders_are_refused():
     ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
     ours.decoder = hf.decoders.Fuse() if hasattr(hf, "decoders") else tokenizers.decoders.Fuse()
-    with pytest.raises(hf.UnsupportedTokenizer, match="decoder: one other than ByteLevel"):
+    with pytest.raises(hf.UnsupportedTokenizer, match="decoder: .* decode with a DecodeStream"):
         ours.stream_pool()
     assert ours.token_table()[995] == ours.decode([995]).encode() == "Ġworld".encode()
 

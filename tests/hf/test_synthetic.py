@@ -56,6 +56,7 @@ everything = given(
     decoder=decoder_chains,
     added=added_tokens,
     texts=st.lists(extra_texts, min_size=2, max_size=4),
+    other=pre_tokenizer_chains,
 )
 
 
@@ -75,6 +76,7 @@ def check(
     decoder,
     added,
     texts,
+    other,
 ):
     made = model(
         seed,
@@ -129,6 +131,20 @@ def check(
     words = texts[0].split(" ")
     a = ours.encode(words, is_pretokenized=True)
     assert_same(a, theirs.encode(words, is_pretokenized=True), words)
+    # Other components of the same tokenizers. Theirs keeps what it knows of words.
+    theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
+    try:
+        for tokenizer in (ours, theirs):
+            tokenizer.pre_tokenizer = other
+            tokenizer.model.unk_token = "<u>" if unk_token is None else None
+            tokenizer.model.fuse_unk = not fuse_unk
+            tokenizer.model.byte_fallback = byte_tokens == 0
+            tokenizer.model.ignore_merges = not ignore_merges
+    except hf.UnsupportedTokenizer as error:
+        assert "a merge of" in str(error), error
+        return
+    assert ours.to_str() == theirs.to_str()
+    assert_same(ours.encode(texts[0]), theirs.encode(texts[0]), texts[0])
 
 
 @examples(60)

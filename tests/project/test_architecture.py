@@ -233,8 +233,33 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(sorted(group) for group in groups)
 
 
+def called_import(node: ast.Call) -> str:
+    """The constant name that a call imports; empty for any other call."""
+    function = (
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    )
+    if function in ("import_module", "__import__") and node.args:
+        name = node.args[0]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            return name.value
+    return ""
+
+
+def test_calls_that_import_are_followed(tmp_path: Path) -> None:
+    for code, name in [
+        ("importlib.import_module('a.b')", "a.b"),
+        ("import_module('.c', __name__)", ".c"),
+        ("__import__('d')", "d"),
+        ("import_module(name)", ""),
+        ("load('e')", ""),
+    ]:
+        (call,) = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+        assert called_import(call) == name
+
+
 def python_imports(path: Path, modules: Collection[str]) -> set[str]:
-    """The modules of its package that a module imports, also inside functions and for types."""
+    """The modules of its package that a module imports, also inside functions, for types, and by a
+    call of `import_module` or `__import__` with a constant name."""
     package = list(path.relative_to(ROOT).parent.parts)
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -244,6 +269,10 @@ def python_imports(path: Path, modules: Collection[str]) -> set[str]:
             base = package[: len(package) + 1 - node.level] if node.level else []
             base = [*base, *(node.module.split(".") if node.module else [])]
             names = [".".join([*base, alias.name]) for alias in node.names]
+        elif isinstance(node, ast.Call) and (name := called_import(node)):
+            level = len(name) - len(name.lstrip("."))
+            base = package[: len(package) + 1 - level] if level else []
+            names = [".".join([*base, name.lstrip(".")])]
         else:
             continue
         for name in names:

@@ -4,50 +4,22 @@ from __future__ import annotations
 
 import copy
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from oracles import ENCODINGS, ranks
+from conversations import PATTERNS, custom, text
+from oracles import ENCODINGS
 from seeds import seeded
 
 import bpe_engine
 from bpe_engine.prompt import Change, special, tokens, trusted, untrusted
-
-# Rich in what changes decisions.
-PIECES = [
-    "a", "B", "word ", " the", "The", "'", "'s", "'LL", "ſ", " ", "  ", "\n", "\r\n", "\t", "\u3000",
-    "\u00a0", "1", "123", "²", "e\u0301", "\u0301", "\u0338", "<", ">", "\u1100", "\u1161", "\u11a8",
-    "가", "的", "你好，世界。", "한국어", "🦀", "👨‍👩‍👧", "<|", "|>", "<|endoftext|>", "<|endof", "text|>", "<|im_start|>",
-    "<|extra_0|>", "<|extra_", "!", "...", "/", "://", "é", "नमस्ते", "\u093f", "\ud83d", "\ude00", "CamelCase",
-    "x" * 300, "\n" * 40, "lorem ipsum dolor sit amet, " * 60,
-]  # fmt: skip
-PATTERNS = [
-    r"\w+|\W",
-    r"(?:ab)+|(?s:.)(?=\s|$)|\s+|\S",
-    r"\p{L}+(?=\d)|\p{L}|\d+|\s+$|\s|[^\p{L}\d\s]+",
-    r"[^\r\n]+\n?|\s+",
-]
-
-
-def custom(pattern: str, normalization: str | None) -> bpe_engine.Encoding:
-    some = {token: rank for token, rank in ranks("r50k_base").items() if rank < 2000}
-    names = {"<|endoftext|>": 3000, "<|im_start|>": 3001, "<|im_start|>a": 3002, "|": 3003}
-    core = bpe_engine._core.CoreBPE(some, names, pattern, normalization)
-    return bpe_engine.Encoding._from_core(
-        "custom", core, pat_str=pattern, special_tokens=names, normalization=normalization
-    )
-
 
 ALL = [
     *(bpe_engine.get_encoding(name) for name in ENCODINGS),
     *(custom(pattern, None) for pattern in PATTERNS),
     custom(PATTERNS[0], "NFC"),
 ]
-
-
-def text(rng: random.Random, most: int = 40) -> str:
-    return "".join(rng.choices(PIECES, k=rng.randrange(most)))
 
 
 def edited(rng: random.Random, old: str) -> str:
@@ -259,25 +231,16 @@ def test_many_threads() -> None:
     conversation = enc.conversation()
     texts = [f"thread {i} " * 9000 for i in range(4)]
     expected = {i: enc.encode(text) for i, text in enumerate(texts)}
-    wrong: list[Any] = []
 
     def work(i: int) -> None:
         for n in range(6):
             own = texts[i][: len(texts[i]) - 7 * n]
             change = conversation.update(own)
             ids = enc.encode(own)
-            if (
-                change.ids
-                and change.ids[-1] != ids[-1]
-                or change.kept + len(change.ids) != len(ids)
-            ):
-                wrong.append((i, n))
+            assert not change.ids or change.ids[-1] == ids[-1]
+            assert change.kept + len(change.ids) == len(ids)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     conversation.update(texts[0])
     assert conversation.ids == expected[0]

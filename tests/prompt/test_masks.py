@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import pickle
 import random
@@ -11,8 +10,8 @@ from typing import Any
 
 import chats
 import pytest
-from oracles import ranks
 from seeds import seeded
+from small_files import LEVEL, byte_level_file
 
 import bpe_engine
 from bpe_engine import byte_level, hf
@@ -49,22 +48,10 @@ TOOLS = [
 ]
 
 
-@functools.cache
 def encodings(name: str) -> tuple[bpe_engine.Encoding, bpe_engine.Encoding]:
     """Encodings of single bytes and of merged ones, with the control tokens of a template."""
-    base = ranks("r50k_base")
-    names = {*chats.control_of(TEMPLATES[name]), "<s>", "</s>", "<pad>"}
-    pattern = bpe_engine.get_encoding("cl100k_base").pattern
-    single, merged = (
-        bpe_engine.Encoding(
-            f"test {name} {size}",
-            pat_str=pattern,
-            mergeable_ranks={token: rank for token, rank in base.items() if rank < size},
-            special_tokens={text: 60000 + place for place, text in enumerate(sorted(names))},
-        )
-        for size in (256, 20000)
-    )
-    return single, merged
+    template = TEMPLATES[name]
+    return chats.encoding_of(template, 256), chats.encoding_of(template, 20_000)
 
 
 def shifted(value: Any) -> Any:
@@ -125,14 +112,10 @@ def of_assistant(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def transformers_text(template: str, messages: Any, **more: Any) -> str | None:
     """The text of transformers, or None if the template refuses the conversation."""
-    module = pytest.importorskip("transformers.utils.chat_template_utils")
     try:
-        text: str = module.render_jinja_template(
-            [messages], chat_template=template, **TOKENS, **more
-        )[0][0]
+        return chats.rendered(template, messages, **TOKENS, **more)
     except Exception:
         return None
-    return text
 
 
 @pytest.mark.parametrize("name", [n for n in TEMPLATES if n != "odd"])
@@ -291,35 +274,9 @@ def test_audits_can_be_pickled() -> None:
     assert again.mask() == audit.mask() and again.mixed() == audit.mixed()
 
 
-def byte_file(prefix: bool = False, normalizer: Any = None, **model: Any) -> hf.Tokenizer:
-    """A small file over bytes."""
-    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
-    merges = [
-        ("t", "h"),
-        ("th", "e"),
-        ("\u0120", "the"),
-        ("a", "b"),
-        ("ab", "a"),
-        ("\u00c3", "\u00a9"),
-    ]
-    names = [*letters, *(left + right for left, right in merges)]
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    contents = {
-        "version": "1.0",
-        "added_tokens": [{"id": len(names), "content": "<end>", "special": True, **flags}],
-        "normalizer": normalizer,
-        "pre_tokenizer": {
-            "type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True,
-        },
-        "post_processor": None,
-        "decoder": None,
-        "model": {
-            "type": "BPE",
-            "vocab": {name: id for id, name in enumerate(names)},
-            "merges": [f"{left} {right}" for left, right in merges],
-            **model,
-        },
-    }  # fmt: skip
+def byte_file(prefix: bool = False, normalizer: Any = None) -> hf.Tokenizer:
+    level = {**LEVEL, "add_prefix_space": prefix}
+    contents = byte_level_file(normalizer=normalizer, pre_tokenizer=level)
     return hf.Tokenizer.from_str(json.dumps(contents))
 
 
@@ -332,14 +289,14 @@ def test_origins_of_ids_are_those_of_their_bytes() -> None:
             f"test {form}",
             pat_str=bpe_engine.get_encoding("gpt2").pattern,
             mergeable_ranks=ranks_of,
-            special_tokens={"<end>": 60000},
+            special_tokens={"<|end|>": 60000},
             normalization=form,
         )
         for form in (None, "NFC")
     }
     engines |= {"file": byte_file(), "prefix": byte_file(True)}
     engines |= {"NFC file": byte_file(normalizer={"type": "NFC"})}
-    pool = ["a", "b", " the", "\u00e9", "\u65e5\u672c", " ", "\n", ""]
+    pool = ["a", "b", " hello", "\u00e9", "\u65e5\u672c", " ", "\n", ""]
     for name, engine in engines.items():
         for _ in range(150):
             segments = [
@@ -348,7 +305,7 @@ def test_origins_of_ids_are_those_of_their_bytes() -> None:
                     role=choose.choice("xyz"),
                 )
                 if choose.random() < 0.7
-                else special("<end>", role="x")
+                else special("<|end|>", role="x")
                 for _ in range(choose.randrange(1, 9))
             ]
             is_joined = choose.random() < 0.8 or name == "prefix"
@@ -380,7 +337,7 @@ def bytes_of(engine: Any, id: int) -> bytes:
     if isinstance(engine, bpe_engine.Encoding):
         return engine.decode_single_token_bytes(id)
     token = engine.id_to_token(id)
-    return token.encode() if token == "<end>" else byte_level.bytes_of(token)
+    return token.encode() if token == "<|end|>" else byte_level.bytes_of(token)
 
 
 def test_origins_where_the_form_of_text_changes() -> None:

@@ -50,17 +50,6 @@ def of(enc: Any, text: str) -> list[int]:
     return ids
 
 
-def encoding(template: str) -> bpe_engine.Encoding:
-    names = sorted({*chats.control_of(template), *TOKENS.values()})
-    base = bpe_engine.get_encoding("gpt2")
-    return bpe_engine.Encoding(
-        "test rollout",
-        pat_str=base.pattern,
-        mergeable_ranks=base.mergeable_ranks,
-        special_tokens={name: 60000 + place for place, name in enumerate(names)},
-    )
-
-
 def split_at_random(choose: random.Random, enc: Any, text: str) -> list[int]:
     """Ids of a text as a model may sample them: canonical or not."""
     if choose.random() < 0.4:
@@ -83,19 +72,14 @@ def words(choose: random.Random) -> str:
 
 
 def rendered(template: str, messages: Any, **more: Any) -> str:
-    module = pytest.importorskip("transformers.utils.chat_template_utils")
-    text: str = module.render_jinja_template(
-        [[dict(message) for message in messages]],
-        chat_template=template, add_generation_prompt=True, **TOKENS, **more,
-    )[0][0]  # fmt: skip
-    return text
+    return chats.rendered(template, messages, add_generation_prompt=True, **TOKENS, **more)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_random_rollouts(name: str) -> None:
     """The text is that of transformers where the template is stable; otherwise it is refused."""
     template, choose = TEMPLATES[name], seeded(name)
-    enc = encoding(template)
+    enc = chats.encoding_of(template, 60_000)
     more: dict[str, Any] = {"functions": "[]", "datetime": "now"}
     went_on = refused = 0
     for _ in range(12):
@@ -300,7 +284,7 @@ def specials(template: str, enc: Any, more: str) -> list[int] | None:
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_hostile_texts_add_no_special_token(name: str) -> None:
     template = TEMPLATES[name]
-    enc = encoding(template)
+    enc = chats.encoding_of(template, 60_000)
     # Templates look for tags of reasoning and of results themselves.
     tags = ("think", "tool_re")
     names = [text for text in chats.control_of(template) if not any(tag in text for tag in tags)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import copy
-import functools
 import itertools
 import pickle
 import re
@@ -16,7 +15,6 @@ from typing import Any
 
 import chats
 import pytest
-from oracles import ranks
 from seeds import seeded
 
 import bpe_engine
@@ -37,30 +35,15 @@ limits = pytest.importorskip("bpe_engine.prompt.limits")
 TEMPLATES = chats.templates()
 
 
-@functools.cache
-def transformers_render() -> Any:
-    return pytest.importorskip("transformers.utils.chat_template_utils").render_jinja_template
-
-
-@functools.cache
 def encoding(template: str) -> bpe_engine.Encoding:
     """Returns an encoding with some merges, whose special tokens are the template's control tokens."""
-    base = ranks("r50k_base")
-    some = {token: rank for token, rank in base.items() if rank < 3000}
-    names = chats.control_of(TEMPLATES[template])
-    return bpe_engine.Encoding(
-        f"test {template}",
-        pat_str=bpe_engine.get_encoding("cl100k_base")._pat_str,
-        mergeable_ranks=some,
-        special_tokens={name: 5000 + i for i, name in enumerate(names)},
-    )
+    return chats.encoding_of(TEMPLATES[template], 3000)
 
 
 def rendered(template: str, messages: Any, **variables: Any) -> str | Exception:
     """Returns the prompt of transformers, or its error."""
     try:
-        conversation = [dict(message) for message in messages]
-        return transformers_render()([conversation], chat_template=template, **variables)[0][0]
+        return chats.rendered(template, messages, **variables)
     except Exception as error:
         return error
 
@@ -313,7 +296,7 @@ class Hostile:
 
 
 def special_ids(enc: bpe_engine.Encoding, segments: Any) -> collections.Counter[int]:
-    return collections.Counter(id for id in enc.encode_segments(segments) if id >= 5000)
+    return collections.Counter(id for id in enc.encode_segments(segments) if id >= 60000)
 
 
 def check_hostile(name: str, case: int) -> bool:
@@ -331,7 +314,9 @@ def check_hostile(name: str, case: int) -> bool:
     if found != expected:
         # The template looked into the text and took another branch. Special tokens still come from
         # its own text only.
-        naive = collections.Counter(i for i in enc.encode(text, allowed_special="all") if i >= 5000)
+        naive = collections.Counter(
+            i for i in enc.encode(text, allowed_special="all") if i >= 60000
+        )
         assert not found - naive, (case, name)
         assert looks_into_text(template), (case, name, found, expected)
         return False

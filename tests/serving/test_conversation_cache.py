@@ -8,41 +8,20 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from oracles import ranks
+from conversations import PATTERNS, custom, text
+from oracles import ranks, repaired
 from seeds import seeded
+from small_files import LEVEL, added_token
 from work import work
 
 import bpe_engine
 from bpe_engine import byte_level, hf
-from bpe_engine._core import CoreBPE
 from bpe_engine.prompt import special, tokens, trusted, untrusted
 from bpe_engine.serving import ConversationCache
-
-# Rich in what changes where a text can be cut.
-PIECES = [
-    "a", "B", "word ", " the", "'", "'s", "ſ", " ", "  ", "\n", "\r\n", "\t", "\u3000", "1", "123", "e\u0301",
-    "\u0301", "\u0338", "<", ">", "\u1100", "\u1161", "가", "的", "你好，世界。", "🦀", "<|", "|>", "<|endoftext|>",
-    "<|endof", "text|>", "<|im_start|>", "é", "\ud83d", "\ude00", "x" * 300, "\n" * 40, "İK",
-    "lorem ipsum dolor sit amet, " * 30, "<mask>", "  <mask>  ", "Word", "lore", "_", "<|x|>" * 40,
-]  # fmt: skip
-PATTERNS = [r"\w+|\W", r"(?:ab)+|(?s:.)(?=\s|$)|\s+|\S", r"[^\r\n]+\n?|\s+"]
-
-
-def custom(pattern: str, normalization: str | None) -> bpe_engine.Encoding:
-    some = {token: rank for token, rank in ranks("r50k_base").items() if rank < 2000}
-    names = {"<|endoftext|>": 3000, "<|im_start|>": 3001, "<|im_start|>a": 3002, "|": 3003}
-    core = CoreBPE(some, names, pattern, normalization)
-    return bpe_engine.Encoding._from_core(
-        "custom", core, pat_str=pattern, special_tokens=names, normalization=normalization
-    )
-
-
-def added(content: str, id: int, **flags: bool) -> dict[str, Any]:
-    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    return {"id": id, "content": content, **plain, **flags}
 
 
 def file(normalizer: Any, prefix_space: bool = False, **flags: bool) -> hf.Tokenizer:
@@ -54,27 +33,19 @@ def file(normalizer: Any, prefix_space: bool = False, **flags: bool) -> hf.Token
         for left, right in [(token[:at], token[at:]) for at in range(1, len(token))]
         if left in vocab and right in vocab
     ]
-    return hf.Tokenizer(
-        json.dumps(
-            {
-                "version": "1.0",
-                "added_tokens": [
-                    added("<|endoftext|>", 1000, special=True),
-                    added("<|im_start|>", 1001, special=True),
-                    added("<mask>", 1002, special=True, lstrip=True, rstrip=True),
-                    added("lore", 1003, single_word=True),
-                    added("Word", 1004, **flags),
-                ],
-                "normalizer": normalizer,
-                "pre_tokenizer": {
-                    "type": "ByteLevel",
-                    "add_prefix_space": prefix_space,
-                    "trim_offsets": True,
-                },
-                "model": {"type": "BPE", "vocab": vocab, "merges": merges},
-            }
-        )
-    )
+    contents = {
+        "added_tokens": [
+            added_token(1000, "<|endoftext|>"),
+            added_token(1001, "<|im_start|>"),
+            added_token(1002, "<mask>", lstrip=True, rstrip=True),
+            added_token(1003, "lore", single_word=True, special=False),
+            added_token(1004, "Word", special=False, **flags),
+        ],
+        "normalizer": normalizer,
+        "pre_tokenizer": {**LEVEL, "add_prefix_space": prefix_space},
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges},
+    }
+    return hf.Tokenizer(json.dumps(contents))
 
 
 def replaced(pattern: str, content: str) -> dict[str, Any]:
@@ -108,15 +79,6 @@ def whole(tokenizer: Any) -> Callable[[str], list[int]]:
     if isinstance(tokenizer, bpe_engine.Encoding):
         return lambda text: tokenizer.encode(text, allowed_special="all")
     return lambda text: tokenizer.encode(repaired(text), add_special_tokens=False).ids
-
-
-def repaired(text: str) -> str:
-    """The text with surrogates joined or replaced, which `hf.Tokenizer.encode` refuses."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def text(rng: random.Random, most: int = 40) -> str:
-    return "".join(rng.choices(PIECES, k=rng.randrange(most)))
 
 
 def varied(rng: random.Random, pool: list[Any], new: Callable[[int], Any]) -> Any:
@@ -299,21 +261,16 @@ def test_many_threads_share_a_cache() -> None:
     prompts = [shared + chat(turns, rng) for turns in range(12)]
     expected = [enc.encode(prompt, allowed_special="all") for prompt in prompts]
     cache = ConversationCache(enc, max_bytes=100_000, allowed_special="all")
-    wrong: list[int] = []
 
     def encode(seed: int) -> None:
         own = seeded("threads", seed)
         for _ in range(40):
             index = own.randrange(len(prompts))
-            if cache.encode(prompts[index]) != expected[index]:
-                wrong.append(index)
+            assert cache.encode(prompts[index]) == expected[index]
 
-    threads = [threading.Thread(target=encode, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong and cache.stats().prompts == 240 and cache.stats().memory <= 100_000
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(encode, range(6)))
+    assert cache.stats().prompts == 240 and cache.stats().memory <= 100_000
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

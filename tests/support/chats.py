@@ -6,11 +6,15 @@ with are read from `../shared`, where it is there.
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import re
 from typing import Any
 
 import pytest
+from oracles import ranks
+
+import bpe_engine
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared" / "chat_templates"
 
@@ -228,17 +232,8 @@ TEMPLATES: dict[str, str] = {
 
 #: The control tokens of these templates, and of nothing else.
 CONTROL = [
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|fim_prefix|>",
-    "<|fim_middle|>",
-    "<|fim_suffix|>",
-    "<|fim_pad|>",
-    "<tool_call>",
-    "</tool_call>",
-    "<think>",
-    "</think>",
-    "<s>",
+    *("<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"),
+    *("<|fim_pad|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<s>"),
 ]
 
 
@@ -258,6 +253,25 @@ _CONTROL = re.compile(
 def control_of(template: str) -> list[str]:
     """The control tokens of a template, and those that all templates may have."""
     return sorted({*_CONTROL.findall(template), *CONTROL, "</s>", "<pad>"})
+
+
+@functools.cache
+def encoding_of(template: str, size: int) -> bpe_engine.Encoding:
+    """An encoding with the first tokens of r50k_base, and a template's control tokens from 60000 on."""
+    return bpe_engine.Encoding(
+        f"test {size}",
+        pat_str=bpe_engine.get_encoding("cl100k_base").pattern,
+        mergeable_ranks={token: rank for token, rank in ranks("r50k_base").items() if rank < size},
+        special_tokens={name: 60000 + place for place, name in enumerate(control_of(template))},
+    )
+
+
+def rendered(template: str, messages: Any, **variables: Any) -> str:
+    """The prompt of transformers."""
+    module = pytest.importorskip("transformers.utils.chat_template_utils")
+    conversation = [dict(message) for message in messages]
+    texts, _ = module.render_jinja_template([conversation], chat_template=template, **variables)
+    return str(texts[0])
 
 
 def skip_if_older(name: str) -> None:

@@ -32,7 +32,7 @@ def byte_level_file(added: dict[str, Any] | None = None, **parts: Any) -> dict[s
 
 
 def character_file() -> dict[str, Any]:
-    """A file over characters, of which there is no encoding, with the special token <end>, id 7."""
+    """A file over characters, with the special token <end>, id 7: it cannot become an encoding."""
     vocab = ["<unk>", "▁", "a", "b", "▁a", "ab", "▁ab"]
     return {
         "added_tokens": [added_token(7, "<end>")],

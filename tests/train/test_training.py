@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import unicodedata
 from pathlib import Path
 
@@ -88,24 +86,6 @@ def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
         ]:
             found = train_vocabulary(other, 350, ties=ties, **options)  # type: ignore[arg-type]
             assert (found.ranks, found.merges) == (expected.ranks, expected.merges)
-
-
-def test_every_kind_of_file(corpus: Path, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    plain = corpus / "a.txt"
-    expected = train_vocabulary(plain, 300).ranks
-    text = plain.read_text(encoding="utf-8")
-    packed = tmp_path / "a.gz"
-    packed.write_bytes(gzip.compress(text.encode()))
-    rows = tmp_path / "a.jsonl"
-    rows.write_text(json.dumps({"content": text}) + "\n", encoding="utf-8")
-    table = tmp_path / "a.parquet"
-    parquet.write_table(arrow.table({"content": [text, None]}), table)
-    for path in (packed, rows, table):
-        assert train_vocabulary(path, 300, field="content").ranks == expected
-    with pytest.raises(ValueError, match="the field 'text' is missing; there is 'content'"):
-        train_vocabulary(rows, 300)
 
 
 def test_zstandard(corpus: Path, tmp_path: Path) -> None:
@@ -211,7 +191,7 @@ def test_bad_corpora(tmp_path: Path) -> None:
         train_vocabulary({"ab": 1, "cd": 1}, 300, drop_rare=2)
     latin = tmp_path / "latin.txt"
     latin.write_bytes(b"x" * (3 << 20) + b"\nab\xe9 c")
-    with pytest.raises(ValueError, match=r"latin.txt is not UTF-8: byte 0xe9 at offset 3,145,731"):
+    with pytest.raises(ValueError, match=r"latin.txt is not UTF-8 at byte 3145731 \(0xe9\)"):
         train_vocabulary(latin, 300)
     replaced = "".join(sum(read_texts(latin, errors="replace"), []))
     assert replaced.endswith("ab\ufffd c")

@@ -87,7 +87,7 @@ def test_every_command_takes_a_name_a_file_and_a_folder(tmp_path: Path) -> None:
     assert printed == {merged.dump()}
 
 
-def test_files_with_nfc_are_bases_and_those_without_ranks_are_not(tmp_path: Path) -> None:
+def test_bases_with_nfc_and_without_ranks(tmp_path: Path) -> None:
     nfc, characters = tmp_path / "nfc.json", tmp_path / "characters.json"
     nfc.write_text(json.dumps(byte_level_file(normalizer={"type": "NFC"})), encoding="utf-8")
     characters.write_text(json.dumps(character_file()), encoding="utf-8")

@@ -273,7 +273,7 @@ def test_the_commands(tmp_path: Path, corpus: Path) -> None:
     [
         (["compare", "gpt2"], "two tokenizers or more"),
         (["compare", "gpt2", "--train"], "--train needs methods"),
-        (["compare", "gpt2", "qwne"], "qwne: no such file, and unknown encoding"),
+        (["compare", "gpt2", "qwne"], "qwne: No such file or directory, and unknown encoding"),
         (["stats", "gpt2", "--report", "x.pdf"], "ends in .html, .json or .md"),
         (["stats", "gpt2", "--report", "CORPUS"], "a report ends in|is an input"),
         (["compare", "--train", "bpe", "--vocab-size", "10"], "too small"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import itertools
 import json
 import os
@@ -104,43 +102,6 @@ def test_scripts_and_exclusions(corpus: Path) -> None:
 def counted(path: Path, pattern: str, field: str = "text") -> dict[str, int]:
     with count_corpus([path], cutting(pattern), field=field) as counts:
         return dict(counts.texts())
-
-
-def test_every_kind_of_file_has_the_same_pieces(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    texts = [f"one two number {n}\nand three\n" for n in range(200)]
-    plain = tmp_path / "a.txt"
-    plain.write_text("".join(texts))
-    packed = tmp_path / "a.txt.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    rows = tmp_path / "a.jsonl"
-    rows.write_text("".join(json.dumps({"content": text}) + "\n" for text in texts))
-    packed_rows = tmp_path / "a.jsonl.gz"
-    packed_rows.write_bytes(gzip.compress(rows.read_bytes()))
-    table = tmp_path / "a.parquet"
-    parquet.write_table(arrow.table({"content": texts}), table)
-    batches, comma = tmp_path / "a.arrow", tmp_path / "a.csv.gz"
-    with arrow.ipc.new_file(batches, arrow.schema({"content": arrow.string()})) as file:
-        file.write_table(arrow.table({"content": texts}))
-    with gzip.open(comma, "wt", newline="") as file:
-        csv.writer(file).writerows([["n", "content"], *enumerate(texts)])
-    memory = pytest.importorskip("fsspec").filesystem("memory")
-    remote = []
-    for path in (packed_rows, table, comma):
-        memory.pipe(f"/kinds-test/{path.name}", path.read_bytes())
-        remote.append(f"memory://kinds-test/{path.name}")
-    for paths in ([plain, packed], [rows, packed_rows, table, batches, comma, *remote]):
-        found = [counted(path, "qwen", "content") for path in paths]
-        assert all(counts == found[0] for counts in found) and found[0][" number"] == 200
-    with pytest.raises(ValueError, match="the field 'text' is missing.*'content'.*--field"):
-        list(read_texts(rows))
-    with pytest.raises(ValueError, match="no field 'text', only 'content'; name it with --field"):
-        list(read_texts(table))
-    with pytest.raises(ValueError, match=r"broken.parquet: .*Parquet"):
-        broken = tmp_path / "broken.parquet"
-        broken.write_bytes(b"PAR1")
-        list(read_texts(broken))
 
 
 def test_blocks_change_no_piece(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..bases import Recognized
+from ..brief import Brief
 from ..corpus.effect import CorpusEffect
-from ..text import Brief
 from .findings import Finding
 
 #: The round-trip classes, as the literature on glitch tokens names them (Land and Bartolo, "Fishing

@@ -2,17 +2,18 @@
 
 A rule is a function with one finding's code: it looks at the :class:`~.context.Context` of a
 vocabulary, or at the :class:`~.folder.model_folder.ModelFolder`, and returns what it found. To
-change a finding, look for its code in ``check/rules/`` and ``check/folder/rules/``; to add one,
-write a function there and decorate it with ``RULES.rule``.
+change a finding, look for its code in small letters in ``check/rules/`` and ``check/folder/rules/``;
+to add one, write a function there and decorate it with ``RULES.rule``. Its docstring says why the
+finding matters, and after ``Do:`` what to do: `vocab-tools explain` prints it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
-from ..text import Brief
+from ..brief import Brief
 from .context import Context
 
 Severity = Literal["error", "warning", "info"]
@@ -88,7 +89,10 @@ class Rule(Generic[CheckedT]):
     #: Describes what was found, in the plural.
     message: str
     look: _Look[CheckedT]
-    needs: frozenset[str] = field(default_factory=frozenset)
+    #: Why it matters, and what to do.
+    why: str
+    remedy: str
+    needs: frozenset[str]
 
     def apply(self, checked: CheckedT) -> Finding | None:
         """Returns the finding; None if nothing was found."""
@@ -112,12 +116,11 @@ class Rules(list[Rule[CheckedT]]):
     """Rules in the order in which they were defined."""
 
     def rule(
-        self, code: str, severity: Severity, message: str, *, needs: Sequence[str] = ()
+        self, severity: Severity, message: str, *, needs: Sequence[str] = ()
     ) -> Callable[[_Look[CheckedT]], _Look[CheckedT]]:
-        """Makes a function the rule for a finding.
+        """Makes a function the rule for the finding of its name, in capitals.
 
         Args:
-            code: the finding's code, in capitals.
             severity: "error" for what breaks encoding or decoding, "warning" for tokens or words
                 that do not serve their purpose, "info" for what is worth knowing.
             message: describes what was found, in the plural.
@@ -125,7 +128,9 @@ class Rules(list[Rule[CheckedT]]):
         """
 
         def add(look: _Look[CheckedT]) -> _Look[CheckedT]:
-            self.append(Rule(code, severity, message, look, frozenset(needs)))
+            code, text = look.__name__.upper(), " ".join(str(look.__doc__).split())
+            why, _, remedy = text.partition(" Do: ")
+            self.append(Rule(code, severity, message, look, why, remedy, frozenset(needs)))
             return look
 
         return add

@@ -12,9 +12,8 @@ from rich.text import Text
 from bpe_engine.cli.group import Command, complete_vocabulary
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
-from bpe_engine.cli.visible import whole_characters
-from bpe_engine.shown import CONTINUED
 from bpe_engine.texts import corpus_files
+from bpe_engine.visible import CONTINUED, whole_characters
 
 from ..compare import Comparison, compare_tokenizers, load_subject
 from ..compare.train import METHODS, compare_trained
@@ -45,8 +44,8 @@ measure_options: Options = combined(
         metavar="FILE",
         multiple=True,
         required=True,
-        help="Text to measure on: a file, a folder or a glob; repeatable. .jsonl, .parquet and "
-        "packed files are understood.",
+        help="Text to measure on: a file, a folder, a glob or a URI; repeatable. JSON lines, "
+        "Parquet, Arrow, CSV and packed files are understood.",
     ),
 )
 

@@ -135,8 +135,8 @@ def count(
 ) -> None:
     """Count the pieces of CORPUS, for `vocab-tools train --counts`.
 
-    CORPUS are files, folders and globs: text, .jsonl or .parquet, plain or compressed with gzip or
-    Zstandard; - is standard input. Each of several machines can count a part of the text: training
+    CORPUS are files, folders, globs and URIs: text, JSON lines, Parquet, Arrow or CSV, plain or
+    compressed; - is standard input. Each of several machines can count a part of the text: training
     adds the counts up.
 
     \b

@@ -21,7 +21,7 @@ from .console import console, print_json, print_notes, progress_bar, say
 from .inputs import base_inputs, refuse_repeated, special_inputs
 from .learn import effect_on, explain
 from .options import (
-    FILE_OR_STDIN,
+    TEXT,
     chosen_pattern,
     json_option,
     learn_options,
@@ -39,7 +39,7 @@ OF_LISTS = ("spaced form", "repeated word")
 
 @click.command(cls=Command)
 @click.argument("base", type=VOCABULARY)
-@click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
+@click.argument("corpus", type=TEXT, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the new tokens; - for stdout.")
 @click.option("-w", "--words", "word_file", help="Write the proposed words to this file, too.")
 @propose_options
@@ -76,8 +76,8 @@ def extend(
 ) -> None:
     """Extend BASE with words of CORPUS: propose, learn and check.
 
-    The words are those that save the most tokens. CORPUS is text, .jsonl or .parquet, plain or
-    compressed with gzip or Zstandard; - is standard input.
+    The words are those that save the most tokens. CORPUS is text, JSON lines,
+    Parquet, Arrow or CSV, plain or compressed; - is standard input.
 
     The report shows the gain on the corpus. If the check finds errors, nothing is written and the
     exit status is 1.

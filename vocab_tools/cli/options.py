@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bpe_engine.cli.group import Existing, ParamType, complete_encoding
-from bpe_engine.texts import ERRORS, STANDARD
+from bpe_engine.texts import ERRORS, STANDARD, is_uri
 
 from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
@@ -33,6 +33,16 @@ def combined(*options: Options) -> Options:
 #: An input file; ``-`` is a name like any other.
 FILE = Existing(dir_okay=False)
 FILE_OR_STDIN = Existing(dir_okay=False, allow_dash=True)
+
+
+class _Text(Existing):
+    """A file with text, standard input or a URI."""
+
+    def convert(self, value: Any, param: Any, context: Any) -> Any:
+        return value if is_uri(str(value)) else super().convert(value, param, context)
+
+
+TEXT = _Text(dir_okay=False, allow_dash=True)
 
 
 def pattern_options(
@@ -136,7 +146,7 @@ field_option: Options = click.option(
     "--field",
     default="text",
     show_default=True,
-    help="The field of .jsonl lines, or the column of .parquet files, that has the text.",
+    help="The field of JSON lines, or the column of a table, that has the text.",
 )
 
 #: ``--errors``.
@@ -155,10 +165,10 @@ text_options: Options = combined(field_option, errors_option)
 corpus_options: Options = combined(
     click.option(
         "--corpus",
-        type=FILE_OR_STDIN,
+        type=TEXT,
         multiple=True,
-        help="Text to compare base and extended vocabulary on, also .jsonl, .parquet and .gz; - is "
-        "standard input; repeatable.",
+        help="Text to compare base and extended vocabulary on, also JSON lines, tables and .gz; "
+        "- is standard input; repeatable.",
     ),
     text_options,
 )

@@ -33,7 +33,7 @@ from .console import (
 from .inputs import base_inputs, expect, refuse_repeated
 from .options import (
     FILE,
-    FILE_OR_STDIN,
+    TEXT,
     Options,
     chosen_pattern,
     combined,
@@ -76,7 +76,7 @@ propose_options: Options = combined(
 
 @click.command(cls=Command)
 @click.argument("base", type=VOCABULARY)
-@click.argument("corpus", type=FILE_OR_STDIN, nargs=-1, required=True)
+@click.argument("corpus", type=TEXT, nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The file for the words; - for stdout.")
 @propose_options
 @click.option("--extra", type=FILE, multiple=True, help="More ranks that the base has; repeatable.")
@@ -104,8 +104,7 @@ def propose(
 ) -> None:
     """Find the words of CORPUS that save the most as tokens of BASE.
 
-    CORPUS is text, .jsonl or .parquet, plain or compressed with gzip or Zstandard; - is standard
-    input. The words are written with their frequencies, as `learn` reads them; words
+    CORPUS is text, JSON lines, Parquet, Arrow or CSV, plain or compressed; - is standard input. The words are written with their frequencies, as `learn` reads them; words
     that save the most tokens per id come first.
 
     \b

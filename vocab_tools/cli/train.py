@@ -135,8 +135,8 @@ def train(
 ) -> None:
     """Learn a byte-level BPE vocabulary from CORPUS.
 
-    CORPUS are files, folders and globs: text, .jsonl or .parquet, plain or compressed with gzip or
-    Zstandard; - is standard input. The result does not depend on the number of threads or the order
+    CORPUS are files, folders, globs and URIs: text, JSON lines, Parquet, Arrow or CSV, plain or
+    compressed; - is standard input. The result does not depend on the number of threads or the order
     of files. The pattern and the special tokens go to NAME.encoding.json beside NAME.tiktoken.
 
     \b

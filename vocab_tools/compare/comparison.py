@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..text import Brief, show, text_of
+from ..brief import Brief
+from ..text import show, text_of
 from .segments import Size
 from .subjects import Subject
 

@@ -7,9 +7,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-import bpe_engine
 from bpe_engine import Encoding, byte_level, vocabulary
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 from bpe_engine.opening import open_source
@@ -22,66 +21,72 @@ from ..patterns import is_published
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
-class Subject(Protocol):
-    """A tokenizer that is measured."""
+class Subject:
+    """A tokenizer that is measured.
 
-    #: Its name in reports.
-    name: str
-    #: Its method, such as "byte-level BPE".
-    method: str
-    #: The size of its vocabulary, special tokens included.
-    size: int
+    Args:
+        name: its name in reports.
+        method: its method, such as "byte-level BPE".
+        tokens: the bytes of each id, those of special tokens included.
+    """
+
     #: The id of the unknown token.
-    unknown: int | None
+    unknown: int | None = None
     #: True if text may be cut after a word inside a line without changing its tokens.
-    inside_lines: bool
+    inside_lines = False
+
+    def __init__(self, name: str, method: str, tokens: dict[int, bytes]) -> None:
+        self.name = name
+        self.method = method
+        #: The size of its vocabulary.
+        self.size: int = len(tokens)
+        self._tokens = tokens
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Returns the ids of each text."""
+        raise NotImplementedError
 
     def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
         """Returns the number of tokens of each text, and of each id in all texts together."""
+        times: Counter[int] = Counter()
+        lengths = []
+        for ids in self.encode(texts):
+            lengths.append(len(ids))
+            times.update(ids)
+        return lengths, times
 
     def token(self, number: int) -> bytes:
         """Returns the bytes of an id."""
+        return self._tokens.get(number, b"")
 
     def tokens(self) -> set[bytes]:
         """Returns the bytes of all tokens."""
+        return {*self._tokens.values()}
 
     def cut(self, text: str) -> list[bytes]:
         """Returns the tokens of a text."""
+        return [self.token(number) for number in self.encode([text])[0]]
 
 
-class RankSubject:
+class RankSubject(Subject):
     """An encoding of this package. Nothing in a text is special."""
 
-    unknown: int | None = None
-    method = "byte-level BPE"
-
-    def __init__(self, name: str, encoding: bpe_engine.Encoding) -> None:
-        self.name = name
+    def __init__(self, name: str, encoding: Encoding) -> None:
+        tokens = {number: special.encode() for special, number in encoding.special_tokens.items()}
+        tokens.update({number: token for token, number in encoding.mergeable_ranks.items()})
+        super().__init__(name, "byte-level BPE", tokens)
         self.inside_lines: bool = is_published(encoding.pattern)
         self._encoding = encoding
-        self._specials = {
-            number: special.encode() for special, number in dict(encoding.special_tokens).items()
-        }
-        self._tokens = {number: token for token, number in dict(encoding.mergeable_ranks).items()}
-        self.size: int = len(self._tokens.keys() | self._specials.keys())
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        return self._encoding.encode_ordinary_batch(texts)
 
     def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
         return vocabulary.count_tokens(self._encoding, texts)
 
-    def token(self, number: int) -> bytes:
-        return self._tokens.get(number) or self._specials.get(number, b"")
 
-    def tokens(self) -> set[bytes]:
-        return {*self._tokens.values(), *self._specials.values()}
-
-    def cut(self, text: str) -> list[bytes]:
-        return [self.token(number) for number in self._encoding.encode_ordinary(text)]
-
-
-class FileSubject:
+class FileSubject(Subject):
     """A ``tokenizer.json``, whose added tokens are found in texts.
-
-    Of how it cuts text nothing is known.
 
     Args:
         name: its name in reports.
@@ -90,43 +95,28 @@ class FileSubject:
         unknown: the token for unknown characters.
     """
 
-    inside_lines = False
-
     def __init__(self, name: str, tokenizer: Any, method: str, unknown: str | None = None) -> None:
-        self.name: str = name
-        self.method: str = method
-        self._tokenizer = tokenizer
         vocab: dict[str, int] = tokenizer.get_vocab(True)
-        self.size: int = len(vocab)
+        spelled = _of_bytes if method == "byte-level BPE" else _of_characters
+        super().__init__(name, method, {id: spelled(token) for token, id in vocab.items()})
         self.unknown: int | None = None if unknown is None else vocab.get(unknown)
-        self._tokens = {number: self._bytes(token) for token, number in vocab.items()}
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
 
-    def _bytes(self, token: str) -> bytes:
-        if self.method == "byte-level BPE":
-            found = byte_level.try_bytes_of(token)
-            return token.encode() if found is None else found
-        byte = _BYTE_TOKEN.fullmatch(token)
-        return bytes([int(byte[1], 16)]) if byte else token.replace("\u2581", " ").encode()
-
-    def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
+    def encode(self, texts: list[str]) -> list[list[int]]:
         found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        times: Counter[int] = Counter()
-        lengths = []
-        for encoding in found:
-            ids = encoding.ids
-            lengths.append(len(ids))
-            times.update(ids)
-        return lengths, times
+        return [encoding.ids for encoding in found]
 
-    def token(self, number: int) -> bytes:
-        return self._tokens.get(number, b"")
 
-    def tokens(self) -> set[bytes]:
-        return {*self._tokens.values()}
+def _of_bytes(token: str) -> bytes:
+    found = byte_level.try_bytes_of(token)
+    return token.encode() if found is None else found
 
-    def cut(self, text: str) -> list[bytes]:
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return [self.token(number) for number in ids]
+
+def _of_characters(token: str) -> bytes:
+    byte = _BYTE_TOKEN.fullmatch(token)
+    return bytes([int(byte[1], 16)]) if byte else token.replace("\u2581", " ").encode()
 
 
 def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
@@ -158,8 +148,6 @@ def load_subject(path: str) -> Subject:
         return _of_tokenizers(name, source.path, error)
     if isinstance(tokenizer, Encoding):
         return RankSubject(name, tokenizer)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
     step = tokenizer.pre_tokenizer
     if step is not None and b'"ByteLevel"' in step.__getstate__():
         return FileSubject(name, tokenizer, "byte-level BPE")
@@ -194,8 +182,6 @@ def _of_tokenizers(name: str, path: str, reason: UnsupportedTokenizer) -> Subjec
 
 def of_tokenizer(name: str, tokenizer: Any) -> Subject:
     """Returns a tokenizer of the package `tokenizers`."""
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
     method = type(tokenizer.model).__name__
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method == "Unigram":

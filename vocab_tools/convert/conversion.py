@@ -11,9 +11,10 @@ from typing import Any
 from bpe_engine.sources import Source
 from bpe_engine.texts import naming, read_texts
 
+from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource
-from ..text import Brief, few, parting, plural, quoted, shorten, show
+from ..text import few, parting, plural, quoted, shorten, show
 from . import rank_file, tokenizer_json
 from .battery import battery
 from .definition import Definition, without_second_names

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from bpe_engine import vocabulary
 
-from ..text import Brief, plural, show
+from ..brief import Brief
+from ..text import plural, show
 
 #: Bytes, or the text that represents them in a file.
-Token = TypeVar("Token", bytes, str)
+AnyToken = TypeVar("AnyToken", bytes, str)
 
 #: Two tokens that merge.
 Merge = tuple[bytes, bytes]
@@ -131,6 +132,6 @@ def missing_byte(tokens: Mapping[bytes, int]) -> int | None:
     )
 
 
-def by_id(tokens: Mapping[Token, int]) -> dict[Token, int]:
+def by_id(tokens: Mapping[AnyToken, int]) -> dict[AnyToken, int]:
     """Returns the tokens sorted by id."""
     return dict(sorted(tokens.items(), key=lambda row: row[1]))

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from bpe_engine import byte_level, vocabulary
+from bpe_engine import vocabulary
 from bpe_engine.gpt2_files import pair
 from bpe_engine.sources import Source
 
@@ -40,13 +40,14 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
     tokenizers = require_tokenizers()
     if location.format == "tokenizer.json":
         return _by_tokenizers(tokenizers.Tokenizer.from_file(location.path))
-    if location.format == "gpt2":
-        found = pair(location.path)
-        assert found is not None
-        model = tokenizers.models.BPE.from_file(*map(str, found))
-    else:
-        model = _model(definition)
-    return _by_tokenizers(_around(model, definition))
+    if location.format != "gpt2":
+        return _by_tokenizers(tokenizers.Tokenizer.from_str(dump(definition).decode()))
+    files, settings = pair(location.path), definition.settings
+    assert files is not None and settings is not None
+    vocab, merges = tokenizers.models.BPE.read_file(*map(str, files))
+    model = {**settings["model"], "vocab": vocab, "merges": merges}
+    contents = json.dumps({**settings, "post_processor": None, "model": model})
+    return _by_tokenizers(tokenizers.Tokenizer.from_str(contents))
 
 
 def require_tokenizers() -> Any:
@@ -92,32 +93,3 @@ def _by_tokenizers(tokenizer: Any) -> Encoder:
         return [encoding.ids for encoding in found]
 
     return encode
-
-
-def _model(definition: Definition) -> Any:
-    """Returns a definition as a model of `tokenizers`."""
-    vocab = {byte_level.text_of(token): number for token, number in definition.tokens.items()}
-    return require_tokenizers().models.BPE(
-        vocab={**vocab, **definition.others, **definition.special_tokens},
-        merges=[
-            (byte_level.text_of(left), byte_level.text_of(right))
-            for left, right in definition.merge_list
-        ],
-        ignore_merges=definition.whole_pieces,
-    )
-
-
-def _around(model: Any, definition: Definition) -> Any:
-    """Returns a tokenizer of `tokenizers` with a model and the other components of a definition."""
-    tokenizers = require_tokenizers()
-    settings = definition.settings
-    assert settings is not None
-    empty = {**settings["model"], "vocab": {}, "merges": []}
-    shell = {**settings, "added_tokens": [], "post_processor": None, "model": empty}
-    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(shell))
-    tokenizer.model = model
-    for token in sorted(settings["added_tokens"], key=lambda token: int(token["id"])):
-        flags = {key: value for key, value in token.items() if key not in ("id", "content")}
-        added = tokenizers.AddedToken(token["content"], **flags)
-        tokenizer.add_special_tokens([added]) if token["special"] else tokenizer.add_tokens([added])
-    return tokenizer

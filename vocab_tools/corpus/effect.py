@@ -11,8 +11,8 @@ import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.texts import Paths, size_or_zero
 
+from ..brief import Brief
 from ..patterns import Pattern
-from ..text import Brief
 from .cutting import cutting
 from .piece_counts import DEFAULT_MEMORY, CorpusCounts, ProgressFunction, count_corpus
 from .scripts import script_of
@@ -76,7 +76,7 @@ def corpus_effect(
     """Encodes files with two vocabularies that share a pattern, and compares piece by piece.
 
     Args:
-        path: a text file in UTF-8, or several; ``.jsonl``, ``.parquet`` and ``.gz`` are understood.
+        path: a text file in UTF-8, or several; JSON lines, Parquet, Arrow, CSV and packed files are understood.
         base: the encoding without the new tokens.
         extended: the encoding with them.
         new_words: the words that became tokens.

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from bpe_engine import vocabulary
 from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
-from ..text import Brief, plural
+from ..brief import Brief
+from ..text import plural
 from .cutting import Cutting
 
 #: Called with bytes done and bytes in all.

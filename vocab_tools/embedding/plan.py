@@ -22,9 +22,10 @@ from pathlib import Path
 from bpe_engine import vocabulary
 
 from ..bases import identify, opened
+from ..brief import in_notebook
 from ..patterns import named_pattern
 from ..ranks import RankSource, as_sources, check_special_tokens, free_ranges, load_ranks
-from ..text import in_notebook, plural
+from ..text import plural
 
 
 class EmbeddingPlan(dict[int, list[int]]):

@@ -14,16 +14,12 @@ from ..ranks import RankSource, check_special_tokens
 from ..text import few, plural, quoted, shorten, show
 from ..words import WordSource, is_spaced, read_words
 from .candidates import sort_words
-from .learn_result import LearnResult, Step, WordPath, distinct_ids
+from .learn_result import MOST_WORDS, LearnResult, Step, WordPath, distinct_ids
 from .policy import LikeAddMerges, Merge, SoundPolicy, Taken, number_merges
 from .prune import unneeded
 
 if TYPE_CHECKING:
     from .propose import Proposal
-
-#: The most words that are learned without a limit to the merges: each needs a token, and those on
-#: its way, and more of them would not make a vocabulary.
-MOST_WORDS = 500_000
 
 
 def learn_merges(

@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ..bases import Recognized
+from ..brief import Brief
 from ..notes import Note
 from ..patterns import Pattern
 from ..ranks import dump_ranks
-from ..text import Brief, few, in_order, show, text_of
+from ..text import few, in_order, show, text_of
+
+#: The most words that are learned without a limit to the merges: each needs a token, and those on
+#: its way, and more of them would not make a vocabulary.
+MOST_WORDS = 500_000
 
 
 @dataclass(frozen=True)

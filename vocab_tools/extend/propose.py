@@ -17,13 +17,14 @@ from typing import Any
 from bpe_engine.texts import Paths
 
 from ..bases import Recognized, identify, opened
+from ..brief import Brief
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import DEFAULT_MEMORY, CorpusCounts, count_corpus
 from ..corpus.scripts import script_named, scripts_of
 from ..patterns import Pattern
 from ..ranks import RankSource, load_ranks
-from ..text import Brief, plural
-from .learn import MOST_WORDS
+from ..text import plural
+from .learn_result import MOST_WORDS
 from .selection import ProposedWord, learned_tokens, select, tokens_of
 
 #: Candidates that occur less often are not looked at, by default.
@@ -99,7 +100,7 @@ def propose_words(
 
     Args:
         base: a rank file, ranks, or an encoding.
-        corpus: text files; ``.jsonl``, ``.parquet`` and ``.gz`` are understood.
+        corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
         new_ids: the most ids to use, for the words and for the by-products on their way.
         pattern: the name of an encoding, or a regular expression; by default that of ``base``.
         min_frequency: how often a word must occur.

@@ -19,11 +19,12 @@ from bpe_engine.html_report.page import (
     rendered,
 )
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
+from bpe_engine.visible import SIGNS, visible
 
 from ..compare.comparison import Comparison, Differing, Measured, rates
 from ..compare.segments import Size
 from ..extend.learn_result import bare
-from ..text import few, in_order, plural, shorten, token_text, with_base
+from ..text import few, in_order, plural, shorten, token_text
 from .sections import Section
 
 #: Characters of a token that are shown, and from which length on a run is shown by its length.
@@ -126,10 +127,7 @@ def readable(token: bytes) -> str:
     >>> readable(b" end\\n"), readable(b"\\xe4")
     (' end⏎', '\\\\xe4')
     """
-    text = token.decode(errors="backslashreplace").replace("\n", "⏎").replace("\t", "⇥")
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
+    return visible(token.decode(errors="surrogateescape"), {**SIGNS, " ": " "})
 
 
 def readable_cut(tokens: Sequence[bytes]) -> list[str]:
@@ -140,7 +138,7 @@ def readable_cut(tokens: Sequence[bytes]) -> list[str]:
     >>> readable_cut([b" \xe4", b"\xb8", b"\x80"]), readable_cut([b"a\n", b"\xff"])
     ([' 一', '‥', '‥'], ['a⏎', '\\xff'])
     """
-    return in_order(tokens, lambda characters: with_base(readable(characters)))
+    return in_order(tokens, readable)
 
 
 def _overall(row: Measured, total: Size) -> tuple[str, ...]:

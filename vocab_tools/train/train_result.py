@@ -13,12 +13,13 @@ import bpe_engine
 from bpe_engine import byte_level, vocabulary
 from bpe_engine.sidecar import beside
 
+from ..brief import Brief
 from ..convert.definition import Definition
 from ..convert.sidecar import dump_sidecar
 from ..convert.tokenizer_json import fresh_settings
 from ..corpus.cutting import Cutting
 from ..ranks import dump_ranks
-from ..text import Brief, plural
+from ..text import plural
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ impl HfTokenizer {
         }
     }
 
-    /// Sets a component, given as JSON.
+    /// Sets a component, or a field of the model such as `model.unk_token`, given as JSON.
     #[pyo3(signature = (name, json))]
     fn _set_component(&self, name: &str, json: Option<&str>) -> PyResult<()> {
         match name {
@@ -125,7 +125,14 @@ impl HfTokenizer {
                 let spec = json.map(|json| component(json, name)).transpose()?;
                 self.change(|tokenizer| tokenizer.set_decoder(spec))
             }
-            _ => Err(PyValueError::new_err(format!("no component is called {name:?}"))),
+            _ => {
+                let Some(field) = name.strip_prefix("model.") else {
+                    return Err(PyValueError::new_err(format!("no component is called {name:?}")));
+                };
+                let value = serde_json::from_str(json.unwrap_or("null"))
+                    .map_err(|error| PyValueError::new_err(format!("{name}: {error}")))?;
+                self.change(|tokenizer| tokenizer.set_model_field(field, value))
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -202,6 +203,11 @@ class Format(ABC):
     @abstractmethod
     def stem(self, number: int | None) -> str:
         """Returns the beginning of the names of a part's files, or of the merged ones'."""
+
+    @property
+    def held_out_stem(self) -> str:
+        """The beginning of the names of merged files with what is held out."""
+        return re.sub("^(corpus|train|part)", "val", self.stem(None))
 
     @abstractmethod
     def writer(self, folder: str, stem: str, layout: Layout, *, is_merged: bool = False) -> Writer:

@@ -131,6 +131,12 @@ class ModelFolder:
         made = self.transformers
         return made if made is not None and made.tokens else None
 
+    @property
+    def tokenizer(self) -> Source:
+        """The first source, for rules that need one."""
+        assert self.main is not None
+        return self.main
+
     @functools.cached_property
     def transformers(self) -> Source | None:
         """The tokenizer that AutoTokenizer loads; None if it fails."""
@@ -265,3 +271,9 @@ class ModelFolder:
         except ImportError as error:
             self.skipped.append(f"{next(iter(self.templates))}: {error}")
             return None
+
+    @property
+    def text(self) -> Written:
+        """The text that the template writes, for rules that need a template."""
+        assert self.written is not None
+        return self.written

@@ -10,13 +10,17 @@ from ..findings import MOST_LIST, RULES, Found, Outcome
 
 
 @RULES.rule(
-    "OTHER_TEXT_CHANGES",
     "warning",
     "new tokens that change text which holds no new word",
     needs=["extra"],
 )
 def other_text_changes(context: Context) -> Outcome:
-    """New tokens that are on the way to others: text with them changes, too."""
+    """Steps on the way to a word are tokens, too. Text that contains them gets ids that the model
+    has never seen, although it holds no new word.
+
+    Do: Continue training on ordinary text as well; `--prune` leaves out tokens that no word needs.
+    """
+    # New tokens that are on the way to others: text with them changes, too.
     loaded = context.loaded
     others = []
     for token, number in loaded.extra.items():
@@ -33,12 +37,15 @@ def other_text_changes(context: Context) -> Outcome:
 
 
 @RULES.rule(
-    "CORPUS_CHANGES",
     "warning",
     "pieces of the corpus that change and hold no new word",
     needs=["corpus"],
 )
 def corpus_changes(context: Context) -> Outcome:
+    """Pieces of your text change without a new word in them. The examples show which.
+
+    Do: If they are frequent, drop the words that cause them, or train on such text.
+    """
     assert context.corpus is not None
     return [
         f"{quoted(shorten(change.text))}: {shorten(str(change.before), MOST_LIST)} becomes "
@@ -47,8 +54,12 @@ def corpus_changes(context: Context) -> Outcome:
     ]
 
 
-@RULES.rule("CORPUS", "info", "pieces of the corpus that change", needs=["corpus"])
+@RULES.rule("info", "pieces of the corpus that change", needs=["corpus"])
 def corpus(context: Context) -> Outcome:
+    """The number of tokens of your text before and after, and of the pieces that change.
+
+    Do: Nothing; compare it with the gain that you hoped for.
+    """
     effect = context.corpus
     assert effect is not None
     return Found(

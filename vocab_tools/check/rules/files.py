@@ -6,8 +6,13 @@ from ..context import Context
 from ..findings import RULES, Outcome
 
 
-@RULES.rule("BAD_LINE", "error", "lines of a rank file that cannot be read")
+@RULES.rule("error", "lines of a rank file that cannot be read")
 def bad_line(context: Context) -> Outcome:
+    """A loader stops at such a line or skips it, and then the token is missing.
+
+    Do: Write the file again with the program that made it. A line is a token in base64, a space,
+    and its id.
+    """
     return [
         f"{file.name}, line {line}: {reason}"
         for file in context.files
@@ -15,21 +20,29 @@ def bad_line(context: Context) -> Outcome:
     ]
 
 
-@RULES.rule(
-    "MISSING_BYTE", "error", "single bytes that are not tokens: text with them cannot be encoded"
-)
+@RULES.rule("error", "single bytes that are not tokens: text with them cannot be encoded")
 def missing_byte(context: Context) -> Outcome:
+    """Text with this byte has no ids at all: encoding it is an error.
+
+    Do: Add the 256 single bytes to the vocabulary, usually as its first ids.
+    """
     ranks = context.loaded.ranks
     return [f"0x{byte:02x}" for byte in range(256) if bytes([byte]) not in ranks]
 
 
-@RULES.rule(
-    "DUPLICATE_TOKEN", "error", "tokens with two ids: loaders differ in which one they take"
-)
+@RULES.rule("error", "tokens with two ids: loaders differ in which one they take")
 def duplicate_token(context: Context) -> Outcome:
+    """Loaders differ in which id they take, so two programs encode the same text differently.
+
+    Do: Keep the id that the model was trained with, and delete the other line.
+    """
     return context.loaded.repeated_tokens
 
 
-@RULES.rule("DUPLICATE_ID", "error", "ids with two tokens: one of them cannot be decoded")
+@RULES.rule("error", "ids with two tokens: one of them cannot be decoded")
 def duplicate_id(context: Context) -> Outcome:
+    """Only one of the two tokens can be decoded; text with the other comes back changed.
+
+    Do: Give one of them an id of its own, as the model was trained.
+    """
     return context.loaded.repeated_ids

@@ -8,27 +8,43 @@ from ..context import Context
 from ..findings import RULES, Found, Outcome
 
 
-@RULES.rule("SHADOW", "error", "new tokens that the vocabulary had before")
+@RULES.rule("error", "new tokens that the vocabulary had before")
 def shadow(context: Context) -> Outcome:
+    """The base already has these tokens. Loaders keep one of the two ids, and not all the same one.
+
+    Do: Delete them from the extension; `learn` and `propose` skip known words.
+    """
     return context.loaded.shadows
 
 
-@RULES.rule(
-    "BELOW_BASE", "error", "new tokens that rank before tokens of the base, and so take its text"
-)
+@RULES.rule("error", "new tokens that rank before tokens of the base, and so take its text")
 def below_base(context: Context) -> Outcome:
+    """Ids are the order of merging: a new token below the base's last id merges before older ones,
+    and text without new words changes.
+
+    Do: Use ids after the base, as `learn --start-id auto` does.
+    """
     end = _base_end(context)
     extra = context.loaded.extra.items()
     return [f"{number} {show(token)}" for token, number in extra if number < end]
 
 
-@RULES.rule("ID_GAP", "warning", "unused ids below the largest")
+@RULES.rule("warning", "unused ids below the largest")
 def id_gap(context: Context) -> Outcome:
+    """The embedding table has rows for unused ids. Nothing breaks, but sizes are easily confused.
+
+    Do: Leave it where a published vocabulary has it; otherwise number the tokens without gaps.
+    """
     return _gaps(context, 0, _base_end(context))
 
 
-@RULES.rule("EXTRA_GAP", "warning", "ids left out between the vocabulary and its new tokens")
+@RULES.rule("warning", "ids left out between the vocabulary and its new tokens")
 def extra_gap(context: Context) -> Outcome:
+    """Ids between the base and the new tokens stay unused, and get rows in the embedding table.
+
+    Do: Pass the special tokens of the model (`--special-tokens tokenizer.json`), so that new ids
+    follow the last used one.
+    """
     end = max(context.loaded.extra.values(), default=-1) + 1
     return _gaps(context, _base_end(context), end)
 

@@ -7,8 +7,12 @@ from ..context import Context
 from ..findings import RULES, Outcome
 
 
-@RULES.rule("SPECIAL_ID", "error", "tokens whose id is that of a special token")
+@RULES.rule("error", "tokens whose id is that of a special token")
 def special_id(context: Context) -> Outcome:
+    """The id means a control token to the model and a piece of text to the tokenizer.
+
+    Do: Choose a start id after all special tokens; `learn --start-id auto` does.
+    """
     by_id = context.loaded.by_id
     taken = [
         f"{number}: {name} and {show(by_id[number])}"
@@ -23,8 +27,12 @@ def special_id(context: Context) -> Outcome:
     return taken
 
 
-@RULES.rule("SPECIAL_TEXT", "error", "tokens whose bytes are the text of a special token")
+@RULES.rule("error", "tokens whose bytes are the text of a special token")
 def special_text(context: Context) -> Outcome:
+    """Ordinary text with the name of a special token becomes one token that looks like it.
+
+    Do: Remove the token from the ranks; special tokens are kept apart.
+    """
     ranks = context.loaded.ranks
     return [
         f"{ranks[name.encode()]} {show(name.encode())}; the special has the id {number}"

@@ -13,12 +13,17 @@ from ..findings import MOST_EXAMPLES, RULES, Found, Outcome
 
 
 @RULES.rule(
-    "UNREACHABLE_BY_MERGING",
     "warning",
     "tokens that merging does not make of their bytes",
     needs=["tokens"],
 )
 def unreachable_by_merging(context: Context) -> Outcome:
+    """No sequence of merges makes the token, so it is never produced inside a longer piece; its row
+    in the embedding table stays untrained.
+
+    Do: Learn words with `learn`, which adds the merges on the way, and do not add ranks by hand. In
+    a published vocabulary, leave it.
+    """
     by_id = context.loaded.by_id
     numbers, new = context.new_first(context.audit.unreached)
     examples = []
@@ -31,12 +36,16 @@ def unreachable_by_merging(context: Context) -> Outcome:
 
 
 @RULES.rule(
-    "NEVER_WHOLE",
     "warning",
     "tokens that are never one piece of the pre-tokenizer",
     needs=["tokens"],
 )
 def never_whole(context: Context) -> Outcome:
+    """The pattern always cuts the text of the token, so encoding never produces it.
+
+    Do: Check that the pattern is the one of the model (`--pattern`); list the pieces instead of the
+    whole.
+    """
     found = context.audit.never_whole
     by_id = context.loaded.by_id
     numbers, new = context.new_first(found)
@@ -52,26 +61,33 @@ def never_whole(context: Context) -> Outcome:
 
 
 @RULES.rule(
-    "NONSENSE_BYTES",
     "warning",
     "tokens of several bytes that cannot be part of any text",
     needs=["tokens"],
 )
 def nonsense_bytes(context: Context) -> Outcome:
+    """These bytes occur in no UTF-8 text; a model that samples such a token writes garbage.
+
+    Do: Train on text that was checked for UTF-8 first. In a published vocabulary, leave them.
+    """
     by_id = context.loaded.by_id
     nonsense = context.ids_by_utf8.get("nonsense", [])
     return _named(context, (number for number in nonsense if len(by_id[number]) > 1))
 
 
 @RULES.rule(
-    "NOT_NFC",
     "warning",
     "tokens or words that are not in Unicode normalization form C",
     needs=["tokens"],
 )
 def not_nfc(context: Context) -> Outcome:
-    """Words, and tokens that normalized text never contains; tokens of the base only where text is
-    normalized."""
+    """Where text is normalized first, it never contains these characters, so the token is never
+    used.
+
+    Do: Normalize the word list or the training text to form C.
+    """
+    # Words, and tokens that normalized text never contains; tokens of the base only where text is
+    # normalized.
     examples = [
         f"{quoted(shorten(word.listed))}: NFC is {quoted(shorten(word.word))}"
         for word in (context.words if "words" in context.has else [])
@@ -92,8 +108,12 @@ def not_nfc(context: Context) -> Outcome:
     return Found(examples, new=None if new is None else new + len(examples) - len(numbers))
 
 
-@RULES.rule("NOT_UTF8", "info", "tokens that are not text on their own", needs=["tokens"])
+@RULES.rule("info", "tokens that are not text on their own", needs=["tokens"])
 def not_utf8(context: Context) -> Outcome:
+    """Byte-level vocabularies have single bytes and parts of characters; alone they are not text.
+
+    Do: Nothing. Decode streams with `stream_decoder`, which waits for whole characters.
+    """
     kinds = context.ids_by_utf8
     every = [number for numbers in kinds.values() for number in numbers]
     single = sum(len(context.loaded.by_id[number]) == 1 for number in every)
@@ -105,12 +125,15 @@ def not_utf8(context: Context) -> Outcome:
 
 
 @RULES.rule(
-    "INCOMPLETE_CHARACTER",
     "info",
     "tokens that begin or end inside a character",
     needs=["tokens"],
 )
 def incomplete_character(context: Context) -> Outcome:
+    """A character of several tokens is complete only with the last of them.
+
+    Do: Nothing in a published vocabulary. `learn --whole-characters` makes no new ones.
+    """
     kinds = {kind: ids for kind, ids in context.ids_by_utf8.items() if kind != "nonsense"}
     counts = {kind: len(kinds.get(kind, [])) for kind in ("prefix", "suffix", "middle")}
     message = (
@@ -122,18 +145,26 @@ def incomplete_character(context: Context) -> Outcome:
 
 
 @RULES.rule(
-    "CROSSES_CHARACTER",
     "info",
     "tokens that join a part of a character to another character",
     needs=["tokens"],
 )
 def crosses_character(context: Context) -> Outcome:
+    """A token that joins the end of a character to another one hides where characters begin.
+
+    Do: Nothing in a published vocabulary. `learn --whole-characters` makes no new ones.
+    """
     audit = context.audit
     return _named(context, (number for number, flag in zip(audit.ids, audit.crosses) if flag))
 
 
-@RULES.rule("ROUND_TRIP", "info", "tokens whose text is not encoded as the token", needs=["tokens"])
+@RULES.rule("info", "tokens whose text is not encoded as the token", needs=["tokens"])
 def round_trip(context: Context) -> Outcome:
+    """A token whose text is encoded otherwise was hardly seen in training: a candidate for a
+    glitch.
+
+    Do: Do not build prompts from such ids; mask them if a model samples them.
+    """
     classes, encoded = context.audit.round_trip, context.audit.encoded
     lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]
     examples = []

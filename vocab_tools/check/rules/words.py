@@ -7,8 +7,12 @@ from ..context import Context, ListedWord
 from ..findings import MOST_LIST, RULES, Outcome
 
 
-@RULES.rule("WORD_SPLIT", "warning", "words that the pre-tokenizer cuts", needs=["words"])
+@RULES.rule("warning", "words that the pre-tokenizer cuts", needs=["words"])
 def word_split(context: Context) -> Outcome:
+    """The pattern cuts the word before any token is looked up, so it cannot be one token.
+
+    Do: List its pieces, or use a pattern that keeps it whole, if the model is trained with that.
+    """
     return [
         f"{quoted(shorten(word.word))} is cut into {shorten(quoted_list(word.pieces), MOST_LIST)}"
         for word in context.words
@@ -16,8 +20,12 @@ def word_split(context: Context) -> Outcome:
     ]
 
 
-@RULES.rule("WORD_NOT_ONE_TOKEN", "warning", "words that are several tokens", needs=["words"])
+@RULES.rule("warning", "words that are several tokens", needs=["words"])
 def word_not_one_token(context: Context) -> Outcome:
+    """The word was to become a token, and is still several.
+
+    Do: Learn it again, with the same base and pattern, and without a limit on merges.
+    """
     examples = []
     for word in context.words:
         if not _is_split(word) and word.word.encode() not in context.loaded.ranks:

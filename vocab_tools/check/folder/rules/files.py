@@ -9,15 +9,23 @@ from ..model_folder import Differing, ModelFolder
 from ..sources import AUTO, Source
 
 
-@FOLDER_RULES.rule("BAD_FILE", "error", "files that cannot be read")
+@FOLDER_RULES.rule("error", "files that cannot be read")
 def bad_file(folder: ModelFolder) -> Outcome:
+    """A server reads this file and fails, or goes on without it.
+
+    Do: Copy the file again from where the model comes from.
+    """
     # Every file is read before: a broken one is noted where it is.
     _ = folder.differing, folder.template, folder.roles, folder.model_ids("eos_token")
     return folder.broken
 
 
-@FOLDER_RULES.rule("NO_TOKENIZER", "error", "folders without a tokenizer")
+@FOLDER_RULES.rule("error", "folders without a tokenizer")
 def no_tokenizer(folder: ModelFolder) -> Outcome:
+    """Without a tokenizer the model cannot be served.
+
+    Do: Copy `tokenizer.json`, or what the model has in its place, to the folder.
+    """
     if folder.main is not None or folder.broken:
         return []
     names = sorted(path.name for path in folder.path.iterdir())
@@ -33,15 +41,22 @@ def _lines(main: Source, one: Differing) -> list[str]:
     ]
 
 
-@FOLDER_RULES.rule("FILES_DIFFER", "error", "texts to which files of the folder give different ids")
+@FOLDER_RULES.rule("error", "texts to which files of the folder give different ids")
 def files_differ(folder: ModelFolder) -> Outcome:
+    """Servers choose different files of the folder, so one model gets different ids.
+
+    Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
+    convert`.
+    """
     return _differing(folder, [one for one in folder.differing if one.source.name != AUTO])
 
 
-@FOLDER_RULES.rule(
-    "TRANSFORMERS_DIFFERS", "error", "texts to which AutoTokenizer gives other ids than the file"
-)
+@FOLDER_RULES.rule("error", "texts to which AutoTokenizer gives other ids than the file")
 def transformers_differs(folder: ModelFolder) -> Outcome:
+    """AutoTokenizer builds some classes anew instead of reading the file, and then gives other ids.
+
+    Do: Set `tokenizer_class` to `PreTrainedTokenizerFast`, or use `bpe_engine.hf.as_transformers`.
+    """
     return _differing(folder, [one for one in folder.differing if one.source.name == AUTO])
 
 
@@ -54,13 +69,21 @@ def _differing(folder: ModelFolder, found: list[Differing]) -> Outcome:
     return Found(lines, count=sum(one.count for one in found))
 
 
-@FOLDER_RULES.rule("TRANSFORMERS_FAILS", "warning", "folders that AutoTokenizer does not load")
+@FOLDER_RULES.rule("warning", "folders that AutoTokenizer does not load")
 def transformers_fails(folder: ModelFolder) -> Outcome:
+    """Programs that load the folder with AutoTokenizer end with this error.
+
+    Do: Correct `tokenizer_class`, or install the packages that the error names.
+    """
     _ = folder.transformers
     return [folder.refused] if folder.refused is not None else []
 
 
-@FOLDER_RULES.rule("NOT_COMPARED", "info", "sources that were not compared")
+@FOLDER_RULES.rule("info", "sources that were not compared")
 def not_compared(folder: ModelFolder) -> Outcome:
+    """A file could not be compared, so what it does is not known.
+
+    Do: Install the package that is named, or remove the file.
+    """
     _ = folder.differing, folder.written
     return folder.skipped

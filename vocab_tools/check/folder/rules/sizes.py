@@ -27,12 +27,15 @@ def _ids(folder: ModelFolder) -> dict[int, str]:
 
 
 @FOLDER_RULES.rule(
-    "VOCAB_TOO_LARGE",
     "error",
     "ids without a row in the embedding table",
     needs=["tokenizer", "config"],
 )
 def vocab_too_large(folder: ModelFolder) -> Outcome:
+    """An id beyond the embedding table is an error when the model runs, or reads something else.
+
+    Do: Extend the table (`extend_embeddings`), or correct `vocab_size`.
+    """
     rows = _rows(folder)
     over = {size: name for size, name in _ids(folder).items() if rows is not None and size > rows}
     if rows is None or not over:
@@ -45,12 +48,15 @@ def vocab_too_large(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "ROWS_UNUSED",
     "info",
     "rows of the embedding table without a token",
     needs=["tokenizer", "config"],
 )
 def rows_unused(folder: ModelFolder) -> Outcome:
+    """Tables are padded for speed. An untrained row can be sampled, and has no text.
+
+    Do: Nothing, or mask these ids when sampling.
+    """
     rows, size = _rows(folder), max(_ids(folder))
     if rows is None or size >= rows:
         return []

@@ -18,18 +18,20 @@ def _declared(folder: ModelFolder) -> list[tuple[str, Declared]]:
 
 
 @FOLDER_RULES.rule(
-    "ADDED_TOKEN_ID",
     "error",
     "added tokens to which a config file gives another id",
     needs=["tokenizer"],
 )
 def added_token_id(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
-    name = folder.main.name
-    by_id = {number: token for token, number in folder.main.special.items()}
+    """Two files give a token different ids; which one counts depends on the program.
+
+    Do: Make the config's id that of `tokenizer.json`.
+    """
+    name = folder.tokenizer.name
+    by_id = {number: token for token, number in folder.tokenizer.special.items()}
     found = []
     for file, token in _declared(folder):
-        number = folder.main.find(token.content)
+        number = folder.tokenizer.find(token.content)
         if number is not None and number != token.id:
             found.append(f"{quoted(token.content)} is {number} in {name}, and {token.id} in {file}")
         elif number is None and token.id in by_id:
@@ -39,26 +41,31 @@ def added_token_id(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "SPECIAL_TOKEN_UNKNOWN",
     "error",
     "special tokens of the config that are not in the vocabulary",
     needs=["tokenizer"],
 )
 def special_token_unknown(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
+    """The config names a token that the vocabulary lacks, so it is encoded as several ordinary
+    ones.
+
+    Do: Correct the name, or add the token to the tokenizer and a row to the embedding table.
+    """
     known = {token.content for _, token in _declared(folder)}
     return [
         f"{role} {quoted(token)} of {file}"
         for role, files in folder.roles.items()
         for file, token in files.items()
-        if token not in known and not folder.main.has(token)
+        if token not in known and not folder.tokenizer.has(token)
     ]
 
 
-@FOLDER_RULES.rule(
-    "ADDED_TOKEN_FLAGS", "warning", "added tokens with other flags in tokenizer_config.json"
-)
+@FOLDER_RULES.rule("warning", "added tokens with other flags in tokenizer_config.json")
 def added_token_flags(folder: ModelFolder) -> Outcome:
+    """Flags such as `lstrip` or `special` change how text around the token is encoded, or decoded.
+
+    Do: Make the config's flags those of `tokenizer.json`.
+    """
     own = {token.content: token.flags for token in folder.declared("tokenizer.json")}
     found = []
     for token in folder.declared("tokenizer_config.json"):
@@ -75,25 +82,30 @@ def added_token_flags(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "ADDED_TOKEN_MISSING",
     "warning",
     "added tokens of a config file that the tokenizer's file lacks; transformers adds them",
     needs=["tokenizer"],
 )
 def added_token_missing(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
-    taken = set(folder.main.special.values())
+    """transformers adds the token at load time, with the next free id; other programs do not know
+    it.
+
+    Do: Add it to `tokenizer.json`, or delete it from the config.
+    """
+    taken = set(folder.tokenizer.special.values())
     return [
         f"{quoted(token.content)}, {token.id} in {file}"
         for file, token in _declared(folder)
-        if folder.main.find(token.content) is None and token.id not in taken
+        if folder.tokenizer.find(token.content) is None and token.id not in taken
     ]
 
 
-@FOLDER_RULES.rule(
-    "SPECIAL_TOKENS_DISAGREE", "warning", "roles for which config files name different tokens"
-)
+@FOLDER_RULES.rule("warning", "roles for which config files name different tokens")
 def special_tokens_disagree(folder: ModelFolder) -> Outcome:
+    """Which token ends or begins a text depends on the file that a program reads.
+
+    Do: Name the same token in every file.
+    """
     return [
         f"{role} is {' and '.join(f'{quoted(token)} in {file}' for file, token in files.items())}"
         for role, files in folder.roles.items()
@@ -102,18 +114,20 @@ def special_tokens_disagree(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "MODEL_ID_DISAGREES",
     "warning",
     "ids in the model's config that are not those of the tokenizer's special tokens",
     needs=["tokenizer"],
 )
 def model_id_disagrees(folder: ModelFolder) -> Outcome:
-    assert folder.main is not None
-    by_id = {number: name for name, number in folder.main.special.items()}
+    """Generation stops at, or begins with, an id that is another token.
+
+    Do: Correct the ids in `config.json` and `generation_config.json`.
+    """
+    by_id = {number: name for name, number in folder.tokenizer.special.items()}
     found = []
     for role in ROLES:
         token = folder.role(role)
-        number = None if token is None else folder.main.find(token)
+        number = None if token is None else folder.tokenizer.find(token)
         if token is None or number is None:
             continue
         for file, ids in folder.model_ids(role).items():

@@ -12,12 +12,13 @@ from ..sources import Source
 from ..written import has_generation_tags
 
 
-@FOLDER_RULES.rule(
-    "TEMPLATE_BROKEN", "error", "templates that render no conversation", needs=["template"]
-)
+@FOLDER_RULES.rule("error", "templates that render no conversation", needs=["template"])
 def template_broken(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None
-    error = folder.written.error
+    """Requests of chats fail, whatever their messages.
+
+    Do: Correct the template; the example has the error and its line.
+    """
+    error = folder.text.error
     return [] if error is None else [f"{next(iter(folder.templates))}: {shorten(error, 200)}"]
 
 
@@ -28,39 +29,45 @@ def _becomes(source: Source, text: str) -> list[int]:
 
 
 @FOLDER_RULES.rule(
-    "TEMPLATE_TOKEN_UNKNOWN",
     "error",
     "control tokens that the template writes and the tokenizer does not know",
     needs=["template", "tokenizer"],
 )
 def template_token_unknown(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
+    """The template writes what should be one control token, and the model sees several ordinary
+    ones.
+
+    Do: Add the tokens as special tokens with the ids that the model was trained with, or use the
+    template of this model.
+    """
     found = []
-    for control in folder.written.controls:
-        ids = _becomes(folder.main, control)
+    for control in folder.text.controls:
+        ids = _becomes(folder.tokenizer, control)
         if len(ids) != 1:
             found.append(f"{quoted(control)} becomes {len(ids)} tokens: {ids}")
     return found
 
 
 @FOLDER_RULES.rule(
-    "DOUBLE_BOS",
     "warning",
     "tokens that the template writes and the tokenizer adds once more: encode rendered prompts "
     "without special tokens",
     needs=["template", "tokenizer"],
 )
 def double_bos(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None
+    """Both the template and the tokenizer write the token, and the model sees it twice.
+
+    Do: Encode rendered prompts with `add_special_tokens=False`; `apply_chat_template` does.
+    """
     found = []
     for source in _policies(folder):
         before, after = source.around or ([], [])
         names = {number: name for name, number in source.special.items()}
         start = "".join(names.get(number, "\0") for number in before)
         end = "".join(names.get(number, "\0") for number in after)
-        if start and any(prompt.startswith(start) for prompt in folder.written.prompts):
+        if start and any(prompt.startswith(start) for prompt in folder.text.prompts):
             found.append(f"{quoted(start)} at the start, by {source.name}")
-        if end and any(prompt.rstrip().endswith(end) for prompt in folder.written.prompts):
+        if end and any(prompt.rstrip().endswith(end) for prompt in folder.text.prompts):
             found.append(f"{quoted(end)} at the end, by {source.name}")
     return found
 
@@ -71,8 +78,12 @@ def _policies(folder: ModelFolder) -> list[Source]:
     return [source for source in sources if source.around is not None]
 
 
-@FOLDER_RULES.rule("BOS_POLICY", "warning", "different answers to what is added around a text")
+@FOLDER_RULES.rule("warning", "different answers to what is added around a text")
 def bos_policy(folder: ModelFolder) -> Outcome:
+    """Whether a text begins with BOS depends on the program, and scores change with it.
+
+    Do: Make `add_bos_token` and `add_eos_token` agree with the post-processor of `tokenizer.json`.
+    """
     main = folder.main
     if main is None or main.around is None:
         return []
@@ -103,74 +114,85 @@ def bos_policy(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "TURN_END_NOT_STOP",
     "warning",
     "tokens that end an assistant's turn and no config names as the end: generation would go on",
     needs=["template", "tokenizer"],
 )
 def turn_end_not_stop(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
-    end = (folder.written.turn_end or "").strip()
-    names = [name for name in folder.main.special if end.startswith(name)]
+    """The model ends its turn, and the server lets it write the user's next one.
+
+    Do: Add the id to `eos_token_id` in `generation_config.json`.
+    """
+    end = (folder.text.turn_end or "").strip()
+    names = [name for name in folder.tokenizer.special if end.startswith(name)]
     stops = {id for ids in folder.model_ids("eos_token").values() for id in ids}
     eos = folder.role("eos_token")
-    if eos is not None and (number := folder.main.find(eos)) is not None:
+    if eos is not None and (number := folder.tokenizer.find(eos)) is not None:
         stops.add(number)
     if not names or not stops:
         return []
     name = max(names, key=len)
-    number = folder.main.special[name]
+    number = folder.tokenizer.special[name]
     if number in stops:
         return []
     return [f"{quoted(name)} ({number}); the ids of eos_token are {sorted(stops)}"]
 
 
-@FOLDER_RULES.rule(
-    "TEMPLATES_DIFFER", "warning", "files whose chat templates differ; the first one counts"
-)
+@FOLDER_RULES.rule("warning", "files whose chat templates differ; the first one counts")
 def templates_differ(folder: ModelFolder) -> Outcome:
+    """Servers read different files, so they render different prompts.
+
+    Do: Keep one template; `chat_template.jinja` counts first.
+    """
     (first, text), *others = [*folder.templates.items()] or [("", "")]
     return [f"{first} and {name}" for name, other in others if other.strip() != text.strip()]
 
 
 @FOLDER_RULES.rule(
-    "HALF_A_TAG",
     "warning",
     "pairs of tags of which one is a token and the other ordinary text",
     needs=["template", "tokenizer"],
 )
 def half_a_tag(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
-    tags = folder.written.tags
+    """One tag is a token and its partner is text: parsers of reasoning or calls miss one of them.
+
+    Do: Add the other tag as a token, if the model was trained so.
+    """
+    tags = folder.text.tags
     found = []
     for tag in tags:
         closing = re.sub(r"^([<\[])", r"\1/", tag)
         if tag[1] == "/" or closing not in tags:
             continue
-        one, two = _becomes(folder.main, tag), _becomes(folder.main, closing)
+        one, two = _becomes(folder.tokenizer, tag), _becomes(folder.tokenizer, closing)
         if (len(one) == 1) != (len(two) == 1):
             found.append(f"{quoted(tag)} is {one}, and {quoted(closing)} is {two}")
     return found
 
 
 @FOLDER_RULES.rule(
-    "TAGS_AS_TEXT",
     "info",
     "tags that the template writes and that are ordinary text to the tokenizer",
     needs=["template", "tokenizer"],
 )
 def tags_as_text(folder: ModelFolder) -> Outcome:
-    assert folder.written is not None and folder.main is not None
-    return [tag for tag in folder.written.tags if len(_becomes(folder.main, tag)) != 1]
+    """These tags are several ordinary tokens, so text of users can spell them.
+
+    Do: Nothing if the model was trained so. Pass them as `control` to find them in untrusted text.
+    """
+    return [tag for tag in folder.text.tags if len(_becomes(folder.tokenizer, tag)) != 1]
 
 
 @FOLDER_RULES.rule(
-    "NO_GENERATION_TAG",
     "info",
     "templates without {% generation %}: transformers' assistant masks are all zero",
     needs=["template"],
 )
 def no_generation_tag(folder: ModelFolder) -> Outcome:
+    """transformers makes assistant masks from these tags; without them its masks are all zero.
+
+    Do: Use the masks of this package, which need no tags: see docs/fine-tuning.md.
+    """
     template = folder.template or ""
     names = few(list(folder.templates), 1)
     return [] if has_generation_tags(template) else [names]

@@ -16,7 +16,8 @@ use crate::encoding::{Details, Encoding};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::spec;
-use crate::tokenizer::{Split, Tokenizer};
+use crate::split::Split;
+use crate::tokenizer::Tokenizer;
 
 impl Tokenizer {
     /// A tokenizer with the ids of `encoding`. `special` has its special tokens; if several have
@@ -30,7 +31,7 @@ impl Tokenizer {
             added.insert(id, plain_token(name, true));
         }
         let model = Model::of_encoding(encoding);
-        let mut tokenizer = Self::with(model, added, Split::of_encoding(), true);
+        let mut tokenizer = Self::with(model, added, Split::of_encoding());
         let decoder = spec::Decoder::ByteLevel {
             add_prefix_space: true,
             trim_offsets: true,
@@ -38,11 +39,6 @@ impl Tokenizer {
         };
         tokenizer.restore_decoder(decoder, Decoder::ByteLevel);
         Ok(tokenizer)
-    }
-
-    /// The encoding that the tokenizer was made from, with the added tokens.
-    pub fn encoding(&self) -> Option<&Arc<bpe_core::Encoding>> {
-        self.is_plain().then(|| self.model().core())
     }
 
     pub(crate) fn add_plain_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {

@@ -17,40 +17,15 @@ use std::collections::HashMap;
 use bpe_core::Vocabulary;
 use bpe_core::ablation::Mechanism;
 use bpe_core::audit::merge_alone;
+use bpe_core::memory::{push, push_text, with_capacity};
 use bpe_core::vocabulary::RankList;
+use foldhash::fast::FixedState;
 
-use crate::bytes::{CHAR_OF, Spelling, bytes_of, is_in_utf8, text_of};
+use super::header::Header;
+use super::merge_list::{FastMap, Listed, Pair, Unknown};
+use super::token_lists::{MergeList, TokenList};
+use crate::bytes::{CHAR_OF, Spelling, append_bytes, bytes_of, is_in_utf8};
 use crate::error::{Error, Result};
-use crate::merge_list::{FastMap, Listed, Pair, Unknown};
-use crate::token_lists::{MergeList, TokenList, not_two_tokens};
-
-/// The fields of a file's model, except the two lists.
-#[derive(Debug, Default)]
-pub(crate) struct Header {
-    pub(crate) ignore_merges: bool,
-    /// Replaces bytes that are not tokens.
-    pub(crate) unk_token: Option<String>,
-    pub(crate) dropout: Option<f32>,
-    pub(crate) continuing_subword_prefix: Option<String>,
-    pub(crate) end_of_word_suffix: Option<String>,
-    pub(crate) fuse_unk: bool,
-    /// Whether a character that is not a token becomes a token for each of its bytes.
-    pub(crate) byte_fallback: bool,
-}
-
-impl Header {
-    /// The token for each byte of text that is not a token, by its name in the vocabulary; none
-    /// without byte fallback.
-    pub(crate) fn fallback(&self, id: impl Fn(&str) -> Option<u32>) -> Vec<Option<u32>> {
-        let id = |byte| id(&byte_name(byte)).filter(|_| self.byte_fallback);
-        (0..=255u8).map(id).collect()
-    }
-}
-
-/// The name of the token for a byte of text that is not a token.
-pub(crate) fn byte_name(byte: u8) -> String {
-    format!("<0x{byte:02X}>")
-}
 
 /// A vocabulary built from the lists of a file.
 pub(crate) struct Built {
@@ -97,147 +72,161 @@ pub(crate) enum Merges {
     Pairs(Vec<Pair>),
 }
 
+/// Builds a byte-level vocabulary.
 pub(crate) fn build(tokens: &TokenList, merges: &MergeList, header: &Header) -> Result<Built> {
-    match by_cuts(tokens, merges, header.ignore_merges)? {
-        Some(built) => Ok(built),
-        None => in_general(tokens, header, Spelling::Represented, 0, |by_bytes, by_text| {
-            pairs(by_bytes, by_text, merges)
-        }),
+    if let Some(built) = by_cuts(tokens, merges, header.ignore_merges)? {
+        return Ok(built);
     }
+    let ids: TokenIds<'_> = tokens.iter().collect();
+    let pairs = pairs(&ids, merges)?;
+    let (mut bytes, mut others) = (RankList::default(), Vec::new());
+    for (text, id) in tokens.iter() {
+        match bytes_of(text) {
+            Some(token) if !token.is_empty() => bytes.push(&token, id)?,
+            _ => push(&mut others, (text, id))?,
+        }
+    }
+    in_general(&bytes, &others, pairs, header, Spelling::Represented, 0)
 }
 
 /// [`build`] for a vocabulary over characters, whose tokens are in bytes. The first `assembling`
 /// merges and the first `hidden` tokens are not those of the file.
 pub(crate) fn build_in_bytes(
-    tokens: &TokenList,
+    tokens: &RankList,
+    others: &[(&str, u32)],
     merges: Vec<Pair>,
     header: &Header,
     assembling: usize,
     hidden: usize,
 ) -> Result<Built> {
-    let mut built = in_general(tokens, header, Spelling::Spaced, assembling, |_, _| Ok(merges))?;
+    let mut built = in_general(tokens, others, merges, header, Spelling::Spaced, assembling)?;
     built.size -= hidden;
     Ok(built)
+}
+
+/// The ids of tokens by their texts. If a token occurs twice, the last id counts.
+pub(crate) type TokenIds<'a> = HashMap<&'a str, u32, FixedState>;
+
+/// Looks up the ids of the pairs.
+pub(crate) fn pairs(ids: &TokenIds<'_>, merges: &MergeList) -> Result<Vec<Pair>> {
+    merges.check_lines()?;
+    let mut pairs = with_capacity(merges.len())?;
+    let mut product = String::new();
+    for (place, parts) in merges.iter().enumerate() {
+        let invalid = |reason: String| Error::Invalid(format!("model.merges[{place}]{reason}"));
+        let id = |part: &str| {
+            let reason = || invalid(format!(": Token `{part}` out of vocabulary"));
+            ids.get(part).copied().ok_or_else(reason)
+        };
+        pairs.push((id(parts[0])?, id(parts[1])?));
+        product.clear();
+        parts.iter().try_for_each(|part| push_text(&mut product, part))?;
+        if !ids.contains_key(&*product) {
+            return Err(invalid(format!(
+                " makes {product:?}, which is not a token of the vocabulary"
+            )));
+        }
+    }
+    Ok(pairs)
 }
 
 /// The fast path: merges in the order of ids, which the core can verify. `None` falls back to
 /// [`in_general`].
 fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Result<Option<Built>> {
-    if !merges.others.is_empty() || merges.malformed.is_some() || !Mechanism::ListedSplits.is_used()
-    {
+    if merges.check_lines().is_err() || !Mechanism::ListedSplits.is_used() {
         return Ok(None);
     }
-    let Some(sorted) = sorted(tokens) else { return Ok(None) };
-    let Some(mut cuts) = cuts(&sorted, merges) else { return Ok(None) };
+    let sorted = if tokens.are_sorted() { None } else { Some(tokens.sorted()?) };
+    let tokens = sorted.as_ref().unwrap_or(tokens);
+    // Two tokens may have one id.
+    if !tokens.are_sorted() {
+        return Ok(None);
+    }
+    let Some(mut cuts) = cuts(tokens, merges)? else { return Ok(None) };
     // The core looks up whole pieces among all its tokens. Unless merges are ignored, it must not
     // have tokens that no merge makes.
-    let mut kept = RankList::with_capacity(sorted.len(), sorted.byte_len())?;
+    let mut kept = RankList::with_capacity(tokens.ids().len(), tokens.byte_len())?;
     let mut others = Others::default();
-    let mut bytes = [false; 256];
-    let mut next = 0;
-    for (index, (token, id)) in (0..).zip(sorted.iter()) {
+    let (mut is_byte, mut bytes, mut next) = ([false; 256], Vec::new(), 0);
+    for (index, (text, id)) in (0..).zip(tokens.iter()) {
         let first = next;
         while let Some(cut) = cuts.get_mut(next).filter(|cut| cut.0 == index) {
             cut.0 = kept.len() as u32;
             next += 1;
         }
-        if let [byte] = *token {
-            bytes[usize::from(byte)] = true;
+        bytes.clear();
+        let is_text = !append_bytes(text, &mut bytes)? || bytes.is_empty();
+        if let [byte] = bytes[..] {
+            is_byte[usize::from(byte)] = true;
         }
-        if token.len() == 1 || next > first || ignore_merges {
-            kept.push(token, id)?;
-        } else {
-            others.insert(text_of(token), id);
+        if !is_text && (bytes.len() == 1 || next > first || ignore_merges) {
+            kept.push(&bytes, id)?;
+        } else if next > first || !others.insert(text.to_owned(), id) {
+            return Ok(None);
         }
     }
-    if (0..=255).any(|byte| is_in_utf8(byte) && !bytes[usize::from(byte)]) {
+    if (0..=255).any(|byte| is_in_utf8(byte) && !is_byte[usize::from(byte)]) {
         return Ok(None);
-    }
-    for (text, id) in &tokens.others {
-        others.insert(text.clone(), *id);
     }
     let Some(vocabulary) = Vocabulary::from_cuts(kept, &cuts)? else { return Ok(None) };
     Ok(Some(Built {
         vocabulary,
         ids: None,
         others,
-        size: sorted.len() + tokens.others.len(),
+        size: tokens.ids().len(),
         listed: None,
         is_core: true,
         merges: Merges::Cuts(cuts),
     }))
 }
 
-/// The tokens that represent bytes, by ascending id. `None` if any id, or any of the other tokens,
-/// occurs twice.
-fn sorted(tokens: &TokenList) -> Option<Cow<'_, RankList>> {
-    let list = &tokens.bytes;
-    let sorted = if list.ids().is_sorted_by(|a, b| a < b) {
-        Cow::Borrowed(list)
-    } else {
-        Cow::Owned(list.clone().sorted_by_id().ok()?)
-    };
-    let mut texts: Vec<&str> = tokens.others.iter().map(|(text, _)| text.as_str()).collect();
-    let mut ids: Vec<u32> = tokens.others.iter().map(|&(_, id)| id).collect();
-    texts.sort_unstable();
-    ids.sort_unstable();
-    let is_new = |id: &u32| sorted.ids().binary_search(id).is_err();
-    let are_distinct = texts.is_sorted_by(|a, b| a < b)
-        && ids.is_sorted_by(|a, b| a < b)
-        && ids.iter().all(is_new);
-    are_distinct.then_some(sorted)
-}
-
-/// For each merge, the place of the token that it makes, and the length of its first part in bytes.
-/// `None` if the places do not ascend or a pair occurs twice.
-fn cuts(tokens: &RankList, merges: &MergeList) -> Option<Vec<(u32, u32)>> {
-    let mut cuts: Vec<(u32, u32)> = Vec::with_capacity(merges.len());
+/// For each merge, the place of the token that it makes, and the number of characters of its first
+/// part. `None` if the places do not ascend or a pair occurs twice.
+fn cuts(tokens: &TokenList, merges: &MergeList) -> Result<Option<Vec<(u32, u32)>>> {
+    let mut cuts: Vec<(u32, u32)> = with_capacity(merges.len())?;
     // The first cut of the current token.
     let mut first = 0;
     let mut place = 0;
     for [left, right] in merges.iter() {
         let is_made = |place: usize| {
-            let token = tokens.token(place);
+            let token = tokens.get(place);
             token.len() == left.len() + right.len()
                 && token.starts_with(left)
                 && token.ends_with(right)
         };
-        let cut = left.len() as u32;
+        let cut = left.chars().count() as u32;
         if cuts.is_empty() || !is_made(place) {
             place += usize::from(!cuts.is_empty());
-            while place < tokens.len() && !is_made(place) {
+            while place < tokens.ids().len() && !is_made(place) {
                 place += 1;
             }
-            if place == tokens.len() {
-                return None;
+            if place == tokens.ids().len() {
+                return Ok(None);
             }
             first = cuts.len();
         } else if cuts[first..].iter().any(|other| other.1 == cut) {
-            return None;
+            return Ok(None);
         }
         cuts.push((place as u32, cut));
     }
-    Some(cuts)
+    Ok(Some(cuts))
 }
 
-/// The slow path: takes any lists. `pairs` looks up the merges by the bytes of tokens, and by texts
-/// that are no bytes.
-///
-/// The first `assembling` merges are not those of the file.
+/// The slow path: takes any lists. `others` are texts that represent no bytes. The first
+/// `assembling` merges are not those of the file.
 fn in_general(
-    tokens: &TokenList,
+    tokens: &RankList,
+    others: &[(&str, u32)],
+    mut pairs: Vec<Pair>,
     header: &Header,
     spelling: Spelling,
     assembling: usize,
-    pairs: impl FnOnce(&FastMap<&[u8], u32>, &HashMap<&str, u32>) -> Result<Vec<Pair>>,
 ) -> Result<Built> {
     // If a token occurs twice, the last id counts.
     let mut by_bytes: FastMap<&[u8], u32> = FastMap::default();
-    by_bytes.reserve(tokens.bytes.len());
-    by_bytes.extend(tokens.bytes.iter());
-    let by_text: HashMap<&str, u32> =
-        tokens.others.iter().map(|(text, id)| (text.as_str(), *id)).collect();
-    let mut pairs = pairs(&by_bytes, &by_text)?;
+    by_bytes.reserve(tokens.len());
+    by_bytes.extend(tokens.iter());
+    let by_text: HashMap<&str, u32> = others.iter().copied().collect();
     check_ids(&by_bytes, &by_text, spelling)?;
 
     let bytes_of_id: FastMap<u32, &[u8]> =
@@ -262,8 +251,7 @@ fn in_general(
     });
     // Over characters, pieces are parts of those that are looked up.
     let ignore = header.ignore_merges && spelling == Spelling::Represented;
-    let general =
-        General { by_bytes, tokens: bytes_of_id, merges: &pairs, ignore, spelling, assembling };
+    let general = General { by_bytes, tokens: bytes_of_id, merges: &pairs, ignore };
     let Parts { vocabulary, ids, listed, is_core } = general.build(unknown, fallback.into())?;
     let mut others = Others::default();
     for (&text, &id) in &by_text {
@@ -279,51 +267,6 @@ fn in_general(
     let size = general.tokens.len() + by_text.len();
     pairs.drain(..assembling);
     Ok(Built { vocabulary, ids, others, size, listed, is_core, merges: Merges::Pairs(pairs) })
-}
-
-/// Looks up the ids of the pairs.
-fn pairs(
-    by_bytes: &FastMap<&[u8], u32>,
-    by_text: &HashMap<&str, u32>,
-    merges: &MergeList,
-) -> Result<Vec<Pair>> {
-    let unknown = |place: usize, token: &str| {
-        Error::Invalid(format!("model.merges[{place}]: Token `{token}` out of vocabulary"))
-    };
-    let malformed = merges.malformed.as_ref().map(|(place, line)| (*place, line));
-    let mut pairs = Vec::with_capacity(merges.len());
-    let mut others = merges.others.iter().peekable();
-    for (place, parts) in merges.iter().enumerate() {
-        if let Some((place, line)) = malformed.filter(|malformed| malformed.0 == place) {
-            return Err(not_two_tokens(place, line));
-        }
-        let [left, right] = if let Some((_, texts)) = others.next_if(|other| other.0 == place) {
-            let id = |text: &String| match bytes_of(text) {
-                Some(bytes) if !bytes.is_empty() => by_bytes.get(&bytes[..]).copied(),
-                _ => by_text.get(text.as_str()).copied(),
-            };
-            let ids = texts.each_ref().map(|text| id(text).ok_or_else(|| unknown(place, text)));
-            let product = texts.concat();
-            if ids.iter().all(Result::is_ok) && id(&product).is_none() {
-                return Err(no_product(place, &product));
-            }
-            ids
-        } else {
-            parts.map(|part| {
-                by_bytes.get(part).copied().ok_or_else(|| unknown(place, &text_of(part)))
-            })
-        };
-        pairs.push((left?, right?));
-    }
-    match malformed {
-        Some((place, line)) => Err(not_two_tokens(place, line)),
-        None => Ok(pairs),
-    }
-}
-
-fn no_product(place: usize, token: &str) -> Error {
-    let reason = format!("makes {token:?}, which is not a token of the vocabulary");
-    Error::Invalid(format!("model.merges[{place}] {reason}"))
 }
 
 /// Refuses two tokens with one id.
@@ -356,8 +299,6 @@ struct General<'a> {
     tokens: FastMap<u32, &'a [u8]>,
     merges: &'a [Pair],
     ignore: bool,
-    spelling: Spelling,
-    assembling: usize,
 }
 
 /// The fields of [`Built`] that depend on how the lists can be merged.
@@ -396,10 +337,7 @@ impl General<'_> {
             buffer.clear();
             buffer.extend_from_slice(a);
             buffer.extend_from_slice(b);
-            let Some(&product) = self.by_bytes.get(&buffer[..]) else {
-                let text = self.spelling.text_of(&buffer);
-                return Err(no_product(place as usize - self.assembling, &text));
-            };
+            let Some(&product) = self.by_bytes.get(&buffer[..]) else { continue };
             pairs.insert((left, right), (place, product));
             products.push(product);
         }

@@ -5,32 +5,69 @@ from __future__ import annotations
 import contextlib
 import unicodedata
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from ..shown import CONTINUED
+__all__ = [
+    "CONTINUED",
+    "SIGNS",
+    "joins",
+    "visible",
+    "visible_bytes",
+    "whole_characters",
+    "with_base",
+]
 
-_ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
-_ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}
+#: In place of a character that a token before this one began.
+CONTINUED = "‥"
+
+#: Signs for white space, for people.
+SIGNS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
+
+#: Signs that no text has, for programs: a sign in the text is an escape.
+ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}
 
 
-def visible(text: str) -> str:
-    """Makes all of `text` visible, and different texts different: spaces are middle dots, invisible
-    characters are escapes, and a combining mark at the start gets a dotted circle.
+def with_base(text: str) -> str:
+    """Returns text to show alone: a mark at its start gets a dotted circle, since it would otherwise
+    sit on what is before it."""
+    return "◌" + text if unicodedata.category(text[:1] or " ").startswith("M") else text
 
-    >>> visible(" tab\\there")
-    '·tab\\\\there'
+
+def joins(text: str, place: int) -> bool:
+    """True for a character that joins letters or emoji: it is part of how they look."""
+    around = (text[max(place - 1, 0) : place], text[place + 1 : place + 2])
+    return text[place] in "\u200c\u200d" and all(
+        one > "\x7f" and not "\ud800" <= one <= "\udfff" for one in around
+    )
+
+
+def visible(text: str, signs: Mapping[str, str] = ESCAPES) -> str:
+    """Makes all of `text` visible. With `ESCAPES`, different texts stay different.
+
+    Invisible characters are escapes, and a combining mark at the start gets a dotted circle. A
+    surrogate is the escape of the byte that it is in place of.
+
+    >>> visible(" tab\\there"), visible(" end\\n\\udce4", SIGNS)
+    ('·tab\\\\there', '·end⏎\\\\xe4')
     """
-    shown = "".join(_visible_character(character) for character in text)
-    return "◌" + shown if unicodedata.category(text[:1] or " ").startswith("M") else shown
+    return with_base(
+        "".join(
+            signs.get(one) or (one if _is_seen(text, place, signs) else _escape(one))
+            for place, one in enumerate(text)
+        )
+    )
 
 
-def _visible_character(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
+def _is_seen(text: str, place: int, signs: Mapping[str, str]) -> bool:
+    return text[place].isprintable() or (signs is not ESCAPES and joins(text, place))
+
+
+def _escape(character: str) -> str:
     # Escapes with two hexadecimal digits are bytes of a character that a token splits.
     code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
@@ -40,17 +77,7 @@ def visible_bytes(token: bytes) -> str:
     >>> visible_bytes("根".encode()[:2] + b" a")
     '\\\\xe6\\\\xa0·a'
     """
-    shown = []
-    while token:
-        try:
-            whole, rest = token.decode(), b""
-            bad = b""
-        except UnicodeDecodeError as error:
-            whole = token[: error.start].decode()
-            bad, rest = token[error.start : error.end], token[error.end :]
-        shown.append(visible(whole) + "".join(f"\\x{byte:02x}" for byte in bad))
-        token = rest
-    return "".join(shown)
+    return visible(token.decode(errors="surrogateescape"))
 
 
 def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:

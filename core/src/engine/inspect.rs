@@ -2,11 +2,11 @@
 
 use crate::encoding::Encoding;
 use crate::engine::Engine;
+use crate::engine::segments::Prompt;
 use crate::error::Result;
 use crate::memory::with_capacity;
 use crate::polling::poll;
 use crate::request::Request;
-use crate::segments::Prompt;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece};
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..prompt.fields import REASONING_KEYS
-from ..prompt.segments import Segment
+from .fields import REASONING_KEYS
+from .segments import Segment
 
 __all__ = ["choose", "named_templates", "render"]
 
@@ -75,7 +75,7 @@ def render(
     Raises:
         ValueError: A conversation is empty, or its last message cannot be continued.
     """
-    from ..prompt.template import render_template
+    from .template import render_template
 
     if isinstance(conversation, (list, tuple)) and not conversation:
         raise ValueError(

@@ -37,10 +37,8 @@ impl Tokenizer {
     /// The truncation, if it keeps the beginnings of texts and nothing else is asked of the rest.
     pub(crate) fn early_end(&self, input: Input<'_>, add_special_tokens: bool) -> Option<EarlyEnd> {
         let truncation = self.truncation()?;
-        let model = self.model();
-        let unknown = model.header().unk_token.as_deref().filter(|_| !model.has_all_bytes());
-        // The rest of a text may hold a character for which encoding fails.
-        if unknown.is_some_and(|token| model.token_to_id(token).is_none()) {
+        // Encoding may fail for the rest of a text.
+        if self.model().may_fail() {
             return None;
         }
         if truncation.direction != Direction::Right
@@ -64,8 +62,8 @@ impl Tokenizer {
         if !self.is_fast() {
             return Ok(None);
         }
-        if self.is_plain() {
-            return beginning(&**self.model().core(), text, most, self.request(), ids);
+        if let Some(encoding) = self.encoding() {
+            return beginning(&**encoding, text, most, self.request(), ids);
         }
         beginning(self, text, most, &Request::allowing(self.request().allowed.clone()), ids)
     }

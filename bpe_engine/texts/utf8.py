@@ -1,0 +1,49 @@
+"""Decodes UTF-8 as it arrives; errors say where it ends, and the way out."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+
+from .errors import CorpusError
+
+__all__ = ["decoded"]
+
+
+def decoded(chunks: Iterable[bytes], source: str, errors: str) -> Iterator[str]:
+    """Yields the text of chunks of bytes.
+
+    Args:
+        chunks: The bytes, cut anywhere.
+        source: Their name in errors.
+        errors: "strict", "replace" or "ignore".
+
+    Raises CorpusError for bytes that are not UTF-8.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    offset = 0
+    for chunk in chunks:
+        yield from _decoded(decoder, chunk, offset, source)
+        offset += len(chunk)
+    yield from _decoded(decoder, None, offset, source)
+
+
+def _decoded(
+    decoder: codecs.IncrementalDecoder, chunk: bytes | None, offset: int, source: str
+) -> Iterator[str]:
+    pending = len(decoder.getstate()[0])
+    try:
+        text = decoder.decode(chunk or b"", final=chunk is None)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(error, offset - pending + error.start, source) from None
+    if text:
+        yield text
+
+
+def _not_utf8(error: UnicodeDecodeError, at: int, source: str) -> CorpusError:
+    if at == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return CorpusError(f"{source} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
+    return CorpusError(
+        f"{source} is not UTF-8 at byte {at} (0x{error.object[error.start]:02x}); convert it, or "
+        "pass --errors replace"
+    )

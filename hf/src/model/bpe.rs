@@ -1,0 +1,421 @@
+//! Byte pair encoding: the tokens of a file and its merges, ready to run.
+//!
+//! The core merges bytes. In a byte-level vocabulary, the characters of a piece represent bytes, and
+//! stretches of text go to the core as they are. In any other, merging starts from characters, and
+//! the core gets them with spaces and marks [swapped](crate::bytes::swap).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bpe_core::fingerprint::{Canonical, Digest};
+use bpe_core::once::OnceBox;
+use bpe_core::{SpecialTokens, Splitter, Vocabulary};
+use foldhash::fast::FixedState;
+
+use super::build::{Built, Ids, Merges, Others, build, build_in_bytes};
+use super::characters::{Characters, InBytes, by_cuts, in_bytes};
+use super::header::Header;
+use super::merge_list::{Listed, Pair};
+use super::token_lists::{MergeList, TokenList};
+use super::{Found, Questions};
+use crate::bytes::{Spelling, spaced, try_bytes_of};
+use crate::error::{Error, Result, ask_for};
+use crate::io::TOKEN;
+use crate::split::Split;
+
+/// A vocabulary and its merges.
+#[derive(Debug)]
+pub(crate) struct Bpe {
+    pub(super) core: Arc<bpe_core::Encoding>,
+    /// Everything that does not depend on the splitter.
+    pub(super) table: Arc<Table>,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) header: Header,
+    /// The mapping between ids of the core and of the file; `None` if they are equal.
+    pub(super) ids: Option<Ids>,
+    others: Others,
+    size: usize,
+    /// The list of merges, if the core cannot encode every piece.
+    pub(super) listed: Option<Listed>,
+    /// Whether the core merges like the list, for all pieces whose bytes are tokens.
+    pub(super) is_core: bool,
+    merges: Merges,
+    /// The characters that merging starts from; `None` if it starts from the bytes that characters
+    /// represent.
+    characters: Option<Characters>,
+    /// [`Ids::id_of`], but for bytes the tokens that stand for those of characters that are not
+    /// tokens, if all such characters become these.
+    pub(super) with_bytes: Option<Vec<u32>>,
+    /// The first id of the tokens that the file does not have.
+    first_hidden: u32,
+    /// The SHA-256 of the canonical form, once computed.
+    digest: OnceBox<Digest>,
+    /// The same lists over characters, for pieces whose characters represent no bytes.
+    pub(super) over_characters: OnceBox<Bpe>,
+}
+
+impl Bpe {
+    /// Builds the model from the lists of a file. Merging starts from the bytes that characters
+    /// represent if `is_byte_level`, or else from characters.
+    pub(crate) fn new(
+        header: Header,
+        tokens: &TokenList,
+        merges: &MergeList,
+        is_byte_level: bool,
+        splitter: Splitter,
+    ) -> Result<Self> {
+        if is_byte_level {
+            let built = build(tokens, merges, &header)?;
+            return Self::of_parts(header, built, splitter, u32::MAX, None);
+        }
+        if let Some((built, characters, first_hidden)) = by_cuts(tokens, merges, &header)? {
+            return Self::of_parts(header, built, splitter, first_hidden, Some(characters));
+        }
+        let InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters } =
+            in_bytes(tokens, merges, &header)?;
+        let built = build_in_bytes(&tokens, &others, merges, &header, assembling, hidden)?;
+        Self::of_parts(header, built, splitter, first_hidden, Some(characters))
+    }
+
+    fn of_parts(
+        header: Header,
+        built: Built,
+        splitter: Splitter,
+        first_hidden: u32,
+        characters: Option<Characters>,
+    ) -> Result<Self> {
+        let Built { vocabulary, ids, others, size, listed, is_core, merges } = built;
+        let with_bytes = match (&characters, &ids) {
+            (Some(characters), Some(ids)) if is_core => {
+                with_bytes(&vocabulary, &ids.id_of, characters, first_hidden)
+            }
+            _ => None,
+        };
+        // Text over characters is cut at more places before.
+        let vocabulary =
+            if characters.is_some() { vocabulary.without_boundaries() } else { vocabulary };
+        let (digest, over_characters) = (OnceBox::new(), OnceBox::new());
+        let table = Table {
+            header,
+            ids,
+            others,
+            size,
+            listed,
+            is_core,
+            merges,
+            characters,
+            with_bytes,
+            first_hidden,
+            digest,
+            over_characters,
+        };
+        Self::with(vocabulary, splitter, Arc::new(table))
+    }
+
+    fn with(vocabulary: Vocabulary, splitter: Splitter, table: Arc<Table>) -> Result<Self> {
+        let core = bpe_core::Encoding::new(vocabulary, splitter, SpecialTokens::new([])?)?;
+        Ok(Self { core: Arc::new(core), table })
+    }
+
+    /// Wraps an encoding of the core.
+    pub(crate) fn of_encoding(core: Arc<bpe_core::Encoding>) -> Self {
+        let table = Table {
+            header: Header::default(),
+            ids: None,
+            others: Others::default(),
+            size: core.vocabulary().len(),
+            listed: None,
+            is_core: true,
+            merges: Merges::Pairs(Vec::new()),
+            characters: None,
+            with_bytes: None,
+            first_hidden: u32::MAX,
+            digest: OnceBox::new(),
+            over_characters: OnceBox::new(),
+        };
+        Self { core, table: Arc::new(table) }
+    }
+
+    /// The same lists for another split of text.
+    pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
+        if split.is_byte_level() == self.is_byte_level() {
+            return Self::with(self.vocabulary().clone(), split.splitter()?, self.table.clone());
+        }
+        let built = self.rebuilt(self.table.header.clone(), split.is_byte_level())?;
+        Self::with(built.vocabulary().clone(), split.splitter()?, built.table)
+    }
+
+    /// The same lists with another header.
+    pub(crate) fn with_header(&self, header: Header) -> Result<Self> {
+        self.rebuilt(header, self.is_byte_level())
+    }
+
+    /// The same lists with another header, and from bytes or from characters.
+    pub(super) fn rebuilt(&self, header: Header, is_byte_level: bool) -> Result<Self> {
+        let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
+        self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;
+        self.each_merge(|left, right| merges.push(left, right))?;
+        Self::new(header, &tokens, &merges, is_byte_level, self.core.splitter().clone())
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.table.header
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        self.core.vocabulary()
+    }
+
+    fn is_byte_level(&self) -> bool {
+        self.table.characters.is_none()
+    }
+
+    pub(super) fn characters(&self) -> Option<&Characters> {
+        self.table.characters.as_ref()
+    }
+
+    fn spelling(&self) -> Spelling {
+        if self.is_byte_level() { Spelling::Represented } else { Spelling::Spaced }
+    }
+
+    /// Whether pieces of `text` need the list of merges.
+    pub(super) fn needs_list(&self, text: &[u8]) -> bool {
+        let listed = self.table.listed.as_ref();
+        listed.is_some_and(|listed| !self.table.is_core || listed.lacks_a_byte_of(text))
+    }
+
+    /// Whether each byte that UTF-8 has is a token.
+    fn has_all_bytes(&self) -> bool {
+        self.is_byte_level() && self.table.listed.as_ref().is_none_or(Listed::has_all_bytes)
+    }
+
+    pub(super) fn file_id(&self, core: u32) -> u32 {
+        self.table.ids.as_ref().map_or(core, |ids| ids.id_of[core as usize])
+    }
+
+    /// The bytes that the core has for a token that merging makes.
+    fn merged(&self, id: u32) -> Option<&[u8]> {
+        if id >= self.table.first_hidden {
+            return None;
+        }
+        let core = match &self.table.ids {
+            None => id,
+            Some(ids) => *ids.core_of.get(&id)?,
+        };
+        self.vocabulary().rank_of_id(core)?;
+        self.core.token_bytes(core)
+    }
+
+    /// Calls `found` with every merge, in order, until it fails.
+    pub(crate) fn each_merge<E>(
+        &self,
+        mut found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let pairs = match &self.table.merges {
+            Merges::Cuts(cuts) => {
+                return cuts.iter().try_for_each(|&(rank, cut)| {
+                    let (left, right) = self.vocabulary().token(rank).split_at(cut as usize);
+                    let spelling = self.spelling();
+                    found(&spelling.text_of(left), &spelling.text_of(right))
+                });
+            }
+            Merges::Pairs(pairs) => pairs,
+        };
+        let tokens: HashMap<u32, String, FixedState> =
+            self.vocab().into_iter().map(|(text, id)| (id, text)).collect();
+        let token = |id: u32| tokens.get(&id).map_or("", String::as_str);
+        // If a pair occurs twice, the last place counts.
+        let last: HashMap<Pair, usize, FixedState> =
+            pairs.iter().enumerate().map(|(place, &pair)| (pair, place)).collect();
+        let places = pairs.iter().enumerate();
+        places
+            .filter(|(place, pair)| last[pair] == *place)
+            .try_for_each(|(_, &(left, right))| found(token(left), token(right)))
+    }
+
+    /// The canonical form for fingerprints: 1 if whole pieces are looked up before merging; over
+    /// characters, their name and 1 if bytes stand for those that are not tokens; the name of the
+    /// unknown token, and 1 if it is fused, or 2 more if bytes have a fallback, where a byte of UTF-8
+    /// is not a token; the number of tokens, and the id and text of each, by id; the texts of the
+    /// pairs of each merge, in order.
+    fn canonical_form(&self) -> Result<Canonical> {
+        let header = &self.table.header;
+        ask_for(self.size().saturating_mul(TOKEN))?;
+        let tokens = self.vocab();
+        let size = tokens.iter().map(|(text, _)| text.len() + 48).sum::<usize>();
+        let mut form = Canonical::new("bpe_engine model 1", size)?;
+        form.number(header.ignore_merges.into());
+        if !self.is_byte_level() {
+            form.string(b"characters");
+            form.number(header.byte_fallback.into());
+        }
+        let unknown = header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
+        form.string(unknown.unwrap_or_default().as_bytes());
+        let is_fused = unknown.is_some() && header.fuse_unk;
+        let lacks_bytes = !self.has_all_bytes() && self.is_byte_level();
+        form.number(u64::from(is_fused) + 2 * u64::from(header.byte_fallback && lacks_bytes));
+        form.number(tokens.len() as u64);
+        for (text, id) in tokens {
+            form.number(id.into());
+            form.string(text.as_bytes());
+        }
+        self.each_merge(|left, right| {
+            form.string(left.as_bytes());
+            form.string(right.as_bytes());
+            Ok::<_, Error>(())
+        })?;
+        Ok(form)
+    }
+}
+
+impl Questions for Bpe {
+    fn core(&self) -> &Arc<bpe_core::Encoding> {
+        &self.core
+    }
+
+    fn encode_stretch(
+        &self,
+        text: &str,
+        is_first: bool,
+        split: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.characters().is_some() {
+            return self.append_characters(text, is_first, split, ids);
+        }
+        self.append_bytes(text, split, ids)
+    }
+
+    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
+        if self.characters().is_none() {
+            return Ok(false);
+        }
+        self.append_swapped(&spaced(text, is_prefixed)?, ids)?;
+        Ok(true)
+    }
+
+    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
+        if let Some(characters) = self.characters() {
+            return self.encode_characters(characters, piece, found);
+        }
+        match try_bytes_of(piece)? {
+            Some(bytes) => self.encode_bytes(&bytes, found),
+            None => {
+                let make = || self.rebuilt(self.table.header.clone(), false).map(Box::new);
+                self.table.over_characters.get_or_try_init(make)?.encode_piece(piece, found)
+            }
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.table.size
+    }
+
+    fn token_to_id(&self, text: &str) -> Option<u32> {
+        if let Some(&id) = self.table.others.by_text.get(text) {
+            return Some(id);
+        }
+        let rank = self.vocabulary().rank(&self.spelling().bytes_of(text)?)?;
+        let id = self.file_id(self.vocabulary().id(rank));
+        (id < self.table.first_hidden).then_some(id)
+    }
+
+    fn id_to_token(&self, id: u32) -> Option<String> {
+        match self.merged(id) {
+            Some(bytes) => Some(self.spelling().text_of(bytes)),
+            None => self.table.others.by_id.get(&id).cloned(),
+        }
+    }
+
+    fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        self.merged(id).filter(|_| self.is_byte_level())
+    }
+
+    fn max_id(&self) -> Option<u32> {
+        let ranks = 0..self.vocabulary().len() as u32;
+        let of_core = ranks.map(|rank| self.file_id(self.vocabulary().id(rank)));
+        let of_core = of_core.filter(|&id| id < self.table.first_hidden);
+        of_core.chain(self.table.others.by_id.keys().copied()).max()
+    }
+
+    fn vocab(&self) -> Vec<(String, u32)> {
+        let (vocabulary, spelling) = (self.vocabulary(), self.spelling());
+        let of_core = (0..vocabulary.len() as u32)
+            .map(|rank| (vocabulary.token(rank), self.file_id(vocabulary.id(rank))))
+            .filter(|&(_, id)| id < self.table.first_hidden)
+            .map(|(bytes, id)| (spelling.text_of(bytes), id));
+        let others = self.table.others.by_text.iter().map(|(text, &id)| (text.clone(), id));
+        let mut tokens: Vec<_> = of_core.chain(others).collect();
+        tokens.sort_unstable_by_key(|&(_, id)| id);
+        tokens
+    }
+
+    fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
+        let table = &*self.table;
+        let (path, feature) = if !table.is_core {
+            ("model.merges", "a list of merges that ranks cannot say")
+        } else if !self.is_byte_level() {
+            ("pre_tokenizer", "a vocabulary over characters")
+        } else if table.listed.is_some() {
+            ("model.vocab", "a vocabulary without a token for each byte")
+        } else if table.ids.is_some() {
+            ("model.vocab", "another order of ids than that of the merges")
+        } else {
+            let vocabulary = self.vocabulary();
+            let ranks = 0..vocabulary.len() as u32;
+            return Ok(ranks.map(|rank| (vocabulary.token(rank), vocabulary.id(rank))).collect());
+        };
+        Err(Error::refused(path, format!("{feature} cannot be part of an Encoding")))
+    }
+
+    fn may_make(&self, id: u32) -> bool {
+        let Table { header, others, listed, .. } = &*self.table;
+        let is_other = others.by_id.contains_key(&id);
+        let is_whole = header.ignore_merges && !self.is_byte_level();
+        self.merged(id).is_some()
+            || is_other && (listed.is_some() || is_whole)
+            || self.characters().is_some_and(|characters| characters.may_make(id))
+    }
+
+    fn may_fail(&self) -> bool {
+        let unknown = self.table.header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
+        unknown.is_some_and(|token| self.token_to_id(token).is_none())
+    }
+
+    fn keeps_bytes(&self, text: &str) -> bool {
+        self.is_byte_level() && !self.needs_list(text.as_bytes())
+    }
+
+    fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        let characters = self.characters().filter(|_| !self.table.header.ignore_merges)?;
+        Some(characters.are_apart(before, after))
+    }
+
+    fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
+        let digest = || sha256(self.canonical_form()?.as_bytes()).map(Box::new);
+        self.table.digest.get_or_try_init(digest).copied()
+    }
+}
+
+/// `id_of`, but for bytes the tokens that stand for those of characters that are not tokens; `None`
+/// if not each byte has one.
+fn with_bytes(
+    vocabulary: &Vocabulary,
+    id_of: &[u32],
+    characters: &Characters,
+    first_hidden: u32,
+) -> Option<Vec<u32>> {
+    let mut id_of = id_of.to_vec();
+    for (byte, token) in (0..=255u8).zip(characters.all_bytes()?) {
+        if let Some(rank) = vocabulary.rank(&[byte])
+            && let id = &mut id_of[vocabulary.id(rank) as usize]
+            && *id >= first_hidden
+        {
+            *id = token;
+        }
+    }
+    Some(id_of)
+}

@@ -1,0 +1,359 @@
+"""Tests every ability on every class, over every kind of tokenizer file, against `tokenizers`.
+
+A new kind of file is one more line of `FILES`; a new ability is one more function below.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hf_oracle import TEXTS, tokenizers
+from pages import ROOT
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine import byte_level, hf
+from bpe_engine._engine import EngineMethods
+from bpe_engine.prompt import trusted, untrusted
+from bpe_engine.qwen import QwenTokenizer
+
+WORDS = ["the", "word", "lo", "rem", "Ab", "12", "日本", "本語", "éx", "xxx", "ing"]
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+ADDED: list[dict[str, Any]] = [
+    {"content": "<a>", "special": True, **FLAGS},
+    {"content": "<l>", "special": True, **FLAGS, "lstrip": True},
+    {"content": "<r>", "special": True, **FLAGS, "rstrip": True},
+    {"content": "née", "special": False, **FLAGS, "normalized": True},
+]
+PIECES = [
+    *TEXTS, *WORDS, " ", "  ", " the", "\n", "<a>", "<l>", " <r> ", "<", "a>", "née", "ne\u0301e", "e\u0301",
+    "lorem ipsum dolor sit amet, " * 30, "Das ist ein Satz. 你好，世界。", "x" * 300,
+]  # fmt: skip
+
+
+def merges_of(words: list[str], first: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Returns the tokens and merges that make each word of characters."""
+    vocab, merges = list(first), []
+    for word in words:
+        for end in range(2, len(word) + 1):
+            if word[:end] not in vocab:
+                vocab.append(word[:end])
+                merges.append([word[: end - 1], word[end - 1 : end]])
+    return vocab, merges
+
+
+def file_of(model: dict[str, Any], **parts: Any) -> str:
+    contents = {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": len(model["vocab"]) + place, **token} for place, token in enumerate(ADDED)
+        ],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "BPE", **model},
+        **parts,
+    }
+    return json.dumps(contents)
+
+
+LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True}
+
+
+def byte_level_file(normalizer: Any = None, permuted: bool = False, prefix: bool = False) -> str:
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    words = [byte_level.text_of(word.encode()) for word in (*WORDS, " the", " word", "  ")]
+    vocab, merges = merges_of(words, letters)
+    ids = list(range(len(vocab)))
+    if permuted:
+        random.Random(1).shuffle(ids)
+    model = {"vocab": dict(zip(vocab, ids)), "merges": merges}
+    level = {**LEVEL, "add_prefix_space": prefix}
+    return file_of(model, normalizer=normalizer, pre_tokenizer=level, decoder=level)
+
+
+def characters_file(**parts: Any) -> str:
+    first = [f"<0x{byte:02X}>" for byte in range(256)]
+    first += sorted(set("".join(WORDS)) | set("ab,.▁"))
+    vocab, merges = merges_of([*WORDS, "▁the", "▁word", "▁▁"], first)
+    model = {"vocab": {token: id for id, token in enumerate(vocab)}, "merges": merges}
+    return file_of({**model, "byte_fallback": True, "fuse_unk": True}, **parts)
+
+
+REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+PREPEND = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, REPLACE]}
+LLAMA = {
+    "type": "Sequence",
+    "decoders": [
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    ],
+}
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
+
+#: The kinds of files.
+FILES: dict[str, Callable[[], str]] = {
+    "byte-level": byte_level_file,
+    "NFC": lambda: byte_level_file(normalizer={"type": "NFC"}),
+    "lowercase": lambda: byte_level_file(normalizer={"type": "Lowercase"}),
+    "prefix space": lambda: byte_level_file(prefix=True),
+    "ids out of order": lambda: byte_level_file(permuted=True),
+    "characters, Prepend": lambda: characters_file(normalizer=PREPEND, decoder=LLAMA),
+    "characters, Metaspace": lambda: characters_file(pre_tokenizer=METASPACE, decoder=LLAMA),
+}
+
+
+class Case(NamedTuple):
+    """A tokenizer, and what gives its ids and offsets otherwise."""
+
+    face: Any
+    oracle: Callable[[str], tuple[list[int], list[tuple[int, int]] | None]]
+    #: What `decode` gives, special tokens included.
+    decode: Callable[[list[int]], str]
+
+
+def file_case(contents: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
+    theirs = tokenizers.Tokenizer.from_str(contents)
+
+    def oracle(text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        encoded = theirs.encode(text, add_special_tokens=False)
+        return encoded.ids, encoded.offsets
+
+    face = make(hf.Tokenizer.from_str(contents))
+    return Case(face, oracle, lambda ids: theirs.decode(ids, skip_special_tokens=False))
+
+
+def encoding_case(encoding: bpe_engine.Encoding, make: Callable[[Any], Any], allowed: Any) -> Case:
+    def oracle(text: str) -> tuple[list[int], None]:
+        return encoding.encode(text, allowed_special=allowed, disallowed_special=()), None
+
+    return Case(make(encoding), oracle, encoding.decode)
+
+
+def same(it: Any) -> Any:
+    return it
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "Encoding": lambda: encoding_case(bpe_engine.get_encoding("gpt2"), same, set()),
+    "Encoding, NFC": lambda: encoding_case(bpe_engine.get_encoding("qwen"), same, set()),
+    "Tokenizer of an Encoding": lambda: encoding_case(
+        bpe_engine.get_encoding("o200k_base"), bpe_engine.Tokenizer, "all"
+    ),
+    "QwenTokenizer": lambda: encoding_case(
+        bpe_engine.get_encoding("qwen"), lambda _: QwenTokenizer(), "all"
+    ),
+}
+for _name, _make in FILES.items():
+    CASES[f"hf.Tokenizer, {_name}"] = lambda make=_make: file_case(make(), same)
+    CASES[f"Tokenizer, {_name}"] = lambda make=_make: file_case(make(), bpe_engine.Tokenizer)
+
+
+@pytest.fixture(params=CASES, scope="module")
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]()
+
+
+def texts(count: int, note: str) -> list[str]:
+    rng = seeded(f"matrix {note}")
+    return ["".join(rng.choices(PIECES, k=rng.randrange(8))) for _ in range(count)]
+
+
+def ids_of(case: Case, text: str) -> list[int]:
+    return case.oracle(text)[0]
+
+
+def test_ids_and_offsets(case: Case) -> None:
+    for text in texts(60, "ids"):
+        ids, spans = case.oracle(text)
+        ours = case.face.encode_with_offsets(text, disallowed_special=())
+        assert ours[0] == ids, text
+        if spans is not None:
+            assert ours[1] == spans, text
+        assert case.face.encode_to_numpy(text, disallowed_special=()).tolist() == ids
+    long = "".join(texts(40, "long")) * 40
+    numbers = case.face.encode_to_numpy(long, num_threads=2, disallowed_special=())
+    assert numbers.tolist() == ids_of(case, long)
+
+
+def test_batches(case: Case) -> None:
+    given = texts(30, "batches")
+    pyarrow = pytest.importorskip("pyarrow")
+    for column in (given, pyarrow.array(given), np.array(given)):
+        batch = case.face.encode_batch_to_numpy(column, disallowed_special=())
+        assert [row.tolist() for row in batch] == [ids_of(case, text) for text in given]
+
+
+def test_counts(case: Case) -> None:
+    for text in texts(60, "counts"):
+        expected = len(ids_of(case, text))
+        assert case.face.count(text) == expected
+        assert case.face.count_till_limit(text, expected) == expected
+        if expected:
+            assert case.face.count_till_limit(text, expected - 1) is None
+
+
+def test_truncation(case: Case) -> None:
+    rng = seeded("matrix truncate")
+    for text in texts(40, "truncate"):
+        total = len(ids_of(case, text))
+        for most in {0, rng.randrange(total + 1), total, total + 5}:
+            for side in ("right", "left"):
+                kept = case.face.truncate(text, most, side=side)
+                assert text.startswith(kept) if side == "right" else text.endswith(kept)
+                assert len(ids_of(case, kept)) <= most, (text, most, side)
+                assert kept == text or most < total
+        # No token of the text itself is left out where only one has to go.
+        if total > 1:
+            assert case.face.truncate(text, total - 1)[:1] == text[:1] or total < 12
+
+
+def test_chunks(case: Case) -> None:
+    for text in texts(25, "chunks"):
+        for most, overlap in ((24, 0), (40, 7)):
+            chunks = case.face.chunk(text, most, overlap)
+            spans = case.face.chunk_spans(text, most, overlap)
+            assert all(len(ids_of(case, chunk)) <= most for chunk in chunks)
+            assert all(ids_of(case, text[a:b]) != [] or a == b for a, b, _ in spans)
+            assert [count for *_, count in spans] == [
+                len(ids_of(case, text[start:end])) for start, end, _ in spans
+            ]
+            if overlap == 0:
+                assert "".join(chunks) == text == "".join(text[a:b] for a, b, _ in spans)
+
+
+def test_special_tokens_are_found(case: Case) -> None:
+    names = case.face.special_tokens_set
+    for text in texts(40, "special"):
+        for name, start, end in case.face.find_special(text):
+            found = unicodedata.normalize("NFC", text[start:end]).strip()
+            assert name in names and found.casefold() == name.casefold()
+    name = min(names)
+    assert case.face.find_special(f"x {name} y")[0][0] == name
+
+
+def test_canonical_ids(case: Case) -> None:
+    for text in ("the word", "lorem ipsum 12", "Ab ing"):
+        ids = ids_of(case, text)
+        if case.decode(ids) == text:
+            assert case.face.is_canonical(ids)
+        apart = [id for letter in text for id in ids_of(case, letter)]
+        if apart != ids and case.decode(apart) == text:
+            assert not case.face.is_canonical(apart)
+
+
+def test_decoding(case: Case) -> None:
+    for text in texts(40, "decoding"):
+        ids = ids_of(case, text)
+        expected = case.decode(ids)
+        assert case.face.decode_bytes(ids).decode("utf-8", "replace") == expected
+        decoded, starts = case.face.decode_with_offsets(ids)
+        assert decoded == expected and len(starts) == len(ids)
+        assert starts == sorted(starts) and all(0 <= start <= len(decoded) for start in starts)
+        stream = case.face.stream_decoder()
+        assert "".join([*map(stream.push, ids), stream.finish()]) == expected
+
+
+def test_shown_tokens(case: Case) -> None:
+    for text in texts(20, "show"):
+        shown = case.face.show(text)
+        assert [token.id for token in shown] == ids_of(case, text)
+        assert shown._repr_html_() and repr(shown)
+    assert len(case.face.show([trusted("the"), untrusted(" word")])) >= 1
+
+
+def test_segments_and_growing_texts(case: Case) -> None:
+    for text in texts(20, "segments"):
+        ids = ids_of(case, text)
+        conversation = case.face.conversation(disallowed_special=())
+        conversation.update(text[: len(text) // 2])
+        conversation.update(text)
+        assert conversation.ids == ids
+        stable, length = case.face.stable_prefix(text, disallowed_special=())
+        assert ids[: len(stable)] == stable and 0 <= length <= len(text)
+        assert not set(case.face.encode_segments([untrusted(text)])) & special_ids(case.face)
+
+
+def special_ids(face: Any) -> set[int]:
+    table = face.token_table()
+    return set(table.ids("special"))
+
+
+def test_caches(case: Case) -> None:
+    face = case.face
+    before = ids_of(case, "the word lorem")
+    face.set_cache_size(1 << 16)
+    assert face.cache_size == 1 << 16
+    face.set_caching(False)
+    assert not face.is_caching
+    assert face.encode_to_numpy("the word lorem").tolist() == before
+    face.set_caching(True)
+    face.clear_cache()
+    assert face.is_caching
+    assert face.encode_to_numpy("the word lorem").tolist() == before
+
+
+@pytest.mark.parametrize("make", [same, bpe_engine.Tokenizer])
+def test_caches_stay_off_when_a_file_changes(make: Callable[[Any], Any]) -> None:
+    face = make(hf.Tokenizer.from_str(byte_level_file()))
+    face.set_caching(False)
+    face.set_cache_size(1 << 17)
+    assert face.add_tokens(["<more>"]) == 1
+    assert not face.is_caching and face.cache_size == 1 << 17
+    if isinstance(face, bpe_engine.Tokenizer):
+        return
+    face.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    face.normalizer = tokenizers.normalizers.NFC()
+    assert not face.is_caching and face.cache_size == 1 << 17
+
+
+def test_the_environment_turns_caches_of_files_off() -> None:
+    program = (
+        "import sys; from bpe_engine import Tokenizer, hf;"
+        "file = hf.Tokenizer.from_str(sys.stdin.read()); file.add_tokens(['<more>']);"
+        "print(file.is_caching, Tokenizer(file).is_caching, file.cache_size)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program],
+        input=byte_level_file(),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"BPE_ENGINE_CACHE": "off", "BPE_ENGINE_CACHE_SIZE": "1 MiB"},
+    ).stdout
+    assert printed.split() == ["False", "False", str(1 << 20)]
+
+
+def abilities() -> list[str]:
+    return [name for name in vars(EngineMethods) if not name.startswith("_")]
+
+
+def test_every_class_has_every_ability() -> None:
+    for one in (bpe_engine.Encoding, hf.Tokenizer, bpe_engine.Tokenizer, QwenTokenizer):
+        assert issubclass(one, EngineMethods)
+        for name in abilities():
+            theirs, ours = (
+                inspect.getattr_static(owner, name, None) for owner in (EngineMethods, one)
+            )
+            assert ours is not None, (one, name)
+            if callable(theirs) and theirs is not ours:
+                # An own version takes what the common one takes.
+                common, own = (inspect.signature(it).parameters for it in (theirs, ours))
+                assert set(common) <= set(own), (one, name)
+
+
+def test_the_manual_lists_every_ability() -> None:
+    page = (ROOT / "docs" / "which.md").read_text(encoding="utf-8")
+    assert not [name for name in abilities() if f"`{name}`" not in page]
