@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{reserve, with_capacity};
+use bpe_core::memory::{push_text, reserve, with_capacity};
 
 use crate::error::{Error, Result};
-use crate::offsets::joined;
 use crate::run_length::Runs;
 use crate::spec::Direction;
 
@@ -36,11 +35,18 @@ pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
+/// Copies a text; fails without memory.
+fn copied_text(text: &str) -> Result<String> {
+    let mut copy = String::new();
+    push_text(&mut copy, text)?;
+    Ok(copy)
+}
+
 /// Copies texts; fails without memory.
 fn copied_texts<'a>(texts: impl ExactSizeIterator<Item = &'a String>) -> Result<Vec<String>> {
     let mut copies = with_capacity(texts.len())?;
     for text in texts {
-        copies.push(joined(text, "")?);
+        copies.push(copied_text(text)?);
     }
     Ok(copies)
 }
@@ -326,7 +332,7 @@ impl Encoding {
         reserve(&mut self.ids, missing)?;
         let mut padding = Vec::new();
         if let Some(details) = &mut self.details {
-            let token = joined(token, "")?;
+            let token = copied_text(token)?;
             padding = copied_texts(std::iter::repeat_n(&token, missing))?;
             reserve(&mut details.tokens, missing)?;
             reserve(&mut details.offsets, missing)?;

@@ -4,6 +4,12 @@ use bpe_core::memory::reserve;
 
 pub use bpe_core::{Error, Result};
 
+/// Fails if there is no memory to write so many tokens as texts, which take many small allocations.
+pub(crate) fn ask_for_tokens(count: usize) -> Result<()> {
+    const TOKEN: usize = 512;
+    ask_for(count.saturating_mul(TOKEN))
+}
+
 /// Fails if the system cannot allocate `bytes`. Call it before work whose own allocations cannot
 /// fail cleanly.
 pub(crate) fn ask_for(bytes: usize) -> Result<()> {

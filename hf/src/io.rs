@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Value;
 
 use crate::added::{AddedTokenWithId, AddedTokens};
-use crate::error::{Error, Result, ask_for};
+use crate::error::{Error, Result, ask_for_tokens};
 use crate::model::ModelFile;
 use crate::spec::{Component, Padding, Truncation};
 use crate::split::Split;
@@ -65,8 +65,7 @@ impl Tokenizer {
 
     /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
     pub fn to_json(&self, pretty: bool) -> Result<String> {
-        // Tokens take many small allocations, so checks for the sum first.
-        ask_for(self.vocab_size(true).saturating_mul(TOKEN))?;
+        ask_for_tokens(self.vocab_size(true))?;
         let mut json = Written(Vec::new());
         let written = match pretty {
             true => serde_json::to_writer_pretty(&mut json, self),
@@ -79,9 +78,6 @@ impl Tokenizer {
         }
     }
 }
-
-/// Bytes of memory for a token while it is written.
-pub(crate) const TOKEN: usize = 512;
 
 /// JSON that grows only as far as there is memory.
 struct Written(Vec<u8>);

@@ -11,7 +11,6 @@ use bpe_hf::{CutOff, Encoded, Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::encoding::HfEncoding;
 use super::input::GivenInput;
 use crate::errors::OrRaise;
 use crate::gil;
@@ -107,9 +106,8 @@ impl State {
         }
     }
 
-    /// The bytes of memory that an encoding takes with its Python object, but for its lists and
-    /// strings. The last number is what an object and an allocator add.
-    pub const MEMORY: usize = size_of::<HfEncoding>() + size_of::<Origin>() + 96;
+    /// The bytes of memory of an input that is kept, for fields that are made later.
+    pub const ORIGIN: usize = size_of::<Origin>();
 
     pub fn ids(&self) -> &[u32] {
         match self {

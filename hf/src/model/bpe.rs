@@ -19,8 +19,7 @@ use super::merge_list::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
 use super::{Found, Questions};
 use crate::bytes::{Spelling, spaced, try_bytes_of};
-use crate::error::{Error, Result, ask_for};
-use crate::io::TOKEN;
+use crate::error::{Error, Result, ask_for_tokens};
 use crate::split::Split;
 
 /// A vocabulary and its merges.
@@ -243,7 +242,7 @@ impl Bpe {
     /// pairs of each merge, in order.
     fn canonical_form(&self) -> Result<Canonical> {
         let header = &self.table.header;
-        ask_for(self.size().saturating_mul(TOKEN))?;
+        ask_for_tokens(self.size())?;
         let tokens = self.vocab();
         let size = tokens.iter().map(|(text, _)| text.len() + 48).sum::<usize>();
         let mut form = Canonical::new("bpe_engine model 1", size)?;
