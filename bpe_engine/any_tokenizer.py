@@ -1,4 +1,4 @@
-"""What messages of commands, the playground and corpora say of an `Encoding` or a tokenizer file."""
+"""Names of special tokens, for messages of commands, the playground and corpora."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def special_ids(tokenizer: AnyTokenizer) -> dict[str, int]:
 
 
 def unknown_special(tokenizer: AnyTokenizer, name: str) -> str:
-    """Returns the message about a name that is no special token, with similar ones.
+    """Returns the message about a name that is not a special token, with similar ones.
 
     >>> from bpe_engine import get_encoding
     >>> unknown_special(get_encoding("gpt2"), "<endoftext>")

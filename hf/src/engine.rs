@@ -158,8 +158,7 @@ impl Engine for Tokenizer {
         let tokens = self.locate(prompt.text(), &items, |token, allowed| {
             *allowed == Selection::All || control.allows(allowed, &token.content)
         })?;
-        prompt.set_fixed(tokens);
-        Ok(())
+        prompt.set_fixed(tokens)
     }
 
     fn find_in_text(

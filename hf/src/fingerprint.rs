@@ -3,7 +3,7 @@
 use bpe_core::fingerprint::Digest;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ask_for_tokens};
 use crate::tokenizer::Tokenizer;
 
 impl Tokenizer {
@@ -25,6 +25,7 @@ impl Tokenizer {
             }
             fields.insert("encoding".into(), hex(digest));
         } else {
+            ask_for_tokens(self.vocab_size(true))?;
             let digest = self.model().digest(&mut sha256)?;
             fields.insert("model".into(), hex(digest));
         }

@@ -77,12 +77,12 @@ fn encode_all<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     let encodings = given.len();
-    reserve(&mut Vec::<[u8; HfEncoding::MEMORY]>::new(), encodings).or_raise()?;
+    reserve(&mut Vec::<[u8; State::MEMORY]>::new(), encodings).or_raise()?;
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
     // Those that were made take memory of their own, so asks for the objects again.
-    reserve(&mut Vec::<[u8; HfEncoding::MEMORY]>::new(), encodings).or_raise()?;
+    reserve(&mut Vec::<[u8; State::MEMORY]>::new(), encodings).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
         let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
         Bound::new(py, HfEncoding::new(state))

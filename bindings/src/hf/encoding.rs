@@ -32,10 +32,6 @@ pub struct HfEncoding {
 }
 
 impl HfEncoding {
-    /// The bytes of memory that an encoding takes, but for its lists and strings. The last number is
-    /// what objects and allocators add.
-    pub const MEMORY: usize = size_of::<Self>() + State::ORIGIN + 96;
-
     #[inline]
     pub fn new(state: State) -> Self {
         Self { state, changed: Mutex::new(None), is_changed: AtomicBool::new(false) }

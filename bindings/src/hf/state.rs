@@ -106,8 +106,9 @@ impl State {
         }
     }
 
-    /// The bytes of memory of an input that is kept, for fields that are made later.
-    pub const ORIGIN: usize = size_of::<Origin>();
+    /// The bytes of memory that an encoding takes with its Python object, but for its lists and
+    /// strings. The last number is what an object and an allocator add.
+    pub const MEMORY: usize = size_of::<Self>() + size_of::<Origin>() + 160;
 
     pub fn ids(&self) -> &[u32] {
         match self {

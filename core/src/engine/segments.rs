@@ -169,8 +169,14 @@ impl Prompt {
     }
 
     /// Replaces the positions that [`Prompt::fixed`] returns. They must ascend.
-    pub fn set_fixed(&mut self, fixed: Vec<(Fixed, usize)>) {
-        (self.fixed, self.fixed_segments) = fixed.into_iter().unzip();
+    pub fn set_fixed(&mut self, fixed: Vec<(Fixed, usize)>) -> Result<()> {
+        self.fixed_segments.clear();
+        reserve(&mut self.fixed_segments, fixed.len())?;
+        self.fixed_segments.extend(fixed.iter().map(|&(_, segment)| segment));
+        self.fixed.clear();
+        reserve(&mut self.fixed, fixed.len())?;
+        self.fixed.extend(fixed.into_iter().map(|(fixed, _)| fixed));
+        Ok(())
     }
 
     /// Returns, for each segment that may hold special tokens, its bytes, those special tokens, and

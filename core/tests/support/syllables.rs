@@ -142,8 +142,7 @@ impl Engine for Syllables {
             });
         }
         places.sort_by_key(|(fixed, _)| fixed.start);
-        prompt.set_fixed(places);
-        Ok(())
+        prompt.set_fixed(places)
     }
 
     fn find_in_text(

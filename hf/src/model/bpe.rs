@@ -19,7 +19,7 @@ use super::merge_list::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
 use super::{Found, Questions};
 use crate::bytes::{Spelling, spaced, try_bytes_of};
-use crate::error::{Error, Result, ask_for_tokens};
+use crate::error::{Error, Result};
 use crate::split::Split;
 
 /// A vocabulary and its merges.
@@ -52,7 +52,7 @@ pub(super) struct Table {
     first_hidden: u32,
     /// The SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
-    /// The same lists over characters, for pieces whose characters represent no bytes.
+    /// A model of these lists over characters, for pieces whose characters represent no bytes.
     pub(super) over_characters: OnceBox<Bpe>,
 }
 
@@ -138,7 +138,7 @@ impl Bpe {
         Self { core, table: Arc::new(table) }
     }
 
-    /// The same lists for another split of text.
+    /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         if split.is_byte_level() == self.is_byte_level() {
             return Self::with(self.vocabulary().clone(), split.splitter()?, self.table.clone());
@@ -147,12 +147,12 @@ impl Bpe {
         Self::with(built.vocabulary().clone(), split.splitter()?, built.table)
     }
 
-    /// The same lists with another header.
+    /// Builds the model again with another header.
     pub(crate) fn with_header(&self, header: Header) -> Result<Self> {
         self.rebuilt(header, self.is_byte_level())
     }
 
-    /// The same lists with another header, and from bytes or from characters.
+    /// Builds the lists again with another header, from bytes or from characters.
     pub(super) fn rebuilt(&self, header: Header, is_byte_level: bool) -> Result<Self> {
         let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
         self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;
@@ -242,7 +242,6 @@ impl Bpe {
     /// pairs of each merge, in order.
     fn canonical_form(&self) -> Result<Canonical> {
         let header = &self.table.header;
-        ask_for_tokens(self.size())?;
         let tokens = self.vocab();
         let size = tokens.iter().map(|(text, _)| text.len() + 48).sum::<usize>();
         let mut form = Canonical::new("bpe_engine model 1", size)?;
