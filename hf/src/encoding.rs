@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bpe_core::memory::{push_text, reserve, with_capacity};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ask_for};
 use crate::run_length::Runs;
 use crate::spec::Direction;
 
@@ -153,14 +153,18 @@ impl Encoding {
 
     /// Copies the encoding; fails without memory.
     pub fn try_clone(&self) -> Result<Self> {
+        /// The bytes of the parts that are copied last, which have one item per run of tokens, or
+        /// per sequence.
+        const SMALL: usize = 4096;
+        let ids = copied(&self.ids)?;
+        let details = self.details.as_ref();
+        let details = details.map(|details| details.slice(0..details.tokens.len())).transpose()?;
+        let overflowing = Self::try_clone_all(&self.overflowing)?;
+        ask_for(SMALL)?;
         Ok(Self {
-            ids: copied(&self.ids)?,
-            details: match &self.details {
-                Some(details) => Some(Box::new(details.slice(0..details.tokens.len())?)),
-                None => None,
-            },
-            overflowing: Self::try_clone_all(&self.overflowing)?,
-            // Small: these have one item per run of tokens, or per sequence.
+            ids,
+            details: details.map(Box::new),
+            overflowing,
             type_ids: self.type_ids.clone(),
             special_tokens_mask: self.special_tokens_mask.clone(),
             attention_mask: self.attention_mask.clone(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import numpy
@@ -28,6 +27,7 @@ from hf_oracle import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from seeds import seeded
 from tokenizers import pre_tokenizers
 
 from bpe_engine import hf
